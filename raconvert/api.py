@@ -7,27 +7,25 @@ import os
 import numpy as np
 
 from raconvert import registry
-from raconvert.arrays.array import Array
+from raconvert.arrays.array import Array, values_of
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle, Group
-from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of
-from raconvert.arrays.labelled import array_among, bundle_of, kind_of, refuse_inside
+from raconvert.arrays.interop.dask_arrays import Delayed, is_delayed
+from raconvert.arrays.interop.from_libraries import array_among, bundle_of, kind_of, refuse_inside
 from raconvert.arrays.memory import check_memory, machine_memory
-from raconvert.arrays.metadata import Metadata, spelled
-from raconvert.arrays.placed import meta_for
-from raconvert.arrays.values import values_of
+from raconvert.arrays.metadata import Metadata, meta_for, spelled
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.inputs import is_pattern
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target, target_spec
-from raconvert.conversion.reopen import open_here
+from raconvert.conversion.reopened import open_here
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 from raconvert.declared import checked
 from raconvert.errors import RaconvertError, TooLarge, Unsupported, UsageError, counted, listed
-from raconvert.files.given import Kept, is_given, shown
 from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.files.streams import Kept, is_given, shown
 from raconvert.plugin import equivalent
 
 TYPE_CHECKING = False
@@ -362,8 +360,8 @@ def write(
     written, and never held as a whole.
 
     A DataArray, Dataset, Series, DataFrame or Index keeps its dimensions, coordinates, attributes,
-    columns and index (`raconvert.arrays.labelled`); each node of a DataTree becomes a group. What
-    has no place is refused or named in the report.
+    columns and index (`raconvert.arrays.interop.from_libraries`); each node of a DataTree becomes
+    a group. What has no place is refused or named in the report.
 
     >>> report = raconvert.write("new.npz", {"x": np.zeros((2, 3)), "y": np.arange(4)})
     >>> report.target_format, report.nbytes

@@ -44,9 +44,9 @@ from imageio.core.request import URI_BYTES, InitializationError, IOMode, Request
 from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 
 from raconvert.arrays.dtypes import type_name
-from raconvert.arrays.labelled import refuse_inside
+from raconvert.arrays.interop.from_libraries import refuse_inside
+from raconvert.arrays.metadata import NAME as RA
 from raconvert.arrays.metadata import Metadata
-from raconvert.arrays.namespace import NAME as RA
 from raconvert.errors import UsageError
 from raconvert.ra.header import MAGIC
 

@@ -14,7 +14,7 @@ since 2020-01-01``) and ``coordinates`` are decoded, as by xarray's own engines;
 leaves all as it is in the file. Characters stay characters unless ``concat_characters=True`` is
 given, durations numbers unless ``decode_timedelta=True`` is.
 
-Names, dimensions, coordinates and attributes are as `raconvert.arrays.datasets` says;
+Names, dimensions, coordinates and attributes are as `raconvert.arrays.interop.xarray_objects` says;
 `Array.to_xarray` and `Bundle.to_xarray` give the same of what is open already. `raconvert.write`
 takes it back.
 """
@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from xarray import DataTree
 
-from raconvert.arrays.datasets import DECODERS, dataset_of, decoded
+from raconvert.arrays.interop.xarray_objects import DECODERS, dataset_of, decoded
 from raconvert.catalogue import ROWS
-from raconvert.conversion.reopen import open_here
+from raconvert.conversion.reopened import open_here
 from raconvert.errors import UsageError, listed
 
 if TYPE_CHECKING:

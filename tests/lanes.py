@@ -12,8 +12,7 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element
 from raconvert.catalogue import ROWS
-from raconvert.conversion.lane import Expected, Folders, Lane, Made
-from raconvert.conversion.loop import _report
+from raconvert.conversion.lane import Expected, Folders, Lane, Made, _report
 from raconvert.conversion.options import Settings
 from raconvert.conversion.report import Report
 from raconvert.files import small

@@ -19,9 +19,8 @@ from hypothesis.extra import numpy as st_np
 import raconvert
 from raconvert import Metadata, convert
 from raconvert.api import array_of
-from raconvert.arrays import transpose
 from raconvert.arrays import cast as casting
-from raconvert.arrays import cast
+from raconvert.arrays import transpose
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
 from raconvert.arrays.dtypes import element_of
@@ -308,7 +307,7 @@ def exact_scale(values: np.ndarray, low: Fraction, high: Fraction, bits: int) ->
 
 
 def scaled(values: np.ndarray, scale: str, bits: int) -> list[int]:
-    array = cast.scaled(array_of(values, "x"), scale, bits)
+    array = casting.scaled(array_of(values, "x"), scale, bits)
     got = as_ndarray(array)
     assert got.dtype == f"<u{bits // 8}"
     return got.reshape(-1).tolist()
@@ -406,7 +405,7 @@ def test_a_scale_that_is_none_is_a_usage_error(scale: str) -> None:
 
 def test_bits_other_than_8_and_16_are_a_usage_error() -> None:
     with pytest.raises(UsageError, match="bits takes 8 or 16"):
-        cast.scaled(array_of(np.zeros(3)), "unit", 12)
+        casting.scaled(array_of(np.zeros(3)), "unit", 12)
 
 
 def test_integers_above_2_to_53_are_scaled_exactly() -> None:
@@ -438,7 +437,7 @@ def test_minmax_of_nothing_is_nothing() -> None:
 
 def test_complex_numbers_have_no_scale() -> None:
     with pytest.raises(Unsupported, match="no scale"):
-        cast.scaled(array_of(np.zeros(3, "c8")), "unit", 8)
+        casting.scaled(array_of(np.zeros(3, "c8")), "unit", 8)
 
 
 def test_the_scale_is_kept_in_the_metadata(tmp_path: Path) -> None:
@@ -451,7 +450,7 @@ def test_the_scale_is_kept_in_the_metadata(tmp_path: Path) -> None:
 def test_the_metadata_of_the_source_is_not_changed() -> None:
     array = array_of(np.array([0.0, 1.0]), "x")
     array.meta = Metadata(attributes={"a": 1})
-    cast.scaled(array, "unit", 8)
+    casting.scaled(array, "unit", 8)
     assert array.meta.attributes == {"a": 1}
 
 

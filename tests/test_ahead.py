@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from raconvert.arrays.prefetch import ahead
+from raconvert.files.threads import ahead
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -152,7 +152,7 @@ def test_a_killed_conversion_leaves_the_old_bundle_or_the_new_one(tmp_path: Path
 DIES = """
 import os, sys
 import raconvert
-from raconvert.files import foldertarget as folder
+from raconvert.files import folder_target as folder
 real = os.rename
 def rename(*paths):
     real(*paths)

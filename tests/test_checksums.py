@@ -20,8 +20,7 @@ import pytest
 import raconvert
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
-from raconvert.files import zips
-from raconvert.files import inflate
+from raconvert.files import inflate, zips
 from raconvert.files.source import Source
 
 if TYPE_CHECKING:

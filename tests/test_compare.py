@@ -564,7 +564,7 @@ def test_both_sides_are_moved_in_the_memory_that_is_allowed(tmp_path: Path) -> N
             super().__init__(array, axes, max_memory)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("raconvert.arrays.axes.Transposed", Moved)
+        patch.setattr("raconvert.arrays.transpose.Transposed", Moved)
         assert diff(*files, max_memory=SMALL)["same"]
 
     assert limits

@@ -21,9 +21,9 @@ from raconvert import errors
 from raconvert.cli import main
 from raconvert.cli.options import VERBS, keywords
 from raconvert.errors import name_flags, worded
-from raconvert.files.places import write_failed
-from raconvert.files.processes import decoded, encoded
+from raconvert.files.paths import write_failed
 from raconvert.files.source import read_failed
+from raconvert.workers.processes import decoded, encoded
 
 
 @pytest.fixture(autouse=True)

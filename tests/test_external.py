@@ -13,7 +13,7 @@ import pytest
 from raconvert.conversion.options import Settings
 from raconvert.errors import ReadFailed, Unsafe
 from raconvert.files import named
-from raconvert.files.references import resolve
+from raconvert.files.named import resolve
 from raconvert.files.source import Source
 
 

@@ -29,7 +29,7 @@ from raconvert.conversion.inputs import (
 )
 from raconvert.conversion.labels import labels_of
 from raconvert.errors import RaconvertError, ReadFailed, UsageError
-from raconvert.files.places import folders_of
+from raconvert.files.paths import folders_of
 
 
 @pytest.fixture(autouse=True)

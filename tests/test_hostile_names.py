@@ -17,9 +17,9 @@ import raconvert
 from raconvert import Array, Axis, Metadata
 from raconvert.catalogue import ROWS
 from raconvert.errors import RaconvertError, Unsafe
-from raconvert.files.foldertarget import Folder
+from raconvert.files.folder_target import Folder
 from raconvert.files.names import check_inside, is_inside, members_of, paths_of
-from raconvert.files.zipwriter import Archive
+from raconvert.files.zips import Archive
 
 if TYPE_CHECKING:
     from raconvert.catalogue import Row

@@ -23,7 +23,6 @@ COMPILED = {  # modules of C, which import nothing of ours
     for path in folder.rglob("*.c")
 }
 MOST_ENTRIES = 12  # in raconvert/, beside packages
-MOST_LINES = {"raconvert": 800, "raconvert.plugins": 800}
 
 
 @cache
@@ -45,10 +44,6 @@ def tree(name: str) -> ast.Module:
 
 def is_core(name: str) -> bool:
     return not name.startswith("raconvert.plugins")
-
-
-def lines_of(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 # Imports -----------------------------------------------------------------------------------------
@@ -122,7 +117,7 @@ def test_no_import_circles() -> None:
 # From the bottom to the top; a package imports what stands before it.
 FLOORS = (
     ("errors", "declared"),
-    ("files",),
+    ("files", "workers"),
     ("arrays",),
     ("metadata",),
     ("plugin", "catalogue"),
@@ -185,82 +180,6 @@ def heavy() -> set[str]:
 
 
 HEAVY = ("numpy", "yaml", "argparse", "ctypes", "subprocess", "concurrent", "tempfile", "json")
-
-# Light modules that most runs do not need, and are imported where they are.
-RARELY = {
-    "raconvert.files.hands": "large files",
-    "raconvert.files.limits": "files of which no parser counts what it takes",
-    "raconvert.files.nearest": "a source that is not there",
-    "raconvert.files.writeback": "large files",
-    "raconvert.unsupported": "files and destinations that no format claims",
-    "raconvert.arrays.blocks": "files of which no elements are read",
-    "raconvert.arrays.dtypes": "an .ra of usual numbers is read without",
-    "raconvert.arrays.indexing": "reading a part of an array",
-    "raconvert.arrays.memory": "an .ra of usual numbers is read without",
-    "raconvert.arrays.conventions": "files of which all arrays are read",
-    "raconvert.arrays.namespace": "arrays without what only RA knows",
-    "raconvert.arrays.placed": "metadata that is not moved",
-    "raconvert.arrays.scales": "files of which some attribute is known",
-    "raconvert.arrays.seen": "--meta drop of user elements",
-    "raconvert.arrays.shown": "arrays that nobody prints",
-    "raconvert.arrays.values": "an .ra of usual numbers is written without",
-    "raconvert.bundle.names": "containers whose arrays become files",
-    "raconvert.cli.console": "help and errors before there is a verb print without",
-    "raconvert.cli.signals": "help prints without",
-    "raconvert.cli.sources": "conversions whose destination is named",
-    "raconvert.cli.summary": "info on few files",
-    "raconvert.conversion.addition": "files to which no array is added",
-    "raconvert.conversion.batch": "more than one file to one file",
-    "raconvert.conversion.below": "globs, folders and URLs",
-    "raconvert.conversion.inputs": "globs, folders, lists and FILE#NAME",
-    "raconvert.conversion.isolated": "sources that a damaged file of may crash its library",
-    "raconvert.conversion.lane": "calls that are not one of many alike",
-    "raconvert.conversion.loop": "calls that are not one of many alike",
-    "raconvert.conversion.losses": "arrays and files of which there is nothing to judge",
-    "raconvert.conversion.read": "the digest of an array in memory opens nothing",
-    "raconvert.conversion.unreadable": "arrays that can be read",
-    "raconvert.files.copy": "encoded .ra, and reports in a file",
-    "raconvert.cli.options": "words that begin with the dash of a text",
-    "raconvert.files.places": "reports in a file",
-    "raconvert.files.quoting": "errors with a command in them",
-    "raconvert.conversion.progress": "conversions without a listener",
-    "raconvert.files.given": "sources that are files with a name",
-    "raconvert.files.references": "files that name no other",
-    "raconvert.conversion.skipping": "runs that leave nothing out",
-    "raconvert.files.remote": "files that are not at URLs",
-    "raconvert.files.remote.listing": "files that are not at URLs",
-    "raconvert.files.remote.objects": "files that are not at URLs",
-    "raconvert.files.remote.source": "files that are not at URLs",
-    "raconvert.files.source": "errors that say what a file is",
-    "raconvert.files.target": "plugins that only read; reports in a file",
-    "raconvert.files.unfinished": "files of sets that a run has not finished",
-    "raconvert.inspect.advisories": "info on single files",
-    "raconvert.inspect.digest": "trailers",
-    "raconvert.inspect.info": "completion of a word that is not a key of a format",
-    "raconvert.metadata.plain": "sidecars",
-    "raconvert.metadata.roundtrip": "sidecars of files that are no .ra",
-    "raconvert.arrays.space": "runs without --verify",
-    "raconvert.metadata.sidecar": "info on single files",
-    "raconvert.migration.page": "migrations without a report",
-    "raconvert.ra.dialect": "encoded .ra",
-    "raconvert.ra.lz4": "compressed .ra",
-    "raconvert.ra.profiles": ".ra for one program",
-    "raconvert.registry": "errors that say what a file is",
-    "raconvert.views.markup": "migrations without a report",
-}
-
-
-def test_imports_in_functions_save_time_at_the_start() -> None:
-    late = {
-        target
-        for name in modules()
-        if is_core(name)
-        for target, inside in imports_of(name)
-        if inside and is_core(target)
-    }
-
-    assert late - heavy() == set(RARELY)
-
 
 # Names ------------------------------------------------------------------------------------------
 
@@ -384,19 +303,6 @@ def test_few_modules_lie_beside_the_packages() -> None:
     assert len(entries) <= MOST_ENTRIES, sorted(entries)
 
 
-LONG: dict[str, str] = {}  # module -> reason
-
-
-def test_modules_are_short() -> None:
-    found = {}
-    for name, path in modules().items():
-        most = MOST_LINES["raconvert" if is_core(name) else "raconvert.plugins"]
-        if lines_of(path) > most:
-            found[name] = lines_of(path)
-
-    assert set(found) == set(LONG), found
-
-
 def test_the_circle_finder_finds_circles(monkeypatch: pytest.MonkeyPatch) -> None:
     ring = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
     monkeypatch.setitem(globals(), "arrows", lambda: ring)
@@ -415,7 +321,7 @@ def test_every_test_file_has_a_name_of_its_own() -> None:
 
 TURNING = {
     "raconvert.arrays.array": "listed: the same dims in the other index order",
-    "raconvert.arrays.axes": "permuted: other axes first",
+    "raconvert.arrays.transpose": "permuted: other axes first",
 }
 
 
@@ -435,56 +341,55 @@ BOUND = re.compile("(?:^|_)(?:MAX|MOST|LARGEST|LONGEST|DEEPEST|LIMITS?)(?:_|$)")
 PARSERS = ("plugins.", "bundle.", "files.", "metadata.", "ra.", "references.")
 NO_LIMITS = {
     "the format, or the program that reads it, has no more": """
-        plugins.cfl.header.MOST_AXES plugins.har.header.MOST_BYTES plugins.har.records._MAX_BYTES
-        plugins.har.tables.MAX_RANK plugins.har.tables.MAX_INT32 plugins.har.tables.FULL_LIMIT
-        plugins.har.tables.MATRIX_LIMIT plugins.har.tables.SPARSE_LIMIT
-        plugins.har.tables.DELPHI_LIMIT plugins.hdf5.dense.MAX_INDIRECT
-        plugins.hdf5.files.MOST_BYTES plugins.hdf5.header.MAX_RANK plugins.hdf5.storage.MAX_BYTES
-        plugins.hdf5.tables.MAX_RANK plugins.hdf5.tables.MAX_LENGTH
-        plugins.hdf5.trees.MAX_EMPTY_NODE plugins.idx.header.MAX_LENGTH plugins.idx.header.MAX_RANK
-        plugins.idx.header.MOST_HEADER_BYTES plugins.image.bmp.MAX_SIDE plugins.image.gif.MAX_SIDE
-        plugins.image.jpeg.MAX_SIDE plugins.image.netpbm.MAX_SIDE plugins.image.webp.MAX_SIDE
-        plugins.image.tiff.metadata.MAX_RANK plugins.mat.tables.MAX_V5_BYTES
-        plugins.mat.tables.MAX_DIM plugins.mat.tables.MAX_RANK plugins.mat.tables.MAX_NAME
-        plugins.mat.tree.MAX_AXES plugins.mat.writer.MAX_CHARACTER
-        plugins.metaimage.tables.MAX_RANK plugins.nifti.tables.MAX_RANK
-        plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MOST_HEADER_BYTES
-        plugins.npy.header.MAX_RANK plugins.npy.header.MAX_ITEM_BYTES
-        plugins.npz.tables.LONGEST_NAME plugins.nrrd.fields.MAX_SKIP
-        plugins.nrrd.fields.MAX_NUMBER_CHARS plugins.nrrd.header.MAX_NUMBER_WIDTH
-        plugins.nrrd.tables.MAX_RANK plugins.nrrd.tables.MAX_SPACE_RANK
-        plugins.nrrd.tables.MAX_BLOCK_BYTES plugins.nrrd.tables.MAX_ARRAY_BYTES
-        plugins.png.pixels.MAX_STORED_BYTES plugins.png.tables.MAX_SIDE plugins.raw.MAX_RANK
-        plugins.safetensors.header.MAX_HEADER_BYTES plugins.safetensors.header.MAX_RANK
-        plugins.scidb.schema.MAX_COORDINATE plugins.scidb.schema._MAX_DIGITS
-        plugins.scidb.tables.MAX_SIZE plugins.scidb.tables.MAX_COUNT plugins.zarr.tables.MAX_RANK
-        files.inflate.MAX_RATIO files.zips.MAX_NAME_BYTES files.zipsplice._LARGEST
-        files.zipsplice._MOST_EXTRA files.zipwriter._LARGEST files.zipwriter._MOST
-        files.remote.uploads.MOST_PARTS metadata.literal.MAX_DEPTH metadata.literal.MAX_DIGITS
-        metadata.plain.MAX_INDENT metadata.reals.LARGEST metadata.yaml.MAX_KEY ra.header.LARGEST
+        files.inflate.MAX_RATIO files.remote.target.MOST_PARTS files.zips.MAX_NAME_BYTES
+        files.zips._LARGEST files.zips._MOST files.zipsplice._LARGEST files.zipsplice._MOST_EXTRA
+        metadata.literal.MAX_DEPTH metadata.literal.MAX_DIGITS metadata.plain.MAX_INDENT
+        metadata.reals.LARGEST metadata.yaml.MAX_KEY plugins.cfl.MOST_AXES
+        plugins.har.header.MOST_BYTES plugins.har.records._MAX_BYTES plugins.har.tables.DELPHI_LIMIT
+        plugins.har.tables.FULL_LIMIT plugins.har.tables.MATRIX_LIMIT plugins.har.tables.MAX_INT32
+        plugins.har.tables.MAX_RANK plugins.har.tables.SPARSE_LIMIT plugins.hdf5.dense.MAX_INDIRECT
+        plugins.hdf5.files.MOST_BYTES plugins.hdf5.ondisk.btrees.MAX_EMPTY_NODE
+        plugins.hdf5.ondisk.header.MAX_RANK plugins.hdf5.storage.MAX_BYTES
+        plugins.hdf5.tables.MAX_LENGTH plugins.hdf5.tables.MAX_RANK plugins.idx.MAX_LENGTH
+        plugins.idx.MAX_RANK plugins.idx.MOST_HEADER_BYTES plugins.image.bmp.MAX_SIDE
+        plugins.image.gif.MAX_SIDE plugins.image.jpeg.MAX_SIDE plugins.image.netpbm.MAX_SIDE
+        plugins.image.tiff.metadata.MAX_RANK plugins.image.webp.MAX_SIDE plugins.mat.tables.MAX_DIM
+        plugins.mat.tables.MAX_NAME plugins.mat.tables.MAX_RANK plugins.mat.tables.MAX_V5_BYTES
+        plugins.mat.tree.MAX_AXES plugins.mat.writer.MAX_CHARACTER plugins.metaimage.header.MAX_RANK
+        plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MAX_RANK
+        plugins.nifti.tables.MOST_HEADER_BYTES plugins.npy.header.MAX_ITEM_BYTES
+        plugins.npy.header.MAX_RANK plugins.npz.tables.LONGEST_NAME
+        plugins.nrrd.fields.MAX_NUMBER_CHARS plugins.nrrd.fields.MAX_SKIP
+        plugins.nrrd.header.MAX_NUMBER_WIDTH plugins.nrrd.tables.MAX_ARRAY_BYTES
+        plugins.nrrd.tables.MAX_BLOCK_BYTES plugins.nrrd.tables.MAX_RANK
+        plugins.nrrd.tables.MAX_SPACE_RANK plugins.png.pixels.MAX_STORED_BYTES
+        plugins.png.tables.MAX_SIDE plugins.raw.MAX_RANK plugins.safetensors.MAX_HEADER_BYTES
+        plugins.safetensors.MAX_RANK plugins.scidb.schema.MAX_COORDINATE
+        plugins.scidb.schema._MAX_DIGITS plugins.scidb.tables.MAX_COUNT
+        plugins.scidb.tables.MAX_SIZE plugins.zarr.tables.MAX_RANK ra.header.LARGEST
         ra.leb128.MAX_GROUP_BYTES ra.lz4.MAX_BLOCK_BYTES ra.lz4.MAX_RATIO
-        references.headers.MOST_BYTES_OF_INT references.headers.MOST_BANDS
-        references.headers.MOST_AXES""",
+        references.headers.MOST_AXES references.headers.MOST_BANDS
+        references.headers.MOST_BYTES_OF_INT""",
     "only writing asks": """
-        bundle.members.MAX_PATH_BYTES plugins.hdf5.descriptions.MAX_TYPE_BYTES
+        bundle.members.MAX_PATH_BYTES files.names._LONGEST plugins.hdf5.descriptions.MAX_TYPE_BYTES
         plugins.hdf5.options.MAX_CHUNK_BYTES plugins.hdf5.scales.MOST_WRITTEN
         plugins.image.tiff.ome.MOST_SAMPLES plugins.image.tiff.writer.MAX_SAMPLES
         plugins.metaimage.metadata.MAX_TEXT plugins.nrrd.metadata.MAX_TEXT_BYTES
         plugins.png.plan.MAX_CHANNELS plugins.scidb.metadata.MAX_NAME_BYTES
-        plugins.zarr.options.MAX_CHUNK_BYTES plugins.zarr.plan.MAX_PATH_BYTES
-        plugins.zarr.scales.MOST files.names._LONGEST references.pieces.MOST_PIECES""",
+        plugins.zarr.metadata.MOST plugins.zarr.options.MAX_CHUNK_BYTES
+        plugins.zarr.plan.MAX_PATH_BYTES references.pieces.MOST_PIECES""",
     "people are shown, or metadata keeps, so many": """
-        plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES plugins.mat.tree.MAX_NOTES
-        plugins.mat.tree.MAX_NAMED plugins.nrrd.header.MAX_NOTES plugins.png.stack.MAX_NOTES
-        plugins.png.tables.MAX_NOTES plugins.scidb.header.LARGEST_SHOWN files.nearest.MOST_NAMES
+        files.paths.MOST_NAMES plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES
+        plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
+        plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.scidb.header.LARGEST_SHOWN
         references.check.MOST_NAMED""",
     "beyond it another way is taken, or a cache is emptied": """
-        plugins.hdf5.chunks.LARGEST_UNFILTERED plugins.hdf5.chunks.LARGEST_UNCHECKED
+        files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST
+        plugins.hdf5.chunks.LARGEST_UNCHECKED plugins.hdf5.chunks.LARGEST_UNFILTERED
         plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS plugins.mat.parts.MAX_STOPPED
-        plugins.npy.header._MOST_KNOWN plugins.png.alike.MOST_BYTES
-        files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST""",
+        plugins.npy.header._MOST_KNOWN plugins.png.alike.MOST_BYTES""",
     "no source is parsed: a folder, a list of a server, a note of our own": """
-        files.trees._MOST_LINKED files.remote.store._MOST_PAGES files.remote.target._LARGEST
+        files.paths._MOST_LINKED files.remote.listing._MOST_PAGES files.remote.target._LARGEST
         files.unfinished.MAX_BYTES files.unfinished.MAX_LINE""",
     "the default of `Limits.memory`, which has no import": "files.source.DEFAULT_MAX_MEMORY",
 }

@@ -18,7 +18,7 @@ import raconvert
 from raconvert import convert
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import ReadFailed, TargetExists, Unsafe, WriteFailed
-from raconvert.files.references import resolve
+from raconvert.files.named import resolve
 from raconvert.files.source import Source
 from raconvert.files.target import Target
 

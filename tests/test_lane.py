@@ -607,7 +607,7 @@ def test_each_waits_once_for_the_disk(
     six(tmp_path / "s")
     asked: list[list[str]] = []
     monkeypatch.setattr(
-        "raconvert.conversion.loop.sync_files_below", lambda _, names: asked.append(names)
+        "raconvert.conversion.lane.sync_files_below", lambda _, names: asked.append(names)
     )
     raconvert.convert(tmp_path / "s", out_dir=tmp_path / "o", to="ra", stack="each")
 

@@ -121,11 +121,11 @@ def test_names_say_what_they_hold(path: Path) -> None:
 # values that YAML and JSON hold, and a companion is an array, not a file.
 ONE_MEANING = {
     "plain": {
-        "raconvert/arrays/labelled.py", "raconvert/arrays/metadata.py",
+        "raconvert/arrays/interop/from_libraries.py", "raconvert/arrays/metadata.py",
         "raconvert/conversion/report.py",
         "raconvert/inspect/described.py", "raconvert/inspect/elements.py",
         "raconvert/inspect/info.py", "raconvert/metadata/json.py", "raconvert/metadata/yaml.py",
-        "raconvert/metadata/plain.py", "raconvert/migration/result.py", "raconvert/views/facts.py",
+        "raconvert/metadata/plain.py", "raconvert/migration/report.py", "raconvert/views/peek.py",
         "plugins/hdf5/attributes.py",
     },
     "companion": {

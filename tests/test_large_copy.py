@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 
 from raconvert.errors import Changed, Corrupt, ReadFailed
-from raconvert.files import copy
-from raconvert.files import threads
-from raconvert.files import copy
+from raconvert.files import copy, threads
 from raconvert.files.source import Checksum, Extent, open_regular
 
 if TYPE_CHECKING:

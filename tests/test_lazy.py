@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import gathered, recut
 from raconvert.arrays.dtypes import element_of
-from raconvert.arrays.indexing import full_key
-from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.regions import full_key
+from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, TooLarge
 from raconvert.files.inflate import (
-    GZIP,
+    GZIP_WBITS,
     LIBDEFLATE_FROM,
     MAX_RATIO,
-    RAW,
-    ZLIB,
+    RAW_WBITS,
+    ZLIB_WBITS,
     Inflater,
     inflated,
     inflater,
@@ -147,9 +147,9 @@ def test_padding_of_structures_is_kept() -> None:
 
 
 PACKED = {
-    RAW: lambda data: zlib.compress(data)[2:-4],
-    ZLIB: zlib.compress,
-    GZIP: gzip.compress,
+    RAW_WBITS: lambda data: zlib.compress(data)[2:-4],
+    ZLIB_WBITS: zlib.compress,
+    GZIP_WBITS: gzip.compress,
 }
 
 
@@ -165,7 +165,7 @@ def test_inflation_in_pieces(wrapping: int, step: int) -> None:
     assert b"".join(pieces) == data
     assert max(map(len, pieces)) <= step
     assert inflater.eof
-    if wrapping == ZLIB:
+    if wrapping == ZLIB_WBITS:
         assert inflated(packed, len(data)) == inflated(packed, len(data) + 1) == data
 
 
@@ -173,7 +173,7 @@ def test_a_bomb_is_inflated_no_further_than_asked() -> None:
     bomb = zlib.compress(bytes(10_000_000), 9)
     assert len(bomb) * MAX_RATIO > 10_000_000
 
-    inflater = Inflater([bomb], ZLIB, "x")
+    inflater = Inflater([bomb], ZLIB_WBITS, "x")
     assert len(inflater.read(1000)) == 1000
     with pytest.raises(ValueError, match="more than 1000 bytes"):
         inflated(bomb, 1000)
@@ -184,11 +184,11 @@ def test_a_stream_that_is_cut_off_or_damaged(cut: int) -> None:
     packed = zlib.compress(bytes(range(256)))
     wrong = packed[:-1] + bytes([packed[-1] ^ 1])
     with pytest.raises(Corrupt, match="cut off"):
-        list(Inflater([packed[:-cut]], ZLIB, "x").pieces())
+        list(Inflater([packed[:-cut]], ZLIB_WBITS, "x").pieces())
     with pytest.raises(ValueError, match="cut off"):
         inflated(packed[:-cut], 256)
     with pytest.raises(Corrupt, match="cannot be inflated"):
-        list(Inflater([wrong], ZLIB, "x").pieces())
+        list(Inflater([wrong], ZLIB_WBITS, "x").pieces())
     with pytest.raises(ValueError, match="is damaged"):
         inflated(wrong, 256)
     with pytest.raises(ValueError, match="more than 255 bytes"):

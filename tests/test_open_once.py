@@ -18,8 +18,7 @@ import pytest
 import raconvert
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Changed, RaconvertError, ReadFailed, Unsafe
-from raconvert.files import source
-from raconvert.files import named
+from raconvert.files import named, source
 from raconvert.files.source import HELD_AT_MOST, Source
 
 CHANGED = "changed while it was read|became shorter"

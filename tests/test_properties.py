@@ -27,8 +27,8 @@ import raconvert.ra
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import dtype_of, element_of
-from raconvert.arrays.indexing import slabs
 from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.regions import slabs
 from raconvert.catalogue import ROWS
 from raconvert.errors import RaconvertError, WouldLose
 from raconvert.files.source import Source

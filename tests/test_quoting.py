@@ -16,7 +16,7 @@ from raconvert.arrays.dtypes import element_of
 from raconvert.cli.sources import no_destination
 from raconvert.errors import RaconvertError, quoted
 from raconvert.files import quoting
-from raconvert.files.places import write_failed
+from raconvert.files.paths import write_failed
 from raconvert.files.source import Source
 from raconvert.unsupported import unknown_source
 from raconvert.views.programs import LANGUAGES, Stored, filled, programs

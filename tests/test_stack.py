@@ -121,7 +121,7 @@ def test_items_are_moved_in_the_memory_that_is_allowed(
 
     for number in range(2):
         save(f"{number}.npy", np.asfortranarray(np.arange(6).reshape(2, 3)))
-    monkeypatch.setattr("raconvert.arrays.axes.Transposed", Moved)
+    monkeypatch.setattr("raconvert.arrays.transpose.Transposed", Moved)
     convert("?.npy", "out.npy", stack=how, max_memory=1 << 20)
     assert limits
     assert set(limits) == {1 << 20}

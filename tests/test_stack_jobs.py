@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.workers import shared_memory
 from raconvert.errors import Corrupt, RaconvertError, UsageError
-from raconvert.workers import processes
+from raconvert.workers import processes, shared_memory
 from tests.chaos.trees import eventually, is_gone
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
@@ -34,7 +33,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many copies were asked for, each time."""
     found: list[int] = []
     before = shared_memory.made
-    monkeypatch.setattr(shared_memory, "made", lambda *words: (found.append(words[3]), before(*words))[1])
+    monkeypatch.setattr(
+        shared_memory, "made", lambda *words: (found.append(words[3]), before(*words))[1]
+    )
     return found
 
 

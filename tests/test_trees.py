@@ -15,7 +15,7 @@ import pytest
 import raconvert
 from raconvert.errors import Unsafe
 from raconvert.files import paths
-from raconvert.files.folders import walk
+from raconvert.files.paths import walk
 from raconvert.files.unfinished import refuse_unfinished
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links of POSIX")

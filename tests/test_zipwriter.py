@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from raconvert.files import zips
-from raconvert.files.unzip import STORED
-from raconvert.files.zipwriter import Archive
+from raconvert.files.inflate import ZIP_STORED
+from raconvert.files.zips import Archive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def by_zipfile(path: Path, members: list[Member]) -> None:
             info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             info.compress_type, info.create_system = method, 3
             info.external_attr = 0o644 << 16
-            if method == STORED:
+            if method == ZIP_STORED:
                 begin = archive.start_dir + header + 30 + len(name.encode()) + 6 + 20
                 zeros = -begin % 64
                 info.extra = b"\x35\xd9" + bytes([2 + zeros, 0, 64, 0]) + bytes(zeros)
@@ -53,7 +53,7 @@ def compared(folder: Path, members: list[Member]) -> None:
     data = (folder / "b.zip").read_bytes()
     assert data == (folder / "a.zip").read_bytes()
     for (_, pieces, method, header), offset in zip(members, offsets, strict=True):
-        if method == STORED:
+        if method == ZIP_STORED:
             assert data[offset:].startswith(b"".join(pieces)[:1000])
             assert (offset + header) % 64 == 0
 
@@ -68,14 +68,14 @@ def test_members_of_any_size_and_name(seed: int, tmp_path: Path) -> None:
         name = f"{number}{random.choice(['', 'é', '/x', 'long' * 40])}"
         pieces = [random.randbytes(random.choice(sizes)) for _ in range(random.randint(0, 3))]
         members.append(
-            (name, pieces, random.choice([STORED, DEFLATED]), random.choice([0, 56, 64]))
+            (name, pieces, random.choice([ZIP_STORED, DEFLATED]), random.choice([0, 56, 64]))
         )
     compared(tmp_path, members)
 
 
 @pytest.mark.long
 def test_more_members_than_an_end_record_counts(tmp_path: Path) -> None:
-    compared(tmp_path, [(f"{n}", [], STORED, 0) for n in range(0x10000 + 3)])
+    compared(tmp_path, [(f"{n}", [], ZIP_STORED, 0) for n in range(0x10000 + 3)])
 
 
 def test_beyond_two_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +87,6 @@ def test_beyond_two_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_pieces_may_be_arrays(tmp_path: Path) -> None:
     piece = np.arange(7, dtype=np.uint8)
-    by_us(tmp_path / "a.zip", [("x", [b"ab", piece, piece[:0]], STORED, 0)])
+    by_us(tmp_path / "a.zip", [("x", [b"ab", piece, piece[:0]], ZIP_STORED, 0)])
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert archive.read("x") == b"ab" + bytes(range(7))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from raconvert.errors import Corrupt, UsageError
 from raconvert.files.copy import copy_extent
-from raconvert.files.places import write_failed
+from raconvert.files.paths import write_failed
 from raconvert.plugin import array_exists, not_an_array
 
 from .index import index

@@ -115,7 +115,7 @@ def _variable(source: Source, solution: Solution, variable: Variable, made: Elem
 
 
 def _results(source: Source, headers: dict[str, Header], variable: Variable, made: Element) -> Any:
-    from .results import Results
+    from .solution import Results
 
     return Results(source, headers, variable, made)
 

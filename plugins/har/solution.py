@@ -16,21 +16,29 @@ from array import array
 from itertools import accumulate
 from math import prod
 from sys import byteorder
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from raconvert.arrays.sources import Decoded
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, TooLarge
+from raconvert.plugin import dtype_of
 
 from .records import BIG, Records
 from .tables import INTEGER, LABEL_MEMORY, MAX_RANK, REAL_MATRIX, TEXT, text
+from .values import Stored
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from raconvert.plugin import Source
+    from raconvert.plugin import Element, Source
 
     from .walk import Header
+
+    Values = np.ndarray[Any, Any]
+
 
 _INTEGERS = ("VNCP", "VCNA", "VCAR", "SSZ", "ELAD", "OREX", "OREL", "CMND", "CMNL", "PCUM",
              "SHCK", "SHCL", "PSHK")  # fmt: skip
@@ -378,3 +386,57 @@ class _Chosen:
             what = f"components of '{self._tables.texts['VARS'][v]}' that it has not"
             raise self._tables.refuse(what, self.name, f"1 to {total}, each once", list(found[:9]))
         return found
+
+
+# The values of a variable of a solution file, put together from results and shocks ---------------
+
+
+class Results(Decoded):
+    """Array source over the values of one variable, seen slowest axis first."""
+
+    def __init__(
+        self, source: Source, headers: dict[str, Header], variable: Variable, element: Element
+    ) -> None:
+        dims = [size for _, size, _ in variable.sets]
+        super().__init__(
+            tuple(dims[::-1]),
+            dtype_of(element),
+            what=f"'{source.path}': variable '{variable.name}'",
+            max_memory=source.max_memory,
+        )
+        self._source = source
+        self._headers = headers
+        self._element = element
+        self._variable = variable
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order."""
+        values = self.whole().reshape(-1)
+        step = max(1, max_bytes // self.dtype.itemsize)
+        for start in range(0, self.count, step):
+            yield values[start : start + step]
+
+    def load(self) -> Values:
+        """Read the results and shocks into their places."""
+        own = self._variable
+        rows = np.zeros((len(own.results), self.count // len(own.results)), self.dtype)
+        if own.unknown:
+            rows[:] = np.nan
+            rows[:, _places(own.zeros)] = 0
+        for row, pieces in zip(rows, own.results, strict=True):
+            for piece in pieces:
+                if piece.count:
+                    row[_places(piece.places)] = self._read(piece)
+        return rows
+
+    def _read(self, piece: Result) -> Values:
+        stored = Stored(self._source, self._headers[piece.header], self._element)
+        found: Values = np.asarray(
+            stored.part((..., slice(piece.start, piece.start + piece.count)))
+        )
+        return found.reshape(-1)
+
+
+def _places(places: Any) -> Any:
+    """The index of components that are counted from 1; all of them for None."""
+    return slice(None) if places is None else np.asarray(places, np.int64) - 1

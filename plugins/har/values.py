@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.arrays.indexing import full_key
-from raconvert.arrays.inplace import InPlace, Placed
+from raconvert.arrays.blocks import pieces_of_runs
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.pieces import runs
-from raconvert.arrays.strided import range_of
+from raconvert.arrays.regions import full_key, range_of
+from raconvert.arrays.sources import InPlace, Placed
 from raconvert.errors import Corrupt
 from raconvert.files.source import read_failed
 from raconvert.plugin import dtype_of
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.arrays.pieces import Pieces
+    from raconvert.arrays.blocks import Pieces
     from raconvert.plugin import Element, Extent, Source
 
     from .walk import Header
@@ -108,7 +107,7 @@ class Stored(InPlace):
             self._source.extent(offset, width * count, swap)
             for offset, count in zip(self.parts.offsets, self.parts.counts, strict=True)
         ]
-        return runs(self.shape, width, extents)
+        return pieces_of_runs(self.shape, width, extents)
 
     @contextmanager
     def located(self) -> Iterator[tuple[Any, int]]:

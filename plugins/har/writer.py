@@ -11,7 +11,7 @@ import numpy as np
 from raconvert.arrays.blocks import Feed, block_bytes, blocks
 from raconvert.errors import Corrupt, WouldLose
 from raconvert.files.copy import write_all
-from raconvert.files.places import write_failed
+from raconvert.files.paths import write_failed
 from raconvert.plugin import refused
 
 from .header import (

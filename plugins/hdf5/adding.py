@@ -17,7 +17,7 @@ from h5py import h5a, h5d, h5ds, h5g, h5i, h5l, h5o
 
 from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.copy import copy_extent
-from raconvert.files.places import name_of_open
+from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Axis, Plan, array_exists, equivalent, not_an_array
@@ -27,9 +27,9 @@ from .attributes import write_attribute
 from .creating import closing, library, reopen
 from .elements import write_elements
 from .files import DATASET, GROUP, guarded, info_of, reading
-from .links import component, link_names, parents
 from .structure import Structure, fits_of, structure_of
 from .values import Dataset
+from .walk import component, link_names, parents
 from .writer import Writer
 
 TYPE_CHECKING = False

@@ -21,7 +21,7 @@ from .datatypes import Kind, kind_of, without_bools
 from .dense import dense_attribute
 from .descriptions import describe, type_of
 from .files import FAILURES, PROBLEMS, info_of, reason_of
-from .header import (
+from .ondisk.header import (
     ADDRESS_BYTES,
     attribute_data,
     check_all_heaps,

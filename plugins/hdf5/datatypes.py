@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from h5py import h5t
 
-from raconvert.arrays.bools import bool_bytes, has_bools
+from raconvert.arrays.cast import bool_bytes, has_bools
 from raconvert.arrays.dtypes import element, element_of, float8
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.limits import DEFAULT

@@ -16,7 +16,8 @@ from struct import Struct
 
 from raconvert.errors import Corrupt, TooLarge, Unsupported
 
-from .header import (
+from .ondisk.btrees import ATTRIBUTE_NAMES, HUGE_PLACES, check_tree
+from .ondisk.header import (
     ADDRESS_BYTES,
     ATTRIBUTE,
     ATTRIBUTE_INFO,
@@ -26,14 +27,13 @@ from .header import (
     messages,
     shared_attributes,
 )
-from .trees import ATTRIBUTE_NAMES, HUGE_PLACES, check_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .files import File
-    from .header import Attribute
+    from .ondisk.header import Attribute
 
 MANAGED, HUGE, TINY = 0, 1, 2  # kinds of objects of a heap, in the first byte of what names them
 SHARED_TABLE = 0x0F  # message of the extension of the superblock

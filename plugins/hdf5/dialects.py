@@ -19,7 +19,7 @@ from struct import error as struct_error
 from h5py import h5l, h5o, h5t
 
 from .files import FAILURES
-from .header import (
+from .ondisk.header import (
     ADDRESS_BYTES,
     DATASPACE,
     FILTERS,

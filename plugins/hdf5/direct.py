@@ -10,7 +10,7 @@ from h5py import h5, h5d
 from .chunks import LARGEST_UNFILTERED, Chunks, are_places_sure, is_decoded
 from .datatypes import element_size
 from .files import info_of
-from .header import chunk_layout
+from .ondisk.header import chunk_layout
 from .storage import stored_bytes
 
 TYPE_CHECKING = False

@@ -15,14 +15,14 @@ import numpy as np
 from h5py import h5d, h5s
 
 from raconvert.arrays.blocks import Feed, block_bytes, blocks, index_of
-from raconvert.arrays.bools import checked_bools, has_bools
+from raconvert.arrays.cast import checked_bools, has_bools
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.texts import LAST, beyond
+from raconvert.arrays.reinterpret import LAST, beyond
 from raconvert.errors import Corrupt, Unsupported, WouldLose
 from raconvert.files.copy import copy_extent_to, reserve, write_all
-from raconvert.files.places import is_remote
+from raconvert.files.paths import is_remote
 
-from .codecs import deflated, shuffled
+from .chunks import deflated, shuffled
 from .creating import library
 from .datatypes import is_text, kind_of
 from .paddings import with_padding

@@ -31,7 +31,7 @@ from raconvert.errors import (
     Unsupported,
     changed,
 )
-from raconvert.files.places import is_remote
+from raconvert.files.paths import is_remote
 from raconvert.files.source import Source, check_unchanged
 from raconvert.plugin import trailing_note
 

@@ -18,8 +18,9 @@ from .attributes import value_of
 from .datatypes import element_size
 from .direct import chunks_of
 from .files import File, info_of
-from .header import attributes_in, count_of, sequences, single_value, total_length
-from .indexes import check_index
+from .ondisk.btrees import check_links, check_trees
+from .ondisk.chunk_indexes import check_index
+from .ondisk.header import attributes_in, count_of, sequences, single_value, total_length
 from .storage import (
     Storage,
     check_filters,
@@ -30,7 +31,6 @@ from .storage import (
     stored_bytes,
     unwritten_bytes,
 )
-from .trees import check_links, check_trees
 from .values import Dataset
 from .walk import links_in
 

@@ -16,16 +16,22 @@ from raconvert.metadata.reals import doubles
 from raconvert.plugin import Array, Bundle, Extent, Source
 
 from . import dialects, scales
-from .netcdf import is_netcdf_file, take_provenance, take_times, without_single_lists, without_type_of_missing
 from .attributes import read_attributes
 from .chunks import Chunks, is_decoded
 from .datatypes import BOOL_NAMES, element_size, fixed_dtype, is_text, kind_of, without_bools
 from .descriptions import describe, little_endian, type_of_dtype, type_of_element
 from .direct import chunks_of
 from .files import DATASET, FAILURES, GROUP, TYPE, File, Files, end_notes, guarded, info_of, key_of
-from .header import attribute_data
-from .indexes import check_index
 from .metadata import take_record
+from .ondisk.chunk_indexes import check_index
+from .ondisk.header import attribute_data
+from .scales import (
+    is_netcdf_file,
+    take_provenance,
+    take_times,
+    without_single_lists,
+    without_type_of_missing,
+)
 from .storage import (
     Storage,
     check_filters,

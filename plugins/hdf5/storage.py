@@ -1,7 +1,7 @@
 """How a dataset is stored: layout, filters, bytes; and what must be checked before it is read.
 
 External storage and the sources of virtual datasets are looked at under the rule of
-`raconvert.files.references` before the library sees them: it would open whatever they name, and
+`raconvert.files.named` before the library sees them: it would open whatever they name, and
 read a source that is missing as the fill value, without a word.
 """
 

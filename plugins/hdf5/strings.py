@@ -16,7 +16,7 @@ from raconvert.files.copy import extent_slabs
 from .datatypes import cannot, in_file
 from .direct import chunks_of
 from .files import info_of
-from .header import (
+from .ondisk.header import (
     ADDRESS_BYTES,
     REFERENCE_BYTES,
     check_all_heaps,

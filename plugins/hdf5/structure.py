@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from raconvert.arrays.conventions import renamed, without_coordinates
 from raconvert.arrays.dtypes import little
+from raconvert.arrays.interop.conventions import renamed, without_coordinates
 from raconvert.plugin import equivalent, refused
 
 from .datatypes import is_text, is_variable, kind_of, without_bools
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
 from .files import PROBLEMS, reason_of
-from .links import alias_links, link_names
-from .netcdf import times_of
 from .paddings import endings_of
-from .scales import unshared
+from .scales import times_of, unshared
 from .tables import MAX_LENGTH, MAX_RANK, NAMESPACE
 from .text import is_utf8, utf8_type
+from .walk import alias_links, link_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def is_utf8(array: Array) -> bool:
 def encoded(values: Values) -> Values:
     """Text (U) as UTF-8 of the same number of bytes (S); it has no numbers beyond code points.
 
-    `raconvert.arrays.texts.from_utf8` is the way back.
+    `raconvert.arrays.reinterpret.from_utf8` is the way back.
     """
     count = values.dtype.itemsize // 4
     codes = np.ascontiguousarray(values).view(_codes_of(values.dtype)).reshape(-1, count)

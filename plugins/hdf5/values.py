@@ -15,9 +15,8 @@ from h5py import h5d, h5p, h5s
 
 from raconvert.arrays.blocks import LARGEST_BLOCK, chunk_slabs
 from raconvert.arrays.dtypes import needs_swap
-from raconvert.arrays.indexing import full_key, slabs
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.strided import range_of
+from raconvert.arrays.regions import full_key, range_of, slabs
 from raconvert.errors import Corrupt, TooLarge
 from raconvert.plugin import dtype_of
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from h5py import h5t
 
-    from raconvert.arrays.pieces import Pieces
+    from raconvert.arrays.blocks import Pieces
     from raconvert.plugin import Element, Extent
 
     from .chunks import Chunks

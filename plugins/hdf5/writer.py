@@ -14,7 +14,7 @@ from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import little
 from raconvert.arrays.space import coordinates
 from raconvert.errors import WriteFailed
-from raconvert.files.places import name_of_open
+from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
 from raconvert.metadata.reals import narrowed
 from raconvert.plugin import Axis, dtype_of
@@ -26,13 +26,13 @@ from .datatypes import is_text, is_variable, kind_of
 from .descriptions import string_type, type_of
 from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .files import PROBLEMS
-from .links import component, kept_links, may_be_group, parents
 from .metadata import common_names, divided, write_each, write_record
-from .netcdf import MISSING, as_vectors, times_of, type_of_missing, type_of_times
 from .options import chunk_of
 from .paddings import endings_of
+from .scales import MISSING, as_vectors, times_of, type_of_missing, type_of_times
 from .tables import NAMESPACE
 from .text import is_utf8
+from .walk import component, kept_links, may_be_group, parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

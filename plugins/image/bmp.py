@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import struct
 
-from raconvert.arrays.planes import split
+from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source
 

@@ -20,7 +20,7 @@ Writes: uint8 grey (H, W). Colour is refused: nothing is ever quantised.
 
 from __future__ import annotations
 
-from raconvert.arrays.planes import split
+from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
 

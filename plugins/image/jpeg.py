@@ -26,7 +26,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from raconvert.arrays.planes import split
+from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt, Unsupported, UsageError
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
 

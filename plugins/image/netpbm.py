@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 
-from raconvert.arrays.planes import split
+from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Plan, element, trailing_note
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.planes import split
+from raconvert.conversion.planes import split
 from raconvert.plugin import Fit, Plan, little, refused, type_name
 
 from .metadata import metadata_fits

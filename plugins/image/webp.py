@@ -18,7 +18,7 @@ one that is 255 everywhere.
 
 from __future__ import annotations
 
-from raconvert.arrays.planes import split
+from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
 

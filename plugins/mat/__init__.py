@@ -66,8 +66,7 @@ from raconvert.plugin import NO, SURE, Array, Format, Option, Source
 from . import level4
 from .plan import DEFAULT_LEVELS, DEFAULT_VERSION, add, plan
 from .reader import level_of, read
-from .samples import SAMPLES
-from .tables import AFTER_73, MARKS_5, MARKS_73, PROGRAMS, PROGRAMS_73
+from .tables import AFTER_73, MARKS_5, MARKS_73, PROGRAMS, PROGRAMS_73, SAMPLES
 
 __all__ = ["FORMAT", "add", "plan", "programs", "read", "sniff"]
 

@@ -42,7 +42,7 @@ class FilePart:
         """The region that a key picks of the numbers in this shape, read and not mapped."""
         import numpy as np
 
-        from raconvert.arrays.strided import region
+        from raconvert.arrays.regions import region
 
         dtype = np.dtype(self.dtype)
         strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))

@@ -116,7 +116,7 @@ class Inflater:
         self.position = 0
         self.broken = False
         self._rest = memoryview(b"")
-        self._decoder = inflate.Inflater(_stored(variable), inflate.ZLIB, variable.path)
+        self._decoder = inflate.Inflater(_stored(variable), inflate.ZLIB_WBITS, variable.path)
 
     def read(self, nbytes: int) -> bytes:
         """Exactly so many bytes; the caller knows that they are few."""
@@ -203,7 +203,7 @@ def inflated_head(data: bytes, nbytes: int) -> bytes:
     """The first decoded bytes, as many as there are before the data is wrong or cut off."""
     found = b""
     try:
-        for piece in inflate.Inflater([data], inflate.ZLIB, "").pieces(64):
+        for piece in inflate.Inflater([data], inflate.ZLIB_WBITS, "").pieces(64):
             found += piece
             if len(found) >= nbytes:
                 break

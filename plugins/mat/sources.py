@@ -14,13 +14,12 @@ import numpy as np
 
 from raconvert.arrays.blocks import LARGEST_BLOCK
 from raconvert.arrays.dtypes import dtype_of
-from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.prefetch import ahead
+from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, RaconvertError, TooLarge
+from raconvert.files.threads import ahead
 
-from .errors import in_variable
-from .tables import HIGH, LOW, SURROGATE_MASK
+from .tables import HIGH, LOW, SURROGATE_MASK, in_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from raconvert.errors import Changed, Corrupt, RaconvertError, Unsupported
 from raconvert.files.source import Extent
 
 from .cursors import FilePart
-from .errors import in_variable
 from .header import element_of_class
 from .metadata import above, forms_of, is_index, telling
 from .parts import HeldPart
@@ -25,6 +24,7 @@ from .tables import (
     VALUE_BYTES,
     WIDE_COMPLEX,
     Facts,
+    in_variable,
 )
 
 TYPE_CHECKING = False

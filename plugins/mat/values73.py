@@ -11,8 +11,8 @@ import numpy as np
 from h5py import h5t
 
 from raconvert.arrays.dtypes import dtype_of, element
-from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.memory import check_memory
+from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from ..hdf5.datatypes import kind_of
@@ -20,17 +20,16 @@ from ..hdf5.files import guarded
 from ..hdf5.objects import numbers_of
 from ..hdf5.storage import extent_of
 from ..hdf5.values import read_box
-from .errors import in_variable
 from .header import element_of_class
 from .sources import cast, column_places
-from .tables import Facts
+from .tables import Facts, in_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.arrays.pieces import Pieces
+    from raconvert.arrays.blocks import Pieces
     from raconvert.plugin import Extent
 
     from ..hdf5.datatypes import Kind

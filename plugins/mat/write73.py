@@ -18,7 +18,7 @@ import numpy as np
 from h5py import h5a, h5d, h5g, h5p, h5r, h5s, h5t
 
 from raconvert.files.copy import copy_extent, write_all
-from raconvert.files.places import name_of_open
+from raconvert.files.paths import name_of_open
 
 from ..hdf5.creating import closing, create, library, reopen
 from ..hdf5.elements import write_chunks

@@ -37,21 +37,20 @@ names, labels and origins of axes and attributes have no place (named as equival
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import needs_swap
-from raconvert.files.compressed import GZIP, ZLIB, Part
+from raconvert.files.inflate import GZIP, ZLIB, Part
 from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Source, dtype_of, little
 
 from .datafiles import parts_of
-from .header import check_sealed, read_header
+from .header import GZIP_MAGIC, MAGICS, ORDER, SAMPLE, TEXT, check_sealed, read_header
 from .metadata import metadata_of
 from .plan import plan
-from .tables import GZIP_MAGIC, MAGICS, ORDER, SAMPLE, TEXT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.arrays.parts import DecodedParts, RawParts
+    from raconvert.arrays.sources import DecodedParts, RawParts
 
     from .header import Header
 
@@ -117,9 +116,8 @@ def _opened(
     array: Array, parts: list[Part], header: Header, swap: int, notes: list[str]
 ) -> RawParts | DecodedParts:
     """The array source: opened late, as it takes NumPy."""
-    from raconvert.arrays.inflated import inflated
-    from raconvert.arrays.numerals import numbers
-    from raconvert.arrays.parts import DecodedParts, RawParts
+    from raconvert.arrays.numbers_in_text import numbers
+    from raconvert.arrays.sources import DecodedParts, RawParts, inflated
 
     if header.encoding is None:
         return RawParts(array, parts, header.path, swap)

@@ -11,13 +11,11 @@ import re
 from math import prod
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.files.compressed import Part
-from raconvert.files.inflate import MAX_RATIO
-from raconvert.files.references import of_header
+from raconvert.files.inflate import MAX_RATIO, Part
+from raconvert.files.named import of_header
 from raconvert.plugin import Source, trailing_note
 
-from .header import Header, wrong
-from .tables import TEXT
+from .header import TEXT, Header, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from raconvert.arrays.space import OF_ONE, World, as_itk, directed, is_component
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata, facts_of, fields_of_axes
 
-from .tables import ALIASES, BLANKS, NAMESPACE, ORDER, STRUCTURE, UNITS
+from .header import ALIASES, BLANKS, NAMESPACE, ORDER, STRUCTURE, UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

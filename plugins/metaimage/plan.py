@@ -9,8 +9,8 @@ from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.errors import Unsupported
 from raconvert.files.copy import write_all
 from raconvert.files.limits import DEFAULT
-from raconvert.files.places import write_failed
-from raconvert.files.seal import seal_of
+from raconvert.files.pairing import seal_of
+from raconvert.files.paths import write_failed
 from raconvert.plugin import (
     Array,
     Bundle,
@@ -23,9 +23,8 @@ from raconvert.plugin import (
     refused_type,
 )
 
-from .header import header_bytes, sealed
+from .header import BLANKS, MAX_RANK, NAMES, ORDER, header_bytes, sealed
 from .metadata import fields_of, has_channels
-from .tables import BLANKS, MAX_RANK, NAMES, ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ import os
 
 from raconvert.arrays.dtypes import needs_swap
 from raconvert.errors import Corrupt, RaconvertError
-from raconvert.files.compressed import GZIP, Part
+from raconvert.files.inflate import GZIP, Part
 from raconvert.plugin import (
     NO,
     SURE,
@@ -184,14 +184,14 @@ def _files(source: Source) -> tuple[Start, Source, bool]:
 
 
 def _inflated(array: Array, part: Part, swap: int, notes: list[str]) -> object:
-    from raconvert.arrays.inflated import Inflated  # with numpy
+    from raconvert.arrays.sources import Inflated  # with numpy
 
     return Inflated(array, part, swap, encoding=GZIP, notes=notes)
 
 
 def programs(array: Array) -> dict[str, str]:
     """NiBabel, NIfTI.jl and MATLAB, of the numbers as they are stored. Raises nothing."""
-    from raconvert.arrays.inflated import Inflated  # with numpy
+    from raconvert.arrays.sources import Inflated  # with numpy
 
     known = array.element.kind in ("int", "uint", "float", "complex")
     whole = isinstance(array.data, Inflated) and array.index_order == "F"

@@ -8,10 +8,9 @@ from struct import calcsize
 from raconvert.arrays.dtypes import MAX_SPAN
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, NotSupportedYet, Unsupported
-from raconvert.files.compressed import start_of
-from raconvert.files.inflate import MAX_RATIO
+from raconvert.files.inflate import MAX_RATIO, start_of
+from raconvert.files.pairing import MARK, check_seal
 from raconvert.files.quoting import python
-from raconvert.files.seal import MARK, check_seal
 from raconvert.plugin import Array, Element, Source
 
 from .tables import (

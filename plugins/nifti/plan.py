@@ -6,8 +6,8 @@ import zlib
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.files.copy import write_all
-from raconvert.files.places import write_failed
-from raconvert.files.seal import seal_of
+from raconvert.files.pairing import seal_of
+from raconvert.files.paths import write_failed
 from raconvert.plugin import (
     Array,
     Bundle,
@@ -88,7 +88,7 @@ def _write(array: Array, target: Target, asked: str) -> None:
 
 def _write_data(target: Target, header: bytes, array: Array) -> None:
     if target.path.lower().endswith(GZ):
-        from raconvert.arrays.inflated import write_deflated
+        from raconvert.arrays.sources import write_deflated
 
         write_deflated(target, header, array)
     else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from raconvert.files import zips
 from raconvert.files.names import members_of
-from raconvert.files.places import write_failed
+from raconvert.files.paths import write_failed
+from raconvert.files.zips import Archive
 from raconvert.files.zipsplice import spliced
-from raconvert.files.zipwriter import Archive
 from raconvert.plugin import (
     Array,
     Bundle,

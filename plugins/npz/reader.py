@@ -11,10 +11,10 @@ from contextlib import closing, contextmanager
 import numpy as np
 
 from raconvert.arrays.dtypes import needs_swap
-from raconvert.arrays.inplace import InPlace, Placed
+from raconvert.arrays.sources import InPlace, Placed
 from raconvert.errors import Corrupt
 from raconvert.files import zips
-from raconvert.files.unzip import STORED
+from raconvert.files.inflate import ZIP_STORED
 from raconvert.plugin import Source, dtype_of
 
 from ..npy.header import Header
@@ -55,7 +55,7 @@ class MemberValues(InPlace):
 
     def in_pieces(self) -> Extent | str:
         """Where the elements of a stored member lie."""
-        if self._member.method != STORED:
+        if self._member.method != ZIP_STORED:
             return "its member of the archive is compressed"
         offset = self._member.offset + self._offset
         return self._source.extent(offset, self.nbytes, self._swap)
@@ -63,7 +63,7 @@ class MemberValues(InPlace):
     @property
     def by_regions(self) -> bool:
         """True for a stored member: of a compressed one, all is decoded."""
-        return self._member.method == STORED
+        return self._member.method == ZIP_STORED
 
     def part(self, key: Any) -> Any:
         """The region that a key picks; of a compressed member, all of it is decoded."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from raconvert.errors import RaconvertError
+from raconvert.files.inflate import ZIP_DEFLATED, ZIP_STORED
 from raconvert.files.names import members_of
-from raconvert.files.unzip import DEFLATED, STORED
 from raconvert.files.zips import MAX_NAME_BYTES, Member
 
 from ..npy.header import SAMPLE as NPY_SAMPLE
 
 SUFFIX = ".npy"
 COMMENT = b"name: "  # begins the comment of a member whose name is not that of its array
-METHODS = {"none": STORED, "deflate": DEFLATED}  # option -> ZIP method
+METHODS = {"none": ZIP_STORED, "deflate": ZIP_DEFLATED}  # option -> ZIP method
 LONGEST_NAME = MAX_NAME_BYTES - len(COMMENT)
 
 # numpy.savez of x = numpy.array([1, 2, 3], "u1")

@@ -115,9 +115,9 @@ def sniff(source: Source) -> int:
 
 def programs(array: Array) -> dict[str, str]:
     """NumPy, NRRD.jl, nat of R and Teem itself, as far as each reads this file. Raises nothing."""
-    from raconvert.arrays.parts import DecodedParts
+    from raconvert.arrays.sources import DecodedParts
 
-    from .listings import programs_of
+    from .reader import programs_of
 
     known = array.element.kind in ("int", "uint", "float")
     data = array.data

@@ -1,8 +1,8 @@
 """The encodings of NRRD data: hex and zrl to bytes, and bytes back to all encodings.
 
 Decoders take an open file and yield pieces of a bounded size. Each gives exactly the bytes that
-the array needs, or raises `Corrupt`. gzip and bzip2 are read by `raconvert.files.compressed`, text
-by `raconvert.arrays.numerals`.
+the array needs, or raises `Corrupt`. gzip and bzip2 are read by `raconvert.files.inflate`, text
+by `raconvert.arrays.numbers_in_text`.
 
 * hex: two digits per byte, of either case, white space anywhere between them.
 * zrl (Teem's ``encodingZRL.c``, the only description): bytes other than 0 stand for themselves,
@@ -19,10 +19,10 @@ from zlib import DEFLATED, compressobj
 
 import numpy as np
 
-from raconvert.arrays.numerals import TEXT_BYTES, number_dtype
+from raconvert.arrays.numbers_in_text import TEXT_BYTES, number_dtype
 from raconvert.errors import Corrupt
 from raconvert.files import inflate
-from raconvert.files.compressed import CHUNK_BYTES, READ_BYTES, note_once, too_short
+from raconvert.files.inflate import CHUNK_BYTES, READ_BYTES, note_once, too_short
 
 from .tables import GZIP
 
@@ -113,7 +113,7 @@ def compressed(blocks: Iterable[np.ndarray[Any, Any]], encoding: str, level: int
     """Yield one gzip member, without time or name, or one bzip2 stream."""
     made: Any = BZ2Compressor(level)
     if encoding == GZIP:
-        made = compressobj(level, DEFLATED, inflate.GZIP)
+        made = compressobj(level, DEFLATED, inflate.GZIP_WBITS)
     for block in blocks:
         yield made.compress(block.reshape(-1).view("u1").data)
     yield made.flush()

@@ -14,9 +14,8 @@ from itertools import islice
 from math import prod
 
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
-from raconvert.files.compressed import Part
-from raconvert.files.inflate import MAX_RATIO
-from raconvert.files.references import of_header
+from raconvert.files.inflate import MAX_RATIO, Part
+from raconvert.files.named import of_header
 from raconvert.files.source import read_up_to
 from raconvert.plugin import Element, Extent, Source, trailing_note
 

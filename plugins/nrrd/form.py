@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from raconvert.arrays.seen import is_void
+from raconvert.arrays.reinterpret import is_void
 from raconvert.metadata.roundtrip import difference
 from raconvert.plugin import Array, Element, element
 

@@ -26,7 +26,7 @@ from collections import namedtuple
 from math import prod
 
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.files.seal import MARK
+from raconvert.files.pairing import MARK
 from raconvert.files.source import read_failed
 
 from .fields import (
@@ -67,7 +67,7 @@ SHOWN = 60  # how many characters of a bad value a message shows
 
 # A header. `fields` maps each field that is there to its typed value; `offset` is where attached
 # data begins; `charset` is what the bytes of the texts are.
-# `seal` is the comment that ties a header to its data file (`raconvert.files.seal`), if any.
+# `seal` is the comment that ties a header to its data file (`raconvert.files.pairing`), if any.
 Header = namedtuple(
     "Header",
     "version fields attributes comments files offset charset notes seal",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.seen import is_void
+from raconvert.arrays.reinterpret import is_void
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, refused
 
 from .tables import BZIP2, GZIP, HEX, MAX_ARRAY_BYTES, MAX_BLOCK_BYTES, MAX_RANK, RAW, TEXT

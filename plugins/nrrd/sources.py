@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.inflated import inflated
-from raconvert.arrays.numerals import numbers
-from raconvert.files.compressed import Part
+from raconvert.arrays.numbers_in_text import numbers
+from raconvert.arrays.sources import inflated
+from raconvert.files.inflate import Part
 
 from . import codecs
 from .tables import COMPRESSED, HEX, TEXT

@@ -8,8 +8,8 @@ from functools import partial
 from raconvert.arrays.blocks import write_raw
 from raconvert.errors import Unsupported, WouldLose
 from raconvert.files.copy import write_all
-from raconvert.files.places import write_failed
-from raconvert.files.seal import seal_of
+from raconvert.files.pairing import seal_of
+from raconvert.files.paths import write_failed
 from raconvert.plugin import Source, refused
 
 from .header import Files, Header, header_bytes

@@ -53,7 +53,7 @@ every value exactly. Other types are refused without ``--dtype`` or ``--scale``,
 
 from __future__ import annotations
 
-from raconvert.arrays.planes import split
+from raconvert.conversion.planes import split
 from raconvert.plugin import (
     MAYBE,
     NO,
@@ -66,7 +66,7 @@ from raconvert.plugin import (
 )
 
 from .plan import plan
-from .programs import programs
+from .reader import programs
 from .tables import NAME, SIGNATURE
 
 __all__ = ["FORMAT", "plan", "programs", "read", "read_stack", "sniff", "split"]

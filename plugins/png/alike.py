@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.alike import Alike
+from raconvert.arrays.bundle import Alike
 from raconvert.errors import MissingDependency
 from raconvert.files.inflate import inflater
 

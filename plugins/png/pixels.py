@@ -19,7 +19,7 @@ import numpy as np
 
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, MissingDependency, TooLarge
-from raconvert.files.inflate import ZLIB, Inflater
+from raconvert.files.inflate import ZLIB_WBITS, Inflater
 
 from . import engine
 from .header import Header, Png, payload
@@ -50,7 +50,7 @@ class PixelStream:
 
     def __init__(self, file: BinaryIO, spans: list[Span], png: Png) -> None:
         self._pieces = payload(file, spans, png.path)
-        self._inflater = Inflater(self._pieces, ZLIB, png.path)
+        self._inflater = Inflater(self._pieces, ZLIB_WBITS, png.path)
         self._png = png
         self._done = 0
 

@@ -19,13 +19,13 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key
 from raconvert.arrays.stack import SHARED_BYTES, ItemMetadata, json_of
 from raconvert.errors import UsageError
 from raconvert.files.inflate import inflater
-from raconvert.files.processes import can_fork
 from raconvert.plugin import Array, Metadata, Source, element
+from raconvert.workers.processes import can_fork
 
 from . import engine, metadata
 from .header import Header, Png, scan
@@ -131,7 +131,7 @@ class PngStack:
 
     def _stream_of_copies(self, jobs: int) -> Iterator[Samples]:
         """Yield blocks as `stream` does, which copies of this process decode."""
-        from raconvert.arrays.copies import made, named
+        from raconvert.workers.shared_memory import made, named
 
         paths, first = self._paths, self._first_fields
         step = max(1, SHARED_BYTES // self._item_bytes)

@@ -16,7 +16,7 @@ from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.dtypes import dtype_of, little
 from raconvert.errors import Unsupported
 from raconvert.files.copy import write_all
-from raconvert.files.places import write_failed
+from raconvert.files.paths import write_failed
 
 from . import metadata
 from .header import Header

@@ -20,15 +20,25 @@ import re
 from collections import namedtuple
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError, worded
-from raconvert.files.references import first_there
-from raconvert.files.seal import MARK, check_seal
+from raconvert.files.named import first_there
+from raconvert.files.pairing import MARK, check_seal
 from raconvert.files.source import Source
 
-from .content import name_of
-from .formatstring import parse_format, parse_sizes, size_of
-from .schema import Attribute, Dimension, Schema, in_c_order, parse_schema, schema_text
-from .syntax import Fault, Scanner, past_space
-from .tables import NATIVE, SKIP, VARIABLE, Column
+from .schema import (
+    Attribute,
+    Dimension,
+    Fault,
+    Scanner,
+    Schema,
+    in_c_order,
+    parse_format,
+    parse_schema,
+    parse_sizes,
+    past_space,
+    schema_text,
+    size_of,
+)
+from .tables import NATIVE, SKIP, VARIABLE, Column, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from itertools import zip_longest
 
 from raconvert.plugin import Array, Axis, Fit, equivalent, facts_of, fields_of_axes, refused
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .groups import Group
-    from .planned import Out, RecordPlan
+
 
 MAX_NAME_BYTES = 1024
 
@@ -142,3 +143,18 @@ def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[str]:
             said -= {"spacing"} if axis.spacing == 1 else set()
         lost |= said
     return [field for field in Axis.FIELDS if field in lost]
+
+
+# What writing makes of a bundle: columns of records, and the schema that names them --------------
+
+
+# One column to write. `values`, `null`, `offsets`, `bytes` are arrays or None; a column with a
+# `dim` is computed: the coordinate of that dimension. `cast` is how the values become those of the
+# column: "view" or "float32".
+Out = namedtuple("Out", "column name values null offsets bytes dim cast")
+
+# `shape` is that of the cells, or one number of records; `cells` the array of places of records
+# with coordinates; `raw` the array of whole records, if that is all there is.
+RecordPlan = namedtuple(
+    "RecordPlan", "outs shape dims chunks cells raw schema_text settings attributes"
+)

@@ -14,10 +14,11 @@ from raconvert.errors import RaconvertError
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, type_name
 
-from .columns import column_named, type_change
-from .groups import Group, groups_of, is_of
+from .groups import Group, column_named, groups_of, is_of, type_change
 from .header import SUFFIX, Declaration, Text, combine
 from .metadata import (
+    Out,
+    RecordPlan,
     all_metadata_fits,
     axes_of,
     dims_of,
@@ -25,7 +26,6 @@ from .metadata import (
     metadata_fits,
     name_fits,
 )
-from .planned import Out, RecordPlan
 from .schema import MAX_COORDINATE, in_c_order, schema_text
 from .tables import CELLS, MAX_SIZE, RAW, ROLES, SKIP, VARIABLE, Column, Namer
 

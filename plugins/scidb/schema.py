@@ -14,18 +14,140 @@ nullable unless they say ``not null``, since 15.12; before, the other way round.
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from math import prod
 
+from raconvert.errors import did_you_mean
 from raconvert.files.limits import DEFAULT
 
-from .syntax import Fault, Scanner, quoted
+from .tables import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE, Column
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from raconvert.files.limits import Limits
+
+
+# Tokens of AFL schemas and binary format strings, and errors that know their position ------------
+# AFL as the scanner of SciDB 19.11 has it: identifiers ``[A-Za-z_$][A-Za-z0-9_$]*`` or anything in
+# double quotes, numbers, texts in single quotes, comments ``--``, ``//`` and ``/* */``.
+
+
+IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
+_SPACE = re.compile(r"(?:\s+|--[^\n]*|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
+_TOKEN = re.compile(
+    r"""(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
+       |(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
+       |"(?P<quoted>[^"\n]+)"
+       |(?P<text>'(?:[^'\\]|\\.)*')
+       |(?P<mark>[<>\[\](),:;=*?@.+/-])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+# `kind` is name, quoted, number, text, mark or end; `value` is without double quotes.
+Token = namedtuple("Token", "kind value start stop")
+
+
+class Fault(Exception):
+    """A text does not follow its grammar; `at` is where, as an index into `text`."""
+
+    def __init__(self, what: str, text: str, at: int, expected: str = "", got: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.text = text
+        self.at = at
+        self.expected = expected or None
+        self.got = got or None
+
+    @property
+    def place(self) -> str:
+        """Where it is: line and column, both from 1."""
+        before = self.text[: self.at]
+        return f"line {before.count(chr(10)) + 1}, column {self.at - before.rfind(chr(10))}"
+
+
+def past_space(text: str, at: int) -> int:
+    """The place of the next thing but white space and comments."""
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
+class Scanner:
+    """One token ahead in a text."""
+
+    def __init__(self, text: str, at: int = 0, limits: Limits = DEFAULT) -> None:
+        self.text = text
+        self.limits = limits
+        self.stop = at  # where the last token that was taken ends
+        self.token = self._scan(at)
+
+    def _scan(self, at: int) -> Token:
+        at = past_space(self.text, at)
+        if at == len(self.text):
+            return Token("end", "", at, at)
+        found = _TOKEN.match(self.text, at)
+        if found is None or self.text.startswith("/*", at):
+            open_comment = self.text.startswith("/*", at)
+            what = "comment is not closed" if open_comment else "character has no meaning here"
+            raise Fault(what, self.text, at, got=repr(self.text[at : at + 1]))
+        kind = str(found.lastgroup)
+        return Token(kind, found.group(kind), at, found.end())
+
+    def take(self) -> Token:
+        """The token and go on to the next."""
+        token = self.token
+        self.stop = token.stop
+        self.token = self._scan(token.stop)
+        return token
+
+    def is_mark(self, *marks: str) -> bool:
+        """True if the next token is one of these marks."""
+        return self.token.kind == "mark" and self.token.value in marks
+
+    def is_word(self, *words: str) -> bool:
+        """True if the next token is one of these words, in any case."""
+        return self.token.kind == "name" and self.token.value.lower() in words
+
+    def accept(self, mark: str) -> bool:
+        """Take the mark if it comes next."""
+        if self.is_mark(mark):
+            self.take()
+            return True
+        return False
+
+    def accept_word(self, word: str) -> bool:
+        """Take the word if it comes next."""
+        if self.is_word(word):
+            self.take()
+            return True
+        return False
+
+    def expect(self, mark: str, what: str) -> None:
+        """Take the mark; a fault names `what` was being read."""
+        if not self.accept(mark):
+            self.fail(f"{what} is not complete", f"'{mark}'")
+
+    def name(self, what: str) -> str:
+        """Take an identifier, quoted or not."""
+        if self.token.kind not in ("name", "quoted"):
+            self.fail(f"{what} is missing", "an identifier")
+        return str(self.take().value)
+
+    def fail(self, what: str, expected: str = "") -> NoReturn:
+        """Raise the fault at the next token."""
+        token = self.token
+        got = "the end" if token.kind == "end" else repr(self.text[token.start : token.stop][:40])
+        raise Fault(what, self.text, token.start, expected, got)
+
+
+def quoted(name: str, reserved: tuple[str, ...] = ()) -> str:
+    """An identifier as AFL needs it, in double quotes if it needs them."""
+    bare = IDENTIFIER.match(name) and name.lower() not in reserved
+    return name if bare else f'"{name}"'
+
 
 RESERVED = ("null", "not", "default", "compression", "reserve", "empty")
 MAX_COORDINATE = (1 << 62) - 1  # SciDB's CoordinateBounds
@@ -274,3 +396,103 @@ def _atom(scanner: Scanner, depth: int) -> int:
     if token.kind != "number" or not token.value.isdecimal() or len(token.value) > _MAX_DIGITS:
         scanner.fail("number is missing or not understood", "a whole number, '*' or '?'")
     return int(scanner.take().value)
+
+
+# The format string of SciDB's binary load and save: ``(int64, double null, skip(4), string)`` ----
+# Grammar (server 19.11, `TemplateParser`)::
+#
+#     template := "(" column { "," column } ")"
+#     column   := type [ "(" N ")" ] [ "null" ]   |   "skip" [ "(" N ")" ] [ "null" ]
+#
+# Words are case-insensitive; nothing is nullable unless it says so, the opposite of a schema.
+
+
+def parse_format(text: str, sizes: dict[str, int], limits: Limits = DEFAULT) -> list[Column]:
+    """The columns of a format string; `sizes` are those of user-defined types.
+
+    Raises `Fault`.
+    """
+    scanner = Scanner(text)
+    scanner.expect("(", "format string")
+    columns = [_column(scanner, sizes)]
+    while scanner.accept(","):
+        if len(columns) == limits.fields:
+            scanner.fail(f"format string has more than {limits.fields} columns")
+        columns.append(_column(scanner, sizes))
+    scanner.expect(")", "format string")
+    if scanner.token.kind != "end":
+        scanner.fail("format string goes on after its end", "nothing after ')'")
+    return columns
+
+
+def _column(scanner: Scanner, sizes: dict[str, int]) -> Column:
+    if scanner.is_mark(",", ")"):
+        scanner.fail("column is empty (SciDB 14.8 read that as 'skip'; write skip)", "a type")
+    if scanner.token.kind != "name":
+        scanner.fail("column has no type", "a type")
+    at = scanner.token.start
+    word = scanner.take().value.lower()
+    kind = SKIP if word in SKIP_SYNONYMS else word
+    size = _width(scanner, kind) if scanner.is_mark("(") else None
+    if size is None and kind not in VARIABLE and kind != SKIP:
+        size = size_of(kind, sizes, scanner.text, at)
+    if scanner.is_mark(":"):
+        scanner.fail("format strings hold no names, only types", "',' or ')'")
+    if scanner.is_word("not"):
+        scanner.fail("'not null' is what a column is without 'null'", "',' or ')'")
+    nullable = scanner.accept_word("null")
+    if not scanner.is_mark(",", ")"):
+        scanner.fail("column is not understood", "'null', ',' or ')'")
+    return Column(kind, size, nullable)
+
+
+def _width(scanner: Scanner, kind: str) -> int:
+    """N of ``(N)``."""
+    if kind not in VARIABLE and kind != SKIP:
+        scanner.fail(f"type {kind} has a width of its own", "(N) after string, binary or skip only")
+    scanner.take()
+    at, value = scanner.token.start, scanner.token.value
+    if scanner.token.kind != "number" or not value.isdecimal():
+        scanner.fail("width is not a whole number", f"1 to {MAX_SIZE}")
+    scanner.take()
+    if len(value) > 10 or not 1 <= int(value) <= MAX_SIZE:
+        raise Fault("width is out of range", scanner.text, at, f"1 to {MAX_SIZE}", value[:40])
+    scanner.expect(")", "width")
+    return int(value)
+
+
+def size_of(kind: str, sizes: dict[str, int], text: str, at: int) -> int:
+    """The bytes of a fixed type; a `Fault` at index `at` of `text` if it is unknown."""
+    if kind in NATIVE:
+        native = NATIVE[kind]
+        return int(native.element.nbytes * native.items)
+    if kind in sizes:
+        return sizes[kind]
+    known = [*NATIVE, *VARIABLE]
+    hint = "a plug-in type; its size" if kind in OPAQUE_SIZE_UNKNOWN else "a type of a plug-in"
+    raise Fault(
+        f"type '{kind}' is unknown{did_you_mean(kind, known)}",
+        text,
+        at,
+        f"one of {', '.join(known)}; or, if it is {hint}, its bytes: `--in-opt types={kind}=16`",
+    )
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """The sizes in ``point=16, rational=16``; raises `Fault`."""
+    scanner = Scanner(text)
+    sizes: dict[str, int] = {}
+    while scanner.token.kind != "end":
+        at = scanner.token.start
+        name = scanner.name("name of a type").lower()
+        if name in NATIVE or name in VARIABLE or name == SKIP or name in SKIP_SYNONYMS:
+            raise Fault(f"type {name} has a size already", text, at)
+        scanner.expect("=", "size of a type")
+        value = scanner.token.value
+        if not value.isdecimal() or len(value) > 10 or not 1 <= int(value) <= MAX_SIZE:
+            scanner.fail("size is out of range", f"1 to {MAX_SIZE}")
+        sizes[name] = int(value)
+        scanner.take()
+        if not scanner.accept(",") and scanner.token.kind != "end":
+            scanner.fail("sizes are not understood", "point=16,rational=16")
+    return sizes

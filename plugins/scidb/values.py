@@ -12,9 +12,8 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.indexing import full_key, slabs
-from raconvert.arrays.lazy import Decoded
-from raconvert.arrays.strided import fill, range_of, region
+from raconvert.arrays.regions import fill, full_key, range_of, region, slabs
+from raconvert.arrays.sources import Decoded
 from raconvert.files.copy import handle_of
 
 from .record import Field

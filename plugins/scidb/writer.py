@@ -9,18 +9,17 @@ import numpy as np
 
 from raconvert.arrays.blocks import Feed, as_ndarray, block_bytes, blocks, write_raw
 from raconvert.arrays.dtypes import opaque
-from raconvert.arrays.indexing import slabs
 from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import slabs
 from raconvert.errors import Corrupt
 from raconvert.files.copy import reserve, write_all
-from raconvert.files.seal import seal_of
+from raconvert.files.pairing import seal_of
 from raconvert.files.source import Source
 
 from .header import SUFFIX
-from .planned import Out, RecordPlan
+from .metadata import Out, RecordPlan
 from .record import Field, Layout, Rows, field_of, layout_of, numpy_type, prefix_of, segments
-from .schema import Dimension, schema_text
-from .syntax import IDENTIFIER
+from .schema import IDENTIFIER, Dimension, schema_text
 from .tables import COUNT_BYTES, MAX_COUNT, PRESENT
 from .values import Region
 

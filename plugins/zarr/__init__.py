@@ -71,7 +71,7 @@ import os
 
 from raconvert.arrays.dtypes import FLOAT8
 from raconvert.errors import UsageError
-from raconvert.files.places import is_remote, is_there
+from raconvert.files.paths import is_remote, is_there
 from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Plan, Source
 
 from .options import WRITE_OPTIONS, Options, options_of

@@ -21,12 +21,10 @@ from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Plan, array_exists, not_an_array
 
 from . import header
-from .scales import is_scale
 from .keys import key_of
-from .metadata import dimension_names
+from .metadata import apart_of, dimension_names, is_scale, scales_of
 from .plan import apart_fits, fits_of, form_of, whole_form
 from .reader import node_at
-from .scales import apart_of, scales_of
 from .stores import Store
 from .tables import V2_ALL, V2_ARRAY, V2_ATTRIBUTES, V2_GROUP, V3_FILE
 from .values import Chunks
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from raconvert.files.foldertarget import Folder
+    from raconvert.files.folder_target import Folder
     from raconvert.plugin import Array, Bundle, Source
 
     from .header import Node

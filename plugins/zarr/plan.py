@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.conventions import renamed, without_coordinates
 from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, is_float8, spanned, type_name
+from raconvert.arrays.interop.conventions import renamed, without_coordinates
 from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
 
 from . import metadata
 from .keys import keys_of
+from .metadata import apart_of, scales_of
 from .options import MAX_CHUNK_BYTES, Form, Options, chunk_of, options_of
-from .scales import apart_of, scales_of
 from .tables import DATE_TYPES, MAX_RANK, NAMES, TEXT, TEXT_TYPE
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.files.foldertarget import Folder
+    from raconvert.files.folder_target import Folder
 
 MAX_PATH_BYTES = 2048  # systems take 4096, the folder of the hierarchy included
 

@@ -6,15 +6,15 @@ import os
 from functools import cache, partial
 
 from raconvert.arrays.bundle import some_sound
-from raconvert.arrays.conventions import Coordinates
-from raconvert.arrays.late import LateArray
+from raconvert.arrays.interop.conventions import Coordinates
+from raconvert.arrays.sources import LateArray
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
-from raconvert.files.places import is_remote
+from raconvert.files.paths import is_remote
 from raconvert.metadata import roundtrip
 from raconvert.plugin import Array, Bundle, Source
 
 from . import header, metadata
-from .scales import is_scale
+from .metadata import is_scale
 from .stores import Store
 from .tables import (
     MARKS,

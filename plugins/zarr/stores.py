@@ -10,8 +10,8 @@ import os
 from itertools import islice
 
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe, Unsupported
-from raconvert.files.foldertarget import Folder, check_folder
-from raconvert.files.places import is_remote
+from raconvert.files.folder_target import Folder, check_folder
+from raconvert.files.paths import is_remote
 from raconvert.files.source import Source
 
 from .header import document, grid_of

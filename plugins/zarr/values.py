@@ -14,15 +14,14 @@ import numpy as np
 
 from raconvert.arrays.blocks import chunk_slabs
 from raconvert.arrays.dtypes import opaque
-from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
-from raconvert.files.counted import Found, Work
+from raconvert.files.limits import Found, Work
 from raconvert.plugin import dtype_of
 
 from .codecs import Pipeline, spans_of
-from .fills import fill_of
-from .header import Codec, Node, absent_note, chunk_count, part_count
+from .header import Codec, Node, absent_note, chunk_count, fill_of, part_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

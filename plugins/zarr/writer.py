@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.arrays.blocks import Feed, block_bytes, blocks, region_of
-from raconvert.arrays.conventions import Coordinates
 from raconvert.arrays.dtypes import code_of, dtype_of, flattened, is_float8, little
-from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.interop.conventions import Coordinates
 from raconvert.arrays.memory import check_memory
+from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from raconvert.files.foldertarget import Folder
+    from raconvert.files.folder_target import Folder
     from raconvert.plugin import Array, Bundle, Element
 
     from .options import Form, Options

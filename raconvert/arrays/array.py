@@ -13,21 +13,360 @@ from __future__ import annotations
 import os
 from math import prod
 
-from raconvert.arrays.dtypes import Element, dtype_of, needs_swap
-from raconvert.arrays.metadata import Metadata
-from raconvert.arrays.protocols import Protocols
+from raconvert.arrays.dtypes import Element, dtype_of, element_of, flattened, needs_swap, type_name
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import UsageError, changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, ClassVar, Self
 
     import numpy as np
+    from pandas import DataFrame
+    from xarray import DataArray
 
-    from raconvert.arrays.metadata import Axis
     from raconvert.errors import RaconvertError
     from raconvert.files.source import Extent
+
+
+# What array libraries ask of an array: length, iteration, NumPy's interface, DLPack, xarray ------
+# All of it goes through the three ways to the elements that an `Array` has itself: `shape`,
+# regions (``array[key]``) and the whole (``numpy.asarray(array)``).
+
+
+BLOCK_BYTES = 4 << 20  # read at once while somebody iterates along the first axis
+STRIDED_BLOCK_BYTES = 64 << 20  # of an array whose first axis is the fastest: each reads it all
+
+
+class Shown:
+    """Base of what a notebook shows as HTML: arrays, bundles, reports."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from importlib import import_module  # by its name: the views look at all that is shown
+
+        found: str = import_module("raconvert.views.html_array").cell_of(self)
+        return found
+
+
+# Operators of Python, and the functions of NumPy that they stand for.
+_BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
+    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
+    "rshift": "right_shift",
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal",
+}  # fmt: skip
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
+# Methods of an ndarray, which need all elements.
+_OF_NDARRAYS = frozenset({
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "base", "byteswap", "choose",
+    "clip", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "fill", "flags",
+    "flat", "flatten", "imag", "item", "max", "mean", "min", "nonzero", "partition", "prod",
+    "ravel", "real", "repeat", "reshape", "resize", "round", "searchsorted", "sort", "squeeze",
+    "std", "strides", "sum", "swapaxes", "take", "trace", "transpose", "var", "view",
+})  # fmt: skip
+
+
+class Operators:
+    """Arithmetic, comparisons and truth, elementwise by NumPy on all elements: ndarrays.
+
+    >>> with raconvert.open("grid.ra") as array:
+    ...     (array + 1)[0, :2], (array == 5).sum(), float(array[1, 1])
+    (array([1, 2], dtype=int32), np.int64(1), 5.0)
+    """
+
+    __slots__ = ()
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # as of an ndarray
+
+    if TYPE_CHECKING:
+
+        def __add__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __radd__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __sub__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __rsub__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __mul__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __rmul__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __truediv__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __rtruediv__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __floordiv__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __mod__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __pow__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __matmul__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __and__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __or__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __xor__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __lt__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __le__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __gt__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __ge__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __eq__(self, other: object) -> np.ndarray[Any, Any]: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> np.ndarray[Any, Any]: ...  # type: ignore[override]
+        def __neg__(self) -> np.ndarray[Any, Any]: ...
+        def __abs__(self) -> np.ndarray[Any, Any]: ...
+        def __invert__(self) -> np.ndarray[Any, Any]: ...
+        def __array__(
+            self, dtype: Any = None, copy: bool | None = None
+        ) -> np.ndarray[Any, Any]: ...
+
+    def __bool__(self) -> bool:
+        """The truth of the one element; `ValueError`, as of an ndarray, for any other number."""
+        return bool(self.__array__())
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.__array__()
+
+    def __float__(self) -> float:
+        return float(self.__array__())
+
+    def __int__(self) -> int:
+        return int(self.__array__())
+
+    def __complex__(self) -> complex:
+        return complex(self.__array__())
+
+    def __index__(self) -> int:
+        return self.__array__().__index__()
+
+
+def _operator(function: str, *, reflected: bool = False) -> Callable[..., Any]:
+    def applied(self: Any, *others: Any) -> Any:
+        import numpy as np
+
+        values = [np.asarray(one) if isinstance(one, Operators) else one for one in others]
+        operands = [*values, np.asarray(self)] if reflected else [np.asarray(self), *values]
+        return getattr(np, function)(*operands)
+
+    return applied
+
+
+for _name, _function in _BINARY.items():
+    setattr(Operators, f"__{_name}__", _operator(_function))
+    setattr(Operators, f"__r{_name}__", _operator(_function, reflected=True))
+for _name, _function in (_COMPARISONS | _UNARY).items():
+    setattr(Operators, f"__{_name}__", _operator(_function))
+Operators.__hash__ = None
+
+
+class Protocols(Shown, Operators):
+    """Base of `Array`: what follows from its shape, its regions, and its elements as a whole."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Name the way to what an ndarray has: that reads all elements."""
+        if name in _OF_NDARRAYS:
+            raise AttributeError(
+                f"an Array has no '{name}': np.asarray(array).{name} has it, of all elements"
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    @property
+    def device(self) -> str:
+        """Where the elements are, in the words of the array API: always ``cpu``."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: object = None) -> Self:
+        """Return the array itself, on the device where it is; `ValueError` for another one."""
+        if device != "cpu" or stream is not None:
+            raise ValueError(f"an Array is on the device 'cpu', not on '{device}'")
+        return self
+
+    if TYPE_CHECKING:  # what `Array` has itself
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...  # noqa: D102
+        @property
+        def dtype(self) -> np.dtype[Any]: ...  # noqa: D102
+        @property
+        def count(self) -> int: ...  # noqa: D102
+
+        index_order: str | None
+        dims: tuple[int, ...]
+        origin: Any
+        meta: Metadata
+
+        @property
+        def described(self) -> bool: ...  # noqa: D102
+
+        def replace(self, **changes: Any) -> Self: ...  # noqa: D102
+        def listed(self, index_order: str | None, **changes: Any) -> Self: ...  # noqa: D102
+        def _take_meta(self, meta: Metadata) -> None: ...
+        def comes_from(self, origin: Any) -> None: ...  # noqa: D102
+        def __getitem__(self, key: Any) -> Any: ...
+        def __array__(
+            self, dtype: Any = None, copy: bool | None = None
+        ) -> np.ndarray[Any, Any]: ...
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is known of each axis, in the order of `shape`."""
+        listed = self.meta.axes if self.described else ()
+        return listed if len(listed) == len(self.shape) else tuple(Axis() for _ in self.shape)
+
+    @axes.setter
+    def axes(self, axes: Iterable[Axis]) -> None:
+        from raconvert.arrays.metadata import check_axes
+
+        found = list(axes)
+        check_axes(self, found)
+        self._take_meta(self.meta.replace(axes=found))
+
+    @property
+    def size(self) -> int:
+        """The number of elements, as `count`."""
+        return self.count
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def T(self) -> Self:  # noqa: N802 - as numpy calls it
+        """The array with its axes in reverse order, each with its name; no element moves.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array.T.shape, array.T[3, 1]
+        ((4, 3), array(7, dtype=int32))
+        """
+        return self.listed("C" if self.index_order == "F" else "F")
+
+    def astype(self, dtype: Any, *, casting: str = "unsafe") -> Self:
+        """Return the array with its elements converted as numpy does, when they are read.
+
+        Names, labels and all else that is known stay. ``casting="safe"`` refuses (`TypeError`)
+        types that cannot hold every value.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array.astype("f8")[1, 2]
+        array(6.)
+
+        Raises `Unsupported` for types without a place in RA.
+        """
+        from raconvert.arrays.astype import Again, as_type
+
+        made = self.replace(**as_type(self, dtype, casting))
+        if self.origin is not None:
+            made.comes_from(Again(self, dtype, casting))
+        return made
+
+    def tolist(self) -> Any:
+        """Return all elements as Python values in nested lists, first axis outermost.
+
+        >>> with raconvert.open("two.npz") as bundle:
+        ...     bundle["b"].tolist()
+        [1.0, 1.0]
+
+        Raises what reading the elements raises.
+        """
+        return self.__array__().tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        r"""Return the bytes of all elements, the last axis fastest (order F: the first).
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array.tobytes()[:8]
+        b'\x00\x00\x00\x00\x01\x00\x00\x00'
+
+        Raises what reading the elements raises.
+        """
+        from raconvert.arrays.dtypes import opaque
+
+        return opaque(self.__array__()).tobytes(order)  # type: ignore[arg-type]
+
+    def to_xarray(self) -> DataArray:
+        """Return a DataArray that reads the elements when they are asked for.
+
+        Labels, or origin and spacing, are coordinates; units and description are the attributes
+        ``units`` and ``long_name``. It can be used as long as the array is open.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array.to_xarray().isel(dim_0=1).values
+        array([4, 5, 6, 7], dtype=int32)
+
+        Raises `problem` if there is one, and `MissingDependency` without xarray.
+        """
+        from raconvert.arrays.interop.xarray_objects import data_array
+
+        return data_array(self)
+
+    def to_dataframe(self, *, index: bool = True) -> DataFrame:
+        """Return a long table: a row for each element, a level of the index for each axis.
+
+        `index=False` gives the levels as columns. A table is written back as the array it is of.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array.to_dataframe().loc[(1, 2)].item()
+        6
+
+        Raises `TooLarge` for a table beyond the usual memory, `UsageError` for elements that pandas
+        has no type for, `MissingDependency` without it, and `problem` if there is one.
+        """
+        from raconvert.arrays.interop.pandas_tables import table_of
+
+        return table_of([self], index=index)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """The parts along the first axis, in order, several of which are read at once."""
+        if not self.shape:
+            raise TypeError("iteration over an array without axes")
+        count = self.shape[0]
+        most = STRIDED_BLOCK_BYTES if self.index_order == "F" else BLOCK_BYTES
+        step = max(1, most * count // max(1, self.count * self.itemsize))
+        return (one for start in range(0, count, step) for one in self[start : start + step])
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The elements for libraries that know NumPy's interface, mapped where they can be.
+
+        Its `data` is a buffer, which keeps the elements alive however long they are looked at.
+        Elements of types that the interface cannot name (records, bfloat16) have none: numpy then
+        asks `__array__`.
+        """
+        if self.dtype.kind not in "biufcSU" or not self.count or not self.itemsize:
+            raise AttributeError("__array_interface__")
+        values = self.__array__()
+        stored = values if values.flags.c_contiguous else values.T
+        if not stored.flags.c_contiguous:
+            raise AttributeError("__array_interface__")
+        import numpy as np
+
+        return {
+            "version": 3,
+            "shape": values.shape,
+            "typestr": values.dtype.str,
+            "strides": values.strides,
+            "data": stored.reshape(-1).view(np.uint8).data,
+        }
+
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **asked: Any) -> Any:
+        """The elements for another library, in the order of bytes of this machine.
+
+        They are shared where they are mapped from a file, and the other library knows of memory
+        that is not to be written to (DLPack 1.0); else they are copied.
+        """
+        values = self.__array__()
+        if not values.dtype.isnative:
+            values = values.astype(values.dtype.newbyteorder("="))
+        elif not values.flags.writeable and (max_version or (0, 0)) < (1, 0):
+            values = values.copy("K")
+        return values.__dlpack__(max_version=max_version, **asked)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The device of the elements: always the memory of the processor."""
+        return 1, 0
+
 
 UNKNOWN = Element("user", 0, "|", None)  # of an array of which nothing can be read
 
@@ -77,8 +416,6 @@ class Array(Protocols):
     ) -> None:
         new_values = dims is None
         if dims is None:
-            from raconvert.arrays.values import fields_of
-
             index_order = index_order or (like.index_order if like is not None else "C")
             element, dims, data = fields_of(element, index_order, like)
             if like is not None:
@@ -100,7 +437,7 @@ class Array(Protocols):
         self.row_major: bool = row_major
         self._data = data
         if meta is not None and new_values:
-            from raconvert.arrays.placed import meta_for
+            from raconvert.arrays.metadata import meta_for
 
             self._meta = meta_for(self, meta)
 
@@ -197,7 +534,7 @@ class Array(Protocols):
                 f"array '{self.name}' is closed", remedy="open its file again, or copy it before"
             )
         if self._data is None:
-            from raconvert.arrays.mapped import map_extent
+            from raconvert.arrays.regions import map_extent
 
             self._data = map_extent(self.name, self.element, self.dims, self.extent)
         elif callable(self._data):
@@ -268,8 +605,6 @@ class Array(Protocols):
                 )
             fields["dims"] = self.dims[::-1]
         if new_values:
-            from raconvert.arrays.values import take_values
-
             take_values(fields, changes)
             if fields["meta"] is not None and fields["meta"].later is not None:
                 fields["meta"] = fields["meta"].without_later()
@@ -325,7 +660,7 @@ class Array(Protocols):
         return Slicer(self)
 
     def _picked(self, key: Any) -> Any:
-        from raconvert.arrays.indexing import chosen, only_basic, without_new_axes
+        from raconvert.arrays.regions import chosen, only_basic, without_new_axes
 
         if only_basic(key):
             key, added = without_new_axes(key)
@@ -351,15 +686,15 @@ class Array(Protocols):
     def _region(self, key: Any) -> Any:
         import numpy as np
 
-        from raconvert.arrays.indexing import full_key, is_basic, picked
+        from raconvert.arrays.regions import full_key, is_basic, picked
 
         if self.problem is not None:
             raise self.problem
         key = full_key(key, self.ndim)
         extent = self._read_from(key)
         if extent is not None:
-            from raconvert.arrays.mapped import read_region
             from raconvert.arrays.memory import check_rank
+            from raconvert.arrays.regions import read_region
 
             check_rank(self.name, self.ndim, extent.path)
             stored = key[::-1] if self.index_order == "F" else key
@@ -384,7 +719,7 @@ class Array(Protocols):
         A map of a file that another program cuts short would end the process.
         """
         extent = self.extent
-        from raconvert.arrays.indexing import is_basic
+        from raconvert.arrays.regions import is_basic
 
         if not is_basic(key) or self.mapped or extent is None or not self.nbytes:
             return None
@@ -443,7 +778,7 @@ class Array(Protocols):
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds: where the elements are, if any file has them; else the elements."""
-        from raconvert.arrays.pickled import state_of
+        from raconvert.arrays.pickling import state_of
 
         return state_of(self)
 
@@ -452,7 +787,7 @@ class Array(Protocols):
             setattr(self, name, value)
 
     def __repr__(self) -> str:
-        from raconvert.arrays.shown import array_lines
+        from raconvert.arrays.summary import array_lines
 
         return "\n".join(array_lines(self))
 
@@ -470,3 +805,65 @@ class Slicer:
 
         part: Array = sliced(self._array, key)
         return part
+
+
+# Values that are given for an array: what numpy makes of them, and whether they fit it -----------
+
+
+def fields_of(
+    values: Any, index_order: str | None, like: Any
+) -> tuple[Element, tuple[int, ...], Any]:
+    """The element, dims and data of values in logical order, of the shape of `like` if given."""
+    found = values_of(values)
+    if like is not None and found.shape != like.shape:
+        raise _other_shape(like.name, like.shape, found.shape)
+    column_major = index_order == "F"
+    dims = found.shape if column_major else found.shape[::-1]
+    return element_of(found.dtype), dims, found.T if column_major else found
+
+
+def _other_shape(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> UsageError:
+    return UsageError(
+        f"the values for array '{name}' have another shape",
+        expected=shape,
+        got=got,
+        remedy="give them in the order of `shape`, as numpy.asarray(array) does",
+    )
+
+
+def take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Put values, as their index order sees them, into the fields of an array."""
+    values = values_of(fields["data"])
+    column_major = fields["index_order"] == "F"
+    shape = tuple(fields["dims"] if column_major else fields["dims"][::-1])
+    if values.shape != shape:
+        raise _other_shape(fields["name"], shape, values.shape)
+    found = element_of(values.dtype)
+    if "element" not in changes:
+        fields["element"] = found
+    elif found.kind != fields["element"].kind or found.nbytes != fields["element"].nbytes:
+        raise UsageError(
+            f"the values for array '{fields['name']}' have another type",
+            expected=type_name(fields["element"]),
+            got=type_name(found),
+        )
+    fields["data"] = values.T if column_major else values
+    fields["extent"], fields["storage"] = None, {}
+
+
+def values_of(values: Any) -> np.ndarray[Any, Any]:
+    """The ndarray that numpy makes of values; `UsageError` where it makes none, and for a mask.
+
+    No format here keeps a mask. Lists of unequal lengths are not an array.
+    """
+    import numpy as np
+
+    if type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask"):
+        raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"what is given is not an array: {error}", expected="what numpy makes one of"
+        ) from error
+    return found if found.dtype.names is None else flattened(found)

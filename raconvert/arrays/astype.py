@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from raconvert.arrays.dtypes import element_of
-from raconvert.arrays.indexing import full_key
+from raconvert.arrays.regions import full_key
 from raconvert.errors import UsageError
 
 TYPE_CHECKING = False

@@ -13,29 +13,17 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-from raconvert.arrays.dtypes import (
-    dtype_of,
-    flattened,
-    little,
-    needs_swap,
-    opaque,
-    opaque_dtype,
-)
-from raconvert.arrays.indexing import slabs
-from raconvert.arrays.memory import (
-    check_memory,
-    check_rank,
-    out_of_memory,
-    stored_bytes,
-)
+from raconvert.arrays.dtypes import dtype_of, flattened, little, needs_swap, opaque, opaque_dtype
+from raconvert.arrays.memory import check_memory, check_rank, out_of_memory, stored_bytes
+from raconvert.declared import Record
 from raconvert.errors import Corrupt
 from raconvert.files.copy import check_room, extent_slabs, write_all
-from raconvert.files.places import write_failed
+from raconvert.files.paths import write_failed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from io import FileIO
     from typing import Any
 
@@ -44,6 +32,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.files.source import Extent
     from raconvert.files.target import Target
+
 
 __all__ = [
     "LARGEST_BLOCK",
@@ -56,7 +45,6 @@ __all__ = [
     "recut",
     "region_of",
     "runs",
-    "slabs",
     "write_raw",
 ]
 
@@ -80,6 +68,8 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
 
     Raises `Corrupt` or `ReadFailed` for data that cannot be read.
     """
+    from raconvert.arrays.regions import slabs
+
     if array.problem is not None:
         raise array.problem
     if array.count == 0:
@@ -117,6 +107,8 @@ def chunk_slabs(
     >>> [key[0].stop - key[0].start for key in chunk_slabs((10, 4), (3, 2), 1, 24, 64)]
     [6, 4]
     """
+    from raconvert.arrays.regions import slabs
+
     budget = max(max_bytes, budget)
     axis = 0
     while axis < len(shape) - 1 and prod(shape[axis + 1 :]) * itemsize > budget:
@@ -149,7 +141,7 @@ def region_of(array: Array, key: Any) -> np.ndarray[Any, Any]:
     """
     import numpy as np
 
-    from raconvert.arrays.mapped import read_region
+    from raconvert.arrays.regions import read_region
 
     extent = array.extent
     if extent is None or not array.nbytes or extent.swap != needs_swap(array.element):
@@ -349,3 +341,55 @@ def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> 
         # As bytes: dates and bfloat16 have no buffer of their own.
         write_all(file, [block.reshape(-1).view("u1")])
     write_all(file, waiting)
+
+
+# Where the elements of an array source lie in files: what its method `in_pieces` returns ---------
+# An array source has `in_pieces` if its elements lie in a file, as they are or encoded in ways
+# that other programs know by name. It returns `Pieces`, or one `Extent`, or in a few words why
+# there is nothing of the kind; it reads no element.
+
+
+class Pieces(Record):
+    """Equal boxes of elements, each a stretch of a file.
+
+    `chunk` is the shape of a box, slowest axis first; at the end of an axis it may reach beyond the
+    array. `places` has the place of each box in the grid and its stretch. `filters` are (name,
+    options) in the order of writing, as numcodecs calls them. `fill` is the value of elements in
+    boxes that are not there; None if all are.
+    """
+
+    chunk: tuple[int, ...]
+    places: list[tuple[tuple[int, ...], Extent]]
+    filters: tuple[tuple[str, dict[str, Any]], ...] = ()
+    fill: Any = None
+
+
+def pieces_of_runs(
+    shape: Sequence[int], itemsize: int, extents: Sequence[Extent]
+) -> Pieces | Extent | str:
+    """Stretches that follow each other in stored order as pieces; `shape` is slowest axis first."""
+    if len(extents) == 1:
+        return extents[0]
+    count = extents[0].nbytes // itemsize if extents else 0
+    if not count or any(extent.nbytes != count * itemsize for extent in extents):
+        return "it lies in parts of several lengths"
+    chunk = [1] * len(shape)
+    for axis in reversed(range(len(shape))):
+        inside = prod(shape[axis + 1 :])
+        chunk[axis] = min(shape[axis], count // inside) or 1
+        if count <= inside * shape[axis]:
+            break
+    grid = [-(-n // c) for n, c in zip(shape, chunk, strict=True)]
+    whole = all(n % c == 0 for n, c in zip(shape, chunk, strict=True))
+    if prod(chunk) != count or not whole or prod(grid) != len(extents):
+        return "it lies in parts that are not equal boxes of it"
+    return Pieces(tuple(chunk), [(_place(n, grid), one) for n, one in enumerate(extents)])
+
+
+def _place(number: int, grid: Sequence[int]) -> tuple[int, ...]:
+    """The place with this number, the last axis fastest."""
+    found = []
+    for length in reversed(grid):
+        number, index = divmod(number, length)
+        found.append(index)
+    return tuple(reversed(found))

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from raconvert.arrays.array import Array
-from raconvert.arrays.protocols import Shown
+from raconvert.arrays.array import Array, Shown
+from raconvert.declared import Record
 from raconvert.errors import Unsupported, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
     from typing import Any, NoReturn, TypeVar
 
     from pandas import DataFrame
     from xarray import Dataset
 
     Default = TypeVar("Default")
-
-    from raconvert.arrays.alike import Alike
 
 
 def some_sound(arrays: list[Array]) -> list[Array]:
@@ -91,7 +89,7 @@ class Group(Mapping[str, Array]):
         return id(self)
 
     def __repr__(self) -> str:
-        from raconvert.arrays.shown import tree
+        from raconvert.arrays.summary import tree
 
         inside = f"{self.path}/"
         arrays = {name: self.bundle.get(inside + name) for name in self.names}
@@ -352,7 +350,7 @@ class Bundle(Shown, Mapping[str, Array]):
 
         Raises `MissingDependency` without xarray, and the `problem` of what cannot be read.
         """
-        from raconvert.arrays.datasets import opened
+        from raconvert.arrays.interop.xarray_objects import opened
 
         return opened(self.arrays, self.attributes, self.formats)
 
@@ -361,7 +359,7 @@ class Bundle(Shown, Mapping[str, Array]):
 
         Raises what that raises, and `UsageError` for arrays over other axes.
         """
-        from raconvert.arrays.frames import table_of
+        from raconvert.arrays.interop.pandas_tables import table_of
 
         return table_of(self.arrays, index=index)
 
@@ -405,8 +403,25 @@ class Bundle(Shown, Mapping[str, Array]):
         return id(self)
 
     def __repr__(self) -> str:
-        from raconvert.arrays.shown import tree
+        from raconvert.arrays.summary import tree
 
         head = f"Bundle of {counted(len(self.arrays), 'array')}"
         head += f", {self.format} file {self.path!r}" if self.path else ""
         return tree(head, {array.name: array for array in self.arrays}, list(self.groups))
+
+
+# Files that differ in nothing but elements, which are not in them as they are in memory ----------
+
+
+class Alike(Record):
+    """What files have in common that begin and end as one that was read (`Bundle.alike`).
+
+    `elements` is given the bytes between the two ends, and returns the elements, slowest axis first
+    and little-endian; None if anything is odd, so that reading the file has more to say. It raises
+    nothing, and never needs more memory than reading does.
+    """
+
+    begin: bytes
+    end: bytes
+    kind: Hashable  # of two files of one kind the same code reads the elements
+    elements: Callable[[bytes], bytes | None]

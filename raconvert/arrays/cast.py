@@ -5,12 +5,22 @@ The first value that does not fit aborts with its index and leaves no output.
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.axes import in_order
-from raconvert.arrays.blocks import blocks, index_of, region_of
-from raconvert.arrays.dtypes import FLOAT8, bfloat16, element_of, is_float8, little, type_name
+from raconvert.arrays.blocks import LARGEST_BLOCK, blocks, index_of, region_of
+from raconvert.arrays.dtypes import (
+    FLOAT8,
+    bfloat16,
+    dtype_of,
+    element_of,
+    is_float8,
+    little,
+    type_name,
+)
+from raconvert.arrays.transpose import in_order
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
@@ -20,6 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Mask = Any  # an array of bool: numpy types what its operators give so
+    Dtype = np.dtype[Any]
+    Values = np.ndarray[Any, Any]
 
 
 def as_listed(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
@@ -270,3 +282,159 @@ def _marked(
     back = np.where(inside, values, 0).astype(dtype).astype(object)
     back[~inside] = None
     return back
+
+
+# Bools as bytes: a file can hold others than 0 and 1, on their own or inside structures ----------
+
+
+def has_bools(dtype: Dtype) -> bool:
+    """True if elements of this type are bools, or have bools in them at any depth."""
+    base = dtype.base
+    if base.names is not None:
+        return any(has_bools(base[name]) for name in base.names)
+    return base.kind == "b"
+
+
+def bool_bytes(values: Values, field: str = "") -> Iterator[tuple[str, Values]]:
+    """Yield the bytes of all bools, those of structures field by field: its name and the bytes."""
+    if values.dtype.names is not None:
+        for name in values.dtype.names:
+            yield from bool_bytes(values[name], f"{field}.{name}" if field else name)
+    elif values.dtype.kind == "b":
+        yield field, values.view(np.uint8)
+
+
+def checked_bools(array: Array) -> Array:
+    """Return an array of which every bool must be 0 or 1, for a format that has no others.
+
+    An NPY or RA file can hold any byte; other formats would make 1 of it, without a word.
+    """
+    dtype = dtype_of(little(array.element))
+    if not has_bools(dtype):
+        return array
+
+    def check(block: Values, done: int) -> Values:
+        for field, raw in bool_bytes(block):
+            if raw.max(initial=0) > 1:
+                first = int(np.flatnonzero(raw > 1)[0])
+                per_element = prod(raw.shape[block.ndim :])  # of a field that is an array
+                raise _is_odd(array, field, done + first // per_element, raw.reshape(-1)[first])
+        return block
+
+    return array.replace(extent=None, data=Converted(array, dtype, check))
+
+
+def _is_odd(array: Array, field: str, number: int, got: Any) -> WouldLose:
+    inside = f"in field '{field}' " if field else ""
+    way = "no option allows this; .npy, .npz and .ra keep it" if field else ""
+    return WouldLose(
+        f"bool {inside}of array '{array.name}' is neither 0 nor 1",
+        where=f"index {list(index_of(array, number))}",
+        got=int(got),
+        remedy=f"nothing was written; {way or '`--dtype uint8` keeps the numbers'}",
+    )
+
+
+# Values scaled to 8 or 16 bits, as a lazy array: every value is checked while the data streams ---
+# The first value outside the scale aborts with its index and leaves no output.
+
+
+# Scale -----------------------------------------------------------------------------------------
+
+
+def scaled(array: Array, scale: str, bits: int) -> Array:
+    """Return the array mapped linearly to 0 … 2^bits - 1 as uint8 or uint16.
+
+    `scale` is ``unit`` (0:1), ``minmax`` (over the whole array, in a first pass) or ``LO:HI``.
+    Rounding is half to even; values outside the range, NaN and infinities raise `WouldLose`.
+    The mapping is kept as attribute ``scale`` in the metadata.
+    """
+    if bits not in (8, 16):
+        raise UsageError("`--bits` takes 8 or 16", got=bits)
+    if array.element.kind not in ("int", "uint", "float", "bool", "bfloat"):
+        raise Unsupported(f"array '{array.name}' of type {type_name(array.element)} has no scale")
+    low, high = _range(array, scale)
+    top = 2**bits - 1
+    dtype = np.dtype(f"<u{bits // 8}") if bits > 8 else np.dtype("u1")
+
+    def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
+        values = block if block.dtype.kind in "iu" else block.astype(np.float64)
+        wrong = ~((values >= low) & (values <= high))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong.reshape(-1))[0])
+            raise WouldLose(
+                f"value {block.reshape(-1)[first]} of array '{array.name}' lies outside the scale",
+                where=f"index {list(index_of(array, done + first))}",
+                expected=f"{low} to {high}",
+                remedy="nothing was written; choose `--scale minmax` or a wider LO:HI",
+            )
+        return _rounded_scale(values, low, high, top).astype(dtype)
+
+    mapping = {"from": [low, high], "to": [0, top]}
+    meta = array.meta.replace(attributes={**array.meta.attributes, "scale": mapping})
+    return array.replace(
+        element=element_of(dtype), extent=None, meta=meta, data=Converted(array, dtype, convert)
+    )
+
+
+def _rounded_scale(
+    values: np.ndarray[Any, Any], low: float, high: float, top: int
+) -> np.ndarray[Any, Any]:
+    """Return (values - low) · top / (high - low), rounded half to even, exactly.
+
+    float64 decides wherever its error cannot cross a tie; the few values near one are computed as
+    fractions, each distinct one once.
+    """
+    from fractions import Fraction
+
+    factor = Fraction(top) / (Fraction(high) - Fraction(low))
+    try:
+        step = float(factor)
+    except OverflowError:  # a range of subnormal width
+        step = np.inf
+    with np.errstate(all="ignore"):
+        rough = values.astype(np.float64) * step - float(low) * step
+        error = max(abs(float(low)), abs(float(high))) * step * 2.0**-50
+        unsure = ~(np.abs(rough - np.floor(rough) - 0.5) > error)
+        found = np.rint(rough)
+    numbers, where = np.unique(values[unsure], return_inverse=True)
+    exact = [round((Fraction(number) - Fraction(low)) * factor) for number in numbers.tolist()]
+    found[unsure] = np.array(exact, np.float64)[where]
+    return found
+
+
+def _range(array: Array, scale: str) -> tuple[float, float]:
+    """Return the ends of a scale: integers for integers, which float64 may not hold."""
+    return check_scale(scale) or _extremes(array)
+
+
+def check_scale(scale: str) -> tuple[float, float] | None:
+    """Return the ends that a scale names, None for those of the data; `UsageError` for others."""
+    if scale == "unit":
+        return 0.0, 1.0
+    if scale == "minmax":
+        return None
+    try:
+        low, high = (float(part) for part in scale.split(":"))
+    except ValueError as error:
+        raise UsageError(
+            f"unknown scale '{scale}'", expected="none | unit | minmax | LO:HI"
+        ) from error
+    if not (low < high and np.isfinite(low) and np.isfinite(high)):
+        raise UsageError(f"scale '{scale}' is empty or endless", expected="LO below HI")
+    return low, high
+
+
+def _extremes(array: Array) -> tuple[float, float]:
+    """Return the least and greatest value of an array, never equal."""
+    ends = []
+    for block in blocks(array, LARGEST_BLOCK):
+        values = block if block.dtype.kind in "iu" else block.astype(np.float64)
+        ends += [values.min().item(), values.max().item()]
+        if not np.isfinite(ends[-2:]).all():
+            raise WouldLose(f"array '{array.name}' has NaN or infinities, which no scale can hold")
+        ends = [min(ends), max(ends)]
+    low, high = ends or (0.0, 1.0)
+    if low == high:  # everything becomes 0
+        high = low + 1 if low + 1 > low else float(np.nextafter(low, np.inf))
+    return low, high

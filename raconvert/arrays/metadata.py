@@ -1,15 +1,21 @@
 """`Metadata`, `Axis` and `Space`: what an array is about beyond its elements, as immutable values.
 
 They list axes in the order of `shape` and have no index order of their own. An array and its
-metadata are turned together by `Array.permuted` alone (`raconvert.arrays.axes`): a value that
+metadata are turned together by `Array.permuted` alone (`raconvert.arrays.transpose`): a value that
 nobody can change cannot be turned twice.
 """
 
 from __future__ import annotations
 
 from raconvert.declared import Record
+from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, ClassVar, NoReturn
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 else:
     _Dict = dict
 
-RA = "ra"  # the namespace of the core itself (`raconvert.arrays.namespace`)
+RA = "ra"  # the namespace of the core itself (`raconvert.arrays.metadata`)
 
 
 class Frozen(_Dict):
@@ -302,7 +308,7 @@ class Axis(_Value):
         return origin + np.arange(length, dtype=np.float64) * spacing
 
     def __repr__(self) -> str:
-        from raconvert.arrays.shown import axis_text
+        from raconvert.arrays.summary import axis_text
 
         return f"Axis({axis_text(self)})"
 
@@ -732,3 +738,98 @@ def in_dims_order(fields: Mapping[str, Any], index_order: str | None) -> dict[st
             for name, own in formats.items()
         }
     return found
+
+
+# The namespace of the core itself: what .ra files say of an array and NumPy cannot ---------------
+# ``eltype`` and ``elbyte`` are the type in the file where NumPy lacks it, such as 128-bit integers
+# and complex32; ``trailer`` is what follows the data: an `Extent`, or the bytes to be written.
+
+
+NAME = RA
+PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axis
+
+
+def own_of(meta: Metadata) -> Mapping[str, Any]:
+    """The namespace; empty where there is none."""
+    return meta.formats.get(NAME, {})
+
+
+def own_only(meta: Metadata) -> dict[str, Mapping[str, Any]]:
+    """Only the namespace of RA."""
+    return {NAME: own_of(meta)}
+
+
+def trailer_of(meta: Metadata) -> Any:
+    """The trailer; None where there is none."""
+    return own_of(meta).get("trailer")
+
+
+def with_trailer(meta: Metadata, trailer: bytes) -> Metadata:
+    """Return metadata with a trailer in the place of the one that is there."""
+    return meta.with_format(NAME, trailer=trailer)
+
+
+def without_trailer(meta: Metadata) -> Metadata:
+    """Return metadata without its trailer."""
+    return meta.without_format(NAME, "trailer") if "trailer" in own_of(meta) else meta
+
+
+def without_pairs(meta: Metadata) -> Metadata:
+    """Return metadata that no longer says that the fastest axis holds the parts of complex32."""
+    pairs = own_of(meta).get("elbyte") == PAIR_BYTES
+    return meta.without_format(NAME, "eltype", "elbyte") if pairs else meta
+
+
+def take_trailer(fields: dict[str, Any]) -> Any:
+    """Take the trailer out of metadata in the form of `Metadata.to_dict`; None: it has none."""
+    return fields.get("formats", {}).get(NAME, {}).pop("trailer", None)
+
+
+def replaced_trailer(fields: dict[str, Any], trailer: Any) -> dict[str, Any]:
+    """Metadata in the form of `Metadata.to_dict` with another trailer."""
+    formats = fields["formats"]
+    return {**fields, "formats": {**formats, NAME: {**formats[NAME], "trailer": trailer}}}
+
+
+def carried(meta: Metadata) -> tuple[Any, Any]:
+    """The type in the file where NumPy lacks it: element type and bytes; else None and None."""
+    own = own_of(meta)
+    return own.get("eltype"), own.get("elbyte")
+
+
+# Metadata that is given to another array: each entry on the axis that it was about ---------------
+
+
+def meta_for(array: Any, meta: Metadata) -> Metadata:
+    """Return metadata that is given for an array, if it fits.
+
+    `UsageError` if it is no `Metadata`, the entries are of another rank, or labels of another
+    length.
+    """
+    if not isinstance(meta, Metadata):
+        raise UsageError(
+            f"the metadata for array '{array.name}' is of the wrong type",
+            expected="raconvert.Metadata, such as array.meta",
+            got=type(meta).__name__,
+            remedy="keys and values of your own: raconvert.Metadata(attributes={...})",
+        )
+    check_axes(array, meta.axes)
+    return meta
+
+
+def check_axes(array: Any, axes: Sequence[Axis]) -> None:
+    """Refuse (`UsageError`) entries, in the order of `shape`, that an array has no axes for."""
+    if len(axes) != array.ndim and any(axis.to_dict() for axis in axes):
+        raise _misfit(array, f"names {len(axes)} axes", array.ndim)
+    for number, (axis, length) in enumerate(zip(axes, array.shape, strict=False)):
+        if axis.labels is not None and len(axis.labels) != length:
+            place = f"axis {number}" + (f" {axis.name!r}" if axis.name else "")
+            raise _misfit(array, f"has {len(axis.labels)} labels for {place}", length)
+
+
+def _misfit(array: Any, what: str, expected: Any) -> UsageError:
+    return UsageError(
+        f"the metadata for array '{array.name}' of shape {array.shape} {what}",
+        expected=expected,
+        remedy="change its `axes`, or leave them out: meta.replace(axes=[])",
+    )

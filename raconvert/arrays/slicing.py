@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, needs_swap
-from raconvert.arrays.indexing import full_key, only_basic, picked, range_of_key, slabs, slice_of
+from raconvert.arrays.regions import full_key, only_basic, picked, range_of_key, slabs, slice_of
 from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
@@ -117,7 +117,7 @@ class Sliced:
 
     def _region(self, key: tuple[Any, ...]) -> Any:
         """The elements at a basic key of the part."""
-        from raconvert.arrays.mapped import read_region
+        from raconvert.arrays.regions import read_region
 
         keys = iter((*key, *(slice(None),) * (len(self.shape) - len(key))))
         whole = tuple(

@@ -17,17 +17,16 @@ from weakref import finalize
 import numpy as np
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import blocks, region_of
 from raconvert.arrays.dtypes import dtype_of, little, opaque, opaque_dtype, type_name
-from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.metadata import Axis, Metadata, Space, in_dims_order
-from raconvert.arrays.namespace import carried, take_trailer
+from raconvert.arrays.metadata import Axis, Metadata, Space, carried, in_dims_order, take_trailer
+from raconvert.arrays.regions import full_key
 from raconvert.arrays.space import directed, is_vector
+from raconvert.arrays.transpose import in_order
 from raconvert.errors import UsageError, WriteFailed, changed
-from raconvert.files.processes import can_fork
 from raconvert.files.source import DEFAULT_MAX_MEMORY, refuse_changed
+from raconvert.workers.processes import can_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -174,7 +173,7 @@ class Stack:
 
     def _stream_of_copies(self, step: int, jobs: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of `step` items, which copies of this process read."""
-        from raconvert.arrays.copies import Buffer, made, named
+        from raconvert.workers.shared_memory import Buffer, made, named
 
         paths, one = self._paths, self.first.nbytes
 

@@ -18,29 +18,29 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import (
-    LARGEST_BLOCK,
-    blocks,
-    region_of,
-)
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import LARGEST_BLOCK, blocks, region_of
 from raconvert.arrays.dtypes import dtype_of, little, needs_swap, opaque, opaque_dtype
-from raconvert.arrays.indexing import full_key, slabs
-from raconvert.arrays.lazy import Decoded
-from raconvert.arrays.prefetch import ahead
+from raconvert.arrays.metadata import RA, without_pairs
+from raconvert.arrays.regions import full_key, slabs
+from raconvert.arrays.sources import Decoded
+from raconvert.errors import UsageError
 from raconvert.files.copy import check_extent, read_at, read_extent_into
-from raconvert.files.places import close_file
-from raconvert.files.source import read_failed
+from raconvert.files.paths import close_file
+from raconvert.files.source import DEFAULT_MAX_MEMORY, read_failed
+from raconvert.files.threads import ahead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
 
-    from raconvert.arrays.array import Array
-    from raconvert.files.places import Handle
+    from raconvert.arrays.metadata import Metadata
+    from raconvert.files.paths import Handle
     from raconvert.files.source import Extent
 
     Values = np.ndarray[Any, Any]
+
 
 LINE_BYTES = 64  # of a cache
 TILE_ROWS = 512
@@ -313,3 +313,88 @@ def _transpose_plane(out: Values, source: Values, buffer: Values, width: int) ->
             place = out[column : column + width, row : row + TILE_ROWS]
             for start in range(0, len(turned), line):
                 place[start : start + line] = turned[start : start + line]
+
+
+# Axes in another order: transposed, permuted or listed anew, each as a lazy array ----------------
+
+
+# Axis order ------------------------------------------------------------------------------------
+
+
+def check_axes(axes: str) -> tuple[int, ...]:
+    """Return the numbers that ``--axes`` lists, none for its words; `UsageError` for others."""
+    if axes in ("c", "fortran", "keep-memory"):
+        return ()
+    try:
+        return tuple(int(part) for part in axes.split(","))
+    except ValueError as error:
+        raise UsageError(
+            f"`--axes {axes}` is not understood", expected="c | fortran | keep-memory | 2,0,1"
+        ) from error
+
+
+def in_order(array: Array, order: str, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
+    """Return the array with its elements stored in this index order (C or F), [i,j,k] kept.
+
+    Nothing moves when it is so already, when the index order is unknown, or below two dimensions.
+    """
+    if array.index_order == order and array.ndim > 1 and not array.row_major:
+        return array
+    if array.index_order in (order, None) or array.ndim < 2:
+        return array.listed(order, row_major=False)
+    back = tuple(range(array.ndim))[::-1]
+    return _moved(array, back, max_memory, order, array.meta)
+
+
+def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
+    """Return the array with its logical axes in the order `axes` (as numpy.transpose)."""
+    if sorted(axes) != list(range(array.ndim)):
+        raise UsageError(
+            f"`--axes {','.join(map(str, axes))}` does not permute the axes of '{array.name}'",
+            expected=f"each of 0 to {array.ndim - 1} once",
+        )
+    if list(axes) == sorted(axes):
+        return array
+    if array.row_major:
+        array = array.listed("C")
+        axes = tuple(array.ndim - 1 - axis for axis in axes)
+        return (
+            array
+            if list(axes) == sorted(axes)
+            else _moved(array, axes, max_memory, "C", array.meta.permuted(axes))
+        )
+    meta, moved = array.meta.permuted(axes), axes
+    if array.index_order == "F":
+        # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
+        last = array.ndim - 1
+        moved = tuple(last - axes[last - i] for i in range(array.ndim))
+    return _moved(array, moved, max_memory, array.index_order, meta)
+
+
+def relisted(array: Array) -> Array:
+    """Return the array with its axes listed in reverse; no element moves (keep-memory)."""
+    order = {"C": "F", "F": "C", None: "F"}[array.index_order]
+    return array.listed(order)
+
+
+def _moved(
+    array: Array,
+    axes: tuple[int, ...],
+    max_memory: int,
+    index_order: str | None,
+    meta: Metadata,
+) -> Array:
+    """Transpose the data, seen slowest axis first; `meta` is that of the logical axes after it."""
+    shape = array.dims[::-1]
+    new_shape = tuple(shape[axis] for axis in axes)
+    if axes[-1] != len(axes) - 1 and RA in meta.formats:
+        meta = without_pairs(meta)
+    return array.replace(
+        element=little(array.element),
+        dims=new_shape[::-1],
+        index_order=index_order,
+        row_major=array.row_major and index_order == "F",
+        meta=meta,
+        extent=None,
+        data=lambda: Transposed(array, axes, max_memory),
+    )

@@ -14,9 +14,8 @@ from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.copy import write_all
-from raconvert.files.folders import walk
-from raconvert.files.foldertarget import Folder, check_folder
-from raconvert.files.places import write_failed
+from raconvert.files.folder_target import Folder, check_folder
+from raconvert.files.paths import walk, write_failed
 from raconvert.metadata import sidecar
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, first_of
 from raconvert.ra import plugin as ra

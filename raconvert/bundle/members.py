@@ -10,15 +10,15 @@ from functools import partial
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle, some_sound
-from raconvert.arrays.namespace import trailer_of
+from raconvert.arrays.metadata import trailer_of
 from raconvert.bundle import manifest
 from raconvert.bundle.names import MANIFEST, files_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.files.source import Extent
 from raconvert.files.window import Held
 from raconvert.metadata import sidecar
-from raconvert.metadata.items import items_lines, items_of
 from raconvert.metadata.roundtrip import OF_FILE, apply, record_of
+from raconvert.metadata.sidecar import items_lines, items_of
 from raconvert.plugin import Fit, Option, array_exists, refused
 from raconvert.ra import plugin as ra
 

@@ -19,7 +19,7 @@ from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.files.copy import copy_extent, write_all
 from raconvert.files.names import check_inside
-from raconvert.files.places import write_failed
+from raconvert.files.paths import write_failed
 from raconvert.files.window import Window
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra

@@ -21,12 +21,12 @@ from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files import zips
-from raconvert.files.places import write_failed
+from raconvert.files.inflate import ZIP_STORED
+from raconvert.files.paths import write_failed
 from raconvert.files.source import HEAD_BYTES
-from raconvert.files.unzip import STORED
 from raconvert.files.window import Window
+from raconvert.files.zips import Archive
 from raconvert.files.zipsplice import spliced
-from raconvert.files.zipwriter import Archive
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
 
@@ -91,7 +91,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
         member = found.get(above + file)
         if member is None:
             return None
-        if member.method != STORED:
+        if member.method != ZIP_STORED:
             raise Unsupported(
                 f"member '{file}' is compressed, so that it cannot be read in place",
                 path=source.path,
@@ -126,7 +126,7 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
     there = zips.members(source)
     above = folder_of([member.filename for member in there], source.path)
     listing = next((member for member in there if member.filename == above + MANIFEST), None)
-    if listing is None or listing.method != STORED:
+    if listing is None or listing.method != ZIP_STORED:
         raise Unsupported("holds no stored bundle.yaml to add an array to", path=source.path)
     place = Window(source, MANIFEST, listing.offset, listing.size, listing.crc)
     paths = [member.filename.removeprefix(above) for member in there]
@@ -187,7 +187,7 @@ def check(source: Source) -> None:
 
 
 def _check(source: Source, member: zips.Member) -> None:
-    if member.method == STORED and member.size <= HEAD_BYTES:
+    if member.method == ZIP_STORED and member.size <= HEAD_BYTES:
         data = source.read_at(member.offset, member.size)
         if len(data) == member.size and crc32(data) == member.crc:
             return

@@ -17,7 +17,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from raconvert import __version__
-from raconvert.cli.streams import fill_closed, flush, silence, stdout_failed
+from raconvert.cli.signals import fill_closed, flush, silence, stdout_failed
 from raconvert.errors import RaconvertError, UsageError, did_you_mean, name_flags, quoted
 
 TYPE_CHECKING = False

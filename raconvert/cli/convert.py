@@ -256,7 +256,7 @@ def _open_journal(args: Any) -> Target | None:
     """Refuse a journal that exists before any work is done."""
     if args.report is None:
         return None
-    from raconvert.files.places import check_target
+    from raconvert.files.paths import check_target
     from raconvert.files.target import Target
 
     check_target(args.report, overwrite=args.overwrite)

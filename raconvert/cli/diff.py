@@ -42,8 +42,7 @@ def run(args: Any, console: Console) -> int:
 
 def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
     """Compare the files of two folders by their names; many differences are summed up."""
-    from raconvert.migration.compare import ERROR, MARKS, ONLY_HERE, ONLY_THERE, SAME
-    from raconvert.migration.differ import diff_trees
+    from raconvert.migration.compare import ERROR, MARKS, ONLY_HERE, ONLY_THERE, SAME, diff_trees
 
     a, b = args.files
     words = {**MARKS, ONLY_HERE: "only in a", ONLY_THERE: "only in b"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from raconvert.cli.looking import opened_to_look
+from raconvert.cli.sources import opened_to_look
 from raconvert.errors import TargetExists, UsageError
 from raconvert.files.copy import write_all
-from raconvert.files.places import refuse_used, write_failed
+from raconvert.files.paths import refuse_used, write_failed
 from raconvert.files.target import Target
 from raconvert.views.page import page_of
 

@@ -9,14 +9,12 @@ import sys
 from raconvert.arrays.scales import scale_notes
 from raconvert.cli.console import colorful, one_line
 from raconvert.cli.info import array_text
-from raconvert.cli.looking import naming, opened_to_look
-from raconvert.cli.sources import below, each, expand, failing
+from raconvert.cli.sources import below, each, expand, failing, naming, opened_to_look
 from raconvert.inspect.info import describe_array
 from raconvert.registry import by_name
 from raconvert.views import terminal
-from raconvert.views.facts import facts_of
-from raconvert.views.peek import Screen, chosen_array, lines_of, tree_lines
-from raconvert.views.sheet import labels_beside
+from raconvert.views.filmstrip import labels_beside
+from raconvert.views.peek import Screen, chosen_array, facts_of, lines_of, tree_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

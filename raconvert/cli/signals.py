@@ -7,11 +7,16 @@ that, and is left aside for a moment.
 from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]  # what `signal` costs is its enums
+import os
+import sys
 from time import monotonic
+
+from raconvert.errors import RaconvertError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
 
 GRACE = 2.0  # seconds in which an interruption is not interrupted itself
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -52,3 +57,47 @@ class Interruptible:
             signal.signal(number, signal.SIG_IGN if done else handler)
         if failed and self._arrived is not None and not isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt from None
+
+
+# The standard streams where they are closed, full, or read by nobody any more --------------------
+
+
+def flush() -> None:
+    """Write what waits for the standard output."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise stdout_failed(error) from error
+
+
+def stdout_failed(error: OSError) -> RaconvertError:
+    """Our error for a standard output that cannot be written, and let go of it."""
+    silence(sys.stdout)
+    return RaconvertError(f"the standard output cannot be written: {error.strerror}")
+
+
+def silence(stream: Any) -> None:
+    """Give the interpreter somewhere to flush to when a stream cannot be written any more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):  # a stream that is not a file
+        pass
+
+
+def fill_closed() -> None:
+    """Give closed standard streams (``>&-``) something, before a file of ours gets their number.
+
+    What is said to the standard error goes nowhere then; results that nobody can get are an error.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        mode = "r" if name == "stdin" else "w"
+        stream = open(number, mode, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        setattr(sys, name, stream)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
+from raconvert.conversion.options import Settings
+from raconvert.conversion.read import open_spec
 from raconvert.errors import RaconvertError, ReadFailed, UsageError
+from raconvert.files.paths import is_remote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from raconvert.cli.console import Console
+    from raconvert.conversion.read import Opened
 
 
 def from_stdin(run: Callable[[Any, Console], int], args: Any, console: Console) -> int:
     """Run a verb where ``-`` among its files is the standard input."""
-    from raconvert.files.given import kept, standard_input
+    from raconvert.files.streams import kept, standard_input
 
     with kept(standard_input()) as path:
         args.files = [path if word == "-" else word for word in args.files]
@@ -99,8 +103,7 @@ def _views(
     folder: str, *, recursive: bool, include: Sequence[str], exclude: Sequence[str]
 ) -> list[str]:
     """Return the views in a folder and its other files; nothing if it has no views."""
-    from raconvert.conversion.below import wanted
-    from raconvert.conversion.inputs import gather, natural_sorted
+    from raconvert.conversion.inputs import gather, natural_sorted, wanted
     from raconvert.references.check import views_below
 
     views = {
@@ -158,3 +161,30 @@ def each(
             codes.add(tell(path, facts))
     codes.discard(0)
     return codes.pop() if len(codes) == 1 else int(bool(codes))
+
+
+# What `peek` and pages share: a source that is open for a look, and whose errors name it ---------
+
+
+@contextmanager
+def opened_to_look(path: str, args: Any) -> Iterator[Opened]:
+    """One source that is open; of one at a URL what is known of it stays known meanwhile."""
+    with open_spec(path, Settings(**reading(args))) as opened:
+        known = opened.seen.get(opened.bundle.path)
+        kept = None
+        if known is not None and is_remote(opened.bundle.path):
+            from raconvert.files.remote.objects_by_ranges import object_at
+
+            kept = object_at(opened.bundle.path, known)
+        yield opened
+        del kept
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Errors inside are about this file, if they name no other."""
+    try:
+        yield
+    except RaconvertError as error:
+        error.path = error.path or path
+        raise

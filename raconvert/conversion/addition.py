@@ -13,7 +13,7 @@ from raconvert import registry
 from raconvert.arrays.bundle import Bundle
 from raconvert.conversion.outputs import elements_hash, last_change
 from raconvert.errors import TargetExists, Unsupported, WriteFailed, changed, quoted
-from raconvert.files.places import identity
+from raconvert.files.paths import identity
 from raconvert.files.source import Source, refuse_changed
 from raconvert.metadata import SUFFIX
 from raconvert.plugin import file_fits

@@ -55,9 +55,9 @@ from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import Corrupt, RaconvertError, TargetExists, UsageError, WouldLose
-from raconvert.files.places import refuse_used
-from raconvert.files.processes import Aside, can_fork
+from raconvert.files.paths import refuse_used
 from raconvert.files.unfinished import Unfinished
+from raconvert.workers.processes import Aside, can_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,9 +137,6 @@ def _gathered(words: list[str], settings: Settings) -> Gathered:
 
 def _import_ahead(source: str) -> None:
     """Import what the stack of such files will need."""
-    import raconvert.arrays.copies
-    import raconvert.arrays.stack  # noqa: F401
-
     row = registry.by_suffix(source)
     if row is None or registry.missing_needs(row):
         return
@@ -179,14 +176,14 @@ def _convert_to_one(
         return report
     report.target, report.target_format = path, row.name
     if settings.skip_bad:
-        from raconvert.conversion.skipping import without_bad
+        from raconvert.conversion.unreadable import without_bad
 
         gathered = without_bad(gathered, settings, report)
     try:
         return _write_gathered(gathered, path, row, name, settings, report, opened, planes=planes)
     except RaconvertError as error:
         if len(gathered.paths) > 1:
-            from raconvert.conversion.skipping import name_way_out
+            from raconvert.conversion.unreadable import name_way_out
 
             if isinstance(error, Corrupt):
                 refuse_other_format(error, gathered.paths, settings)

@@ -7,14 +7,14 @@ import os
 from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.seen import Reshaped
+from raconvert.arrays.reinterpret import Reshaped
 from raconvert.conversion.inputs import gather
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import stem_of
 from raconvert.conversion.read import Opened, find, open_found, open_spec
 from raconvert.conversion.unreadable import without
 from raconvert.errors import Corrupt, UsageError, counted, listed
-from raconvert.files.places import folders_of
+from raconvert.files.paths import folders_of
 from raconvert.plugin import equivalent, first_of
 
 TYPE_CHECKING = False
@@ -190,7 +190,7 @@ def _only_array(
 
 def concatenated(array: Array, axis: int, max_memory: int) -> Array:
     """Join the items of a stack along an existing axis instead of a new one."""
-    from raconvert.arrays.axes import permuted
+    from raconvert.arrays.transpose import permuted
 
     rank = array.ndim - 1
     if not -rank <= axis < rank:
@@ -236,7 +236,7 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
         opened = open_spec(path, settings)
         one = opened.bundle
         if number >= OPEN_AT_ONCE:
-            from raconvert.conversion.again import closed
+            from raconvert.conversion.reopened import closed
 
             one.arrays = closed(opened, path, settings)
         bundle.add_notes_of(one)

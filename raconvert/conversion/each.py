@@ -6,9 +6,9 @@ import os
 from contextlib import suppress
 
 from raconvert import registry
-from raconvert.conversion.goals import claim, each_target, place_of
+from raconvert.conversion.inputs import roots_of
 from raconvert.conversion.isolated import Jobs, outcomes
-from raconvert.conversion.loop import LaneOfMany
+from raconvert.conversion.lane import LaneOfMany
 from raconvert.conversion.losses import judge
 from raconvert.conversion.options import begin
 from raconvert.conversion.outputs import (
@@ -17,19 +17,21 @@ from raconvert.conversion.outputs import (
     prepare_target,
     refuse_sources,
     replaceable,
+    stem_of,
+    template_fields,
 )
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import attempt, progress_of, write_bundle
 from raconvert.errors import RaconvertError, TargetExists, UsageError
-from raconvert.files.places import identity, make_folders, refuse_used, write_failed
+from raconvert.files.paths import identity, make_folders, refuse_used, write_failed
 from raconvert.files.unfinished import Unfinished
 from raconvert.metadata.sidecar import items_path_of, path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from raconvert.arrays.bundle import Bundle
@@ -38,6 +40,63 @@ if TYPE_CHECKING:
     from raconvert.conversion.options import Settings
     from raconvert.conversion.read import Opened
     from raconvert.plugin import Fit
+
+
+# Which file each source becomes, where each becomes one of its own -------------------------------
+
+
+def each_target(
+    words: list[str], gathered: Gathered, dst: str | None, settings: Settings
+) -> Iterator[tuple[str, str]]:
+    """Yield (source, destination), the source tree mirrored below the output folder."""
+    if dst is not None and not dst.endswith(("/", os.sep)) and not os.path.isdir(dst):
+        if not template_fields(dst):
+            raise UsageError(
+                "`--each` needs a folder or a template as destination",
+                path=dst,
+                remedy="use `--out-dir DIR --to FORMAT`, or `-o '{stem}.npy'`",
+            )
+        for path in gathered.paths:
+            name = os.path.basename(path.rstrip("/" + os.sep))
+            try:
+                yield path, dst.format(stem=stem_of(path), name=name)
+            except ValueError as error:
+                raise UsageError(
+                    f"destination template is not understood: {error}", path=dst
+                ) from error
+        return
+    folder = settings.out_dir if settings.out_dir is not None else dst
+    if settings.to is None:
+        raise UsageError(
+            "a folder as destination needs the format of its files",
+            path=folder,
+            remedy="name it with `--to`: ra or npy for one file each, bundle for one folder of all",
+        )
+    suffix = next(iter(registry.by_name(settings.to).suffixes), "")
+    roots = roots_of(words)
+    for path in gathered.paths:
+        root = next((r for r in roots if path.startswith(os.path.join(r, ""))), None)
+        above = os.path.dirname(os.path.relpath(path, root)) if root else ""
+        yield path, os.path.join(folder or ".", above, stem_of(path) + suffix)
+
+
+def claim(names: list[str], source: str, places: dict[str, str], *, once: bool = False) -> None:
+    """Note which files a source becomes; `UsageError` where another one becomes that file.
+
+    `once`: also where it is the same source, which is named twice.
+    """
+    for name in names:
+        place = place_of(name)
+        other = places.get(place)
+        if other is not None and (once or other != source):
+            what = f"two sources would both become '{name}'"
+            raise UsageError(what, path=source, got=f"'{other}' and this one")
+        places[place] = source
+
+
+def place_of(path: str) -> str:
+    """The name of a file under which it is one with all its other names."""
+    return os.path.normcase(os.path.realpath(path))
 
 
 def convert_each(

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from raconvert.conversion.read import is_native
 from raconvert.errors import Corrupt, RaconvertError
-from raconvert.files.processes import can_fork, clear, death, encoded, fork, how_ended, raised
+from raconvert.workers.processes import can_fork, clear, death, encoded, fork, how_ended, raised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

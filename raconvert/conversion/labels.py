@@ -14,7 +14,7 @@ from raconvert.conversion.outputs import refuse_sources
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import RaconvertError, UsageError, listed
-from raconvert.files.places import check_target
+from raconvert.files.paths import check_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import is_float8, type_name
-from raconvert.arrays.namespace import trailer_of
+from raconvert.arrays.metadata import trailer_of
 from raconvert.catalogue import ROWS
 from raconvert.errors import LISTED, UsageError, WouldLose
 from raconvert.metadata.roundtrip import record_of

@@ -15,7 +15,7 @@ from raconvert import registry
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import type_name
 from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed, counted
-from raconvert.files.places import check_target, identity, is_remote, sync_folder, write_failed
+from raconvert.files.paths import check_target, identity, is_remote, sync_folder, write_failed
 from raconvert.files.source import Source, read_failed
 from raconvert.files.target import Target
 from raconvert.metadata import SUFFIX
@@ -124,11 +124,11 @@ def check_values(row: Row, settings: Settings) -> None:
 
         parse_dtype(settings.dtype)
     if settings.scale not in (None, "none"):
-        from raconvert.arrays.scale import check_scale
+        from raconvert.arrays.cast import check_scale
 
         check_scale(settings.scale)
     if settings.axes is not None:
-        from raconvert.arrays.axes import check_axes
+        from raconvert.arrays.transpose import check_axes
 
         check_axes(settings.axes)
 
@@ -532,13 +532,13 @@ def metadata_pieces(
         return {}
     items = bundle.arrays[0].meta.items
     if fields.get("items") and items is not None:
-        from raconvert.metadata.items import items_facts
+        from raconvert.metadata.sidecar import items_facts
 
         fields["items_file"] = items_facts(items())
     facts = sidecar.describe(written, registry.load(row).data_range)
     pieces: dict[str, Iterable[bytes]] = {sidecar.path_of(place): [sidecar.text_of(fields, facts)]}
     if items is not None and not row.many:
-        from raconvert.metadata.items import items_lines
+        from raconvert.metadata.sidecar import items_lines
 
         pieces[sidecar.items_path_of(place)] = items_lines(items())
     return pieces

@@ -203,7 +203,7 @@ def _convert_given(
     sources: list[Any], dst: str | os.PathLike[str] | None, settings: Settings
 ) -> Report:
     """Convert what is not all in files with a name."""
-    from raconvert.files.given import shown, standard_input
+    from raconvert.files.streams import shown, standard_input
 
     with ExitStack() as stack:
         words, names = [], {}
@@ -292,7 +292,7 @@ def _convert_again(
         if key is None or not _is_due(key):
             return usual()
         lane = _new_lane(key, row, settings)
-    from raconvert.conversion.loop import either
+    from raconvert.conversion.lane import either
 
     return either(lane, path, target, usual)
 

@@ -24,7 +24,7 @@ from raconvert.conversion.transaction import Staging
 from raconvert.conversion.unreadable import without
 from raconvert.conversion.write import adapted, progress_of, write_bundle
 from raconvert.errors import RaconvertError, UsageError, counted, listed
-from raconvert.files.places import refuse_used
+from raconvert.files.paths import refuse_used
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _turned(array: Array, settings: Settings) -> Array:
     In a picture the first index goes down, the second one to the right, and colors come last. With
     --axes the order is the one that was asked for.
     """
-    from raconvert.arrays.axes import permuted
+    from raconvert.arrays.transpose import permuted
 
     rank, axis = array.ndim, settings.planes
     if settings.axes or rank < 3:
@@ -201,3 +201,19 @@ def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
     own = Metadata.from_dict(in_dims_order(item, "C"))
     fits = len(own.axes) == array.ndim - leading
     return meta.merged(own if fits else own.without_axes())
+
+
+# How an array of pictures is taken apart into planes ---------------------------------------------
+
+
+MAX_CHANNELS = 4  # a last axis that is longer is never taken for channels
+
+
+def split(array: Array) -> int:
+    """How many leading axes become separate files with ``--planes``.
+
+    A last axis of 1 to 4 is the channels from four axes on; with three axes the array is a stack
+    of grey planes (an image of three axes needs no ``--planes``).
+    """
+    with_channels = array.ndim > 3 and array.shape[-1] <= MAX_CHANNELS
+    return max(0, array.ndim - (3 if with_channels else 2))

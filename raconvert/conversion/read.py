@@ -10,7 +10,7 @@ from raconvert.catalogue import ROWS
 from raconvert.conversion.options import Settings
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, ReadFailed, UsageError, did_you_mean, listed
-from raconvert.files.places import is_in_doubt, is_remote
+from raconvert.files.paths import is_in_doubt, is_remote
 from raconvert.files.source import HEAD_BYTES, Source
 from raconvert.metadata import SUFFIX
 
@@ -132,7 +132,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
     bundle.close_with(source.close)
     source.used.add(source.path)
     if is_remote(source.path) and not row.folder:
-        from raconvert.files.remote.objects import notes_of
+        from raconvert.files.remote.objects_by_ranges import notes_of
 
         bundle.notes.extend(notes_of(source.path, source.identity))
     opened = Opened(bundle, source.used, source.seen, reason)
@@ -151,7 +151,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
             bundle.arrays = select(bundle, patterns, literal=name is not None)
             opened.left_behind = _left_behind(bundle.arrays, names)
             _keep_of_chosen(bundle)
-            from raconvert.arrays.conventions import left_out
+            from raconvert.arrays.interop.conventions import left_out
 
             bundle.notes.extend(left_out(bundle.arrays, names))
         _take_scales(bundle, settings)
@@ -226,7 +226,7 @@ def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str
 
 def _detect_at_url(source: Source, name: str | None) -> tuple[Row, str]:
     """What `_detect` does; the formats that are folders are known by their suffix, or files."""
-    from raconvert.conversion.below import row_of_url
+    from raconvert.conversion.inputs import row_of_url
     from raconvert.files.remote.listing import is_missing
 
     if registry.names_folder(source.path) and name is None:
@@ -300,7 +300,7 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
 
     array = apply(fields, array, path, complete=complete)
     if fields.get("items"):
-        from raconvert.metadata.items import items_reader
+        from raconvert.metadata.sidecar import items_reader
 
         items = items_reader(source.path, array, fields.get("items_file"))
         array.meta = array.meta.replace(items=items)

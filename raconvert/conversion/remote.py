@@ -21,14 +21,13 @@ from raconvert.conversion.outputs import (
 from raconvert.conversion.report import Report
 from raconvert.conversion.write import progress_of
 from raconvert.errors import RaconvertError, TargetExists, UsageError
-from raconvert.files.elsewhere import SENDERS
-from raconvert.files.places import is_there
+from raconvert.files.paths import is_there
 from raconvert.files.remote import folder_of, is_url, located
+from raconvert.files.remote.listing import is_s3, stat
 from raconvert.files.remote.server_copy import Composed, can_copy, copied
-from raconvert.files.remote.store import is_s3, stat
-from raconvert.files.remote.target import Remote, replaceable
-from raconvert.files.remote.uploads import PART, S3Upload
+from raconvert.files.remote.target import PART, Remote, S3Upload, replaceable
 from raconvert.files.source import refuse_changed
+from raconvert.files.target import SENDERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

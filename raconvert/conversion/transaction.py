@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from raconvert.declared import Record
-from raconvert.files.places import (
+from raconvert.files.paths import (
     check_target,
     exists,
     identity,
@@ -18,7 +18,7 @@ from raconvert.files.places import (
     temporary_prefix,
     write_failed,
 )
-from raconvert.files.syncing import sync_file
+from raconvert.files.target import sync_file
 from raconvert.files.unfinished import Unfinished
 from raconvert.metadata.sidecar import left_over
 

@@ -21,10 +21,9 @@ from raconvert.errors import (
     counted,
     listed,
 )
-from raconvert.files.elsewhere import SENDERS, sender_of
-from raconvert.files.places import refuse_used, write_failed
+from raconvert.files.paths import refuse_used, write_failed
 from raconvert.files.source import refuse_changed
-from raconvert.files.target import Target
+from raconvert.files.target import SENDERS, Target, sender_of
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 
 LARGE = 64 << 20  # bytes from which on the disk begins while more is still written
@@ -275,8 +274,8 @@ def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
 
 def _stripped(bundle: Bundle) -> Bundle:
     """Return a bundle that says nothing but names, types and dimensions."""
-    from raconvert.arrays.namespace import own_only
-    from raconvert.arrays.seen import undescribed
+    from raconvert.arrays.metadata import own_only
+    from raconvert.arrays.reinterpret import undescribed
 
     arrays = []
     for array in bundle.arrays:
@@ -327,27 +326,27 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
 
         array = casting.as_listed(array, settings.max_memory)
     elif wanted and array.ndim > 1 and order is not None and order not in wanted:
-        from raconvert.arrays.axes import check_axes, in_order, permuted, relisted
+        from raconvert.arrays.transpose import in_order
 
         array = in_order(array, wanted[0], settings.max_memory)
     # Values last: what moves is read in strips from the file, and a misfit has its index.
     if settings.scale not in (None, "none") or settings.dtype:
         from raconvert.arrays import cast as casting
-        from raconvert.arrays.scale import scaled
+        from raconvert.arrays.cast import scaled
 
         if settings.scale not in (None, "none"):
             array = scaled(array, settings.scale, settings.bits)
         if settings.dtype:
             array = casting.cast(array, settings.dtype, round_values=settings.allows("precision"))
     if array.element.kind == "bool" and not row.raw_bools:
-        from raconvert.arrays.bools import checked_bools
+        from raconvert.arrays.cast import checked_bools
 
         array = checked_bools(array)
     return array
 
 
 def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
-    from raconvert.arrays.axes import check_axes, in_order, permuted, relisted
+    from raconvert.arrays.transpose import check_axes, in_order, permuted, relisted
 
     if axes == "keep-memory":
         return relisted(array)
@@ -363,7 +362,7 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
     if not row.trailer or settings.meta not in ("trailer", "drop"):
         return bundle
     array = bundle.arrays[0]
-    from raconvert.arrays.namespace import with_trailer, without_trailer
+    from raconvert.arrays.metadata import with_trailer, without_trailer
     from raconvert.metadata import sidecar
     from raconvert.metadata.roundtrip import record_of
 

@@ -18,10 +18,10 @@ from math import prod
 from typing import Any
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.lazy import Decoded
-from raconvert.conversion.reopen import open_here
+from raconvert.arrays.sources import Decoded
+from raconvert.conversion.reopened import open_here
 from raconvert.errors import MissingDependency, UsageError, counted, listed
-from raconvert.files.places import is_remote
+from raconvert.files.paths import is_remote
 
 __all__ = ["from_file"]
 

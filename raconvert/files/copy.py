@@ -12,9 +12,8 @@ import errno
 import os
 
 from raconvert.errors import Corrupt
-from raconvert.files.places import close_file
+from raconvert.files.paths import close_file
 from raconvert.files.source import check_unchanged, read_failed
-from raconvert.files.swap import copy_stretch, swap_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +21,39 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.files.places import Handle
+    from raconvert.files.paths import Handle
     from raconvert.files.source import Extent
+
+
+# Numbers in the other byte order, in place: by a compiled loop, else by numpy --------------------
+# `copy_stretch` does that from file to file; None where it could not be compiled.
+
+
+def _by_numpy(slab: memoryview | bytearray, width: int) -> None:
+    import numpy as np
+
+    numbers = np.frombuffer(slab, np.uint8)
+    if width in (2, 4, 8):
+        numbers.view(f"u{width}").byteswap(inplace=True)
+    else:
+        rows = numbers.reshape(-1, width)
+        rows[...] = rows[:, ::-1].copy()
+
+
+BY_NUMPY = _by_numpy
+copy_stretch: Callable[[int, int, int, int, int, int, int, Any], int] | None
+try:  # the same without numpy, where it could be compiled
+    from raconvert.files._swap import copy as copy_stretch
+    from raconvert.files._swap import swap as _swap
+except ImportError:
+    copy_stretch, _swap = None, _by_numpy
+
+
+def swap_in_place(slab: memoryview | bytearray, width: int) -> None:
+    """Reverse every number of `width` bytes in the slab."""
+    _swap(slab, width)
+
+
 # For larger writes ext4 asks for memory in pieces so large that finding them may take several times
 # as long as all the rest: of Linux 6.18 sometimes for 256 KiB, mostly for 1 MiB.
 SLAB_BYTES = 1 << 17
@@ -191,7 +221,7 @@ class _Copy:
             return work
 
         if stop - start >= SHARED and self._may_share():
-            from raconvert.files.hands import shared
+            from raconvert.files.threads import shared
 
             shared(borders, hand, self._progress)
             return
@@ -201,7 +231,7 @@ class _Copy:
 
     def _may_share(self) -> bool:
         """True if two threads are faster than one, and the order of writes is free."""
-        from raconvert.files.hands import processors
+        from raconvert.files.threads import processors
 
         places = hasattr(os, "pwrite") and hasattr(os, "preadv") and isinstance(self._source, int)
         ordered = self._extent.checksum is not None

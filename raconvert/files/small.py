@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from stat import S_IMODE, S_ISREG
 
-from raconvert.files.places import link
+from raconvert.files.paths import link
 from raconvert.files.source import OPEN_FLAGS
 
 MOST = 1 << 20  # bytes: above, a copy file to file costs less than reading the whole

@@ -15,7 +15,7 @@ from stat import S_ISDIR, S_ISREG
 
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, NotFound, RaconvertError, ReadFailed, Unsafe, changed
-from raconvert.files.places import close_file, is_remote, without_ending
+from raconvert.files.paths import close_file, is_remote, without_ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from raconvert.declared import Readable
     from raconvert.files.limits import Limits
-    from raconvert.files.places import Handle
+    from raconvert.files.paths import Handle
 
     Identity = tuple[int, int, int, int]
 
@@ -93,7 +93,7 @@ class Source:
     decoding may hold at once. `trust_external` allows
     the file to name others outside its own folder; `stand_ins` maps the real path of a file that
     it names to another that is read in its place (what was written and is not yet renamed). Both
-    are for `raconvert.files.references`, which adds to `used` the path of every other file. `place`
+    are for `raconvert.files.named`, which adds to `used` the path of every other file. `place`
     is where the file will be, if it has not its name yet: there `beside` looks for partners. `seen`
     maps the path of every file that was opened to what it was (`Identity`).
 
@@ -126,7 +126,7 @@ class Source:
         self.stand_ins: dict[str, str] = stand_ins or {}
         self.used: set[str] = set()
         self.seen: dict[str, Identity] = {}
-        self.folders: list[str] = []  # that it lies in, for `raconvert.files.references`
+        self.folders: list[str] = []  # that it lies in, for `raconvert.files.named`
         self.base: int = 0  # where byte 0 is in the file at `path`
         self._head: bytes | None = None
 
@@ -160,7 +160,7 @@ class Source:
         whole name; `ending`: it replaces that. `what` is in messages what the file is: "the
         header". Raises what `named` does.
         """
-        from raconvert.files.references import first_there
+        from raconvert.files.named import first_there
 
         name = os.path.basename(self.place)
         own = name if appended else without_ending(name, ending)
@@ -170,9 +170,9 @@ class Source:
     def named(self, name: str, what: str) -> Source:
         """The file that this one names, relative to its folder.
 
-        Raises `Unsafe` and `ReadFailed` as `raconvert.files.references.resolve` does.
+        Raises `Unsafe` and `ReadFailed` as `raconvert.files.named.resolve` does.
         """
-        from raconvert.files.references import resolve
+        from raconvert.files.named import resolve
 
         return self.at(resolve(self, name, what))
 
@@ -313,7 +313,7 @@ def path_of(source: Readable, stack: ExitStack) -> str:
     """The path under which a source is read while `stack` is open."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
-    from raconvert.files.given import kept
+    from raconvert.files.streams import kept
 
     return stack.enter_context(kept(source))
 
@@ -368,7 +368,7 @@ def read_failed(path: str, error: Exception) -> RaconvertError:
         return error
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     kind = NotFound if isinstance(error, FileNotFoundError) else ReadFailed
-    from raconvert.files.nearest import did_you_mean_file
+    from raconvert.files.paths import did_you_mean_file
 
     failed = kind(f"cannot be read: {reason}{did_you_mean_file(path, error)}", path=path)
     failed.errno = getattr(error, "errno", None)

@@ -13,7 +13,7 @@ from errno import EACCES, ELOOP, EPERM, EROFS
 
 from raconvert.errors import Corrupt, RaconvertError
 from raconvert.files import UNFINISHED as FOLDER
-from raconvert.files.places import CREATE_FLAGS, remove, write_failed
+from raconvert.files.paths import CREATE_FLAGS, remove, write_failed
 from raconvert.files.source import open_regular
 
 TYPE_CHECKING = False

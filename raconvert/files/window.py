@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
-from raconvert.files.positioned import Positioned
 from raconvert.files.source import HEAD_BYTES, Checksum, Source
+from raconvert.files.streams import Positioned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

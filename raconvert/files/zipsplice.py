@@ -14,9 +14,8 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files import zips
 from raconvert.files.copy import copy_extent, write_all
-from raconvert.files.unzip import STORED
-from raconvert.files.zips import ALIGN, END_BYTES, LOCAL, PADDING, PADDING_ID, ZIP64
-from raconvert.files.zipwriter import Archive
+from raconvert.files.inflate import ZIP_STORED
+from raconvert.files.zips import ALIGN, END_BYTES, LOCAL, PADDING, PADDING_ID, ZIP64, Archive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def _keep(source: Source, file: FileIO, archive: Archive, one: _Lying) -> None:
     """Copy a member, its data at the same place modulo 64 if it is stored."""
     member, begin = one.member, file.tell()
     head = source.read_at(member.begin, member.offset - member.begin)
-    if member.method == STORED and (begin - member.begin) % ALIGN:
+    if member.method == ZIP_STORED and (begin - member.begin) % ALIGN:
         head = _aligned(head, begin, member.offset)
     write_all(file, [head])
     _copy(source, file, member.offset, one.end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby, zip_longest
 from math import isnan
 
-from raconvert.arrays.namespace import replaced_trailer, trailer_of
+from raconvert.arrays.metadata import replaced_trailer, trailer_of
 from raconvert.inspect.info import plain
 
 TYPE_CHECKING = False

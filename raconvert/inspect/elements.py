@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import block_bytes, blocks
-from raconvert.arrays.texts import as_characters, units_of
+from raconvert.arrays.reinterpret import as_characters, units_of
+from raconvert.arrays.transpose import in_order
 from raconvert.errors import Corrupt
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspect.info import plain

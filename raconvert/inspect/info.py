@@ -16,8 +16,7 @@ from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.declared import Record, checked
 from raconvert.errors import RaconvertError, ReadFailed
-from raconvert.files.folders import walk
-from raconvert.files.places import is_remote, public_name
+from raconvert.files.paths import is_remote, public_name, walk
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source, path_of
 from raconvert.plugin import NO, SURE
 from raconvert.references import proof_beside

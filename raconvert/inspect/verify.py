@@ -7,9 +7,9 @@ import os
 import numpy as np
 
 from raconvert import registry
-from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import block_bytes, blocks
 from raconvert.arrays.dtypes import described
+from raconvert.arrays.transpose import in_order
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import lost_fields

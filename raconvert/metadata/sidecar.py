@@ -20,22 +20,24 @@ from __future__ import annotations
 import os
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.namespace import trailer_of, without_trailer
+from raconvert.arrays.metadata import trailer_of, without_trailer
 from raconvert.errors import Corrupt, RaconvertError, worded
 from raconvert.files.limits import DEFAULT
-from raconvert.files.places import check_target, is_remote, is_there
-from raconvert.files.seal import checksum
+from raconvert.files.pairing import checksum
+from raconvert.files.paths import check_target, is_remote, is_there
 from raconvert.files.source import Extent, Source
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
+from raconvert.metadata.json import parsed
 from raconvert.metadata.roundtrip import apply
 from raconvert.metadata.yaml import dump, parse, parse_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterable, Iterator
     from typing import Any
 
     DataRange = Callable[[Source], tuple[int, int, dict[str, Any]]]
+
 
 DESCRIBES = "describes"
 MARK = b"describes:"  # how every sidecar begins; another YAML file of that name is none of ours
@@ -227,3 +229,82 @@ def read_trailer(array: Array, source: Source) -> Array:
     array.meta = without_trailer(array.meta)
     text = source.read_exact(trailer.offset, trailer.nbytes, "the YAML trailer")
     return apply(parse(text, source.path, source.limits), array, source.path)
+
+
+# What the items of a stack have of their own: one line of JSON for each, beside the sidecar ------
+
+
+def items_lines(items: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """Return the lines of ``TARGET.items.jsonl``."""
+    import json
+
+    for item in items:
+        yield json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def items_facts(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The fingerprint of the lines of ``TARGET.items.jsonl``."""
+    from zlib import crc32
+
+    size = state = 0
+    for line in items_lines(items):
+        size += len(line)
+        state = crc32(line, state)
+    return {"size": size, "crc32": f"{state:08x}"}
+
+
+def items_reader(path: str, array: Array, said: Any) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Return a function that reads the per-item metadata of the stack at `path`, line by line.
+
+    `said` is what the sidecar says of it.
+    """
+    place = items_path_of(path)
+    return items_of(Source(place) if is_there(place) else None, place, array, said)
+
+
+def items_of(
+    beside: Source | None, place: str, array: Array, said: Any = None
+) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Return a function that reads per-item metadata, line by line; None: it is missing."""
+    if beside is None:
+        raise Corrupt(
+            "per-item metadata is missing, although the sidecar promises it",
+            path=place,
+            remedy="read without metadata: `--meta ignore`",
+        )
+    count = array.shape[0] if array.shape else 0
+    facts = said if isinstance(said, dict) else {}
+    if facts.get("size", beside.size) != beside.size:
+        raise _other_items(place, f"{facts['size']} bytes", beside.size)
+    return lambda: _read_items(beside, count, facts)
+
+
+def _other_items(place: str, expected: str, got: object) -> Corrupt:
+    return Corrupt("per-item metadata is not of this array", path=place, expected=expected, got=got)
+
+
+def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    from io import BufferedReader
+    from zlib import crc32
+
+    number = state = 0
+    place = beside.path
+    with BufferedReader(beside.open()) as file:
+        lines = iter(lambda: file.readline(beside.limits.document), b"")
+        for number, line in enumerate(lines, 1):
+            state = crc32(line, state)
+            try:
+                item = parsed(line, beside.max_memory, f"'{place}': line {number}")
+            except ValueError as error:
+                raise Corrupt(
+                    f"per-item metadata is not JSON: {error}", path=place, where=f"line {number}"
+                ) from error
+            if not isinstance(item, dict):
+                raise Corrupt(
+                    "per-item metadata is not a JSON object", path=place, where=f"line {number}"
+                )
+            yield item
+    if number != count:
+        raise _other_items(place, f"{count} lines", number)
+    if facts.get("crc32", f"{state:08x}") != f"{state:08x}":
+        raise _other_items(place, f"CRC-32 {facts['crc32']}", f"{state:08x}")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections import deque
-from time import time
+from contextlib import contextmanager
+from time import perf_counter, time
 
+from raconvert import registry
 from raconvert.migration.records import Batch, Units
+from raconvert.migration.work import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from raconvert.migration.records import Outcome, Unit
+    from raconvert.migration.records import Job, Outcome, Unit
+
 
 _FIRST = 16  # files, before anything is known of their time
 _MOST = 4096  # files in a batch, so that a death costs not too much
@@ -178,3 +184,92 @@ def _is_too_large(outcome: Outcome) -> bool:
 def guess(unit: Unit) -> float:
     """The seconds that a unit may take, from its size alone."""
     return _OPEN * max(1, len(unit.members)) + _READ * unit.size
+
+
+# The collector of garbage, which would look at a plan of 80,000 files again and again ------------
+
+
+_SELDOM = 20_000  # objects that are made before the new ones are looked at
+
+
+@contextmanager
+def left_alone() -> Iterator[Callable[[], object]]:
+    """A ``with`` block in which objects that are there before are not looked at.
+
+    What it gives adds, when it is called, those that are there by then. A program that does so
+    itself is not disturbed.
+    """
+    if gc.get_freeze_count():
+        yield bool
+        return
+    gc.freeze()
+    try:
+        yield gc.freeze
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
+def looked_at_seldom() -> Iterator[tuple[int, int, int]]:
+    """A ``with`` block for work that makes many objects which stay, and hardly any garbage.
+
+    It gives the thresholds from before.
+    """
+    before = gc.get_threshold()
+    if before[0]:  # else nothing is looked at
+        gc.set_threshold(max(before[0], _SELDOM), *before[1:])
+    try:
+        yield before
+    finally:
+        gc.set_threshold(*before)
+
+
+# The engine without workers: batches are carried out one after the other in this process ---------
+
+
+def carried_out_here(
+    job: Job, batches: Batches, most: float | None, least: float = 0.0
+) -> Iterator[tuple[Batch, list[Outcome]]]:
+    """Yield each batch with the outcomes of its units, in their order.
+
+    Ends before a batch that could end this process, and when there is work left for more than
+    `most` seconds; that is known well after `least` seconds of work, and does not count before.
+    """
+    worker = Worker(job, batches.within)
+    safe = _Safe(job.options["from_"])
+    spent = 0.0
+    while most is None or spent < least or batches.seconds_left < most:
+        batch = batches.take()
+        if batch is None:
+            return
+        if not safe(batch):
+            batches.handed_back(batch)
+            return
+        begin = perf_counter()
+        outcomes = worker.carry_out(batch)
+        seconds = perf_counter() - begin
+        spent += seconds
+        batches.done(batch, seconds)
+        yield batch, outcomes
+
+
+class _Safe:
+    """Whether no unit of a batch can end the process that reads it; by suffix, asked once each."""
+
+    def __init__(self, from_: str | None) -> None:
+        self._known: dict[str, bool] = {}
+        self._row = registry.by_name(from_) if from_ else None
+
+    def __call__(self, batch: Batch) -> bool:
+        return os.name == "nt" or all(
+            self._one(name) for unit in batch.units for name in unit.members or (unit.source,)
+        )
+
+    def _one(self, name: str) -> bool:
+        ending = os.path.splitext(name)[1].lower()
+        known = self._known.get(ending)
+        if known is None:
+            row = self._row or registry.by_suffix("x" + ending)
+            known = row is not None and not row.native and not row.many
+            self._known[ending] = known
+        return known

@@ -17,12 +17,12 @@ from time import time
 from raconvert import __version__
 from raconvert.errors import RaconvertError, TargetExists, UsageError, WriteFailed
 from raconvert.files.copy import write_all
-from raconvert.files.places import write_failed
-from raconvert.files.processes import decoded
+from raconvert.files.paths import write_failed
 from raconvert.files.target import Target
-from raconvert.migration.sums import NAME, content, files_of, parsed
+from raconvert.migration.checksums import NAME, content, files_of, parsed
 from raconvert.migration.records import DONE, SKIPPED
 from raconvert.migration.shards import read_all
+from raconvert.workers.processes import decoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

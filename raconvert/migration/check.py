@@ -8,13 +8,13 @@ import stat
 from raconvert.arrays.memory import machine_memory
 from raconvert.catalogue import ROWS
 from raconvert.errors import Corrupt, RaconvertError, UsageError
-from raconvert.files.folders import walk
+from raconvert.files.paths import walk
 from raconvert.files.source import read_failed
 from raconvert.metadata.json import parsed
 from raconvert.metadata.sidecar import added
 from raconvert.migration.certificate import KIND, VERSION
 from raconvert.migration.compare import DIFFERENT, ERROR, ONLY_HERE, ONLY_THERE, SAME, Finding
-from raconvert.migration.recorded import is_below, repr_of
+from raconvert.migration.journal import is_below, repr_of
 from raconvert.migration.work import digest_of
 
 TYPE_CHECKING = False

@@ -11,22 +11,22 @@ from __future__ import annotations
 import json
 import logging
 import os
-from contextlib import suppress
+import re
+import socket
+import warnings
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from queue import Empty, SimpleQueue
-from time import monotonic
+from threading import Lock
+from time import monotonic, perf_counter, sleep
 
 from raconvert import __version__
-from raconvert.errors import (
-    Corrupt,
-    UsageError,
-)
-from raconvert.files.places import CREATE_FLAGS, remove
-from raconvert.files.processes import encoded
-from raconvert.migration.leftovers import clear
-from raconvert.migration.schedulers import AT_FIRST, LATER, client_of, finder, load, local_cluster, local_count, require, silence
-from raconvert.migration.serial import carried_out_here
-from raconvert.migration.task import carry_out, sign_of_batch, sign_of_driver
-from raconvert.migration.records import FAILED, Outcome
+from raconvert.errors import Corrupt, MissingDependency, RaconvertError, ReadFailed, UsageError
+from raconvert.files.paths import CREATE_FLAGS, remove
+from raconvert.migration.batches import carried_out_here
+from raconvert.migration.records import FAILED, Batch, Job, Outcome, unit_of
+from raconvert.migration.work import Worker, clear
+from raconvert.workers.processes import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,241 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from raconvert.migration.batches import Batches
-    from raconvert.migration.records import Batch, Job, Unit
+    from raconvert.migration.records import Unit
+
+
+# Schedulers of Dask: finding one, reaching it, and starting one on this machine ------------------
+
+
+AT_FIRST = 60.0  # seconds in which a scheduler must answer
+LATER = 300.0  # seconds that a scheduler which is gone is waited for
+_SETTINGS = {
+    "distributed.scheduler.worker-saturation": 1.0,
+    "distributed.scheduler.allowed-failures": 0,  # we know better what to do
+    "distributed.admin.tick.limit": "1h",  # else it complains of long batches
+}
+
+
+def require() -> None:
+    """Raise `MissingDependency` where Dask is not installed; it is not imported for that."""
+    if find_spec("distributed") is None:
+        raise _missing("it is not installed")
+
+
+def load() -> None:
+    """Import Dask. Raises `MissingDependency` where that fails."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise _missing(str(error)) from error
+
+
+def _missing(why: str) -> MissingDependency:
+    return MissingDependency(
+        f"`--scheduler` needs Dask, which cannot be imported: {why}",
+        remedy="pip install 'raconvert[distributed]'",
+    )
+
+
+def check_address(scheduler: str) -> None:
+    """Raise `UsageError` for what is not the address of a scheduler."""
+    kind, _, rest = scheduler.partition(":")
+    if kind == "local" and not (re.fullmatch("[0-9]{1,4}", rest, re.ASCII) and int(rest)):
+        raise UsageError(
+            "is not a number of processes",
+            where="`--scheduler`",
+            expected="local:N, for example local:4",
+            got=scheduler,
+        )
+    if kind != "local" and not re.fullmatch(r"[a-z]+://[^\s/]+:[0-9]+/?", scheduler, re.ASCII):
+        raise UsageError(
+            "is not the address of a scheduler",
+            where="`--scheduler`",
+            expected="tcp://HOST:PORT, as the scheduler says when it starts, or local:N",
+            got=scheduler,
+        )
+
+
+def local_count(scheduler: str | None) -> int:
+    """The number of processes of ``local:N``, 0 for an address."""
+    kind, _, rest = (scheduler or "").partition(":")
+    return int(rest) if kind == "local" else 0
+
+
+def finder(scheduler: str | None, scheduler_file: str | None) -> Callable[[], str]:
+    """What tells the address of the scheduler, each time that it is needed."""
+    if scheduler_file is None:
+        return lambda: scheduler or ""
+
+    def from_file() -> str:
+        with open(scheduler_file, encoding="utf-8") as file:
+            address = json.load(file)["address"]
+        if not isinstance(address, str):
+            raise TypeError(f"its address is {address!r}")
+        return address
+
+    return from_file
+
+
+def client_of(find: Callable[[], str], seconds: float) -> Any:
+    """A connection to the scheduler as soon as there is one."""
+    from distributed import Client
+
+    connect: Any = Client
+    until = monotonic() + seconds
+    while True:
+        address = "the file of the scheduler"
+        try:
+            address = find()
+            left = max(1.0, min(10.0, until - monotonic()))
+            return connect(address, timeout=left, set_as_default=False, name="raconvert")
+        except RaconvertError:
+            raise
+        except (OSError, TimeoutError, KeyError, ValueError, TypeError) as error:
+            if isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError):
+                raise UsageError(
+                    f"is not the address of a scheduler: {error}", got=address
+                ) from error
+            if monotonic() > until:
+                raise ReadFailed(
+                    f"scheduler cannot be reached: {error}",
+                    path=address,
+                    remedy="when it runs, give the same command again: it goes on where it was",
+                ) from error
+        sleep(0.2)
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Keep what Dask has to say of lost workers and schedulers, which is our matter here."""
+    logger = logging.getLogger("distributed")
+    before = logger.level, logger.disabled
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    children = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="distributed")
+        for one, _ in (*children, (logger, 0)):
+            one.setLevel(logging.CRITICAL + 1)
+        try:
+            yield
+        finally:
+            for one, level in (*children, (logger, before[0])):
+                one.setLevel(level)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Have new processes of Python import nothing from the working directory."""
+    name = "PYTHONSAFEPATH"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextmanager
+def local_cluster(count: int) -> Iterator[str]:
+    """Start a scheduler and worker processes on this machine; their address."""
+    import dask
+    from distributed import LocalCluster
+
+    start: Any = LocalCluster
+    with dask.config.set(_SETTINGS), _safe_path():
+        try:
+            cluster = start(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                memory_limit=0,  # what --max-memory says holds
+                silence_logs=logging.CRITICAL,
+            )
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise RaconvertError(
+                f"processes of Dask cannot be started: {error}",
+                remedy='in a program of your own, call migrate below: if __name__ == "__main__":',
+            ) from error
+        try:
+            yield cluster.scheduler_address
+        finally:
+            with suppress(OSError, RuntimeError, TimeoutError):
+                cluster.close(timeout=5)
+
+
+# What a cluster runs: one batch, in whatever process a scheduler has chosen for it ---------------
+# Arguments and answers are texts of JSON, so that nothing but the name of a function is ever
+# pickled.
+#
+# A scheduler may run a task again when its worker died, and tells nobody. So a batch leaves a
+# mark in the destination while it is carried out: where one is found, a worker died of this
+# batch, and not of another one that it had waiting.
+
+
+_ONE_AT_A_TIME = Lock()  # also where a worker has many threads
+_WORKERS: dict[str, Worker] = {}  # of the job at hand, kept between its batches
+
+
+def carry_out(version: str, job: str, batch: str, run: str) -> str:
+    """Carry out a batch; `run` is the name of the driver's connection (`sign_of_driver`).
+
+    Answers ``{"outcomes": …, "seconds": …}``; or ``{"lost": true}`` if a worker died of the batch
+    before; or ``{"refused": …}``, a reason why this worker can do nothing at all.
+    """
+    if version != __version__:
+        return json.dumps(_refused(f"has raconvert {__version__}, the driver has {version}"))
+    with _ONE_AT_A_TIME:
+        return json.dumps(_carry_out(job, batch, run))
+
+
+def _carry_out(job_text: str, batch_text: str, run: str) -> dict[str, Any]:
+    job, batch = Job(*json.loads(job_text)), batch_of(json.loads(batch_text))
+    for place in (job.source, sign_of_driver(job, run)):
+        if "://" not in place and not os.path.exists(place):
+            return _refused(f"does not see '{place}'")
+    sign = sign_of_batch(job, run, batch)
+    try:
+        os.close(os.open(sign, CREATE_FLAGS, 0o600))
+    except FileExistsError:
+        return {"lost": True}
+    except OSError as error:
+        return _refused(f"cannot write to '{job.target}': {error.strerror}")
+    try:
+        if job_text not in _WORKERS:
+            _WORKERS.clear()
+            _WORKERS[job_text] = Worker(job)
+        begin = perf_counter()
+        outcomes = _WORKERS[job_text].carry_out(batch)
+        return {"outcomes": outcomes, "seconds": perf_counter() - begin}
+    finally:
+        remove(sign)
+
+
+def _refused(why: str) -> dict[str, Any]:
+    return {"refused": f"worker {os.getpid()} on {socket.gethostname()} {why}"}
+
+
+def batch_of(values: list[Any]) -> Batch:
+    """The batch that JSON has made lists of."""
+    number, units, *rest = values
+    return Batch(number, [unit_of(unit) for unit in units], *rest)
+
+
+def sign_of_driver(job: Job, run: str) -> str:
+    """The path of a file by which workers know that they see the destination of the driver."""
+    return os.path.join(job.target, f".raconvert-0-{job.mark}{run}-driver.tmp")
+
+
+def sign_of_batch(job: Job, run: str, batch: Batch) -> str:
+    """The path of the file that is there while a batch is carried out."""
+    name = f".raconvert-0-{job.mark}{run}-{batch.number}-{batch.deaths}.tmp"
+    return os.path.join(job.target, name)
+
 
 _LOG = logging.getLogger("raconvert")
 WORTH = 2.0  # seconds of work, as this process does it, for which local workers are started

@@ -21,13 +21,12 @@ from raconvert.conversion.unreadable import why
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError, UsageError, counted, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.inspect.diff import are_alike, pair_arrays, type_text
+from raconvert.inspect.diff import are_alike, diff, difference, pair_arrays, type_text
 from raconvert.inspect.elements import Rule, compare_data
 from raconvert.inspect.verify import verify
-from raconvert.migration.containers import STACK_NAMES
-from raconvert.migration.found import UNREADABLE
 from raconvert.migration.plan import row_of, stem_of
-from raconvert.migration.tree import walk
+from raconvert.migration.tree import UNREADABLE, walk
+from raconvert.migration.work import STACK_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
-    from raconvert.migration.found import Found, Tree
+    from raconvert.migration.tree import Found, Tree
+
 
 _OWN = ("meta", "index_order")  # of how sources are read, what goes for both
 SAME, DIFFERENT, ONLY_HERE, ONLY_THERE, ERROR = "=", "*", "-", "+", "!"
@@ -415,3 +415,49 @@ def _same_axes(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 def _said(error: Exception) -> str:
     return str(error).partition("\n")[0]
+
+
+# The files of two folders compared as ``raconvert diff`` compares two files ----------------------
+
+
+def diff_trees(
+    a: str,
+    b: str,
+    *,
+    how: dict[str, Any],
+    recursive: bool = False,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    **reading: Any,
+) -> Iterator[Finding]:
+    """Compare the files of two folders as `raconvert.inspect.diff.diff` does, by `how`.
+
+    Files of one name are a pair, else those that share it without the suffix. Raises `ReadFailed`.
+    """
+    left, right = (
+        _top(walk(root, from_=reading.get("from_"), include=include, exclude=exclude), recursive)
+        for root in (a, b)
+    )
+    pairs, findings = paired(left, right, files_only=True)
+    yield from findings
+    yield from unreadable(left)
+    yield from unreadable(right)
+
+    def look(number: int) -> str:
+        names = [os.path.join(a, pairs[number].here), os.path.join(b, pairs[number].there)]
+        return difference(diff(names[0], names[1], **how, **reading))
+
+    paths = [os.path.join(a, pair.here) for pair in pairs]
+    for pair, found in zip(pairs, outcomes(paths, Jobs(look), fewest=1), strict=True):
+        if isinstance(found, Exception):
+            yield Finding(ERROR, pair.here, str(found).partition("\n")[0])
+        else:
+            yield Finding(DIFFERENT if found else SAME, pair.here, found)
+
+
+def _top(tree: Tree, recursive: bool) -> Tree:
+    """The tree, or only what lies in its root itself."""
+    if recursive:
+        return tree
+    files = [file for file in tree.files if "/" not in file.path]
+    return tree._replace(files=files, left_out=[one for one in tree.left_out if "/" not in one[0]])

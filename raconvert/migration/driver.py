@@ -11,40 +11,112 @@ from raconvert.conversion.outputs import check_values
 from raconvert.declared import checked
 from raconvert.errors import UsageError, flags_named
 from raconvert.files.names import folded
-from raconvert.files.places import make_folders, write_failed
-from raconvert.files.processes import encoded
+from raconvert.files.paths import make_folders, write_failed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.migration import killpoints, shards
-from raconvert.migration.engines import carried_out, check_engine
-from raconvert.migration.leftovers import clear, new_mark
-from raconvert.migration.sums import update_checksums
 from raconvert.migration import journal as journals
-from raconvert.migration.batches import Batches
-from raconvert.migration.clock import clock_of
-from raconvert.migration.garbage import left_alone, looked_at_seldom
+from raconvert.migration import killpoints, pool, shards
+from raconvert.migration.batches import Batches, left_alone, looked_at_seldom
+from raconvert.migration.checksums import update_checksums
 from raconvert.migration.journal import Journal
 from raconvert.migration.options import FINGERPRINT, FLAGS, OF_CONVERSION
-from raconvert.migration.overlap import (
+from raconvert.migration.plan import (
+    Plan,
     case_counts,
+    check_space,
+    facts_of,
+    planned,
     refuse_common_folders,
     refuse_overlap,
     refused_targets,
 )
-from raconvert.migration.plan import Plan, check_space, facts_of, planned
-from raconvert.migration.probe import probed
-from raconvert.migration.progress import Event, Progress
 from raconvert.migration.records import DONE, FAILED, Batch, Job, Outcome, Unit
-from raconvert.migration.result import Migration
+from raconvert.migration.report import Event, Migration, Progress, probed
 from raconvert.migration.resume import Resumed, resumed
-from raconvert.migration.roots import check, is_url, root_of
 from raconvert.migration.tree import walk
+from raconvert.migration.work import clear, clock_of, new_mark
+from raconvert.workers.processes import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from raconvert.catalogue import Row
+
+
+# Which engine carries out the batches of a migration, by its options -----------------------------
+
+
+_OPTIONS = {
+    "jobs": "`--jobs`", "scheduler": "`--scheduler`", "scheduler_file": "`--scheduler-file`",
+}  # fmt: skip
+
+
+def check_engine(options: dict[str, Any]) -> None:
+    """Raise `UsageError` where options ask for two engines, or for one that cannot be."""
+    asked = [name for name in _OPTIONS if options[name] is not None]
+    if len(asked) > 1:
+        raise UsageError(
+            f"{' and '.join(_OPTIONS[name] for name in asked)} exclude each other",
+            remedy="a cluster has as many workers as were started for it",
+        )
+    check_timeout(options["file_timeout"], cluster=bool(asked) and asked != ["jobs"])
+    if options["scheduler"] is not None:
+        from raconvert.migration.cluster import check_address
+
+        check_address(options["scheduler"])
+
+
+def check_timeout(seconds: float | None, *, cluster: bool) -> None:
+    """Raise `UsageError` for a time that is none, and where nobody can end a worker."""
+    if seconds is None:
+        return
+    if not 0 < seconds < float("inf"):
+        raise UsageError(
+            "`--file-timeout` is not a valid time", expected="seconds, more than 0", got=seconds
+        )
+    if cluster or os.name == "nt":
+        raise UsageError(
+            "`--file-timeout` needs worker processes that can be ended: those of `--jobs`, on a "
+            "POSIX system"
+        )
+
+
+def carried_out(
+    job: Job, batches: Batches, options: dict[str, Any]
+) -> Iterator[tuple[Batch, list[Outcome]]]:
+    """Yield each batch with the outcomes of its units."""
+    address, file = options["scheduler"], options["scheduler_file"]
+    if options["dry_run"] or (address is None and file is None):
+        return pool.carried_out(job, batches, options["jobs"], options["file_timeout"])
+    from raconvert.migration import cluster
+
+    return cluster.carried_out(job, batches, address, file)
+
+
+# The roots of two trees: folders of this machine, or URLs (`raconvert.migration.remote`) ---------
+
+
+def root_of(word: str) -> str:
+    """The root of a tree as the user names it: an absolute path, or a URL."""
+    if "://" not in word:
+        return os.path.abspath(word)
+    from raconvert.migration.remote import root_of
+
+    return root_of(word)
+
+
+def is_url(*roots: str) -> bool:
+    """True if one of the roots is a URL; an absolute path has no two slashes in a row."""
+    return any("://" in root for root in roots)
+
+
+def check(source: str, target: str, options: dict[str, Any]) -> None:
+    """Refuse (`UsageError`) what does not go with trees at URLs."""
+    if is_url(source, target):
+        from raconvert.migration.remote import check
+
+        check(source, target, options)
 
 
 @checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from raconvert.files.quoting import operand
-from raconvert.migration.failures import masked
+from raconvert.migration.report import masked
 from raconvert.views.markup import (
     TABLE_END,
     closing,

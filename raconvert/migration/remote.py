@@ -12,8 +12,8 @@ from raconvert.conversion.remote import sending
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.files.quoting import operand
 from raconvert.files.remote import folder_of, is_url, located
-from raconvert.files.remote.ranges import SECOND
-from raconvert.files.remote.store import abort, is_s3, range_of, stat, uploads_below
+from raconvert.files.remote.listing import abort, is_s3, range_of, stat, uploads_below
+from raconvert.files.remote.objects_by_ranges import SECOND
 from raconvert.files.remote.target import Remote, check_writable, replaceable
 from raconvert.metadata.sidecar import added
 from raconvert.migration.records import DONE, SKIPPED, Outcome, target_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from raconvert.files.remote.ranges import Facts
+    from raconvert.files.remote.objects_by_ranges import Facts
     from raconvert.migration.records import Job, Unit
 
 _PIECE = 8 << 20  # read at a time

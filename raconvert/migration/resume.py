@@ -8,12 +8,16 @@ written again; one that somebody has changed is left alone, unless it may be ove
 from __future__ import annotations
 
 import os
+from collections import Counter
+from time import localtime, strftime
 
 from raconvert.declared import Record
-from raconvert.errors import RaconvertError, TargetExists
+from raconvert.errors import RaconvertError, TargetExists, UsageError, counted
 from raconvert.metadata.sidecar import added
-from raconvert.migration.records import DONE, SKIPPED, Outcome, Unit, target_of
+from raconvert.migration.records import DONE, FAILED, SKIPPED, Outcome, Unit, target_of
+from raconvert.migration.shards import lines_of, read_all
 from raconvert.migration.work import digest_of
+from raconvert.workers.processes import decoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,3 +165,50 @@ def _changed_partner(root: str, outcome: Outcome, target: str) -> str:
             return place
     place = os.path.join(root, target)
     return added(place, {os.path.join(root, path) for path, _, _ in outcome.files})
+
+
+# How far a migration is, while it runs and after: from its journal alone -------------------------
+
+
+def status(target: str, journal: str | None = None) -> dict[str, Any]:
+    """Counts and failures of the migration into a tree, with lines that say them.
+
+    Raises `UsageError` if there is no journal, `Corrupt` if it is not one.
+    """
+    settings, known = read_all(target, journal)
+    if not settings:
+        raise UsageError("a migration has just begun here, and has nothing to tell", path=target)
+    shards = settings.get("shards")
+    counts = Counter("at work" if one.outcome is None else one.outcome.state for one in known)
+    failed = [
+        (one.unit.source, str(decoded(one.outcome.error or {})))
+        for one in known
+        if one.outcome is not None and one.outcome.state == FAILED
+    ]
+    nbytes = sum(one.outcome.size for one in known if one.outcome is not None)
+    ended = settings.get("ended")
+    total = settings.get("units", len(known))
+    lines = [
+        f"{target}: {settings['options']['source']} to {settings['options']['to']}",
+        f"begun {_time(settings['began'])}, " + (f"ended {_time(ended)}" if ended else "not ended"),
+        ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+        + f", of {counted(total, 'file')}; {counted(nbytes, 'byte')} written",
+        *(lines_of(shards) if shards else ()),
+        *(f"failed: {error}" for _, error in failed),
+    ]
+    return {
+        "target": target,
+        "options": settings["options"],
+        "began": settings["began"],
+        "ended": ended,
+        "counts": dict(counts),
+        "units": total,
+        **({"shards": shards} if shards else {}),
+        "nbytes": nbytes,
+        "failed": [{"path": path, "error": error} for path, error in failed],
+        "lines": lines,
+    }
+
+
+def _time(seconds: float) -> str:
+    return strftime("%Y-%m-%d %H:%M:%S", localtime(seconds))

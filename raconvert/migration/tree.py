@@ -14,16 +14,18 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from raconvert import registry
 from raconvert.bundle.names import MANIFEST
-from raconvert.conversion.below import marks_of_whole
-from raconvert.conversion.inputs import natural_key, natural_sorted
+from raconvert.conversion.inputs import marks_of_whole, natural_key, natural_sorted
+from raconvert.conversion.isolated import Jobs, outcomes
+from raconvert.conversion.options import Settings
+from raconvert.conversion.read import open_spec
+from raconvert.declared import Record
 from raconvert.errors import NotSupportedYet, RaconvertError, ReadFailed, UsageError
 from raconvert.files import small
-from raconvert.files.folders import walk as walk_folders
-from raconvert.files.places import identity, is_remote
+from raconvert.files.paths import identity, is_remote
+from raconvert.files.paths import walk as walk_folders
 from raconvert.files.quoting import operand
 from raconvert.files.source import Source
-from raconvert.migration.found import UNREADABLE, Found, Tree
-from raconvert.migration.partners import NOT_ASKED, without_partners
+from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,133 @@ if TYPE_CHECKING:
 
     from raconvert.catalogue import Row
     from raconvert.files.remote.listing import Entry
+
+
+# What a source tree holds ------------------------------------------------------------------------
+
+
+UNREADABLE = "cannot be read"  # begins the reason why a file or folder was left out, and is wanted
+
+
+class Found(Record):
+    """One file of the tree."""
+
+    path: str  # below the root, with "/"
+    size: int
+    mtime: int  # nanoseconds
+    format: str = ""  # its name, where that does not follow from the suffix
+
+
+class Tree(Record):
+    """What a source tree holds."""
+
+    files: list[Found]  # in the order of their folders and, inside one, natural order of names
+    left_out: list[tuple[str, str]]  # path below the root, and why
+    folders: set[tuple[int, int]] = set()  # noqa: RUF012 - never changed; identities of its folders
+
+
+# Files of a tree that go with another one: sidecars, and what headers name -----------------------
+
+
+NOT_ASKED = "not asked for"
+_MOST = 1000  # files that are opened
+_SMALL = 64 << 10  # bytes of a file that has its data elsewhere, at most
+
+
+def without_partners(root: str, files: list[Found], left_out: list[tuple[str, str]]) -> Tree:
+    """Leave out what belongs to other files of the tree, and say to which."""
+    # A file without a suffix of ours may be the data of a header beside it.
+    odd = {path for path, why in left_out if why != NOT_ASKED} | {f.path for f in files if f.format}
+    odd |= {file.path for file in files if file.path.endswith((SUFFIX, ITEMS_SUFFIX))}
+    if not odd:
+        return Tree(files, left_out)
+    owner = dict(_sidecars({file.path for file in files}, odd))
+    odd -= owner.keys()
+    owner.update(_named(root, [f for f in files if f.path not in owner], odd))
+    kept = [file for file in files if file.path not in owner]
+    left_out = [(path, why) for path, why in left_out if path not in owner]
+    left_out += [(path, f"goes with {file}") for path, file in owner.items()]
+    return Tree(kept, left_out)
+
+
+def _sidecars(there: set[str], odd: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the metadata files among `odd`, and the file that each is of."""
+    for path in odd:
+        for suffix in (SUFFIX, ITEMS_SUFFIX):
+            if path.endswith(suffix) and path.removesuffix(suffix) in there:
+                yield path, path.removesuffix(suffix)
+
+
+def _named(root: str, files: list[Found], odd: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files among `odd` that are read when another one is, with that.
+
+    Only files are opened that may name one, and not more than `_MOST`: those that share their stem
+    with one in the same folder, and small ones of a format that names files. What these are like
+    is believed of the rest: where an .nhdr had its .raw, others have theirs.
+    """
+    stems: dict[str, list[str]] = {}
+    for path in odd:
+        stems.setdefault(_stem(path), []).append(path)
+    above = {folder for path in odd for folder in _folders(path)}
+    beside = [file for file in files if _stem(file.path) in stems and _is_single(file)]
+    others = [f for f in files if _may_name(f, above) and _stem(f.path) not in stems]
+    asked = [*beside, *others][:_MOST]
+    sources = {file.path for file in files}  # which nothing but a header takes away
+    pairs: set[tuple[str, str]] = set()
+    for path, file in _used(root, asked, odd):
+        pairs.add((_ending(file), _ending(path)))
+        yield path, file
+    for one in beside[_MOST:]:
+        for path in stems[_stem(one.path)]:
+            if path not in sources and (_ending(one.path), _ending(path)) in pairs:
+                yield path, one.path
+
+
+def _used(root: str, asked: list[Found], odd: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files among `odd` that are read when one of those asked is opened, with that."""
+
+    def used(number: int) -> list[str]:
+        with open_spec(os.path.join(root, asked[number].path), Settings()) as opened:
+            return sorted(opened.used)
+
+    paths = [os.path.join(root, file.path) for file in asked]
+    for file, found in zip(asked, outcomes(paths, Jobs(used), fewest=1), strict=True):
+        if isinstance(found, RaconvertError | OSError):
+            continue  # it is told when it is its turn
+        for path in found:
+            below = os.path.relpath(path, root).replace(os.sep, "/")
+            if below in odd and below != file.path:
+                yield below, file.path
+
+
+def _stem(path: str) -> str:
+    """A path up to the first dot of its name."""
+    folder, slash, name = path.rpartition("/")
+    return folder + slash + name.partition(".")[0]
+
+
+def _ending(path: str) -> str:
+    """All behind the first dot of a name."""
+    return path.rpartition("/")[2].partition(".")[2]
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that a file is in, up to the root."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _is_single(file: Found) -> bool:
+    return not (file.format and registry.by_name(file.format).folder)
+
+
+def _may_name(file: Found, above: set[str]) -> bool:
+    """True if a file is one that may name others, and some of them lie in its folder or below."""
+    if file.size > _SMALL or file.path.rpartition("/")[0] not in above:
+        return False
+    row = registry.by_name(file.format) if file.format else registry.by_suffix(file.path)
+    return row is not None and row.names_files and not row.folder
 
 
 def walk(

@@ -3,32 +3,261 @@
 from __future__ import annotations
 
 import os
+import shutil
+from contextlib import suppress
+from hashlib import sha256
 from math import inf
-from stat import S_ISDIR
+from stat import S_IMODE, S_ISDIR
+from time import time
 
+from raconvert import registry
 from raconvert.conversion.batch import convert_stack
-from raconvert.conversion.lane import Expected
+from raconvert.conversion.each import arrays_of_one, holds_several
+from raconvert.conversion.lane import Expected, Folders, Lane, Made
 from raconvert.conversion.options import Settings
+from raconvert.conversion.outputs import last_change, prepare_target
 from raconvert.conversion.pipeline import convert_file
+from raconvert.conversion.read import open_spec
+from raconvert.conversion.report import Conversion, Report, few
+from raconvert.conversion.write import write_bundle
 from raconvert.errors import RaconvertError, TargetExists, name_flags
-from raconvert.files.folders import walk
-from raconvert.files.places import make_folders, mark_temporaries, write_failed
-from raconvert.files.processes import encoded
+from raconvert.files.paths import (
+    CREATE_FLAGS,
+    PERMISSIONS,
+    exchanged,
+    exists,
+    make_folders,
+    mark_temporaries,
+    marked_temporaries,
+    rename_by_way_of,
+    rename_new_folder,
+    temporary,
+    walk,
+    write_failed,
+)
 from raconvert.files.source import open_regular
-from raconvert.files.syncing import sync_files_below
+from raconvert.files.target import sync_files_below
 from raconvert.migration import killpoints
-from raconvert.migration.containers import converted, labelled
-from raconvert.migration.fast import Fast
+from raconvert.migration.checksums import text_of
 from raconvert.migration.records import DONE, FAILED, LOST, PLANNED, SKIPPED, Outcome, target_of
-from raconvert.migration.sums import text_of
+from raconvert.workers.processes import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
-    from raconvert.conversion.report import Report
+    from raconvert.catalogue import Row
+    from raconvert.conversion.lane import Listed
+    from raconvert.conversion.read import Opened
     from raconvert.migration.records import Batch, Job, Unit
+
+
+# A container as a folder of arrays: a file for each, groups as folders. The folder appears whole
+# A container of one array becomes a file, unless a folder is asked for.
+
+
+STACK_NAMES = "images", "labels"
+
+
+def converted(source: str, target: str, folder: str, settings: Settings) -> tuple[Report, str]:
+    """Convert a container to a file `target`, or to a `folder`; return what was done, and which.
+
+    A folder if there are several arrays in it, or if `target` is the folder itself. Raises
+    `TargetExists` for a folder that holds what is not written now, and where an earlier run has
+    made a file of what is a folder now, or the other way round.
+    """
+    row = registry.target_row(target, settings.to)
+    report = Report([source])
+    kept = _kept(source, (target, folder), settings)
+    if kept:
+        report.skipped.append(kept)
+        return report, kept[0]
+    with open_spec(source, settings) as opened:
+        asked = folder == target and bool(opened.bundle.arrays)
+        if asked or holds_several(opened.bundle, row, settings):
+            if folder != target:
+                _refuse_other(target, folder)
+            _write_folder(opened, source, folder, row, settings, report)
+            return report, folder
+        _refuse_other(folder, target)
+        if prepare_target(target, row, [source], settings, report):
+            run = Conversion(target, row, settings, report, opened=opened)
+            write_bundle(run, opened.bundle)
+        return report, target
+
+
+def _kept(source: str, places: tuple[str, str], settings: Settings) -> tuple[str, str] | None:
+    """The path that is left as it is, and why, if one is."""
+    for place in filter(os.path.lexists, places):
+        if settings.skip_existing:
+            return place, "exists already"
+        if settings.update and os.path.getmtime(place) >= last_change(source):
+            return place, "is not older than its source"
+    return None
+
+
+def _refuse_other(other: str, place: str) -> None:
+    """Refuse to leave a file and a folder that both are of one container."""
+    if os.path.isfile(other) or (os.path.isdir(other) and os.listdir(other)):
+        raise TargetExists(
+            f"would be left beside '{place}', which the container is now",
+            path=other,
+            remedy="remove it if it is of an earlier run",
+        )
+
+
+def labelled(sources: list[str], folder: str, settings: Settings) -> Report:
+    """Convert files in folders of their classes to a folder with a stack and its labels.
+
+    A format of many arrays gets one file: the images, their labels and the classes.
+    """
+    row = registry.target_row(folder, settings.to)
+    if row.many:
+        return convert_stack(sources, folder, settings.replace(labels=STACK_NAMES[1]))
+    report = Report(few(sources))
+    report.source_count = len(sources)
+    newest = max(sources, key=last_change) if settings.update else sources[0]
+    kept = _kept(newest, (folder, folder), settings)
+    if kept:
+        report.skipped.append(kept)
+        return report
+
+    def write(place: str, one: Settings) -> Report:
+        stack, labels = (os.path.join(place, name + row.suffixes[0]) for name in STACK_NAMES)
+        if not one.dry_run:
+            one = one.replace(labels=labels)
+        return convert_stack(sources, stack, one)
+
+    return _whole(folder, settings, write)
+
+
+def _write_folder(
+    opened: Opened, source: str, folder: str, row: Row, settings: Settings, report: Report
+) -> None:
+    def write(place: str, one: Settings) -> Report:
+        arrays_of_one(opened, place, source, row, one, report, {})
+        return report
+
+    _whole(folder, settings, write)
+
+
+def _whole(folder: str, settings: Settings, write: Callable[[str, Settings], Report]) -> Report:
+    """Have files written into a folder that appears when it is finished; what `write` returns."""
+    replaces = settings.overwrite or settings.update
+    _check(folder, replaces=replaces)
+    if settings.dry_run:
+        return write(folder, settings.replace(overwrite=True))
+    temp = temporary(folder)
+    os.mkdir(temp)
+    try:
+        mode = S_IMODE(os.stat(temp).st_mode) & PERMISSIONS  # what the umask leaves
+        os.chmod(temp, 0o700)
+        report = write(temp, settings.replace(overwrite=False, update=False, skip_existing=False))
+        os.chmod(temp, mode)
+        _appear(temp, folder, replaces=replaces)
+    except RaconvertError as error:
+        if error.path is not None:
+            error.path = error.path.replace(temp, folder, 1)
+        raise
+    finally:  # what is there still is what was replaced, or what was not finished
+        shutil.rmtree(temp, ignore_errors=True)
+    report.written = [path.replace(temp, folder, 1) for path in report.written]
+    return report
+
+
+def _check(folder: str, *, replaces: bool) -> None:
+    """Refuse a folder that is there, unless it is empty or may be replaced."""
+    if not os.path.lexists(folder):
+        return
+    if not os.path.isdir(folder) or os.path.islink(folder):
+        raise TargetExists("is there, where a folder is to be written", path=folder)
+    if os.listdir(folder) and not replaces:
+        raise exists(folder)
+
+
+def _appear(temp: str, folder: str, *, replaces: bool) -> None:
+    """Give a finished folder its name; what it replaces must have the same files."""
+    try:
+        rename_new_folder(temp, folder)
+    except FileExistsError as error:
+        if not replaces:
+            raise exists(folder, "appeared while it was written") from error
+        strange = _files(folder) - _files(temp)
+        if strange:
+            raise TargetExists(
+                f"holds what is not of its container, such as '{min(strange)}', and is left as it "
+                "was",
+                path=folder,
+                remedy="move that elsewhere, or remove the folder if an earlier run made it",
+            ) from error
+        if not exchanged(temp, folder):
+            aside = f"{temp.removesuffix('.tmp')}-old.tmp"
+            rename_by_way_of(temp, folder, aside)
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _files(folder: str) -> set[str]:
+    return {
+        os.path.relpath(os.path.join(place, name), folder)
+        for place, _, names in walk(folder)
+        for name in names
+    }
+
+
+# The fast lane of a worker: small files, folder by folder (`raconvert.conversion.lane`) ----------
+
+
+class Fast:
+    """The fast lane of one job; its folders stay open until `leave`."""
+
+    def __init__(self, job: Job) -> None:
+        self._roots = os.path.join(job.source, ""), os.path.join(job.target, "")
+        settings = Settings(**job.options, to=job.to, sync=False)
+        self._lane = Lane(registry.target_row("", job.to), settings)
+        self._above: tuple[str, str] = ("", "")
+        self._folders: Folders | None = None
+        self._listed: Listed | None = None
+
+    def tried(self, unit: Unit) -> Outcome | Expected | None:
+        """Convert a unit, if it is one for the lane."""
+        path, place, _, _, members, replaces, folder = unit[:7]
+        if members or replaces or folder:
+            return None
+        source, _, name = path.rpartition("/")
+        target, _, new = place.rpartition("/")
+        folders = self._folders
+        if folders is None or self._above != (source, target):
+            folders = self._go_to(source, target)
+        found = self._lane.tried(folders, name, new)
+        if not isinstance(found, Made):
+            return found
+        content, mtime, _ = found
+        return Outcome(DONE, len(content), mtime, sha256(content).hexdigest())
+
+    def learn(self, expected: Expected, outcome: Outcome) -> None:
+        """Look at what the usual way made of a file, if it had nothing to say about it."""
+        if outcome.state == DONE and outcome.said is None:
+            self._lane.learn(expected)
+
+    def leave(self) -> None:
+        """Close the folders."""
+        if self._folders is not None:
+            self._folders.close()
+            self._folders = None
+
+    def _go_to(self, source: str, target: str) -> Folders:
+        """Open other folders; that of the target is made."""
+        self.leave()
+        self._above = source, target
+        folder = self._roots[1] + target
+        with suppress(OSError):  # the usual way will tell
+            make_folders(folder)
+        self._folders = folders = Folders(self._roots[0] + source, folder)
+        with suppress(OSError):  # each file is asked for
+            self._listed = folders.list_sidecars(self._listed)
+        return folders
+
 
 _BLOCK = 1 << 20
 _LARGE = 16 << 20  # bytes of a source, of whose progress is told
@@ -301,3 +530,54 @@ def _digest_of_lines(files: list[tuple[str, int, str]]) -> str:
     from hashlib import sha256
 
     return sha256(text_of({path: digest for path, _, digest in files})).hexdigest()
+
+
+# The clock of a destination: a file server has its own, and files bear its times -----------------
+
+
+_STEP = 0.02  # seconds that times of files may lag behind, as kernels count in ticks
+
+
+def clock_of(folder: str) -> Callable[[], float]:
+    """The clock of the file system of a folder, in seconds since 1970.
+
+    Never ahead of the times that files get there: what is made after a reading is not older.
+    """
+    place = temporary(os.path.join(folder, "clock"))
+    try:
+        descriptor = os.open(place, CREATE_FLAGS, 0o600)
+    except OSError:  # what is wrong with the folder is said where something is written
+        return time
+    try:
+        skew = os.fstat(descriptor).st_ctime - time() - _STEP
+    finally:
+        os.close(descriptor)
+        os.unlink(place)
+    return lambda: time() + skew
+
+
+# Temporary files of processes that died, on whatever machine: found by a mark in their names -----
+# The mark belongs to a journal, and only one run at a time has that open: what bears it when a run
+# begins, or when all its batches are done, belongs to nobody any more.
+
+
+def new_mark() -> str:
+    """A mark that no other journal has."""
+    return os.urandom(4).hex()
+
+
+def clear(target: str, mark: str, units: Iterable[Unit]) -> None:
+    """Remove what processes that died have left in a tree, where they were at work on `units`."""
+    if "://" in target:
+        from raconvert.migration.remote import give_up_uploads
+
+        give_up_uploads(target, [unit.target for unit in units])
+        return
+    places = {os.path.dirname(os.path.join(target, unit.target)) for unit in units}
+    for folder in {target, *places} if mark else ():
+        for path in marked_temporaries(folder, mark):
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    os.unlink(path)

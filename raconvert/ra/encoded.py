@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, little
-from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.memory import check_memory
+from raconvert.arrays.sources import Decoded
 from raconvert.errors import TooLarge
-from raconvert.files.swap import swap_in_place
+from raconvert.files.copy import swap_in_place
 from raconvert.ra.header import BITARRAY, LEB128, LZ4, data_offset
 
 TYPE_CHECKING = False

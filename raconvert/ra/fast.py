@@ -14,7 +14,7 @@ from raconvert.arrays.dtypes import dtype_of, element_of, little
 from raconvert.declared import PATH, check
 from raconvert.errors import ReadFailed, UsageError
 from raconvert.files.copy import read_at, reserve, write_all
-from raconvert.files.places import (
+from raconvert.files.paths import (
     CREATE_FLAGS,
     PERMISSIONS,
     close_file,
@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.files.places import Handle
+    from raconvert.files.paths import Handle
     from raconvert.files.source import Extent
 
 _GUESS_BYTES = 64 << 10  # files up to this size are read with one call
@@ -211,7 +211,7 @@ def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> No
     if type(array) is np.ndarray:
         values = array
     else:
-        from raconvert.arrays.values import values_of
+        from raconvert.arrays.array import values_of
 
         values = values_of(array)
     code = _CODES.get(values.dtype.str)

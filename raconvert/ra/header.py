@@ -356,7 +356,7 @@ def canonical(array: Array) -> Header:
     """The header of the canonical .ra file that the array would become."""
     own: Mapping[str, Any] = {}
     if array.described and RA in array.meta.formats:
-        from raconvert.arrays.namespace import own_of
+        from raconvert.arrays.metadata import own_of
 
         own = own_of(array.meta)
     return uncarried(header_of(little(array.element), array.dims), own)

@@ -23,14 +23,14 @@ known type, sizes that contradict the dimensions, data that is cut off.
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import FLOAT8, MAX_SPAN, spanned
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import FLOAT8, MAX_SPAN, element, little, spanned
 from raconvert.arrays.metadata import RA
 from raconvert.errors import TooLarge
 from raconvert.plugin import (
     NO,
     SURE,
-    Array,
-    Bundle,
     Extent,
     Fit,
     Format,
@@ -38,7 +38,9 @@ from raconvert.plugin import (
     Option,
     Plan,
     Source,
+    equivalent,
     refused,
+    refused_type,
 )
 from raconvert.ra.header import (
     AUTO,
@@ -67,8 +69,9 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.arrays.lazy import ArraySource
+    from raconvert.arrays.sources import ArraySource
     from raconvert.plugin import Target
+
 
 _SAMPLE = pack(Header(0, 2, 1, 3, (3,))) + b"\x01\x02\x03"
 
@@ -178,12 +181,10 @@ _ENCODABLE = {LEB128: ("int", "uint", "bool"), BITARRAY: ("bool",)}
 def plan(bundle: Bundle, *, encoding: str = RAW, profile: str = RAW) -> Plan:
     """Everything in the core fits RA; only an encoding may not suit the element type.
 
-    Programs that read some .ra only have a `profile` (`raconvert.ra.profiles`).
+    Programs that read some .ra only have a `profile` (`raconvert.ra.plugin`).
     """
     found = []
     if profile != RAW:
-        from raconvert.ra.profiles import fits, padded
-
         found = [fit for array in bundle.arrays for fit in fits(array)]
         bundle = padded(bundle)
     for array in bundle.arrays:
@@ -270,7 +271,7 @@ def _own(array: Array) -> Mapping[str, Any]:
     """What the metadata says that only RA knows."""
     if not array.described or RA not in array.meta.formats:
         return {}
-    from raconvert.arrays.namespace import own_of
+    from raconvert.arrays.metadata import own_of
 
     return own_of(array.meta)
 
@@ -309,3 +310,47 @@ def _write_encoded(array: Array, header: Header, encoding: str, target: Target) 
         write_all(file, [pack(header._replace(flags=ENCODED | BITS, elbyte=8, size=size))])
         write_all(file, bits.encode_blocks(pieces))
     return file
+
+
+# The form of .ra that BART reads: complex64 of 16 axes, the fastest first ------------------------
+# BART (the toolbox for magnetic resonance) takes no other element type and no other number of
+# axes; of an array with fewer it has axes of length 1 behind the others. Tried with the program
+# itself.
+
+
+ELEMENT = element("complex", 8)
+AXES = 16
+
+
+def fits(array: Array) -> list[Fit]:
+    """What BART does not read, and what is added for it. Raises nothing."""
+    name, found = array.name, []
+    if little(array.element) != ELEMENT:
+        found.append(refused_type(array, "BART's .ra", "complex64"))
+    if array.ndim > AXES or 0 in array.dims:
+        found.append(refused(name, "shape", f"BART has {AXES} axes, none of length 0"))
+    elif array.ndim < AXES:
+        reason = f"axes of length 1 are added, behind the others, for BART's {AXES}"
+        found.append(equivalent(name, "shape", reason))
+        if _says_of_axes(array):
+            reason = "what is said of the axes is not of all 16"
+            found.append(refused(name, "metadata", reason, "--meta drop"))
+    return found
+
+
+def _says_of_axes(array: Array) -> bool:
+    if not array.described:
+        return False
+    spaces = array.meta.formats.values()
+    return bool(array.meta.axes or any(space.get("axes") for space in spaces))
+
+
+def padded(bundle: Bundle) -> Bundle:
+    """The same arrays with 16 axes; for their headers, since the data stays as it is."""
+    arrays = []
+    for array in bundle.arrays:
+        data, extent = array.source, array.extent
+        dims = (*array.dims, *(1,) * (AXES - array.ndim))
+        arrays.append(array.replace(dims=dims, extent=extent))
+        arrays[-1].data = data
+    return bundle.like(arrays)

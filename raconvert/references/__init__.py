@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from raconvert.files.places import is_remote
+from raconvert.files.paths import is_remote
 
 PROOF_SUFFIX = ".refs.json"  # of the proof beside a view that has no room for it
 KEY = "raconvert"  # of the proof in its file

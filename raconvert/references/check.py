@@ -8,7 +8,7 @@ from math import prod
 
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, Unsafe
-from raconvert.files.folders import walk
+from raconvert.files.paths import walk
 from raconvert.files.source import Source
 
 from . import PROOF_SUFFIX, proof_beside

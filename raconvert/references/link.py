@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from raconvert.errors import TargetExists
-from raconvert.files.places import exists, identity, write_failed
+from raconvert.files.paths import exists, identity, write_failed
 from raconvert.files.target import Target
 
 SUFFIX = ".img"

@@ -14,7 +14,7 @@ from raconvert.conversion.options import Settings
 from raconvert.declared import checked
 from raconvert.errors import UsageError, did_you_mean, listed
 from raconvert.files.copy import write_all
-from raconvert.files.places import check_target, make_folders, refuse_used, write_failed
+from raconvert.files.paths import check_target, make_folders, refuse_used, write_failed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, refuse_changed
 from raconvert.files.target import Target
 

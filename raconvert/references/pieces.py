@@ -8,7 +8,7 @@ from math import prod
 from raconvert.arrays.dtypes import Element, needs_swap, swap_unit
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError
-from raconvert.files.places import is_remote
+from raconvert.files.paths import is_remote
 from raconvert.files.source import Extent
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
-    from raconvert.arrays.pieces import Pieces
+    from raconvert.arrays.blocks import Pieces
 
 PIECE_BYTES = 128 << 20  # what a reader takes at once of a view that can be cut
 MOST_PIECES = 1 << 16  # of one array

@@ -12,8 +12,8 @@ from raconvert.arrays.dtypes import little, type_name
 from raconvert.arrays.memory import check_memory
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported, changed
-from raconvert.files.places import is_remote
-from raconvert.files.references import resolve
+from raconvert.files.named import resolve
+from raconvert.files.paths import is_remote
 from raconvert.files.source import Source, identity_of, open_regular, read_failed
 from raconvert.metadata.json import parsed
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from raconvert.declared import Record
 from raconvert.errors import quoted
-from raconvert.views.plots import envelope, number_text
+from raconvert.views.terminal import envelope, number_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,77 @@ from re import sub
 
 from raconvert import __version__
 from raconvert.errors import quoted
-from raconvert.views.style import STYLE
+
+# The style of pages, for light and dark, and for paper -------------------------------------------
+
+
+STYLE = """
+:root { color-scheme: light dark;
+  --ink: light-dark(#1d232b, #e4e7eb); --soft: light-dark(#5b6672, #9aa5b1);
+  --line: light-dark(#d9dee4, #343c46); --ground: light-dark(#ffffff, #14181d);
+  --panel: light-dark(#f5f7f9, #1b2127); --one: light-dark(#2b6cb0, #6db3f2);
+  --two: light-dark(#d69e2e, #ecc94b); --three: light-dark(#9b4d96, #d291cc);
+  --good: light-dark(#1b7048, #6fd3a0); --other: light-dark(#8a5a00, #f0b429);
+  --bad: light-dark(#a61b1b, #ff9b9b); }
+body { margin: 0; overflow-wrap: anywhere; background: var(--ground); color: var(--ink);
+  font: 16px/1.55 system-ui, "Segoe UI", "Noto Sans", sans-serif; }
+main { max-width: 58rem; margin: 0 auto; padding: 2.2rem 1.2rem 3rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; }
+h1 code { font: inherit; font-weight: 700; }
+h2 { font-size: 1.15rem; margin: 2.4rem 0 .7rem; padding-top: .9rem;
+  border-top: 1px solid var(--line); }
+.lead { margin: .35rem 0 0; color: var(--soft); }
+.soft { color: var(--soft); }
+svg .soft { fill: var(--soft); }
+dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; margin: 0; }
+dt { color: var(--soft); } dd { margin: 0; }
+figure { margin: 1rem 0; }
+figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
+.strip { display: flex; flex-wrap: wrap; gap: .8rem; }
+.strip div { font-size: .8rem; color: var(--soft); }
+img { image-rendering: pixelated; border-radius: 3px; max-width: 100%; height: auto; }
+svg { display: block; max-width: 100%; height: auto; font: 13px system-ui, sans-serif; }
+svg text { fill: var(--ink); }
+svg.ribbon, svg.plot { width: 100%; }
+svg.cube { max-width: min(100%, 44rem); }
+.front, .side, .top { fill: var(--one); stroke: var(--ground); stroke-width: 1.5; }
+.side { fill-opacity: .7; } .top { fill-opacity: .45; }
+.line { fill: var(--one); stroke: var(--one); stroke-width: 1.2; stroke-linejoin: round; }
+rect.header, .key.header { fill: var(--two); background: var(--two); }
+rect.data, .key.data { fill: var(--one); background: var(--one); }
+rect.coded, .key.coded { fill: var(--one); background: var(--one); opacity: .6; }
+rect.between, .key.between, rect.end, .key.end { fill: var(--three); background: var(--three); }
+rect.data, rect.coded { stroke: var(--ground); stroke-width: .5; }
+.key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .5em;
+  print-color-adjust: exact; }
+table { border-collapse: collapse; width: 100%; font-size: .93rem; }
+th { white-space: nowrap; font-weight: 600; color: var(--soft); font-size: .85rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0;
+  border-bottom: 1px solid var(--line); }
+td.outcome { white-space: nowrap; overflow-wrap: break-word; }
+.arrays th, .arrays td { overflow-wrap: break-word; } .arrays bdi { overflow-wrap: anywhere; }
+.halves td { width: 50%; }
+th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.n:first-child { width: 1%; padding-right: 1.2rem; }
+.exact { color: var(--good); font-weight: 600; }
+.equivalent { color: var(--other); font-weight: 600; }
+.refused, .bad { color: var(--bad); font-weight: 600; }
+code, pre { font: .875rem/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }
+pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
+  padding: .7rem .9rem; margin: .6rem 0; white-space: pre-wrap; }
+.flag { white-space: nowrap; }
+summary { cursor: pointer; font-weight: 600; padding: .2rem 0; }
+summary:focus-visible { outline: 2px solid var(--one); outline-offset: 2px; }
+footer { max-width: 58rem; margin: 0 auto; padding: 0 1.2rem 2rem; color: var(--soft);
+  font-size: .85rem; }
+@media (max-width: 40rem) { main { padding: 1.2rem .8rem 2rem; } th, td { padding-right: .4rem; }
+  th, td.outcome, th.n, td.n { white-space: normal; } }
+@media print { :root { color-scheme: light; } body { font-size: 10pt; }
+  main, footer { max-width: none; padding: 0; }
+  details::details-content { content-visibility: visible; }
+  h2, summary { break-after: avoid; } tr, figure, pre { break-inside: avoid; } }
+"""
+
 
 _MOST = 200  # characters of a value
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import dtype_of, little
-from raconvert.arrays.texts import for_showing
+from raconvert.arrays.reinterpret import for_showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from textwrap import dedent
 from raconvert.arrays.dtypes import dtype_of, few_lengths, little, size
 from raconvert.arrays.scales import scale_notes
 from raconvert.errors import RaconvertError, TooLarge
-from raconvert.files.places import is_remote
+from raconvert.files.paths import is_remote
 from raconvert.files.quoting import operand
 from raconvert.inspect.digest import digest_array, manifest_line
 from raconvert.inspect.info import describe, describe_array, format_details
@@ -24,7 +24,8 @@ from raconvert.ra.header import data_offset
 from raconvert.registry import by_name, load
 from raconvert.views import drawings
 from raconvert.views.bytes_of import places_of
-from raconvert.views.held import holds
+from raconvert.views.filmstrip import labels_beside
+from raconvert.views.html_array import holds
 from raconvert.views.markup import (
     TABLE_END,
     closing,
@@ -35,7 +36,7 @@ from raconvert.views.markup import (
     table_head,
     text_of,
 )
-from raconvert.views.passport import passport
+from raconvert.views.outcomes import passport
 from raconvert.views.peek import chosen_array
 from raconvert.views.programs import (
     LANGUAGES,
@@ -46,7 +47,6 @@ from raconvert.views.programs import (
     stored_of,
 )
 from raconvert.views.sample import REMOTE_BUDGET, chunk_count
-from raconvert.views.sheet import labels_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
-from raconvert.arrays.lazy import is_decoded_whole, some_rows
-from raconvert.arrays.texts import for_showing
+from raconvert.arrays.reinterpret import for_showing
+from raconvert.arrays.sources import is_decoded_whole, some_rows
 from raconvert.declared import Record
 from raconvert.errors import TooLarge
-from raconvert.files.places import is_remote
+from raconvert.files.paths import is_remote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ def _scheduler(case: Case, source: Path, target: Path) -> str:
     """Kill the scheduler, or with it all workers, from within the driver, and start them again."""
     dask, kind, seen = _cluster(), {"handed-out": "batch", "done": "file"}[case.phase], [0]
 
-    def listen(event: raconvert.migration.progress.Event) -> None:
+    def listen(event: raconvert.migration.report.Event) -> None:
         seen[0] += event.kind == kind
         if event.kind == kind and seen[0] == case.batch:
             dask.kill_scheduler()

@@ -12,9 +12,8 @@ import pytest
 
 from raconvert.conversion.options import Settings
 from raconvert.conversion.pipeline import convert_file
-from raconvert.files.places import make_folders
+from raconvert.files.paths import make_folders
 from raconvert.migration.batches import Batches
-from raconvert.migration.clock import clock_of
 from raconvert.migration.records import (
     DONE,
     FAILED,
@@ -27,7 +26,7 @@ from raconvert.migration.records import (
     text_of,
     unit_of,
 )
-from raconvert.migration.work import Worker
+from raconvert.migration.work import Worker, clock_of
 
 
 def units(count: int) -> list[Unit]:

@@ -19,11 +19,9 @@ import raconvert
 from raconvert import __version__
 from raconvert.errors import MissingDependency, ReadFailed, TooLarge, UsageError
 from raconvert.migration import cluster
-from raconvert.migration import cluster
-from raconvert.migration import cluster
 from raconvert.migration.batches import Batches
-from raconvert.migration.progress import Event
 from raconvert.migration.records import DONE, Batch, Job, Unit
+from raconvert.migration.report import Event
 from tests.chaos import dask as kills
 from tests.chaos._dask import Dask
 

@@ -13,9 +13,8 @@ import pytest
 import raconvert
 from raconvert.cli import main
 from raconvert.errors import Corrupt, RaconvertError, TargetExists, TooLarge, Unsafe, WouldLose
-from raconvert.migration.failures import advice, alike, flags_of
-from raconvert.migration.probe import probed
 from raconvert.migration.records import Job, Unit
+from raconvert.migration.report import advice, alike, flags_of, probed
 from raconvert.plugin import refused
 
 

@@ -24,13 +24,11 @@ import pytest
 import raconvert
 from raconvert import RaconvertError
 from raconvert.errors import Corrupt, TargetExists, Unsafe
-from raconvert.migration import journal, records
-from raconvert.migration import journal
-from raconvert.migration import checksums
+from raconvert.migration import checksums, journal, records
 from raconvert.migration.certificate import write_certificate
 from raconvert.migration.check import check_tree
 from raconvert.migration.compare import compare_trees
-from raconvert.migration.status import status
+from raconvert.migration.resume import status
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.files.places import mark_temporaries, marked_temporaries, temporary
+from raconvert.files.paths import mark_temporaries, marked_temporaries, temporary
 from raconvert.migration import work
 from raconvert.migration.records import Unit
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import raconvert
 from raconvert.errors import UsageError
 from raconvert.files.names import folded
-from raconvert.migration.found import Found, Tree
 from raconvert.migration.plan import planned
+from raconvert.migration.tree import Found, Tree
 from raconvert.registry import by_name
 
 

@@ -262,7 +262,7 @@ def test_the_clock_says_that_a_file_hangs(tmp_path: Path) -> None:
 
 def test_what_goes_on_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker is heard of at each file, while a large one is converted, and while it is proven."""
-    monkeypatch.setattr("raconvert.migration.worker._NOW_AND_THEN", 0)
+    monkeypatch.setattr("raconvert.migration.pool._NOW_AND_THEN", 0)
     monkeypatch.setattr(pool, "can_fork", lambda: True)
     source = tmp_path / "source"
     np.save(_folder(source) / "x.npy", np.zeros(1 << 20))

@@ -16,8 +16,8 @@ import raconvert
 from raconvert import Progress
 from raconvert.cli.console import Console, duration
 from raconvert.cli.console import Progress as Line
-from raconvert.cli.display import Display, state_of
-from raconvert.migration.progress import Event
+from raconvert.cli.migrate import Display, state_of
+from raconvert.migration.report import Event
 
 
 @pytest.fixture

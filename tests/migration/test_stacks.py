@@ -14,7 +14,7 @@ from PIL import Image
 import raconvert
 from raconvert.errors import UsageError
 from raconvert.migration.compare import compare_trees
-from raconvert.migration.result import Migration
+from raconvert.migration.report import Migration
 
 
 def images(folder: Path, numbers: list[int], size: tuple[int, int] = (4, 3)) -> None:

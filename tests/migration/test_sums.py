@@ -16,7 +16,7 @@ import pytest
 import raconvert
 from raconvert.cli import main
 from raconvert.migration.check import check_tree
-from raconvert.migration.sums import NAME
+from raconvert.migration.checksums import NAME
 
 ODD = ["plain", " lead", "a\\b", "line\nbreak", "re\rturn", "#", "*star", "ümlaut", "\\", "-x"]
 

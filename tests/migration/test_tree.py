@@ -13,7 +13,7 @@ import pytest
 
 import raconvert
 from raconvert.errors import TargetExists, UsageError, WouldLose
-from raconvert.migration.result import Migration
+from raconvert.migration.report import Migration
 
 A, B = np.arange(6.0).reshape(2, 3), np.arange(4, dtype="<i2")
 

@@ -30,6 +30,10 @@ def _plugin(name: str, *modules: str) -> Area:
     return Area(tuple(f"plugins/{name}/{module}.py" for module in modules), (judges,))
 
 
+def _file(name: str) -> Area:
+    return Area((f"plugins/{name}.py",), (f"tests/plugins/test_{name}*.py",))
+
+
 AREAS = {
     "har": _plugin("har", "header", "records", "index", "walk"),
     "mat5": _plugin("mat", "level5", "cursors"),
@@ -44,7 +48,7 @@ AREAS = {
     "ra": Area(("raconvert/ra/header.py",), ("tests/test_ra.py",)),
     "scidb": _plugin("scidb", "record", "scan", "schema"),
     "hdf5-chunks": Area(
-        ("plugins/hdf5/chunks.py", "plugins/hdf5/indexes.py"),
+        ("plugins/hdf5/chunks.py", "plugins/hdf5/ondisk/chunk_indexes.py"),
         (
             "tests/plugins/test_hdf5_chunks.py",
             "tests/plugins/test_hdf5_flips.py",
@@ -52,20 +56,20 @@ AREAS = {
         ),
     ),
     "hdf5-walk": Area(("plugins/hdf5/walk.py",), ("tests/plugins/test_hdf5*.py",)),
-    "idx": _plugin("idx", "header"),
-    "safetensors": _plugin("safetensors", "header"),
+    "idx": _file("idx"),
+    "safetensors": _file("safetensors"),
     "nifti": _plugin("nifti", "header", "metadata"),
-    "cfl": _plugin("cfl", "header"),
+    "cfl": _file("cfl"),
     "metaimage": _plugin("metaimage", "header", "metadata"),
-    "cifar": _plugin("cifar", "tables", "reader"),
-    "raw": _plugin("raw", "__init__"),
-    "zarr": _plugin("zarr", "header", "fills", "scales"),
+    "cifar": _file("cifar"),
+    "raw": _file("raw"),
+    "zarr": _plugin("zarr", "header", "metadata"),
     "diff": Area(
         ("raconvert/inspect/diff.py", "raconvert/inspect/elements.py"), ("tests/test_compare.py",)
     ),
     "sidecar": Area(("raconvert/metadata/sidecar.py",), ("tests/test_sidecar.py",)),
     "zips": Area(
-        ("raconvert/files/zips.py", "raconvert/files/unzip.py"),
+        ("raconvert/files/zips.py", "raconvert/files/inflate.py"),
         (
             "tests/plugins/test_npz.py",
             "tests/test_bundle_hostile.py",
@@ -179,12 +183,12 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/hdf5/chunks.py", "if out.nbytes < PARALLEL_BYTES or len(rows) < 1:"): SPEED,
     ("plugins/hdf5/chunks.py", "if out.nbytes < PARALLEL_BYTES or len(rows) <= 2:"): SPEED,
     ("plugins/hdf5/chunks.py", "if out.nbytes <= PARALLEL_BYTES or len(rows) < 2:"): SPEED,
-    ("plugins/hdf5/indexes.py",
+    ("plugins/hdf5/ondisk/chunk_indexes.py",
      "if count != len(shape) or 0 in chunk and kind not in _UNLIMITED_AXES:"):
         "h5py refuses chunks without length before, other versions of it do not",
-    ("plugins/hdf5/indexes.py",
+    ("plugins/hdf5/ondisk/chunk_indexes.py",
      "limits = [int(n) % (1 << 65) for n in space.get_simple_extent_dims(maxdims=1)]"): POSITIVE,
-    ("plugins/hdf5/indexes.py",
+    ("plugins/hdf5/ondisk/chunk_indexes.py",
      "limits = [int(n) % (2 << 64) for n in space.get_simple_extent_dims(maxdims=1)]"): POSITIVE,
     ("plugins/hdf5/walk.py", "inside.append(Found(path, -0, group.file, hard, value))"): KIND,
     ("plugins/hdf5/walk.py", "inside.append(Found(path, -2, group.file, hard, value))"): KIND,

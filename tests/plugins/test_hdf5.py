@@ -554,7 +554,7 @@ def test_any_text(texts: list[str]) -> None:
     values = np.array(texts, f"<U{max(1, *map(len, texts), 1)}")
     from raconvert.plugins.hdf5.text import encoded
 
-    from raconvert.arrays.texts import decoded
+    from raconvert.arrays.reinterpret import decoded
 
     packed = encoded(values)
     assert packed.dtype.itemsize == values.dtype.itemsize

@@ -19,8 +19,7 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 from raconvert.plugins import hdf5
 from raconvert.plugins.hdf5 import chunks as hdf5_chunks
 from raconvert.plugins.hdf5 import direct
-from raconvert.plugins.hdf5.chunks import are_places_sure
-from raconvert.plugins.hdf5.codecs import checks_out, fletcher32
+from raconvert.plugins.hdf5.chunks import are_places_sure, checks_out, fletcher32
 
 import raconvert
 from raconvert.arrays.blocks import as_ndarray, blocks

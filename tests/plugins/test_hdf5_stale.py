@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from raconvert.plugins.hdf5.dense import dense_attribute
 from raconvert.plugins.hdf5.files import File, info_of
-from raconvert.plugins.hdf5.header import attribute_data
+from raconvert.plugins.hdf5.ondisk.header import attribute_data
 from test_hdf5_flips import LIBVERS, places
 
 from raconvert.conversion.read import open_bundle

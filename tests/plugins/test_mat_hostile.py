@@ -28,7 +28,7 @@ from mat_bytes import (
     v73,
 )
 from raconvert.plugins import mat
-from raconvert.plugins.mat.samples import SAMPLES
+from raconvert.plugins.mat.tables import SAMPLES
 
 from raconvert.arrays.blocks import blocks
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported

@@ -20,9 +20,7 @@ from hypothesis import strategies as st
 from raconvert.plugins import scidb
 from raconvert.plugins.scidb import scan as scan_module
 from raconvert.plugins.scidb import together as together_module
-from raconvert.plugins.scidb.formatstring import parse_format
-from raconvert.plugins.scidb.schema import in_c_order, parse_schema
-from raconvert.plugins.scidb.syntax import Fault
+from raconvert.plugins.scidb.schema import Fault, in_c_order, parse_format, parse_schema
 from scidb_records import CORPUS
 
 import raconvert

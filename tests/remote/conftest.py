@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from raconvert.files.remote import filesystem
-from raconvert.files.remote import target
+from raconvert.files.remote import filesystem, target
 from tests.remote import s3server, webserver
 
 if TYPE_CHECKING:

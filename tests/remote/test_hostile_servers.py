@@ -13,10 +13,7 @@ import raconvert
 from raconvert.cli import main
 from raconvert.errors import Changed, RaconvertError, ReadFailed, UsageError
 from raconvert.files.remote import filesystem as fs
-from raconvert.files.remote import listing, located
-from raconvert.files.remote import objects_by_ranges
-from raconvert.files.remote import listing
-from raconvert.files.remote import objects_by_ranges
+from raconvert.files.remote import listing, located, objects_by_ranges
 from raconvert.files.remote.source import RemoteFile
 from raconvert.migration import remote as migration
 from tests.remote.threads import in_thread

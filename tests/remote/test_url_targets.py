@@ -17,9 +17,7 @@ import raconvert
 from raconvert import metadata
 from raconvert.cli import main
 from raconvert.errors import ReadFailed, TargetExists, UsageError, WriteFailed
-from raconvert.files.remote import filesystem, target
-from raconvert.files.remote import listing
-from raconvert.files.remote import target
+from raconvert.files.remote import filesystem, listing, target
 from tests.remote.s3server import CODES, EVERY, call, cut, lose_answer, status
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ its letters, labels, directions, origins, the frame of the space. Lengths of 1 c
 
 from __future__ import annotations
 
-from raconvert.arrays.planes import split
+from raconvert.conversion.planes import split
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, refused, type_name
 
 from ..metadata import metadata_fits

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tifffile
 
-from raconvert.arrays.indexing import full_key
-from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key
+from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.inflate import MAX_RATIO
 from raconvert.plugin import Array, Bundle, element_of

@@ -10,7 +10,7 @@ import tifffile
 
 from raconvert.arrays.blocks import block_bytes, runs
 from raconvert.arrays.memory import check_memory
-from raconvert.files.places import name_of_open
+from raconvert.files.paths import name_of_open
 from raconvert.plugin import Axis, dtype_of, fields_of_axes
 
 from ..metadata import field

@@ -11,12 +11,12 @@ from hashlib import sha256
 
 from raconvert.errors import Changed, RaconvertError, worded
 from raconvert.files.copy import read_extent_into
-from raconvert.files.places import close_file
+from raconvert.files.paths import close_file
 from raconvert.files.remote import is_url
 from raconvert.files.remote.filesystem import filesystem, key_of, status_of
-from raconvert.files.remote.objects import object_at
-from raconvert.files.remote.store import is_s3, range_of, stat
-from raconvert.files.remote.uploads import LEAST_PART, MOST_PARTS, S3Upload
+from raconvert.files.remote.listing import is_s3, range_of, stat
+from raconvert.files.remote.objects_by_ranges import object_at
+from raconvert.files.remote.target import LEAST_PART, MOST_PARTS, S3Upload
 from raconvert.files.source import HEAD_BYTES, Source
 
 TYPE_CHECKING = False

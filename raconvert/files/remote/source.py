@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from threading import Lock, Thread
 
-from raconvert.files.positioned import Positioned
-from raconvert.files.remote.objects import object_at
-from raconvert.files.remote.ranges import BLOCK_BYTES, Object
+from raconvert.files.remote.objects_by_ranges import BLOCK_BYTES, Object, object_at
+from raconvert.files.streams import Positioned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

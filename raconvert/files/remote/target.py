@@ -8,28 +8,434 @@ file that they belong to. What has appeared new is removed again if a later one 
 from __future__ import annotations
 
 import os
+from base64 import b64encode
+from hashlib import md5, sha256
+from re import fullmatch
 from shutil import rmtree
 from tempfile import mkdtemp
 
-from raconvert.errors import RaconvertError, TargetExists, UsageError, counted
-from raconvert.files.places import write_failed
+from raconvert.errors import (
+    Changed,
+    RaconvertError,
+    ReadFailed,
+    TargetExists,
+    UsageError,
+    WriteFailed,
+    counted,
+)
+from raconvert.files.paths import write_failed
 from raconvert.files.remote import SCHEMES, folder_of, scheme_of
-from raconvert.files.remote.filesystem import attempted, filesystem, key_of
-from raconvert.files.remote.finished import upload_of
-from raconvert.files.remote.store import exists, range_of, remove, stat
-from raconvert.files.remote.uploads import PART, S3Upload
-
-SUFFIX, ITEMS_SUFFIX = ".yaml", ".items.jsonl"  # of metadata beside a file
-MARK = b"describes:"  # how it begins
+from raconvert.files.remote.filesystem import attempted, code_of, filesystem, key_of, status_of
+from raconvert.files.remote.listing import exists, is_s3, range_of, remove, stat, uploads_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from raconvert.files.remote.finished import OtherUpload
 
-    Upload = S3Upload | OtherUpload
+# One object of a store on its way there: it appears when all of it has arrived, and is compared
+# S3 takes a small object by one PUT, a larger one in parts that nobody sees until they are
+# completed. With `overwrite` False both carry ``If-None-Match: *``, so that the store itself
+# refuses to replace; where it does not know that, it is asked before, and a note says so. What an
+# answer that got lost may have done is looked up before it is done again.
+
+
+PART = 8 << 20  # bytes of a part; up to so many an object is one PUT
+LEAST_PART = 5 << 20  # that S3 takes, but for the last one
+MOST_PARTS = 10_000
+_STEP = 1 << 20  # of the size of parts
+_PIECE = 8 << 20  # read at a time, to compare
+NOT_WHAT_WAS_SENT = "the store does not hold what was sent to it, and the object was removed"
+_UNKNOWN_HEADER = frozenset((400, 501))  # to a header that a store does not know
+_UNCLEAR = frozenset((0, 408, 500, 502, 504))  # after these (0: a cut) it may have been done
+_ABORTS = 3
+_KMS = ("aws:kms", "aws:kms:dsse")  # of what is encrypted so the ETag is not a checksum
+
+
+def part_size(nbytes: int) -> int:
+    """The size of the parts of an object, so that there are at most 10,000."""
+    return max(PART, -(-nbytes // MOST_PARTS // _STEP) * _STEP)
+
+
+class S3Upload:
+    """An object of `nbytes` bytes for a URL; `abort` leaves nothing of one that is not complete.
+
+    `write` takes the bytes in order, `copy` parts of other objects; `appear` makes it visible.
+    `notes` is what the user is to know.
+    """
+
+    def __init__(self, url: str, nbytes: int, *, overwrite: bool) -> None:
+        self.url: str = url
+        self.nbytes: int = nbytes
+        self.notes: list[str] = []
+        self.unclear: bool = False  # whether it has appeared, since nothing answers
+        self._fs = filesystem(url)
+        bucket, _, key = key_of(url).partition("/")
+        self._where = {"Bucket": bucket, "Key": key}
+        self._exclusive = not overwrite
+        self._size = part_size(nbytes)
+        self._waiting = bytearray()
+        self._parts: list[dict[str, Any]] = []
+        self._sent: list[tuple[int, bytes | None]] = []  # of each part its size and MD5
+        self._id = ""
+        self._digest = sha256()
+        self._lost = False  # an answer that may have changed something
+        self._appeared = False
+
+    # What it is made of ------------------------------------------------------------------------
+
+    def write(self, piece: bytes | bytearray | memoryview) -> None:
+        """Add bytes. Raises `WriteFailed` where a part of them is not taken."""
+        view = memoryview(piece).cast("B")
+        self._digest.update(view)
+        while view:
+            if len(self._waiting) == self._size:
+                self.flush()
+            room = self._size - len(self._waiting)
+            self._waiting += view[:room]
+            view = view[room:]
+
+    def flush(self) -> None:
+        """Send what waits as a part."""
+        if self._waiting:
+            data = bytes(self._waiting)
+            self._waiting.clear()
+            self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        digest = _md5(data)
+        self._begin()
+        answer = self._ask(
+            "upload_part",
+            PartNumber=len(self._parts) + 1,
+            UploadId=self._id,
+            **self._where,
+            Body=data,
+            ContentMD5=b64encode(digest).decode(),
+        )
+        self._note(answer["ETag"], len(data), None if _has_other_etag(answer) else digest)
+
+    def copy(self, source: dict[str, str], etag: str, start: int, nbytes: int) -> None:
+        """Add a range of another object, if that has this ETag still; no byte of it comes here.
+
+        Raises `Changed` if it has another one by now, and `ReadFailed` if it is gone.
+        """
+        self.flush()
+        self._begin()
+
+        def copy() -> Any:
+            try:
+                return self._call(
+                    "upload_part_copy",
+                    PartNumber=len(self._parts) + 1,
+                    UploadId=self._id,
+                    **self._where,
+                    CopySource=source,
+                    CopySourceIfMatch=etag,
+                    CopySourceRange=f"bytes={start}-{start + nbytes - 1}",
+                )
+            except Exception as error:
+                name = f"s3://{source['Bucket']}/{source['Key']}"
+                if status_of(error) == 412:
+                    raise Changed(
+                        "file changed while it was read",
+                        path=name,
+                        remedy="try again when nothing writes to it",
+                    ) from error
+                if code_of(error) == "NoSuchKey":
+                    raise ReadFailed("does not exist any more", path=name) from error
+                raise
+
+        answer = attempted(copy, self.url, writing=True)
+        found = answer["CopyPartResult"]["ETag"]
+        self._note(found, nbytes, None if _has_other_etag(answer) else _as_md5(found))
+
+    def _note(self, etag: str, nbytes: int, digest: bytes | None) -> None:
+        self._parts.append({"ETag": etag, "PartNumber": len(self._parts) + 1})
+        self._sent.append((nbytes, digest))
+
+    def _begin(self) -> None:
+        if self._id:
+            return
+        before = uploads_of(self.url)
+        try:
+            self._id = self._ask("create_multipart_upload", **self._where)["UploadId"]
+        finally:
+            if self._lost and before is not None:  # nobody has that upload
+                self._abort_others(before)
+
+    def _abort_others(self, before: list[str]) -> None:
+        """Abort uploads of this object that were begun since, but for our own."""
+        for one in uploads_of(self.url) or ():
+            if one not in (self._id, *before):
+                self._quietly("abort_multipart_upload", UploadId=one)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all of it; empty if nobody knows."""
+        return self._digest.hexdigest()
+
+    # How it appears ----------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Send what is left, so that `appear` is one request; nothing is visible yet."""
+        if self._id:
+            self.flush()
+
+    def appear(self) -> None:
+        """Make it visible, and compare what is there.
+
+        Raises `TargetExists` for what is there already, and `WriteFailed`.
+        """
+        if self._id:
+            self.flush()
+            digests = [digest for _, digest in self._sent]
+            expected = _etag_of_parts(digests)
+            named: dict[str, Any] = {
+                "UploadId": self._id,
+                "MultipartUpload": {"Parts": self._parts},
+            }
+            answer = self._appearing("complete_multipart_upload", expected, named)
+            self._id = ""
+        else:
+            data = bytes(self._waiting)
+            self._sent = [(len(data), _md5(data))]
+            expected = _md5(data).hex()
+            named = {"Body": data, "ContentMD5": b64encode(_md5(data)).decode()}
+            answer = self._appearing("put_object", expected, named)
+        self._waiting.clear()
+        self._appeared = True
+        self._compare(answer, expected)
+
+    def _appearing(self, method: str, expected: str, named: dict[str, Any]) -> Any:
+        def once() -> Any:
+            only = {"IfNoneMatch": "*"} if self._exclusive else {}
+            try:
+                return self._call(method, **self._where, **only, **named)
+            except Exception as error:
+                if status_of(error) in (404, 409, 412) and self._is(expected):
+                    return {"ETag": expected}  # an attempt before did it, and its answer was lost
+                if self._exclusive and status_of(error) in (409, 412):
+                    raise exists(self.url, "appeared while it was written") from error
+                if self._exclusive and _does_not_know(error):
+                    self._exclusive = False
+                    self._note_race()
+                    return once()
+                raise
+
+        try:
+            return attempted(once, self.url, writing=True)
+        except TargetExists:
+            raise
+        except RaconvertError as error:
+            if self._is(expected):  # the last answer was lost, too
+                return {"ETag": expected}
+            self.unclear = status_of(error.__cause__) in _UNCLEAR
+            raise
+
+    def _note_race(self) -> None:
+        """Look, where the store does not refuse to replace."""
+        if stat(self.url) is not None:
+            raise exists(self.url)
+        self.notes.append(
+            f"'{self.url}': the store does not know If-None-Match: it was asked before whether "
+            "something is there, and what another program wrote meanwhile is replaced"
+        )
+
+    def _is(self, expected: str) -> bool:
+        """True if what is there is what was sent."""
+        try:
+            found = stat(self.url)
+        except RaconvertError:
+            return False
+        return bool(expected) and found is not None and found.version.strip('"') == expected
+
+    def _compare(self, answer: Any, expected: str) -> None:
+        """Compare what is there with what was sent: by its checksum, else by its bytes."""
+        found = answer["ETag"].strip('"')
+        if expected and found == expected and not _has_other_etag(answer):
+            return
+        if all(digest is not None for _, digest in self._sent) and self.read_back():
+            return
+        if not expected and (there := stat(self.url)) and there.size == self.nbytes:
+            return  # parts that were copied inside the store have no checksum that we know
+        raise self.is_not_what_was_sent(expected, found)
+
+    def is_not_what_was_sent(self, expected: str = "", got: str = "") -> WriteFailed:
+        """Remove the object, and return the error that says why."""
+        self.take_back()
+        return WriteFailed(
+            NOT_WHAT_WAS_SENT,
+            path=self.url,
+            expected=f"ETag {expected}" if expected else None,
+            got=got or None,
+            remedy="try again; if it happens again, the store or the network changes data",
+        )
+
+    def read_back(self) -> bool:
+        """True if the bytes that are there are those that were sent; they are all read.
+
+        Of parts that were copied the checksum must be known, else it is False.
+        """
+        place = 0
+        for nbytes, digest in self._sent:
+            state = md5(usedforsecurity=False)
+            end = place + nbytes
+            while place < end:
+                piece = min(_PIECE, end - place)
+                state.update(range_of(self.url, place, piece))
+                place += piece
+            if digest is None or state.digest() != digest:
+                return False
+        found = stat(self.url)
+        return found is not None and found.size == place
+
+    def take_back(self) -> None:
+        """Remove the object, if it has appeared by this upload. Raises nothing."""
+        if self._appeared:
+            self._appeared = False
+            self._quietly("delete_object")
+
+    def abort(self) -> None:
+        """Have the store forget the parts. Raises nothing."""
+        self._waiting.clear()
+        known, self._id = self._id, ""
+        for _ in range(_ABORTS if known else 0):
+            self._quietly("abort_multipart_upload", UploadId=known)
+            # A part that was still on its way when another answer was lost keeps the upload.
+            if not self._lost or known not in (uploads_of(self.url) or ()):
+                break
+
+    def _quietly(self, method: str, **named: Any) -> None:
+        try:
+            self._ask(method, **self._where, **named)
+        except RaconvertError:  # what went wrong before is what the user is told
+            pass
+
+    def _ask(self, method: str, **named: Any) -> Any:
+        return attempted(lambda: self._call(method, **named), self.url, writing=True)
+
+    def _call(self, method: str, **named: Any) -> Any:
+        from asyncio import run_coroutine_threadsafe
+
+        asked = run_coroutine_threadsafe(self._fs._call_s3(method, **named), self._fs.loop)
+        try:
+            return asked.result()
+        except BaseException as error:
+            asked.cancel()  # of an interruption: nobody waits any more
+            self._lost = self._lost or status_of(error) in _UNCLEAR
+            raise
+
+
+def _does_not_know(error: BaseException) -> bool:
+    """True if a store refuses a header that it does not know."""
+    known = code_of(error) in ("NotImplemented", "InvalidArgument", "InvalidRequest")
+    return status_of(error) in _UNKNOWN_HEADER and known
+
+
+def _md5(data: bytes) -> bytes:
+    return md5(data, usedforsecurity=False).digest()
+
+
+def _as_md5(etag: str) -> bytes | None:
+    digits = etag.strip('"')
+    return bytes.fromhex(digits) if fullmatch("[0-9a-f]{32}", digits) else None
+
+
+def _etag_of_parts(digests: list[bytes | None]) -> str:
+    """The ETag of an object of parts with these MD5; empty if one is not known."""
+    known = [digest for digest in digests if digest is not None]
+    if len(known) < len(digests):
+        return ""
+    return f"{_md5(b''.join(known)).hex()}-{len(known)}"
+
+
+def _has_other_etag(answer: Any) -> bool:
+    """True if the ETag in an answer is not a checksum, because the object is encrypted."""
+    return answer.get("ServerSideEncryption") in _KMS or "SSECustomerAlgorithm" in answer
+
+
+# Finished local files on their way to any store --------------------------------------------------
+
+
+class OtherUpload:
+    """A finished local file on its way to a store that is not S3."""
+
+    def __init__(self, url: str, path: str, *, overwrite: bool) -> None:
+        self.url: str = url
+        self.notes: list[str] = []
+        self.unclear: bool = False  # whether it has appeared
+        self._path = path
+        self._fs = filesystem(url)
+        self._key = key_of(url)
+        self._overwrite = overwrite
+        self._appeared = False
+
+    def finish(self) -> None:
+        """Do nothing: all is sent at once."""
+
+    def appear(self) -> None:
+        """Send it, and compare what is there. Raises `TargetExists` and `WriteFailed`."""
+        if not self._overwrite and stat(self.url) is not None:
+            raise exists(self.url, "appeared while it was written")
+        self._appeared = True
+        attempted(self._send, self.url, writing=True)
+        found = stat(self.url)
+        if found is None or found.size != os.path.getsize(self._path):
+            raise self.is_not_what_was_sent()
+
+    def _send(self) -> None:
+        if SCHEMES[scheme_of(self.url)][0] == "memory":  # elsewhere it would appear empty first
+            with open(self._path, "rb") as file:
+                self._fs.pipe_file(self._key, file.read())
+        else:
+            self._fs.put_file(self._path, self._key)
+
+    def is_not_what_was_sent(self) -> WriteFailed:
+        """Remove the object, and return the error that says why."""
+        self.take_back()
+        return WriteFailed(NOT_WHAT_WAS_SENT, path=self.url, remedy="try again")
+
+    def read_back(self) -> bool:
+        """True if the bytes that are there are those that were sent; they are all read."""
+        place = 0
+        with open(self._path, "rb") as file:
+            while piece := file.read(_PIECE):
+                if range_of(self.url, place, len(piece)) != piece:
+                    return False
+                place += len(piece)
+        found = stat(self.url)
+        return found is not None and found.size == place
+
+    def take_back(self) -> None:
+        """Remove the object, if it has appeared by this upload. Raises nothing."""
+        if self._appeared:
+            self._appeared = False
+            remove(self.url)
+
+    def abort(self) -> None:
+        """Do nothing: nothing is there before it appears."""
+
+
+def upload_of(url: str, path: str, *, overwrite: bool) -> S3Upload | OtherUpload:
+    """A finished local file on its way to a URL; nothing is visible yet."""
+    if not is_s3(url):
+        return OtherUpload(url, path, overwrite=overwrite)
+    upload = S3Upload(url, os.path.getsize(path), overwrite=overwrite)
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while piece := file.read(_PIECE):
+                upload.write(piece)
+    except BaseException:
+        upload.abort()
+        raise
+    return upload
+
+
+SUFFIX, ITEMS_SUFFIX = ".yaml", ".items.jsonl"  # of metadata beside a file
+MARK = b"describes:"  # how it begins
+
 
 _LARGEST = 64 << 20  # bytes of metadata beside a file
 _FEW = 16  # files beside each of which is looked for metadata of an older one
@@ -239,3 +645,7 @@ def replaceable(
     if not overwrite and newest is None:
         raise exists(url)
     return None
+
+
+if TYPE_CHECKING:
+    Upload = S3Upload | OtherUpload

@@ -1,0 +1,454 @@
+"""B-trees, checked before the library sees them: of version 2, and of version 1.
+
+File format specification 3.0, III.A.2 "Disk Format: Level 1A2 - Version 2 B-trees", IV.A.2.c "The
+Link Info Message" and IV.A.2.v "The Attribute Info Message"; III.A.1 "Disk Format: Level 1A1 -
+Version 1 B-trees", III.B "Group Symbol Table Nodes", III.D "Local Heaps", IV.A.2.q "The Symbol
+Table Message".
+
+Of version 2 the library believes the kind and the number of records of a header whose checksum
+fits; where they are wrong it reads and writes memory that is not its own. So every node is counted
+first.
+
+In version 1 nothing has a checksum, and the library believes the number of entries of a node. A
+smaller one hides chunks (they would read as the fill value) or links, and nothing else in the file
+counts them. The bytes behind the last entry of a node are undefined (older libraries leave there
+what was in memory), so only entries that are counted, their keys and the heap of the names tell:
+
+* The last name of a node of links is the key behind that node, and the last key of a node of a
+  group is the key that the node above has there, unless the name of that key was removed.
+* A local heap has no room in it but for names, targets of soft links, free blocks, and 8 bytes here
+  and there that were too few for a free block. A longer text that no entry refers to was hidden.
+* Chunks of a dataset that cannot be resized are never removed: the last key of each node is the
+  one that the node above has there, and the last key of all has no bytes.
+
+So links with names of at most 7 bytes may be hidden at the end of a whole group, and chunks of
+datasets that can be resized, without being found. Chunks that lie over each other, or over their
+own index, groups or headers, were misplaced. A chunk without filters whose address leads to bytes
+that nothing else claims, or to the elements of another dataset, is not found: it may lie there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import namedtuple
+from functools import cache
+from struct import Struct
+
+import numpy as np
+
+from raconvert.errors import Corrupt
+
+from ..files import sorted_places
+from .header import ADDRESS_BYTES, ATTRIBUTE_INFO, CHUNKED, LAYOUT, MAX_RANK, NOWHERE, messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ...files import File
+
+    Values = np.ndarray[Any, Any]
+
+
+LINK_INFO = 0x02  # message
+LINK_NAMES, LINK_ORDER, ATTRIBUTE_NAMES, ATTRIBUTE_ORDER = 5, 6, 8, 9  # kinds of trees
+FILTERED_CHUNKS = 11
+HUGE_PLACES = 1  # where the large objects of a heap lie
+RECORD_BYTES = {
+    HUGE_PLACES: 24, LINK_NAMES: 11, LINK_ORDER: 15, ATTRIBUTE_NAMES: 17, ATTRIBUTE_ORDER: 13,
+}  # fmt: skip
+_CREATION_BYTES = {LINK_INFO: 8, ATTRIBUTE_INFO: 2}  # of the largest creation index
+_KINDS = {
+    LINK_INFO: (LINK_NAMES, LINK_ORDER),
+    ATTRIBUTE_INFO: (ATTRIBUTE_NAMES, ATTRIBUTE_ORDER),
+}
+# signature, version, kind, bytes of a node, of a record, depth, two percentages, root, its records,
+# all records
+_HEADER = Struct("<4sBBIHHBBQHQ")
+_NODE = Struct("<4sBB")
+_AROUND = _NODE.size + 4  # the checksum
+MAX_EMPTY_NODE = 1 << 12  # the library writes nodes of 512 and 2,048 bytes
+
+
+# Version 2 ---------------------------------------------------------------------------------------
+
+
+def check_trees(file: File, address: int) -> None:
+    """Check the trees in which an object keeps its links or attributes, each object once."""
+    if file.address_bytes != ADDRESS_BYTES or address in file.trees:
+        return
+    file.trees.add(address)
+    for kind, body in messages(file, address):
+        if kind in _KINDS and len(body) >= 2:
+            at = 2 + (_CREATION_BYTES[kind] if body[1] & 1 else 0) + ADDRESS_BYTES
+            for number in range(2 if body[1] & 2 else 1):
+                place = int.from_bytes(body[at : at + ADDRESS_BYTES], "little")
+                at += ADDRESS_BYTES
+                if place != NOWHERE:
+                    check_tree(file, place, _KINDS[kind][number])
+
+
+def check_tree(
+    file: File, address: int, kind: int, rank: int = 0, records: list[bytes] | None = None
+) -> None:
+    """Compare the header of a tree with its nodes; `rank`: of the dataset, for chunks.
+
+    Appends all records of the tree to `records`.
+    """
+    raw = file.source.read_at(file.userblock + address, _HEADER.size)
+    if len(raw) < _HEADER.size:
+        raise _damaged(file, address, "lies outside the file")
+    mark, version, found, node, record, depth, _, _, root, count, total = _HEADER.unpack(raw)
+    if (mark, version, found) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
+        raise _damaged(file, address, "has a header of another kind")
+    most = max(file.source.size, MAX_EMPTY_NODE)  # of an empty tree no node was written
+    if depth > file.source.limits.trees or not _AROUND + record <= node <= most:
+        raise _damaged(file, address, "has an impossible size")
+    if root == NOWHERE or not total:
+        if total or count:
+            raise _damaged(file, address, "has records, and no place for them")
+        return
+    tree = _Tree(file, address, kind, node, record, depth, records)
+    if tree.count(root, count, depth) != total:
+        raise _damaged(file, address, "has another number of records than it says")
+
+
+def _record_sizes(kind: int, rank: int) -> range:
+    """The bytes that a record may have."""
+    if kind in RECORD_BYTES:
+        return range(RECORD_BYTES[kind], RECORD_BYTES[kind] + 1)
+    least = ADDRESS_BYTES + 8 * rank
+    return range(least + 5, least + 13) if kind == FILTERED_CHUNKS else range(least, least + 1)
+
+
+class _Tree:
+    """The layout of the nodes of one tree, and how many there can be."""
+
+    def __init__(
+        self,
+        file: File,
+        address: int,
+        kind: int,
+        node: int,
+        record: int,
+        depth: int,
+        found: list[bytes] | None,
+    ) -> None:
+        self.file, self.address, self.kind, self.found = file, address, kind, found
+        self.node, self.record = node, record
+        self.left = file.source.size // node + 1  # nodes that the file has room for
+        most = (node - _AROUND) // record  # records of a node, at each level from the leaves up
+        self.most = [most]
+        below = most  # records of a node and of all below it
+        self.widths = [_width(most)]  # of the number of records in a pointer to a node of a level
+        self.totals = [0]  # and of the number in all below
+        for _ in range(depth):
+            pointer = ADDRESS_BYTES + self.widths[0] + self.totals[-1]
+            most = (node - _AROUND - pointer) // (record + pointer)
+            if most < 1:
+                raise _damaged(file, address, "has nodes that are too small")
+            below = (most + 1) * below + most
+            self.most.append(most)
+            self.totals.append(_width(below))
+
+    def count(self, place: int, records: int, level: int) -> int:
+        """The number of records in a node and below it."""
+        self.left -= 1
+        if self.left < 0 or records > self.most[level]:
+            raise _damaged(self.file, self.address, "has more in it than there is room for")
+        raw = self.file.source.read_at(self.file.userblock + place, self.node)
+        mark = b"BTIN" if level else b"BTLF"
+        if len(raw) < self.node or _NODE.unpack_from(raw) != (mark, 0, self.kind):
+            raise _damaged(self.file, self.address, "has a node of another kind")
+        at = _NODE.size + records * self.record
+        if self.found is not None:
+            places = range(_NODE.size, at, self.record)
+            self.found += [raw[place : place + self.record] for place in places]
+        if not level:
+            return records
+        widths = ADDRESS_BYTES, self.widths[0], self.totals[level - 1]
+        total = records
+        for _ in range(records + 1):
+            parts = []
+            for width in widths:
+                parts.append(int.from_bytes(raw[at : at + width], "little"))
+                at += width
+            inside = self.count(parts[0], parts[1], level - 1)
+            if widths[2] and inside != parts[2]:
+                raise _damaged(
+                    self.file, self.address, "has another number of records than it says"
+                )
+            total += inside
+        return total
+
+
+def _width(number: int) -> int:
+    """How many bytes a number takes."""
+    return (number.bit_length() + 7) // 8
+
+
+# Version 1 ---------------------------------------------------------------------------------------
+
+SYMBOL_TABLE = 0x11  # message
+GROUP, CHUNKS = 0, 1  # kinds of trees
+_OLD_NODE = Struct("<4sBBHQQ")  # signature, kind, level, entries, siblings
+_SYMBOLS = Struct("<4sBxH")  # signature, version, entries
+_NAME = np.dtype([("name", "<u8")])
+_NAMED = np.dtype([("name", "<u8"), ("child", "<u8")])
+# Where the name is, the object, the kind of what is cached, where the target of a soft link is
+_SYMBOL = Struct("<QQI4xI12x")
+SOFT = 2  # that kind
+_HEAP = Struct("<4sB3xQQQ")  # signature, version, bytes, first free block, address of the bytes
+_FREE = Struct("<QQ")  # next free block, bytes of this one
+_PAIR = Struct("<QQ")
+_OLD_LAYOUT = Struct("<BBB5xQ")  # version 1 and 2: version, rank, class, address
+_LAYOUT = Struct("<BBBQ")  # version 3: version, class, rank, address
+LEVELS = range(64)
+CHUNKS_OF_VERSION_0 = 64  # most entries of a node
+LAST_FREE = 1  # in the place of the next free block
+
+# A node: where it is, its level, keys and children, and the last key; `end`: the key that the node
+# above has behind it, None at the right border of the tree.
+Node = namedtuple("Node", "address level entries last end nbytes")
+
+
+def check_chunks(file: File, address: int, *, resizable: bool) -> None:
+    """Refuse (`Corrupt`) a dataset of which chunks are hidden, or misplaced.
+
+    `resizable`: the dataset may have been smaller, so that chunks may have been removed.
+    """
+    if file.address_bytes != ADDRESS_BYTES:
+        return
+    for kind, body in messages(file, address):
+        found = _chunked(body) if kind == LAYOUT else None
+        if found is not None and found[0] != NOWHERE:
+            _check_chunks(file, *found, resizable=resizable)
+
+
+def _chunked(body: bytes) -> tuple[int, int] | None:
+    """The address of the index of a chunked dataset and its rank; None of other layouts."""
+    if body[:1] in (b"\1", b"\2") and len(body) >= _OLD_LAYOUT.size:
+        _, rank, layout, place = _OLD_LAYOUT.unpack_from(body)
+    elif body[:1] == b"\3" and len(body) >= _LAYOUT.size:
+        _, layout, rank, place = _LAYOUT.unpack_from(body)
+    else:
+        return None
+    return (place, rank) if layout == CHUNKED and 1 < rank <= MAX_RANK + 1 else None
+
+
+@cache
+def _of_chunks(rank: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """The key of a node of chunks, and an entry; there are few ranks."""
+    key = [("nbytes", "<u4"), ("mask", "<u4"), ("place", "<u8", (rank,))]
+    return np.dtype(key), np.dtype([*key, ("child", "<u8")])
+
+
+def _check_chunks(file: File, address: int, rank: int, *, resizable: bool) -> None:
+    nodes = list(_nodes(file, address, CHUNKS, *_of_chunks(rank)))
+    leaves = [node.entries for node in nodes if not node.level]
+    chunks = np.concatenate(leaves) if leaves else nodes[0].entries[:0]
+    for node in nodes:
+        # At the right border a key without bytes ends the tree, as no chunk has it.
+        ended = node.last["nbytes"] == 0 if node.end is None else node.last == node.end
+        if not (ended or resizable):
+            raise _hidden(file, "the index of the chunks", node)
+    _check_places(file, chunks[chunks["child"] != NOWHERE], nodes)
+
+
+def _check_places(file: File, chunks: Values, nodes: list[Node]) -> None:
+    """Refuse chunks that lie over each other, their index, or groups and headers of objects."""
+    full = most_of(file)[CHUNKS] * nodes[0].entries.itemsize
+    own = {
+        node.address: max(node.nbytes, node.nbytes - node.entries.nbytes + full) for node in nodes
+    }
+    starts = np.sort(chunks["child"])
+    ends = starts + chunks["nbytes"][np.argsort(chunks["child"], kind="stable")]
+    wrong = np.flatnonzero(ends[:-1] > starts[1:])
+    for place, reached in (sorted_places(own), file.taken()):
+        if place.size:
+            before = np.searchsorted(place, ends)  # so many begin before the end of a chunk
+            wrong = np.append(wrong, np.flatnonzero(np.append(0, reached)[before] > starts))
+    if wrong.size:
+        raise Corrupt(
+            "a chunk lies over another one, or over something else",
+            path=file.path,
+            where=f"address {starts[wrong[0]]}",
+        )
+
+
+def most_of(file: File) -> tuple[int, int, int]:
+    """The most entries of nodes of groups and of chunks, and of links in a node; 0: unknown.
+
+    II.A "Disk Format: Level 0A": in the superblock, up to version 1.
+    """
+    head = file.source.read_at(file.userblock, 26)
+    if len(head) < 26 or head[8] > 1:
+        return 0, 0, 0
+    leaf, inner, chunks = (int.from_bytes(head[at : at + 2], "little") for at in (16, 18, 24))
+    return 2 * inner, 2 * chunks if head[8] else CHUNKS_OF_VERSION_0, 2 * leaf
+
+
+def check_links(file: File, address: int) -> None:
+    """Refuse (`Corrupt`) a group of which links are hidden."""
+    if file.address_bytes != ADDRESS_BYTES:
+        return
+    for kind, body in messages(file, address):
+        if kind == SYMBOL_TABLE and len(body) >= _PAIR.size:
+            tree, heap = _PAIR.unpack_from(body)
+            if tree != NOWHERE:
+                _check_links(file, tree, heap)
+
+
+def _check_links(file: File, address: int, heap: int) -> None:
+    nodes = list(_nodes(file, address, GROUP, _NAME, _NAMED))
+    names, targets = list[int](), list[int]()
+    ends: list[tuple[Node, int]] = []  # keys that no name precedes as it must
+    most, left = most_of(file), file.source.size
+    for node in nodes:
+        file.places[node.address] = max(node.nbytes, most[GROUP] * node.entries.itemsize + 32)
+        if node.end is not None and node.last != node.end:
+            ends.append((node, int(node.end["name"])))
+        if node.level:
+            continue
+        keys = [*node.entries["name"].tolist(), int(node.last["name"])][1:]
+        for child, key in zip(node.entries["child"].tolist(), keys, strict=True):
+            held = _symbols(file, child)
+            file.places[child] = _SYMBOLS.size + max(len(held), most[2]) * _SYMBOL.size
+            names += [name for name, _, _, _ in held]
+            targets += [target for _, _, kind, target in held if kind == SOFT]
+            left -= len(held) * _SYMBOL.size
+            if left < 0:
+                raise _damaged(file, child, "has more nodes than there is room for")
+            if not held or held[-1][0] != key:
+                ends.append((node, key))
+    _check_names(file, heap, names, targets, ends, nodes[0])
+
+
+def _check_names(
+    file: File,
+    address: int,
+    names: list[int],
+    targets: list[int],
+    ends: list[tuple[Node, int]],
+    root: Node,
+) -> None:
+    """Compare the places of names with the local heap: each whole, once, in order, and all."""
+    raw = file.source.read_at(file.userblock + address, _HEAP.size)
+    if len(raw) < _HEAP.size or raw[:4] != b"HEAP":
+        raise Corrupt("a group has no names", path=file.path, where=f"address {address}")
+    _, _, size, free, place = _HEAP.unpack(raw)
+    text = file.source.read_at(file.userblock + place, size)
+    file.places[address], file.places[place] = _HEAP.size, size
+    blocks = _free_blocks(text, free)
+    starts = sorted(blocks)
+
+    def is_free(at: int) -> bool:
+        under = bisect(starts, at) - 1
+        return under >= 0 and at < blocks[starts[under]]
+
+    before, seen = None, set()
+    for at in names:
+        name = text[at : text.find(b"\0", at)]
+        inside = (
+            at % 8 and text[at - 1 : at] != b"\0"
+        )  # of another name; all begin at multiples of 8
+        if at >= size or inside or is_free(at) or at in seen or (before and name <= before):
+            what = "the names of a group are not whole, each once, and in order"
+            raise Corrupt(what, path=file.path, where=f"byte {at} of the heap at {address}")
+        seen.add(at)
+        before = name
+    taken = _taken(text, [*names, *targets], blocks)
+    for node, at in ends:
+        if 0 < at < size and text[at] and not taken[at // 8]:
+            raise _hidden(file, "the index of a group", node)
+    if not any(at % 8 for at in names) and _has_more(text, taken):
+        raise _hidden(file, "the index of a group", root)
+
+
+def _taken(text: bytes, places: list[int], blocks: dict[int, int]) -> Values:
+    """True for each 8 bytes of a local heap that a text, or a free block, has any of."""
+    taken = np.zeros(len(text) // 8 + 1, bool)
+    taken[0] = True  # the name of the root, which is empty
+    for at in places:
+        if at < len(text):
+            taken[at // 8 : max(text.find(b"\0", at), at) // 8 + 1] = True
+    for begin, end in blocks.items():
+        taken[begin // 8 : -(-end // 8)] = True
+    return taken
+
+
+def _has_more(text: bytes, taken: Values) -> bool:
+    """True if a local heap has a text of 8 bytes or more that nothing refers to.
+
+    Where a shorter one was removed the library leaves its 8 bytes as they are.
+    """
+    left = ~taken[: len(text) // 8]
+    words = np.frombuffer(text, np.uint8, left.size * 8).reshape(-1, 8)
+    whole = left & words.all(axis=1)
+    return bool((whole[:-1] & left[1:]).any())
+
+
+def _free_blocks(text: bytes, free: int) -> dict[int, int]:
+    """The free blocks of a local heap: where each begins and ends."""
+    found: dict[int, int] = {}
+    while free != LAST_FREE and free + _FREE.size <= len(text) and free not in found:
+        following, nbytes = _FREE.unpack_from(text, free)
+        found[free] = free + nbytes
+        free = following
+    return found
+
+
+def _symbols(file: File, address: int) -> list[tuple[int, int, int, int]]:
+    """The entries of a node of a group, as `_SYMBOL` has them."""
+    place = file.userblock + address
+    raw = file.source.read_at(place, _SYMBOLS.size)
+    if len(raw) < _SYMBOLS.size or raw[:4] != b"SNOD":
+        return []
+    raw = file.source.read_at(place + _SYMBOLS.size, _SYMBOLS.unpack(raw)[2] * _SYMBOL.size)
+    return list(_SYMBOL.iter_unpack(raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]))
+
+
+def _nodes(
+    file: File, address: int, kind: int, key: np.dtype[Any], entry: np.dtype[Any]
+) -> Iterator[Node]:
+    """Yield the nodes of a tree, each once; `Corrupt` where they are not a tree."""
+    step, left = entry.itemsize, file.source.size
+    # Where a node is, its level and its last key, as the node above says.
+    todo: list[tuple[int, int | None, bytes]] = [(address, None, b"")]
+    while todo:
+        place, level, end = todo.pop()
+        head = file.source.read_at(file.userblock + place, _OLD_NODE.size)
+        if len(head) < _OLD_NODE.size:
+            raise _damaged(file, place, "lies outside the file")
+        mark, found, at, count, _, _ = _OLD_NODE.unpack(head)
+        if (mark, found) != (b"TREE", kind) or at not in ([level] if level is not None else LEVELS):
+            raise _damaged(file, place, "is of another kind, or another level, than it must be")
+        nbytes = count * step + key.itemsize
+        left -= _OLD_NODE.size + nbytes
+        if left < 0:
+            raise _damaged(file, place, "has more nodes than there is room for")
+        raw = file.source.read_at(file.userblock + place + _OLD_NODE.size, nbytes)
+        if len(raw) < nbytes:
+            raise _damaged(file, place, "lies outside the file")
+        entries = np.frombuffer(raw, entry, count)
+        last = raw[nbytes - key.itemsize : nbytes]
+        above = np.frombuffer(end, key)[0] if end else None
+        yield Node(place, at, entries, np.frombuffer(last, key)[0], above, _OLD_NODE.size + nbytes)
+        if at:
+            ends = [raw[(n + 1) * step :][: key.itemsize] for n in range(count - 1)]
+            below = zip(entries["child"].tolist(), [*ends, end and last], strict=False)
+            todo += [(child, at - 1, key_after) for child, key_after in below][::-1]
+
+
+def _hidden(file: File, what: str, node: Node) -> Corrupt:
+    return Corrupt(
+        f"{what} has an entry more than it counts",
+        path=file.path,
+        where=f"address {node.address}",
+        got=f"{len(node.entries)} entries",
+    )
+
+
+def _damaged(file: File, address: int, what: str) -> Corrupt:
+    return Corrupt(f"a B-tree {what}", path=file.path, where=f"address {address}")

@@ -1,0 +1,334 @@
+"""What xarray says of an array in the words of CF, so that files can: dates, coordinates.
+
+Specification: NetCDF Climate and Forecast (CF) Metadata Conventions: 4.4 "Time Coordinate", dates
+as numbers, ``hours since 2020-01-01``; 5 "Coordinate Systems", the attribute ``coordinates``;
+appendix A "Attributes", those that name other variables.
+"""
+
+from __future__ import annotations
+
+import re
+
+from raconvert.arrays.metadata import Axis
+from raconvert.arrays.space import coordinates
+from raconvert.errors import RaconvertError
+from raconvert.files.limits import DEFAULT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import Any
+
+    import numpy as np
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.metadata import Metadata
+
+
+_NANOSECONDS = {
+    "days": 86_400_000_000_000, "hours": 3_600_000_000_000, "minutes": 60_000_000_000,
+    "seconds": 1_000_000_000, "milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1,
+}  # fmt: skip
+_UNITS = re.compile(r"(\w+?)s? since (\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?))?")
+_CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
+# Before this day the calendar that CF takes for granted is the Julian one.
+_GREGORIAN = "1582-10-15"
+
+# Attributes that name other variables, in a list with blanks; in some of them words with a colon
+# are terms, and in `grid_mapping` names.
+_NAMING = (
+    "ancillary_variables", "bounds", "cell_measures", "climatology", "coordinates", "formula_terms",
+    "geometry", "grid_mapping", "interior_ring", "node_coordinates", "node_count",
+    "part_node_count",
+)  # fmt: skip
+
+
+# Coordinates --------------------------------------------------------------------------------------
+
+
+def facts_of(coordinate: Array) -> dict[str, Any]:
+    """Spacing and origin where the values of a coordinate are exactly regular, else labels.
+
+    Empty for values that are neither numbers nor texts. Raises what reading them raises.
+    """
+    import numpy as np
+
+    from raconvert.arrays.blocks import as_ndarray
+
+    numeric = coordinate.element.kind in ("int", "uint", "float")
+    text = coordinate.element.kind == "user" and str(coordinate.element.descr)[1:2] in ("S", "U")
+    if coordinate.ndim != 1 or not 1 <= coordinate.count <= DEFAULT.axis or not (numeric or text):
+        return {}
+    values = as_ndarray(coordinate)
+    if text:
+        return _text_labels(values)
+    if len(values) > 1:
+        numbers = values.astype(np.float64)
+        origin, spacing = float(numbers[0]), float(numbers[1]) - float(numbers[0])
+        with np.errstate(all="ignore"):
+            regular = np.array_equal(numbers, origin + spacing * np.arange(len(values)))
+        if regular and spacing and np.isfinite(spacing):
+            return {"spacing": spacing, "origin": origin}
+    return {"labels": values.tolist()} if len(values) <= DEFAULT.labels else {}
+
+
+def _text_labels(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    if len(values) > DEFAULT.labels:
+        return {}
+    if values.dtype.kind == "U":
+        return {"labels": values.tolist()}
+    try:
+        return {"labels": [value.rstrip(b" ").decode() for value in values.tolist()]}
+    except UnicodeDecodeError:
+        return {}
+
+
+class Coordinates:
+    """The arrays of a file that stand along the axes of others, as xarray knows them.
+
+    They have one axis, of their own name, and are in the group of the other array or around it.
+    """
+
+    def __init__(self, arrays: Sequence[Array], keys: Sequence[str]) -> None:
+        self._found: dict[str, Array] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+        for array, key in zip(arrays, keys, strict=True):
+            axes = array.meta.axes if array.problem is None and len(array.dims) == 1 else ()
+            if axes and axes[0].name == key.rpartition("/")[2]:
+                self._found[key] = array
+
+    def at(self, key: str, name: str, length: int) -> str | None:
+        """The key of what stands along an axis of the array of another key; None if nothing."""
+        above = key if name and "/" not in name and key not in self._found else ""
+        while above:
+            above = above.rpartition("/")[0]
+            place = f"{above}/{name}" if above else name
+            if place in self._found and self._found[place].dims == (length,):
+                return place
+        return None
+
+    def along(self, key: str, axis: Axis, length: int) -> dict[str, Any]:
+        """What stands along an axis of the array of a key, as fields of an `Axis`.
+
+        Empty where nothing does, or where its values cannot be read.
+        """
+        place = self.at(key, axis.name or "", length)
+        if place is None:
+            return {}
+        if place not in self._facts:
+            self._facts[place] = _known(self._found[place])
+        return self._facts[place]
+
+
+def _known(coordinate: Array) -> dict[str, Any]:
+    units = {"units": coordinate.meta.units} if coordinate.meta.units else {}
+    try:
+        return {**facts_of(coordinate), **units}
+    except (RaconvertError, OSError):  # which is said where the values are asked for
+        return units
+
+
+_PLACES = ("spacing", "origin", "labels", "direction")
+
+
+def filled(axis: Axis, facts: Mapping[str, Any]) -> Axis:
+    """The axis with what its coordinate says, where it says nothing of that itself."""
+    own = axis.to_dict()
+    more = {field: value for field, value in facts.items() if field == "units"}
+    if not any(field in own for field in _PLACES):
+        more = dict(facts)
+    return axis.replace(**{**more, **own}) if more else axis
+
+
+def unsaid(axis: Axis, facts: Mapping[str, Any]) -> Axis:
+    """The least of an axis from which `filled` makes it again, but for what a coordinate adds."""
+    own = axis.to_dict()
+    left = Axis(**{field: value for field, value in own.items() if not _is_same(field, own, facts)})
+    again = filled(left, facts).to_dict()
+    return left if all(_is_same(field, own, again) for field in own) else axis
+
+
+def _is_same(field: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return field in other and repr(one[field]) == repr(other[field])
+
+
+def named_by(array: Array, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield (attribute, name) for each array that an attribute of another one names, as CF does.
+
+    `names` are those of all arrays of the file. A name without a path is looked for in the group of
+    the array and in those around it.
+    """
+    for attribute in _NAMING:
+        text = array.meta.attributes.get(attribute)
+        for word in text.split() if isinstance(text, str) else ():
+            if word.endswith(":") and attribute != "grid_mapping":
+                continue
+            own = word.rstrip(":")
+            around = array.name.split("/")[:-1] if not own.startswith("/") else []
+            own = own.strip("/")
+            ways = ("/".join([*around[:depth], own]) for depth in range(len(around), -1, -1))
+            found = next((way for way in ways if way in names), None)
+            if found is not None and found != array.name:
+                yield attribute, found
+
+
+def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:
+    """Yield a note for each array that chosen ones name in an attribute, and that is not chosen.
+
+    The coordinate of an axis is not among them: the axis says it.
+    """
+    taken = {array.name for array in chosen}
+    found: dict[str, tuple[str, str]] = {}
+    for array in chosen:
+        for attribute, name in named_by(array, names):
+            own = {axis.name for axis in array.meta.axes}
+            if name not in taken and name.rpartition("/")[2] not in own:
+                found.setdefault(name, (array.name, attribute))
+    for name, (by, attribute) in found.items():
+        yield f"'{name}' is not chosen, and the attribute '{attribute}' of '{by}' names it"
+
+
+def renamed(arrays: Sequence[Array], places: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (array, reason) for attributes that name an array of another name in a file.
+
+    `places` maps the name of each array to the one that it has there.
+    """
+    for array in arrays:
+        for attribute, name in named_by(array, places):
+            there = places[name].rpartition("/")[2]
+            if there != name.rpartition("/")[2]:
+                reason = (
+                    f"the attribute '{attribute}' names '{name}', which is '{there}' in the file"
+                )
+                yield array.name, f"{reason}: only raconvert finds it"
+
+
+def without_coordinates(meta: Metadata) -> str | None:
+    """Return the reason that names the oblique axes of an array; None if it has none."""
+    names = [
+        f"'{axis.name}'" if axis.name else str(place)
+        for place, (axis, along) in enumerate(
+            zip(meta.axes, coordinates(meta.axes, meta.space), strict=True)
+        )
+        if axis.vector is not None and along.spacing is None and sum(map(bool, axis.vector)) > 1
+    ]
+    if not names:
+        return None
+    return (
+        f"CF has no oblique axes: other programs see {', '.join(names)} without coordinates, only "
+        "raconvert finds where they lie"
+    )
+
+
+def naming_coordinates(meta: Metadata, values: Any) -> Metadata:
+    """Return metadata of a variable that names its coordinates that are variables of their own."""
+    names = [str(key) for key in values.coords if key not in values.dims]
+    said = "coordinates" in meta.attributes
+    if names and not said and not any(set(name) & set(" \t\n") for name in names):
+        return meta.replace(attributes={**meta.attributes, "coordinates": " ".join(names)})
+    return meta
+
+
+def naming_all(attributes: dict[str, Any], dataset: Any) -> dict[str, Any]:
+    """Return attributes of a Dataset that name coordinates which no variable of it names.
+
+    So does xarray, for coordinates whose dimensions no variable has.
+    """
+    named = {key for name in dataset.data_vars for key in dataset[name].coords}
+    names = [str(key) for key in dataset.coords if key not in named and key not in dataset.dims]
+    if not names or "coordinates" in attributes or any(set(name) & set(" \t\n") for name in names):
+        return attributes
+    return {**attributes, "coordinates": " ".join(names)}
+
+
+def as_numbers(
+    coordinate: Any, dim: Any, name: str, changes: list[tuple[str, str]]
+) -> tuple[np.ndarray[Any, Any], str | None]:
+    """Return the values of a coordinate of xarray, dates and durations as numbers, and their units.
+
+    `changes` gets (name, what changed). All other values, and dates that no numbers say, are
+    returned as they are.
+    """
+    values, encoding = coordinate.values, coordinate.encoding
+    if values.dtype.kind not in "mM":
+        return values, None
+    found = numbered(values, encoding.get("units"), encoding.get("calendar"))
+    if found is None:
+        return values, None
+    changes.append((name, f"the {values.dtype} along axis '{dim}' become {found[1]}"))
+    return found
+
+
+def numbered(
+    values: np.ndarray[Any, Any], units: Any = None, calendar: Any = None
+) -> tuple[np.ndarray[Any, Any], str] | None:
+    """Return dates or durations as integers, exactly, and the units that say what they are.
+
+    The units are those given, as they were in a file, if they say every value; else the largest
+    that do, of dates since the day of the first one. None if some value is missing, or no integer
+    of nanoseconds, or from before the calendar.
+
+    >>> numbered(np.array(["2020-01-01", "2020-01-03"], "M8[D]"))
+    (array([0, 2]), 'days since 2020-01-01')
+    """
+    import numpy as np
+
+    dates = values.dtype.kind == "M"
+    if not values.size or np.isnat(values).any():
+        return None
+    if dates and values.min().astype("M8[D]") < np.datetime64(_GREGORIAN):
+        return None
+    fine = _as_nanoseconds(values)
+    if fine is None:
+        return None
+    if not dates:
+        return _largest(fine)
+    step, origin = _meant(units) if calendar is None or calendar in _CALENDARS else (0, 0)
+    if step and _is_near(fine, origin) and not ((fine - origin) % step).any():
+        return (fine - origin) // step, units
+    first = values.reshape(-1)[0].astype("M8[D]")
+    origin = int(first.astype("i8")) * _NANOSECONDS["days"]
+    if not _is_near(fine, origin):
+        return None
+    numbers, unit = _largest(fine - origin)
+    return numbers, f"{unit} since {first}"
+
+
+def _meant(units: Any) -> tuple[int, int]:
+    """Step and origin of units such as ``hours since 2020-01-01``, in nanoseconds; 0 if unknown."""
+    import numpy as np
+
+    match = _UNITS.fullmatch(units) if isinstance(units, str) else None
+    if not match:
+        return 0, 0
+    unit, day, time = match.groups()
+    whole, _, part = (time or "00:00:00").partition(".")
+    try:
+        seconds = int(np.datetime64(f"{day}T{whole}", "s").astype("i8"))
+    except ValueError:  # a month that does not exist
+        return 0, 0
+    return _NANOSECONDS.get(f"{unit}s", 0), seconds * 10**9 + int(part.ljust(9, "0"))
+
+
+def _is_near(fine: np.ndarray[Any, Any], origin: int) -> bool:
+    """True if an origin and the distances from it are integers of 64 bits."""
+    ends = int(fine.min()) - origin, int(fine.max()) - origin
+    return max(map(abs, (*ends, origin))) < 1 << 63
+
+
+def _as_nanoseconds(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """The values as integers; None if those have no room for them."""
+    import numpy as np
+
+    if np.datetime_data(values.dtype)[0] in ("generic", "ps", "fs", "as"):
+        return None
+    fine = values.astype(f"{values.dtype.kind}8[ns]")
+    if not (fine.astype(values.dtype) == values).all():
+        return None
+    return fine.astype("i8")
+
+
+def _largest(fine: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
+    """Nanoseconds in the largest unit of which all are multiples."""
+    unit, step = next((key, one) for key, one in _NANOSECONDS.items() if not (fine % one).any())
+    return fine // step, unit

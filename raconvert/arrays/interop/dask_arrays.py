@@ -1,0 +1,98 @@
+"""Arrays whose elements are computed when they are asked for: those of dask, block by block.
+
+Known by the name of their class, so that dask is not imported here.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.arrays.regions import slabs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import numpy as np
+
+    Values = np.ndarray[Any, Any]
+
+
+ROOM = 4  # times the bytes asked for, which one row of blocks may have
+SHARE = 4  # of them, which rows that are computed at once have: they are put together twice
+
+
+def is_delayed(values: Any) -> bool:
+    """True for a dask array."""
+    return any(
+        (cls.__module__.partition(".")[0], cls.__name__) == ("dask", "Array")
+        for cls in type(values).__mro__
+    )
+
+
+class Delayed:
+    """Array source over a dask array of known shape; nothing of it is kept."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.shape: tuple[int, ...] = tuple(int(n) for n in values.shape)
+        self.dtype: np.dtype[Any] = values.dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._computed(self.values[key])
+
+    def _computed(self, part: Any) -> Values:
+        import numpy as np
+
+        return np.asarray(part.compute(), self.dtype)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        import numpy as np
+
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order, computed in rows of whole blocks.
+
+        A row that has no room is computed in slabs, and its blocks more than once.
+        """
+        import numpy as np
+
+        from raconvert.arrays.dtypes import opaque
+
+        step = max(1, max_bytes // self.dtype.itemsize)
+        for key in self._keys(max_bytes):
+            region = self[key]
+            found = np.ascontiguousarray(opaque(region)).view(region.dtype).reshape(-1)
+            for start in range(0, found.size, step):
+                yield found[start : start + step]
+
+    def _keys(self, max_bytes: int) -> Iterator[Any]:
+        if not self.shape:
+            yield ()
+            return
+        row = prod(self.shape[1:]) * self.dtype.itemsize
+        start = stop = 0
+        for length in map(int, self.values.chunks[0]):
+            if length * row > ROOM * max_bytes:
+                if stop > start:
+                    yield slice(start, stop)
+                inner = (length, *self.shape[1:])
+                for first, *rest in slabs(inner, self.dtype.itemsize, max_bytes):
+                    yield (_moved(first, stop), *rest)
+                start = stop = stop + length
+                continue
+            if stop > start and (stop + length - start) * row > max_bytes // SHARE:
+                yield slice(start, stop)
+                start = stop
+            stop += length
+        if stop > start:
+            yield slice(start, stop)
+
+
+def _moved(part: Any, low: int) -> Any:
+    """The part of a key for an axis of which this is a stretch from `low`."""
+    if isinstance(part, slice):
+        return slice(part.start + low, part.stop + low)
+    return part + low

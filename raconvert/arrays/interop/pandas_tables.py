@@ -1,0 +1,192 @@
+"""Arrays as long tables of pandas: a row for each element, in the order of the axes, last fastest.
+
+The index has a level for each axis: its labels, its regular numbers, or the places from 0. An axis
+of a name that another one has is ``NAME_2``, one without is ``dim_0``.
+`raconvert.arrays.interop.from_libraries` takes such tables back, and finds in `attrs` what
+axes are called and measured in.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raconvert.arrays.memory import check_memory
+from raconvert.errors import MissingDependency, UsageError, WouldLose
+from raconvert.files.quoting import python
+from raconvert.files.source import DEFAULT_MAX_MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pandas import DataFrame
+
+    Values = np.ndarray[Any, Any]
+
+
+try:
+    import pandas as pd
+except ImportError as _error:
+    raise MissingDependency(
+        "tables need a package that is not installed: pandas",
+        remedy="pip install 'raconvert[xarray]'",
+    ) from _error
+
+KEY = "raconvert"  # in the attributes of a table
+
+
+_CELL_BYTES = 16  # of a row, for each level of the index, beside the values
+
+
+def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
+    """Return arrays over the same axes as one table, a column for each.
+
+    Raises `UsageError` for arrays over other axes, `TooLarge` above the usual memory, and the
+    `problem` of an array that cannot be read.
+    """
+    if not arrays:
+        raise UsageError("a table needs an array at least")
+    first = arrays[0]
+    given = [axis.name for axis in first.axes]
+    names = _names(given or [None] * first.ndim)
+    for array in arrays[1:]:
+        if array.shape != first.shape or _along(array) != _along(first):
+            raise UsageError(
+                f"arrays '{first.name}' and '{array.name}' are over other axes",
+                got=f"{_shown(first)} and {_shown(array)}",
+                remedy=f"make a table of each: bundle[{python(first.name)}].to_dataframe()",
+            )
+    if len({array.name for array in arrays} | set(names)) < len(arrays) + len(names):
+        names = [f"{name}_axis" if name in {a.name for a in arrays} else name for name in names]
+    nbytes = sum(array.nbytes for array in arrays) + first.count * _CELL_BYTES * first.ndim
+    check_memory(nbytes, DEFAULT_MAX_MEMORY, f"a table of {first.count} rows")
+    columns = {array.name or "values": _column(array) for array in arrays}
+    table = pd.DataFrame(columns, index=_index(first, names))
+    table.attrs = _attributes(first) if len(arrays) == 1 else {}
+    axes = [axis.to_dict() for axis in first.axes] or [{} for _ in names]
+    table.attrs[KEY] = {"dims": names, "shape": first.shape, "axes": axes}
+    return table if index or not names else table.reset_index()
+
+
+def _names(given: list[str | None]) -> list[str]:
+    found: list[str] = []
+    for place, name in enumerate(given):
+        free, number = name or f"dim_{place}", 1
+        while free in found:
+            number += 1
+            free = f"{name or f'dim_{place}'}_{number}"
+        found.append(free)
+    return found
+
+
+def _along(array: Any) -> list[Any]:
+    return [axis.to_dict() for axis in array.axes]
+
+
+def _shown(array: Any) -> str:
+    words = [f"{axis.name}: {n}" for axis, n in zip(array.axes, array.shape, strict=False)]
+    return f"({', '.join(words) or ', '.join(map(str, array.shape))})"
+
+
+def _index(array: Any, names: list[str]) -> Any:
+    """The index of a table: levels in the order of their labels, not sorted."""
+    levels = []
+    for place, length in enumerate(array.shape):
+        values = array.axes[place].values(length) if array.axes else None
+        levels.append(pd.Index(np.arange(length) if values is None else values))
+    if len(levels) == 1:
+        return levels[0].rename(names[0])
+    if not levels:
+        return None
+    shape = tuple(map(len, levels))
+    codes = [
+        np.tile(np.repeat(np.arange(n), prod(shape[k + 1 :])), prod(shape[:k]))
+        for k, n in enumerate(shape)
+    ]
+    if all(level.is_unique for level in levels):
+        return pd.MultiIndex(levels=levels, codes=codes, names=names)
+    rows = [level.take(code) for level, code in zip(levels, codes, strict=True)]
+    return pd.MultiIndex.from_arrays(rows, names=names)
+
+
+def _column(array: Any) -> Any:
+    """The elements in logical order, in types that pandas has."""
+    values = np.ascontiguousarray(np.asarray(array)).reshape(-1)
+    if values.dtype.kind == "V":
+        raise UsageError(
+            f"array '{array.name}' holds {array.element.kind} elements, which pandas has not",
+            got=str(values.dtype),
+        )
+    if values.dtype.kind == "S":
+        encoding = "utf-8" if array.meta.encoding == "utf-8" else "latin-1"
+        return np.char.decode(values, encoding).astype(object)
+    return values.astype(values.dtype.newbyteorder("="), copy=True)
+
+
+def _attributes(array: Any) -> dict[str, Any]:
+    meta = array.meta
+    found = dict(meta.attributes)
+    for name, value in (("units", meta.units), ("long_name", meta.description)):
+        if value:
+            found.setdefault(name, value)
+    return found
+
+
+# Long tables of pandas: which element each row is, and what stands along each axis ---------------
+
+
+def levels_of(table: Any, orders: list[list[Any]]) -> tuple[Values, list[Any]]:
+    """Return the place of each row in row-major order, and the labels of each level of the index.
+
+    Rows may be in any order; labels are in that of `orders`, if they are all in it, else in the
+    order in which they come first. `WouldLose` unless there is one row for each combination.
+    """
+    places = np.zeros(len(table), np.int64)
+    levels = []
+    for number, name in enumerate(table.index.names):
+        values = table.index.get_level_values(number)
+        if values.hasnans:
+            raise WouldLose(
+                f"{type(table).__name__} has rows without a label",
+                where=f"level '{number if name is None else name}' of the index",
+                remedy="fill or drop them first; nothing was written",
+            )
+        codes, labels = values.factorize()
+        ranks = {label: rank for rank, label in enumerate(orders[number] if orders else ())}
+        if all(label in ranks for label in labels):
+            order = np.argsort([ranks[label] for label in labels])
+            codes, labels = np.argsort(order)[codes], labels[order]
+        places = places * len(labels) + codes
+        levels.append(labels)
+    _refuse_gaps(table, places, levels)
+    return places, levels
+
+
+def _refuse_gaps(table: Any, places: Values, levels: list[Any]) -> None:
+    """Refuse a table in which a combination of labels is missing, or there more than once."""
+    shape = tuple(map(len, levels))
+    seen = np.unique(places)
+    cells = prod(shape)
+    if len(seen) == len(places) == cells:
+        return
+    twice = len(seen) < len(places)
+    if twice:
+        order = np.sort(places)
+        odd = int(order[1:][order[1:] == order[:-1]][0])
+    else:
+        gaps = np.flatnonzero(seen != np.arange(len(seen)))
+        odd = int(gaps[0]) if len(gaps) else len(seen)
+    names = [f"level {n}" if name is None else name for n, name in enumerate(table.index.names)]
+    found = zip(names, levels, np.unravel_index(odd, shape), strict=True)
+    where = ", ".join(f"{name}={labels[int(place)]!r}" for name, labels, place in found)
+    raise WouldLose(
+        f"{type(table).__name__} has {'two rows' if twice else 'no row'} for {where}",
+        expected=f"each of the {cells} combinations of its index once",
+        got=f"{len(places)} rows, {len(seen)} combinations",
+        remedy="combine such rows first (groupby); nothing was written"
+        if twice
+        else "say what is missing, as NaN or 0: table.reindex(pandas.MultiIndex.from_product("
+        "table.index.remove_unused_levels().levels)); nothing was written",
+    )

@@ -1,0 +1,334 @@
+"""Arrays as variables of xarray: dimensions, coordinates and attributes; no element is read.
+
+Axes become dimensions of their names (``dim_0``, or ``NAME_dim_0`` among several arrays, where they
+have none). Labels, or origin and spacing, become a coordinate. A name that stands for two axes at
+once (other lengths, other labels, twice in one array) is given once; the other axis becomes
+``NAME_axis``, or ``axis_2``. What xarray has no place for is kept in ``encoding["raconvert"]`` of
+the variable or the coordinate, where
+`raconvert.arrays.interop.from_libraries` finds it when it is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raconvert.arrays.scales import type_of_attribute
+from raconvert.arrays.space import shown_along
+from raconvert.errors import MissingDependency, UsageError, listed
+from raconvert.files.quoting import python
+
+try:
+    from xarray import DataArray, Dataset, Variable, decode_cf, open_dataset
+    from xarray.backends.locks import SerializableLock
+    from xarray.core import indexing
+except ImportError as _error:
+    raise MissingDependency(
+        "objects of xarray need a package that is not installed, or too old: xarray",
+        remedy="pip install 'raconvert[xarray]'",
+    ) from _error
+
+_TEXT = np.dtype("O", metadata={"vlen": str})  # texts, as xarray has them from files of netCDF
+KEY = "raconvert"  # in the encoding of variables and coordinates
+# What xarray's own decoding takes, and what is meant where it is not given.
+DECODERS: dict[str, Any] = {
+    "mask_and_scale": True, "decode_times": True, "concat_characters": False,
+    "decode_coords": True, "use_cftime": None, "decode_timedelta": False,
+}  # fmt: skip
+_VALUES = {"_FillValue", "missing_value"}  # attributes of packed data, in the type of its elements
+_OF_NETCDF = {"_NCProperties"}  # which program wrote a file: other engines hide it, too
+_PACKING = {*_VALUES, "scale_factor", "add_offset"}
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    class _BackendArray:  # of xarray's classes, which need not be there for type checkers
+        """Elements in a file."""
+
+    class _Engine:
+        """What opens files."""
+
+else:
+    from xarray.backends import BackendArray as _BackendArray
+    from xarray.backends import BackendEntrypoint as _Engine
+
+
+class LazyArray(_BackendArray):
+    """The elements of an array, read region by region when xarray asks for them."""
+
+    def __init__(self, array: Any, lock: SerializableLock) -> None:
+        self.array = array
+        self.shape: tuple[int, ...] = array.shape
+        self.texts: bool = array.dtype.kind == "S" and array.meta.encoding == "utf-8"
+        self.dtype: np.dtype[Any] = _TEXT if self.texts else array.dtype
+        self.lock = lock
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.BASIC, self._region
+        )
+
+    def _region(self, key: tuple[Any, ...]) -> Any:
+        turned = tuple(slice(None, None, -1) for part in key if _is_backward(part))
+        if turned:
+            back = tuple(
+                slice(None, None, -1) if _is_backward(part) else slice(None)
+                for part in key
+                if isinstance(part, slice)
+            )
+            key = tuple(_forward(part, n) for part, n in zip(key, self.shape, strict=True))
+            return self._region(key)[back]
+        if self.array.extent is not None:  # each region is read by itself
+            found = self.array[key]
+        else:
+            with self.lock:
+                found = self.array[key]
+        return _as_texts(found).astype(object) if self.texts else found
+
+
+def _is_backward(part: Any) -> bool:
+    return isinstance(part, slice) and part.step is not None and part.step < 0
+
+
+def _forward(part: Any, length: int) -> Any:
+    """The same places of an axis in ascending order."""
+    if not _is_backward(part):
+        return part
+    places = range(length)[part][::-1]
+    return slice(places.start, places.stop, places.step) if places else slice(0, 0)
+
+
+class Opened(_Engine):
+    """The way into xarray for arrays that are open: it loads and caches them as those of a file."""
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+    ) -> Dataset:
+        """Return a Dataset of arrays, attributes and namespaces."""
+        arrays, attributes, formats = filename_or_obj
+        return decoded(dataset_of(arrays, attributes, drop_variables, formats=formats))
+
+
+def opened(
+    arrays: Sequence[Any],
+    attributes: dict[str, Any] | None = None,
+    formats: dict[str, dict[str, Any]] | None = None,
+) -> Dataset:
+    """Return open arrays as a Dataset that reads them when it is asked for their values."""
+    given: Any = (arrays, attributes or {}, formats or {})
+    engine: Any = Opened
+    return open_dataset(given, engine=engine)
+
+
+def data_array(array: Any) -> DataArray:
+    """Return one open array as a DataArray that reads it when it is asked for its values."""
+    name = array.name or "values"
+    made = opened([array.replace(name=name)])
+    if name in made.data_vars:
+        found = made[name]
+    else:  # the values of its own axis
+        found = DataArray(made[name].variable, coords=made.coords, name=name)
+    return found if array.name else found.rename(None)
+
+
+def dataset_of(
+    arrays: Sequence[Any],
+    attributes: dict[str, Any],
+    drop_variables: str | Iterable[str] | None = None,
+    *,
+    inside: str = "",
+    formats: dict[str, dict[str, Any]] | None = None,
+) -> Dataset:
+    """Return arrays as a Dataset; `inside` is left out before their names.
+
+    Raises the `problem` of an array that cannot be read and is not dropped.
+    """
+    dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+    chosen = {array.name.removeprefix(inside): array for array in arrays}
+    chosen = {name: array for name, array in chosen.items() if name not in dropped}
+    for name, array in chosen.items():
+        if array.problem is not None:
+            problem = array.problem
+            problem.remedy = f"drop_variables=[{python(name)}] leaves it out"
+            raise problem
+    dims = _Dimensions(chosen)
+    lock = SerializableLock()
+    variables = {
+        name: _variable(array, name, dims.of(name), lock) for name, array in chosen.items()
+    }
+    coordinates = {name: own for name, own in dims.coordinates().items() if name not in variables}
+    as_coordinates = [name for name, own in variables.items() if own.dims == (name,)]
+    coordinates.update({name: variables.pop(name) for name in as_coordinates})
+    own = {key: value for key, value in attributes.items() if key not in _OF_NETCDF}
+    made = Dataset(variables, coordinates, own)
+    if formats:
+        made.encoding[KEY] = {"formats": formats}
+    return made
+
+
+def decoded(made: Dataset, **decoders: Any) -> Dataset:
+    """Return a Dataset as the CF conventions mean it; nothing is read yet.
+
+    `decoders` are options of `xarray.decode_cf`. Raises `UsageError` for others.
+    """
+    wrong = next((name for name in decoders if name not in DECODERS), None)
+    if wrong is not None:
+        raise UsageError(
+            f"the engine 'raconvert' has no option '{wrong}'", expected=listed([*DECODERS])
+        )
+    asked = {**DECODERS, **decoders}
+    # The rest, such as `use_cftime`, only where it is asked for: versions of xarray drop them.
+    asked = {name: own for name, own in asked.items() if own is not None}
+    found = decode_cf(made, **asked)
+    found.encoding.update(made.encoding)
+    return found
+
+
+def _variable(array: Any, own: str, dims: tuple[str, ...], lock: SerializableLock) -> Variable:
+    meta = array.meta
+    attributes = {key: _typed(key, value, array) for key, value in meta.attributes.items()}
+    for name, value in (("units", meta.units), ("long_name", meta.description)):
+        if value:
+            attributes[_free(name, attributes)] = value
+    kept = {
+        **_whole(array, dims),
+        "formats": {name: dict(own) for name, own in meta.formats.items() if own},
+        "encoding": meta.encoding,
+    }
+    data: Any = indexing.LazilyIndexedArray(LazyArray(array, lock))
+    if dims == (own,) and array.dtype.kind == "S" and meta.encoding == "utf-8":
+        data = _as_texts(array[...])
+    return Variable(dims, data, attributes, encoding={KEY: kept})
+
+
+def _whole(array: Any, dims: tuple[str, ...]) -> dict[str, Any]:
+    """What is kept of the axes of an array, so that a part of it is known for what it is."""
+    return {
+        "dims": dims,
+        "shape": array.shape,
+        "axes": [axis.to_dict() for axis in array.axes],
+        "space": array.meta.space,
+    }
+
+
+def _typed(key: str, value: Any, array: Any) -> Any:
+    """An attribute as other engines give it, where its type decides that of decoded values."""
+    if key not in _PACKING or not isinstance(value, list | int | float):
+        return value
+    if key in _VALUES and array.dtype.kind in "iufc":
+        descr: Any = array.dtype.newbyteorder("=")
+    else:  # what its format remembers
+        descr = type_of_attribute(array.meta, key)
+    try:
+        found = np.array(value, descr and np.dtype(descr).newbyteorder("="))
+    except (TypeError, ValueError, OverflowError):
+        return value
+    if found.tolist() != value and not np.isnan(found.astype("f8", copy=False)).any():
+        return value  # another type than that of the elements
+    return found[()] if found.size != 1 else found.reshape(-1)[0]
+
+
+def _as_texts(values: Any) -> Any:
+    """The labels of a dimension as texts, if they are."""
+    try:
+        return np.char.decode(values, "utf-8")
+    except UnicodeDecodeError:
+        return values
+
+
+def _free(name: str, taken: Any) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+class _Dimensions:
+    """The dimensions of arrays that share them: a name, a length and what stands along it."""
+
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        self._arrays = arrays
+        self._lengths: dict[str, int] = {}
+        self._axes: dict[str, Any] = {}  # what an axis says of its places, if anything
+        self._shown: dict[str, Any] = {}  # the same with the numbers that stand along it
+        self._first: dict[str, Any] = {}  # the array whose axis it is
+        self._numbered: dict[str, Any] = {}  # axes of which a format says more: where they lie
+        self._found: dict[str, tuple[str, ...]] = {}
+        used = {axis.name for one in arrays.values() if one.ndim for axis in one.axes if axis.name}
+        own = [name for name, one in arrays.items() if one.ndim == 1 and name in used]
+        for name in own:  # the values of the dimension of this name
+            if arrays[name].axes[0].name in (None, name):
+                self._lengths[name], self._found[name] = arrays[name].count, (name,)
+        for name in arrays:
+            if name not in self._found:
+                self._found[name] = self._dims_of(name)
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """The dimensions of an array."""
+        return self._found[name]
+
+    def coordinates(self) -> dict[str, Variable]:
+        """The coordinates that axes amount to, by dimension."""
+        found = {}
+        for dim, axis in self._axes.items():
+            values = self._shown[dim].values(self._lengths[dim])
+            if values is not None:
+                attributes = {"units": axis.units} if axis.units else {}
+                first = self._first[dim]
+                of = _whole(self._arrays[first], self._found[first])
+                kept = {KEY: {"axis": axis.to_dict(), "dim": dim, "of": of}}
+                found[dim] = Variable((dim,), values, attributes, encoding=kept)
+        for dim, axis in self._numbered.items():  # so that it shows when they are moved
+            if dim not in found and self._found.get(dim) != (dim,):
+                numbers = np.arange(self._lengths[dim])
+                kept = {KEY: {"axis": axis.to_dict(), "dim": dim}}
+                found[dim] = Variable((dim,), numbers, {}, encoding=kept)
+        return found
+
+    def _dims_of(self, name: str) -> tuple[str, ...]:
+        array = self._arrays[name]
+        placed = any("axes" in space for space in array.meta.formats.values())
+        dims: list[str] = []
+        shown = shown_along(array.axes, array.meta.space)
+        for place, axis in enumerate(array.axes):
+            many = len(self._arrays) > 1
+            unnamed = f"{name}_dim_{place}" if many else f"dim_{place}"
+            for dim in _proposals(name, axis.name, unnamed, axis.name in dims):
+                if dim not in dims and self._takes(dim, array.shape[place], axis, shown[place]):
+                    self._first.setdefault(dim, name)
+                    dims.append(dim)
+                    if placed:
+                        self._numbered.setdefault(dim, axis)
+                    break
+        return tuple(dims)
+
+    def _takes(self, dim: str, length: int, axis: Any, shown: Any) -> bool:
+        """True if an axis can be the dimension of this name; it is, from now on."""
+        if dim in self._arrays and self._found.get(dim) != (dim,):
+            return False  # a variable of another shape has the name
+        if self._lengths.get(dim, length) != length:
+            return False
+        if self._found.get(dim) != (dim,) and _says(axis):  # else an array says what stands there
+            if dim in self._axes and (
+                _says(self._axes[dim]) != _says(axis) or _says(self._shown[dim]) != _says(shown)
+            ):
+                return False
+            self._axes[dim], self._shown[dim] = axis, shown
+        self._lengths[dim] = length
+        return True
+
+
+def _says(axis: Any) -> dict[str, Any]:
+    return {key: value for key, value in axis.to_dict().items() if key != "name"}
+
+
+def _proposals(name: str, axis: str | None, unnamed: str, repeated: bool) -> Iterable[str]:
+    if not repeated:
+        yield from [axis, f"{name}_{axis}"] if axis else [unnamed]
+    number = 2
+    while True:
+        yield f"{axis or unnamed}_{number}"
+        number += 1

@@ -1,0 +1,94 @@
+"""What a pickled array or bundle holds: where its elements are in a file, else the elements.
+
+A file that was changed since the array was opened is refused (`Changed`) when the elements are
+asked for, in any process.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import numpy as np
+
+from raconvert.files.paths import is_remote
+from raconvert.files.source import Extent, identity_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+def state_of(array: Any) -> dict[str, Any]:
+    """The fields of an array, for `Array.__setstate__`."""
+    extent = _placed(array.extent, array.origin)
+    by_path = extent is not None or array.origin is not None or array.problem is not None
+    data = None if by_path else np.array(_whole(array))
+    meta = array.meta.completed() if array.described else None
+    if meta is not None and meta.items is not None:
+        listed = array.origin is None
+        items = partial(iter, list(meta.items())) if listed else partial(_items, array.origin)
+        meta = meta.replace(items=items)
+    return {
+        "element": array.element,
+        "dims": array.dims,
+        "index_order": array.index_order,
+        "_name": array.name,
+        "_meta": meta,
+        "extent": extent,
+        "storage": array.storage,
+        "owner": None,
+        "origin": array.origin,
+        "_opened_by": 0,
+        "mapped": array.mapped,
+        "problem": array.problem,
+        "row_major": array.row_major,
+        "_data": data,
+    }
+
+
+def _whole(array: Any) -> Any:
+    """All elements, slowest axis first."""
+    values = np.asarray(array.data[()] if array.dims == () else array.data[:], array.dtype)
+    return values.reshape(array.dims[::-1])
+
+
+def _items(origin: Any) -> Iterator[dict[str, Any]]:
+    with origin() as array:
+        yield from array.meta.items()
+
+
+class Placed(Extent):
+    """An extent of a file by its whole path, that looks for it where it is unpickled."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rest = self.offset, self.nbytes, self.swap, self.identity, self.checksum
+        return _found, (self.path, *rest)
+
+
+def _found(path: str, *rest: Any) -> Placed:
+    """The extent here: another machine knows the file by other numbers, of the same size and time.
+
+    Where it is another file, the extent stays that of the file that it was.
+    """
+    placed = Placed(path, *rest)
+    known = placed.identity
+    try:
+        now = identity_of(os.stat(path))
+    except OSError:
+        return placed
+    if known is not None and now[2:] == known[2:]:
+        placed.identity = now
+    return placed
+
+
+def _placed(extent: Extent | None, origin: Any) -> Extent | None:
+    """An extent that another process finds; one that is not in a local file is opened anew."""
+    if extent is None or is_remote(extent.path):
+        return None if origin is not None else extent
+    path = os.path.join(getattr(origin, "folder", None) or os.getcwd(), extent.path)
+    rest = extent.offset, extent.nbytes, extent.swap, extent.identity, extent.checksum
+    return Placed(path, *rest)

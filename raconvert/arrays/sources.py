@@ -1,0 +1,453 @@
+"""Array sources: what gives an array its elements, and the base of those that are decoded.
+
+`ArraySource` is all that an `Array` asks of its data. One that can only be decoded front to back
+also has `stream`; a subclass of `Decoded` gives that alone, and the base gives regions, the check
+of memory, and the whole array while somebody holds a part of it.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from math import prod
+from typing import TYPE_CHECKING, Protocol
+from weakref import ref
+from zlib import DEFLATED, compressobj
+
+import numpy as np
+
+from raconvert.arrays.array import UNKNOWN, Array
+from raconvert.arrays.blocks import (
+    LARGEST_BLOCK,
+    block_bytes,
+    blocks,
+    gathered,
+    pieces_of_runs,
+    recut,
+)
+from raconvert.arrays.dtypes import dtype_of, little, opaque
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key, is_basic, picked, range_of, region
+from raconvert.errors import RaconvertError
+from raconvert.files import inflate
+from raconvert.files.copy import extent_slabs, swap_in_place, write_all
+from raconvert.files.inflate import CHUNK_BYTES, MEMBERS, decompressed
+from raconvert.files.named import of_header
+from raconvert.files.paths import write_failed
+from raconvert.files.source import read_failed
+from raconvert.files.threads import ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from raconvert.arrays.blocks import Pieces
+    from raconvert.arrays.dtypes import Element
+    from raconvert.files.inflate import Part
+    from raconvert.files.source import Extent
+    from raconvert.files.target import Target
+
+    Values = np.ndarray[Any, Any]
+
+
+class ArraySource(Protocol):
+    """Elements seen slowest axis first, in C order: an ndarray, a memmap, an `h5py.Dataset`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes, slowest first."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements, byte order included."""
+
+    def __getitem__(self, key: Any) -> Any:
+        """The region that integers, slices and one Ellipsis pick."""
+
+
+class StreamedSource(ArraySource, Protocol):
+    """An array source that knows a better way to its elements than slab by slab."""
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order, each valid until the next is asked for."""
+
+
+class Decoded:
+    """Base of array sources that are decoded front to back.
+
+    `shape` is slowest axis first; `what` names the data in messages, such as ``'a.npz': member
+    'x.npy'``; above `max_memory` bytes no region is cut out, since the whole is decoded for it. A
+    subclass has `stream`.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], *, what: str, max_memory: int
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.what = what
+        self.max_memory = max_memory
+        # Kept alive by the regions that were handed out, not by this: a file has many arrays.
+        self._owner: ref[Values] | None = None
+
+    @property
+    def by_regions(self) -> bool:
+        """True if a region is read without the rest; not here."""
+        return False
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the elements, decoded."""
+        return self.count * self.dtype.itemsize
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order, each valid until the next is asked for."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> Any:
+        # An index of nothing gives a scalar, which has lost the width of a text.
+        return picked(self.whole(), ... if isinstance(key, tuple) and not key else key)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        values = self.whole()
+        if dtype in (None, values.dtype):
+            return np.array(opaque(values), copy=copy).view(values.dtype)
+        return np.array(values, dtype=dtype, copy=copy)
+
+    def held(self) -> Values | None:
+        """The memory of all elements, as long as anybody looks at a part of them."""
+        return self._owner() if self._owner is not None else None
+
+    def whole(self) -> Values:
+        """All elements, decoded once as long as anybody looks at them; `TooLarge` if too many."""
+        owner = self.held()
+        if owner is None:
+            check_memory(self.nbytes, self.max_memory, f"{self.what} whole in memory")
+            values = self.load()
+            # NumPy lets every view refer to the array that owns the memory, not to the view it was
+            # cut from.
+            owner = values if values.base is None else values.base
+            self._owner = ref(owner)
+        return owner.view(self.dtype).reshape(self.shape)
+
+    def load(self) -> Values:
+        """Decode all elements into contiguous memory of their own."""
+        return gathered(self.stream(LARGEST_BLOCK), self.shape, self.dtype, self.what)
+
+
+LARGE = 64 << 20  # bytes of an array that is not decoded whole for a few of its rows
+
+
+def some_rows(array: Array) -> Any:
+    """What decodes a large array and returns only the rows of a list of indices in order, or None.
+
+    An array source that has not been opened offers it as `some_rows`. Raises nothing.
+    """
+    if array.extent is not None or array.problem is not None or array.nbytes <= LARGE:
+        return None
+    return getattr(array.source, "some_rows", None)
+
+
+def is_decoded_whole(data: Any) -> bool:
+    """True for an array source that decodes all of its elements for any region."""
+    return not getattr(data, "by_regions", True)
+
+
+# Array sources over data in many files, or encoded in one or several: piece after piece ----------
+# Raw parts are read where they are asked for. Encoded ones are decoded front to back, in pieces of
+# `CHUNK_BYTES` whatever the size of the array, and never further than the array needs. `shape` is
+# slowest axis first; elements are little-endian.
+
+
+class RawParts:
+    """Array source: raw parts in many files, of which only those are read that are asked for.
+
+    `header` is the path of the file that names them; numbers of `swap` bytes are reversed.
+    """
+
+    def __init__(self, array: Array, parts: list[Part], header: str, swap: int) -> None:
+        self.shape: tuple[int, ...] = array.dims[::-1]
+        self.dtype: np.dtype[Any] = dtype_of(little(array.element))
+        self._header = header
+        self._max_memory = parts[0].source.max_memory
+        self._extents = [part.source.extent(part.offset, part.nbytes, swap) for part in parts]
+
+    def in_pieces(self) -> Pieces | Extent | str:
+        """Where the elements lie, if the parts are of one length."""
+        return pieces_of_runs(self.shape, self.dtype.itemsize, self._extents)
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces of at most `max_bytes`, file after file."""
+        step = max(1, max_bytes // self.dtype.itemsize) * self.dtype.itemsize
+        for extent in self._extents:
+            for slab in self._slabs(extent, step):
+                yield np.frombuffer(slab, self.dtype)
+
+    def _slabs(self, extent: Extent, step: int) -> Iterator[memoryview]:
+        try:
+            yield from extent_slabs(extent, step)
+        except RaconvertError as error:
+            raise of_header(error, self._header) from error.__cause__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        first, *rest = full_key(key, len(self.shape))
+        start, stop, inside = range_of(first, self.shape[0])
+        return self._rows(start, stop)[(inside, *rest)]
+
+    def _rows(self, start: int, stop: int) -> Values:
+        """These indices of the slowest axis; only files that hold some of them are read."""
+        row_bytes = prod(self.shape[1:]) * self.dtype.itemsize
+        begin, nbytes = start * row_bytes, (stop - start) * row_bytes
+        check_memory(nbytes, self._max_memory, "this part of the array")
+        raw = np.empty(nbytes, np.uint8)
+        place = 0
+        for extent in self._extents:
+            low, high = max(begin - place, 0), min(begin + nbytes - place, extent.nbytes)
+            if low < high:
+                piece = extent.part(low, high - low)
+                done = place + low - begin
+                for slab in self._slabs(piece, CHUNK_BYTES):
+                    raw[done : done + len(slab)] = slab
+                    done += len(slab)
+            place += extent.nbytes
+        return raw.view(self.dtype).reshape(stop - start, *self.shape[1:])
+
+
+class DecodedParts(Decoded):
+    """Array source: encoded parts, decoded one after the other.
+
+    `header` is the path of the file that names them, `encoding` the name of what `decode` undoes:
+    it takes an open file, at the place of a part, and that part, and yields its bytes in pieces of
+    any size. Numbers of `swap` bytes are reversed.
+    """
+
+    def __init__(
+        self, array: Array, parts: list[Part], header: str, swap: int, *, encoding: str,
+        decode: Callable[[Any, Part], Iterator[Any]],
+    ) -> None:  # fmt: skip
+        source = parts[0].source
+        super().__init__(
+            array.dims[::-1],
+            dtype_of(little(array.element)),
+            what=f"'{source.path}': the array, encoded by {encoding},",
+            max_memory=source.max_memory,
+        )
+        self.parts: list[Part] = parts
+        self.header: str = header
+        self.swap: int = swap
+        self.encoding: str = encoding
+        self._decode = decode
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces of at most `max_bytes`, each valid until the next one."""
+        width = self.dtype.itemsize
+        step = max(1, min(max_bytes, CHUNK_BYTES) // width) * width
+        for part in self.parts:
+            chunks = (np.frombuffer(chunk, np.uint8) for chunk in self._decoded(part))
+            for piece in recut(chunks, min(step, part.nbytes), np.dtype(np.uint8)):
+                yield (self._swapped(piece) if self.swap > 1 else piece).view(self.dtype)
+
+    def _swapped(self, piece: Values) -> Values:
+        own = piece if piece.flags.writeable else piece.copy()
+        swap_in_place(own.data, self.swap)
+        return own
+
+    def _decoded(self, part: Part) -> Iterator[Any]:
+        """Yield the bytes of a part, in pieces of any size; an error says where it is."""
+        with part.source.open() as file:
+            file.seek(part.offset)
+            try:
+                yield from self._decode(file, part)
+            except RaconvertError as error:
+                error.path = error.path or part.source.path
+                raise of_header(error, self.header) from error.__cause__
+
+
+# Array sources over data in one compressed stream, and the way of such data into a file ----------
+# Data is decoded front to back, in pieces of a bounded size, and never further than the array
+# needs.
+
+
+AHEAD_BYTES = 8 << 20  # data below this is decompressed without a thread
+AHEAD_CHUNKS = 8
+LEVEL = 6  # of zlib: its default
+
+
+class Inflated(DecodedParts):
+    """Array source: the elements of `array` in a stream encoded by gzip, bzip2 or zlib.
+
+    `part` says where; numbers of `swap` bytes are reversed. `notes` takes what is found behind.
+    """
+
+    def __init__(
+        self, array: Array, part: Part, swap: int, *, encoding: str, notes: list[str]
+    ) -> None:
+        super().__init__(
+            array, [part], part.source.path, swap, encoding=encoding,
+            decode=lambda file, part: inflated(file, part, encoding, notes),
+        )  # fmt: skip
+
+
+def inflated(file: Any, part: Part, encoding: str, notes: list[str]) -> Iterator[Any]:
+    """The bytes of a part of a stream encoded by gzip, bzip2 or zlib, in pieces of any size."""
+    chunks = decompressed(file, MEMBERS[encoding], part, notes)
+    return ahead(chunks, AHEAD_CHUNKS) if part.nbytes >= AHEAD_BYTES else chunks
+
+
+def write_deflated(
+    target: Target,
+    header: bytes,
+    array: Array,
+    wrapping: int = inflate.GZIP_WBITS,
+    level: int = LEVEL,
+) -> None:
+    """Write `header` and the elements, as `write_raw` does, in one gzip member or zlib stream.
+
+    Equal arrays give equal files: a member has neither time nor name. Raises what `write_raw` does.
+    """
+    made = compressobj(level, DEFLATED, wrapping)
+    file = target.open()
+    try:
+        write_all(file, [made.compress(header)])
+        for block in target.counted(blocks(array, block_bytes(target.max_memory))):
+            write_all(file, [made.compress(block.reshape(-1).view("u1").data)])
+        write_all(file, [made.flush()])
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+# Base of array sources whose elements lie in the file as they are, though not as one extent ------
+# They are decoded front to back with all checks that the file allows, as `Decoded` is, wherever
+# the whole is wanted; a region that somebody picks is read by itself.
+
+
+LEAST_RUN = 1 << 12  # bytes in one place that are worth asking for
+
+
+class Placed:
+    """An open file that is read at any place."""
+
+    def __init__(self, path: str, file: Any) -> None:
+        self._path = path
+        self._file = file
+
+    def read_into(self, memory: memoryview, place: int) -> int:
+        """Fill memory from byte `place`, as far as one read does, and return how far."""
+        try:
+            self._file.seek(place)
+            return int(self._file.readinto(memory))
+        except OSError as error:
+            raise read_failed(self._path, error) from error
+
+
+class InPlace(Decoded):
+    """Base of array sources of which a region can be read without the rest.
+
+    A subclass has `stream`, and `located`.
+    """
+
+    path: str
+
+    @property
+    def by_regions(self) -> bool:
+        """True if `part` reads a region without the rest."""
+        return True
+
+    def located(self) -> AbstractContextManager[tuple[Any, int]]:
+        """Open the file: a handle from which all elements are read in stored order, and where."""
+        raise NotImplementedError
+
+    def part(self, key: Any) -> Any:
+        """The region that a key picks, read by itself where that is less than reading everything.
+
+        A checksum over the whole is not looked at then.
+        """
+        full = full_key(key, len(self.shape))
+        if self.held() is not None or not is_basic(full) or not self._is_less(full):
+            return self[key]
+        width = self.dtype.itemsize
+        strides = tuple(width * prod(self.shape[n + 1 :]) for n in range(len(self.shape)))
+        with self.located() as (file, offset):
+            return region(file, self.path, offset, self.dtype, self.shape, strides, full)
+
+    def _is_less(self, full: tuple[Any, ...]) -> bool:
+        """True if a region is worth reading by itself: half of the elements at most, not crumbs.
+
+        Above `max_memory` any is, and `TooLarge` is raised for what is too large by itself.
+        """
+        ranges = [range_of(part, length) for part, length in zip(full, self.shape, strict=True)]
+        picked = prod(
+            len(range(length)[part]) if isinstance(part, slice) else 1
+            for part, length in zip(full, self.shape, strict=True)
+        )
+        if self.nbytes > self.max_memory:
+            what = f"this part of {self.what}"
+            check_memory(picked * self.dtype.itemsize, self.max_memory, what)
+            return True
+        run = self.dtype.itemsize
+        for (begin, end, _), length in zip(ranges[::-1], self.shape[::-1], strict=True):
+            run *= end - begin
+            if end - begin < length:
+                break
+        spread = bool(ranges) and 2 * (ranges[0][1] - ranges[0][0]) > self.shape[0]
+        return 2 * picked <= self.count and (run >= LEAST_RUN or not spread)
+
+
+# `LateArray`: an array of texts whose width is known once all of its elements have been looked at
+# Who asks for the element type pays for the look. `Array.pending` says in words that nobody has.
+
+
+class LateArray(Array):
+    """An array whose element type `look` finds when it is first asked for.
+
+    `words` name the type until then. If `look` fails, the array cannot be read, for that reason.
+    """
+
+    __slots__ = ("_element", "_look", "_words")
+
+    def __init__(
+        self, words: str, look: Callable[[], Element], dims: tuple[int, ...], **fields: Any
+    ) -> None:
+        self._words = words
+        self._look: Callable[[], Element] | None = look
+        super().__init__(UNKNOWN, dims, **fields)
+
+    @property
+    def pending(self) -> str:  # type: ignore[override] # plain arrays have nothing pending
+        """The type in words, as long as nobody has asked for it."""
+        return self._words if self._look is not None else ""
+
+    @property
+    def element(self) -> Element:
+        """The element type; `UNKNOWN` if it cannot be found, which `problem` then explains."""
+        self.settle()
+        return self._element
+
+    @element.setter
+    def element(self, element: Element) -> None:
+        self._element = element
+
+    def settle(self) -> None:
+        """Find the element type, once; an error becomes the `problem`."""
+        look, self._look = self._look, None
+        if look is None:
+            return
+        try:
+            self._element = look()
+        except RaconvertError as error:
+            self.problem: RaconvertError | None = error
+
+    def __reduce__(self) -> Any:
+        """Pickle it as a plain array, whose type is known."""
+        return _itself, (self.replace(),)
+
+
+def _itself(array: Array) -> Array:
+    return array

@@ -1,0 +1,108 @@
+"""How arrays, axes and bundles look to a person: one line each, and trees of them."""
+
+from __future__ import annotations
+
+from raconvert.arrays.dtypes import type_name
+from raconvert.errors import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+
+MOST_LABELS = 4  # of an axis, shown one by one
+MOST_TEXT = 24  # characters of a label
+MOST_LINES = 60  # of a tree
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 2]}…{text[-1]}"
+
+
+def labels_text(labels: list[Any]) -> str:
+    """The first labels of an axis, and how many there are."""
+    shown = ", ".join(_short(label) for label in labels[:MOST_LABELS])
+    if len(labels) <= MOST_LABELS:
+        return f"[{shown}]"
+    return f"[{shown}, … {_short(labels[-1])}: {len(labels)}]"
+
+
+def axis_text(axis: Any) -> str:
+    """The fields of an axis that are set, labels cut short, as its constructor takes them."""
+    parts = [
+        f"{name}={labels_text(value) if name == 'labels' else repr(value)}"
+        for name, value in axis.to_dict().items()
+        if name != "name"
+    ]
+    return ", ".join([repr(axis.name), *parts] if axis.name is not None else parts)
+
+
+def array_line(array: Any) -> str:
+    """An array in one line: its type, and its shape with the names of its axes."""
+    if array.problem is not None:
+        return f"cannot be read: {str(array.problem).splitlines()[0]}"
+    axes = array.axes
+    if any(axis.name for axis in axes):
+        named = [
+            f"{axis.name or '?'}: {length}" for axis, length in zip(axes, array.shape, strict=True)
+        ]
+        shape = f"({', '.join(named)})"
+    else:
+        shape = str(array.shape)
+    units = f" {array.meta.units}" if array.described and array.meta.units else ""
+    return f"{type_name(array.element)} {shape}{units}"
+
+
+def array_lines(array: Any) -> list[str]:
+    """An array, and below it a line for each axis of which more than a name is known."""
+    found = [f"<Array {array.name!r} {array_line(array)}"]
+    for number, axis in enumerate(array.axes):
+        if axis.to_dict().keys() - {"name"}:
+            found.append(f"  axis {number}: {axis_text(axis)}")
+    found[-1] += ">"
+    return found
+
+
+def tree(
+    head: str, arrays: Mapping[str, Any], groups: Iterable[str], most: int = MOST_LINES
+) -> str:
+    """The arrays by their paths, each under its groups, one line each, of at most so many."""
+    root: dict[str, Any] = {}
+    for path in groups:
+        _place(root, path)
+    for path, array in arrays.items():
+        above, _, name = path.rpartition("/")
+        _place(root, above)[name, True] = array
+    lines, count = [], 0
+    for before, name, array in _branches(root):
+        count += 1
+        if count <= most:
+            about = "" if array is None else f"  {array_line(array)}"
+            lines.append(before + quoted(name + about))
+    if count > most:
+        lines[-1] = f"… {count - most + 1} more lines"
+    return "\n".join([head, *lines])
+
+
+def _place(root: dict[Any, Any], path: str) -> dict[Any, Any]:
+    for part in path.split("/") if path else ():
+        root = root.setdefault((part, False), {})
+    return root
+
+
+def _branches(root: dict[Any, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield what stands before a name, the name, and the array if it is that of one."""
+    left = [("", iter(root.items()), len(root))]
+    while left:
+        before, inside, count = left.pop()
+        for (name, is_array), inner in inside:
+            count -= 1
+            yield before + ("├── " if count else "└── "), name, inner if is_array else None
+            if not is_array and inner:
+                left += [
+                    (before, inside, count),
+                    (before + ("│   " if count else "    "), iter(inner.items()), len(inner)),
+                ]
+                break

@@ -1,0 +1,452 @@
+"""What is at a URL, by ranges of its bytes: what every server has in common.
+
+The first request asks for the first bytes; its answer tells the size and the version (ETag, else
+time of change), and every further answer must be of that version. An answer that is not exactly the
+range that was asked for is refused, and what comes too slowly is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections import OrderedDict
+from hashlib import blake2b
+from threading import Lock
+from weakref import WeakValueDictionary, finalize
+
+from raconvert.declared import Record
+from raconvert.errors import Changed, ReadFailed
+from raconvert.files.remote import SCHEMES, scheme_of
+from raconvert.files.remote.filesystem import attempted, filesystem, key_of, status_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, BinaryIO
+
+    Identity = tuple[int, int, int, int]
+
+
+BLOCK_BYTES = 16 << 10  # of the first request: every magic, and most headers; and of small reads
+SECOND = 1_000_000_000  # nanoseconds
+KEPT_BLOCKS = 128  # 2 MiB
+PATIENCE = 60.0  # seconds until the bytes of an answer must come with SLOWEST
+SLOWEST = 10_000  # bytes a second
+_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_NO_DEVICE = -1  # in the identity of what is not on a device of this machine
+
+
+class Facts(Record):
+    """What a server tells of a file."""
+
+    size: int
+    version: str  # an ETag, or whatever differs when the file does; may be empty
+    time: int  # of the last change, in nanoseconds; 0 if nobody knows
+
+    @property
+    def mark(self) -> int:
+        """The time of change in whole seconds, as nanoseconds, and below them a digest of version.
+
+        Stores tell whole seconds, in which a file may be replaced by one of the same size. The
+        digest is never 0: a number of whole seconds says nothing of a version.
+        """
+        digest = blake2b(self.version.encode(), digest_size=7).digest()
+        return self.time // SECOND * SECOND + (int.from_bytes(digest) % SECOND or 1)
+
+
+class Cut(ConnectionError):
+    """An answer ended early."""
+
+
+class Object:
+    """A file at a URL, by way of any fsspec file system: its version is compared afterwards."""
+
+    def __init__(self, url: str) -> None:
+        self.url: str = url
+        self.first: bytes = b""  # of the file
+        self.facts: Facts = Facts(0, "", 0)
+        self.whole: BinaryIO | None = None  # a copy of all of it
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def identity(self) -> Identity:
+        """What the file is, in the form of that of a local one."""
+        digest = blake2b(f"{self.url}\n{self.facts.version}".encode(), digest_size=7).digest()
+        return _NO_DEVICE, int.from_bytes(digest), self.facts.size, self.facts.time
+
+    def look(self) -> None:
+        """Ask for the first bytes and the facts."""
+        self.facts = attempted(self._ask, self.url)
+        self.first = self.fetch(0, min(BLOCK_BYTES, self.facts.size)) if self.facts.size else b""
+
+    def fetch(self, begin: int, end: int) -> bytes:
+        """The bytes of a range that lies inside the file; errors of ours if they are not to be had.
+
+        `Changed` if the file is not the one any more of which `facts` tell.
+        """
+        if self.whole is not None:
+            return os.pread(self.whole.fileno(), end - begin, begin)
+        return attempted(lambda: self._range(begin, end), self.url)
+
+    def near(self, place: int) -> memoryview:
+        """The bytes from a place inside the file to the end of their block, which is kept."""
+        number = place // BLOCK_BYTES
+        begin = number * BLOCK_BYTES
+        with self._lock:
+            block = self._blocks.get(number)
+            if block is None:
+                block = self.fetch(begin, min(begin + BLOCK_BYTES, self.facts.size))
+                self._blocks[number] = block
+                if len(self._blocks) > KEPT_BLOCKS:
+                    self._blocks.popitem(last=False)
+            self._blocks.move_to_end(number)
+        return memoryview(block)[place - begin :]
+
+    def _range(self, begin: int, end: int) -> bytes:
+        data = bytes(filesystem(self.url).cat_file(key_of(self.url), start=begin, end=end))
+        if self._ask() != self.facts:
+            raise self._changed()
+        if len(data) != end - begin:
+            raise Cut(f"{len(data)} of {end - begin} bytes")
+        return data
+
+    def _ask(self) -> Facts:
+        found = filesystem(self.url), key_of(self.url)
+        info = found[0].info(found[1])
+        if info["type"] != "file":
+            raise ReadFailed("is a folder, not a file", path=self.url)
+        words = ("etag", "ETag", "generation", "md5Hash", "content_settings", "created")
+        version = "|".join(str(info[word]) for word in words if info.get(word))
+        time = nanoseconds(info.get("mtime") or info.get("last_modified") or info.get("created"))
+        return Facts(int(info["size"]), version, time)
+
+    def _changed(self) -> Changed:
+        return Changed(
+            "file changed while it was read",
+            path=self.url,
+            remedy="try again when nothing writes to it",
+        )
+
+    def _check(self, found: Facts, span: str | None, begin: int, end: int) -> int:
+        """The number of bytes that an answer must have; it must be of our range and version."""
+        said = _RANGE.fullmatch(span or "")
+        if said is None:
+            raise ReadFailed("server answers with another range", path=self.url, got=span)
+        if self.facts != Facts(0, "", 0) and found != self.facts:
+            raise self._changed()
+        low, high, size = map(int, said.groups())
+        if (low, high) != (begin, min(end, size) - 1):
+            raise ReadFailed(
+                "server answers with another range",
+                path=self.url,
+                expected=f"bytes {begin}-{end - 1}",
+                got=span,
+            )
+        return high + 1 - low
+
+
+class Asked(Object):
+    """A file of which ranges are asked for in the event loop of its file system."""
+
+    def _range(self, begin: int, end: int) -> bytes:
+        fs = filesystem(self.url)  # which says what is not installed
+        from fsspec.asyn import sync
+
+        return bytes(sync(fs.loop, self._in_time, fs, begin, end))
+
+    async def _in_time(self, fs: Any, begin: int, end: int) -> bytes | bytearray:
+        """What `_got` does; `ReadFailed` if the server takes longer than so many bytes may."""
+        try:
+            async with asyncio.timeout(PATIENCE + (end - begin) / SLOWEST) as limit:
+                return await self._got(fs, begin, end, limit)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ReadFailed(
+                "server sends it too slowly, and was given up",
+                path=self.url,
+                expected=f"{SLOWEST} bytes a second, after {PATIENCE:.0f} seconds",
+                remedy="try again later",
+            ) from None
+
+    async def _got(
+        self, fs: Any, begin: int, end: int, limit: asyncio.Timeout
+    ) -> bytes | bytearray:
+        raise NotImplementedError
+
+
+def listed(info: dict[str, Any]) -> Facts:
+    """What fsspec tells of a file, and S3 of an object; its version is an ETag, else the time."""
+    time = info.get("LastModified") or info.get("mtime") or info.get("last_modified")
+    time = time or info.get("created")
+    version = info.get("ETag") or info.get("etag") or info.get("generation") or time or ""
+    return Facts(int(info["size"]), str(version), nanoseconds(time))
+
+
+def nanoseconds(time: Any) -> int:
+    """A time that a library tells in any of its ways, in nanoseconds; 0 if it is none."""
+    if hasattr(time, "timestamp"):
+        return int(time.timestamp() * 1_000_000) * 1000
+    return int(time * 1e9) if isinstance(time, int | float) else 0
+
+
+# A file of a web server: ranges where it gives them, else a temporary copy of the whole ----------
+
+
+REDIRECTIONS = 10
+_LEADS = frozenset((301, 302, 303, 307, 308))
+_SECRET = frozenset(("headers", "auth", "cookies"))  # options that may prove who asks
+_COPY_BYTES = 1 << 18
+
+
+class WebObject(Asked):
+    """A file of a web server."""
+
+    first: bytes
+    facts: Facts
+    whole: BinaryIO | None
+
+    def look(self) -> None:
+        """Ask for the first bytes, which tell the facts."""
+        self.first = attempted(lambda: self._range(0, BLOCK_BYTES), self.url)
+
+    async def _got(
+        self, fs: Any, begin: int, end: int, limit: asyncio.Timeout
+    ) -> bytes | bytearray:
+        from aiohttp import ClientTimeout
+
+        session = await fs.set_session()
+        more = {"timeout": ClientTimeout(total=None, sock_connect=20, sock_read=60), **fs.kwargs}
+        headers = {**more.get("headers", {}), "Accept-Encoding": "identity"}
+        more["headers"] = {**headers, "Range": f"bytes={begin}-{end - 1}"}
+        more.update(allow_redirects=False, auto_decompress=False)
+        url = fs.encode_url(key_of(self.url))
+        for _ in range(REDIRECTIONS + 1):
+            async with session.get(url, **more) as answer:
+                if answer.status not in _LEADS:
+                    return await self._taken(answer, begin, end, limit)
+                url = self._led_to(answer.headers.get("Location", ""), url, fs)
+        raise ReadFailed(f"server leads to more than {REDIRECTIONS} other places", path=self.url)
+
+    def _led_to(self, location: str, url: Any, fs: Any) -> Any:
+        """The address to which a server leads; what proves who asks does not go to another one."""
+        try:
+            there = url.join(type(url)(location))
+            other = there.origin() != url.origin()
+        except ValueError:
+            there, other = None, True
+        schemes = ("https",) if url.scheme == "https" else ("http", "https")
+        if there is None or there.scheme not in schemes:
+            raise ReadFailed(
+                "server leads to where this does not follow", path=self.url,
+                expected=" or ".join(f"{scheme}://" for scheme in schemes), got=location[:200],
+            )  # fmt: skip
+        if other and _SECRET & {*fs.kwargs, *fs.client_kwargs}:
+            raise ReadFailed(
+                "server leads to another host, and headers from the environment would go along",
+                path=self.url,
+                got=f"{there.scheme}://{there.host}",
+                remedy="give the address that it leads to, without FSSPEC_HTTP_...",
+            )
+        if other or there.user is not None:
+            return there
+        return there.with_user(url.user).with_password(url.password)
+
+    async def _taken(
+        self, answer: Any, begin: int, end: int, limit: asyncio.Timeout
+    ) -> bytes | bytearray:
+        if answer.status == 416 and answer.headers.get("Content-Range", "") == "bytes */0":
+            found = self._of_headers(answer.headers, 0)
+            if self.facts != Facts(0, "", 0) and found != self.facts:
+                raise self._changed()
+            self.facts = found
+            return b""
+        answer.raise_for_status()
+        self._check_coding(answer.headers)
+        if answer.status == 206:
+            return await self._part(answer, begin, end)
+        if answer.status != 200:
+            raise ReadFailed(
+                "server does not send it", path=self.url, got=f"status {answer.status}"
+            )
+        return await self._all(answer, begin, end, limit)
+
+    async def _part(self, answer: Any, begin: int, end: int) -> bytearray:
+        span = answer.headers.get("Content-Range")
+        size = span.rpartition("/")[2] if span else ""
+        if not size.isdecimal():
+            raise ReadFailed("server does not tell how long the file is", path=self.url, got=span)
+        found = self._of_headers(answer.headers, int(size))
+        length = self._check(found, span, begin, end)
+        if answer.headers.get("Content-Length") not in (None, str(length)):
+            raise Cut(f"an answer of another length than {length} bytes")
+        data = bytearray()
+        while len(data) <= length and (more := await answer.content.read(length + 1 - len(data))):
+            data += more
+        if len(data) != length:
+            raise Cut(f"{len(data)} of {length} bytes")
+        self.facts = found
+        return data
+
+    async def _all(self, answer: Any, begin: int, end: int, limit: asyncio.Timeout) -> bytes:
+        """Keep a copy of the whole file, from a server that gives no ranges."""
+        if self.facts != Facts(0, "", 0):
+            raise self._changed()
+        said = answer.headers.get("Content-Length", "")
+        if not said.isdecimal() and answer.headers.get("Transfer-Encoding") != "chunked":
+            raise ReadFailed("server does not tell how long the file is", path=self.url)
+        whole = int(said) if said.isdecimal() else None
+        copy, room = _temporary(whole or 0, self.url)
+        try:
+            size = await self._fill(copy, room, whole, answer, limit)
+        except BaseException:
+            copy.close()
+            raise
+        self.whole = copy
+        finalize(self, copy.close)
+        self.facts = self._of_headers(answer.headers, size)
+        return os.pread(copy.fileno(), end - begin, begin)
+
+    async def _fill(
+        self, copy: BinaryIO, room: int, whole: int | None, answer: Any, limit: asyncio.Timeout
+    ) -> int:
+        """Write an answer into a file; its size, which must be the `whole`, if that is known."""
+        async for piece in answer.content.iter_chunked(_COPY_BYTES):
+            copy.write(piece)
+            if copy.tell() > room:
+                raise _no_room(self.url, f"more than {room} bytes")
+            limit.reschedule((limit.when() or 0.0) + len(piece) / SLOWEST)
+        copy.flush()
+        if whole not in (None, copy.tell()):
+            raise Cut(f"{copy.tell()} of {whole} bytes")
+        return copy.tell()
+
+    def _check_coding(self, headers: Any) -> None:
+        coding = ", ".join(headers.getall("Content-Encoding", ["identity"]))
+        if coding not in ("", "identity"):
+            raise ReadFailed(
+                f"server sends it compressed ({coding}), which was not asked for", path=self.url
+            )
+
+    @staticmethod
+    def _of_headers(headers: Mapping[str, str], size: int) -> Facts:
+        from email.utils import parsedate_to_datetime
+
+        try:
+            time = nanoseconds(parsedate_to_datetime(headers.get("Last-Modified", "")))
+        except (ValueError, OverflowError):
+            time = 0
+        return Facts(size, headers.get("ETag", ""), time)
+
+
+def _temporary(nbytes: int, url: str) -> tuple[BinaryIO, int]:
+    """A file without a name for so many bytes, and how many it may get; refused without room.
+
+    0: nobody knows how many will come, and half of the room is for them.
+    """
+    from shutil import disk_usage
+    from tempfile import TemporaryFile, gettempdir
+
+    free = disk_usage(gettempdir()).free
+    if nbytes > free:
+        raise _no_room(url, f"{nbytes} bytes")
+    return TemporaryFile(), nbytes or free // 2
+
+
+def _no_room(url: str, needed: str) -> ReadFailed:
+    from tempfile import gettempdir
+
+    return ReadFailed(
+        "server does not give ranges of the file, and not enough space for a temporary copy",
+        path=url,
+        where=gettempdir(),
+        expected="a file that fits",
+        got=needed,
+        remedy="name a folder with more space in TMPDIR",
+    )
+
+
+# What is at a URL, as it was when it was first asked for, and the files of stores that speak S3
+# S3 is asked for no other version (``If-Match``), of other servers the answers are compared.
+
+
+class _S3Object(Asked):
+    """A file in a store that speaks S3."""
+
+    def look(self) -> None:
+        self.first = attempted(self._beginning, self.url)
+
+    def _beginning(self) -> bytes:
+        try:
+            return self._range(0, BLOCK_BYTES)
+        except OSError as error:
+            if status_of(error) != 416:
+                raise
+        self.facts = self._ask()  # no byte is there to be asked for
+        if self.facts.size:
+            raise self._changed()
+        return b""
+
+    async def _got(self, fs: Any, begin: int, end: int, _limit: asyncio.Timeout) -> bytes:
+        bucket, _, name = key_of(self.url).partition("/")
+        only = {"IfMatch": self.facts.version} if self.facts.version else {}
+        answer = await fs._call_s3(
+            "get_object", Bucket=bucket, Key=name, Range=f"bytes={begin}-{end - 1}", **only
+        )
+        body = answer["Body"]
+        try:
+            span = answer.get("ContentRange")
+            size = int(span.rpartition("/")[2]) if span else -1
+            found = Facts(size, answer.get("ETag", ""), nanoseconds(answer.get("LastModified")))
+            length = self._check(found, span, begin, end)
+            if answer.get("ContentLength") != length:
+                raise Cut(f"an answer of {answer.get('ContentLength')} bytes, not {length}")
+            data = bytes(await body.read())
+        finally:
+            body.close()
+        if len(data) != length:
+            raise Cut(f"{len(data)} of {length} bytes")
+        self.facts = found
+        return data
+
+    def _ask(self) -> Facts:
+        bucket, _, name = key_of(self.url).partition("/")
+        found = filesystem(self.url).call_s3("head_object", Bucket=bucket, Key=name)
+        return Facts(
+            found["ContentLength"], found.get("ETag", ""), nanoseconds(found.get("LastModified"))
+        )
+
+
+_CLASSES: dict[str, type[Object]] = {"s3": _S3Object, "http": WebObject}
+_seen: WeakValueDictionary[tuple[str, Identity], Object] = WeakValueDictionary()
+
+
+def notes_of(url: str, known: Identity) -> list[str]:
+    """Notes about how a file is read; empty if it is by ranges."""
+    found = _seen.get((url, known))
+    if found is None or found.whole is None:
+        return []
+    return [
+        f"the server gives no ranges: all {found.facts.size} bytes were copied to a temporary file"
+    ]
+
+
+def object_at(url: str, known: Identity | None = None) -> Object:
+    """What is at a URL, asked for anew; with `known` that of this identity, as it was then.
+
+    Raises `Changed` if it is not the one that is known, `ReadFailed` if it cannot be read.
+    """
+    if known is not None:
+        kept = _seen.get((url, known))
+        if kept is not None:
+            return kept
+    found = _CLASSES.get(SCHEMES[scheme_of(url)][0], Object)(url)
+    found.look()
+    if known is not None and found.identity != known:
+        raise Changed(
+            "file changed while it was read", path=url, remedy="try again when nothing writes to it"
+        )
+    _seen.setdefault((url, found.identity), found)
+    return found

@@ -1,0 +1,171 @@
+"""Sources that are not files with a name: bytes, open files, the standard input.
+
+Readers go to and fro in a file, so what comes as a stream is kept in a temporary file until its
+arrays are closed; a file that is open from its beginning, and has a name, is read where it is.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import contextmanager
+
+from raconvert.errors import RaconvertError, ReadFailed, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO, Any
+
+
+_NAMELESS = "data"  # the name of what has none, also of its array
+_PIECE = 1 << 20
+
+
+def is_given(source: object) -> bool:
+    """True for bytes and for open files: what has no path."""
+    return isinstance(source, (bytes, bytearray, memoryview)) or (
+        hasattr(source, "read") and not isinstance(source, os.PathLike)
+    )
+
+
+class Kept:
+    """The content of a source under a path, until it is closed.
+
+    `shown` is what the source is called in messages.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.path: str = _path_of(source)
+        self.shown: str = shown(source)
+        self._folder: Any = None
+        if self.path:
+            return
+        import tempfile
+
+        # What nobody closes goes at the end of the process.
+        self._folder = tempfile.TemporaryDirectory(prefix="raconvert-")
+        self.path = os.path.join(self._folder.name, os.path.basename(self.shown) or _NAMELESS)
+        try:
+            with open(self.path, "xb") as file:
+                _fill(file, source, self.shown)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def rename(self, error: RaconvertError) -> None:
+        """Let an error name the source, and not the temporary file."""
+        if error.path is not None and self._folder is not None:
+            error.path = error.path.replace(self.path, self.shown)
+        if error.remedy is not None and self._folder is not None:
+            error.remedy = error.remedy.replace(self.path, "FILE")
+
+
+@contextmanager
+def kept(source: Any) -> Iterator[str]:
+    """Give the path under which a source can be read inside a ``with`` block.
+
+    Raises `ReadFailed` for a stream that cannot be read, `UsageError` for one of text.
+    """
+    held = Kept(source)
+    try:
+        yield held.path
+    except RaconvertError as error:
+        held.rename(error)
+        raise
+    finally:
+        held.close()
+
+
+def standard_input() -> Any:
+    """The standard input as bytes; `UsageError` for a terminal."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError(
+            "the standard input is a terminal", remedy="send it a file: raconvert - -o DST < FILE"
+        )
+    return sys.stdin.buffer
+
+
+def _path_of(source: Any) -> str:
+    """The path of a file that is open, local, and at its beginning; else nothing."""
+    name = getattr(source, "name", None)
+    if not isinstance(name, str) or not hasattr(source, "fileno"):
+        return ""
+    try:
+        here = os.path.samestat(os.fstat(source.fileno()), os.stat(name))
+        return name if here and source.tell() == 0 else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def shown(source: Any) -> str:
+    """What a source is called in messages."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    name = getattr(source, "name", None)
+    if isinstance(name, str):
+        return name.strip("<>")
+    return _NAMELESS
+
+
+def _fill(file: IO[bytes], source: Any, shown: str) -> None:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        file.write(source)
+        return
+    try:
+        while piece := source.read(_PIECE):
+            if not isinstance(piece, (bytes, bytearray, memoryview)):
+                raise UsageError(
+                    "is open as text", path=shown, expected="a file that is open for bytes ('rb')"
+                )
+            file.write(piece)
+    except OSError as error:
+        if isinstance(error, RaconvertError):
+            raise
+        raise ReadFailed(f"cannot be read: {error.strerror or error}", path=shown) from error
+
+
+# Readable files over bytes that are read at any place: the part of them that keeps a position ----
+
+
+class Positioned(io.RawIOBase):
+    """Base of files of `nbytes` bytes with a position; a subclass has `fill`, and `close`."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes: int = nbytes
+        self._place = 0
+
+    def fill(self, memory: memoryview, place: int) -> int:
+        """Fill memory from byte `place`, as far as one read does, and return how far."""
+        raise NotImplementedError
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Set the position."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self.nbytes}[whence]
+        self._place = max(0, start + offset)
+        return self._place
+
+    def tell(self) -> int:
+        """The position."""
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as one read does, and go on by as much."""
+        got = self.fill(memoryview(buffer).cast("B"), self._place)
+        self._place += got
+        return got

@@ -1,0 +1,133 @@
+"""Pieces that a thread makes while the ones before them are written.
+
+Worth it where both release the interpreter lock for milliseconds: inflating, moving elements,
+writing. A conversion then takes as long as the longer of the two, not as both.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+    from typing import Any
+
+
+def ahead(pieces: Generator[Any, None, None], alive: int) -> Iterator[Any]:
+    """Yield the pieces of a generator that runs in a thread.
+
+    At most `alive` (2 or more) pieces are there at once: the one in use, those that wait, and the
+    one being made. So the generator may fill as many buffers in turn; a piece is valid until the
+    next one is asked for. Errors of the generator are raised here, and it is closed, and the
+    thread ended, before this generator ends.
+    """
+    from queue import SimpleQueue
+    from threading import Semaphore, Thread
+
+    ready: SimpleQueue[Any] = SimpleQueue()
+    room = Semaphore(alive)
+    wanted = True
+
+    def work() -> None:
+        end: BaseException | None = None
+        try:
+            while room.acquire() and wanted:
+                try:
+                    ready.put((next(pieces), None))
+                except StopIteration:
+                    break
+            pieces.close()
+        except BaseException as error:  # noqa: BLE001 - raised again where the pieces are used
+            end = error
+        ready.put((None, end or StopIteration()))
+        end = None  # its traceback leads to this frame: they would keep each other
+
+    thread = Thread(target=work, name="raconvert-ahead", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no more threads are to be had
+        yield from pieces
+        return
+    piece = end = None
+    try:
+        while True:
+            piece, end = ready.get()
+            if end is not None:
+                break
+            yield piece
+            piece = None
+            room.release()
+        if not isinstance(end, StopIteration):
+            raise end
+    finally:
+        piece = end = None
+        wanted = False
+        room.release()  # it may wait for room; it ends with the piece that it is making
+        thread.join()
+
+
+# Work that two threads share: each takes the next piece as soon as it is done with one -----------
+# For copies between memory and memory, which one processor cannot do as fast as two. Where there
+# is one processor, or no thread to be had, this thread does all.
+
+
+def shared(
+    pieces: Iterator[int],
+    hand: Callable[[], Callable[[int], int]],
+    progress: Callable[[int], object],
+) -> None:
+    """Do all pieces; `progress` is called here with the bytes of pieces that are done.
+
+    `hand` gives each thread what does a piece of work and returns its bytes. What fails in either
+    is raised here, when both have ended; so is an interruption.
+    """
+    from threading import Lock, Thread
+
+    lock = Lock()
+    done: list[int] = []  # bytes of pieces, by the other one
+    failed: list[BaseException] = []
+    stopped = False
+
+    def take() -> int | None:
+        with lock:
+            return None if stopped or failed else next(pieces, None)
+
+    def help_out() -> None:
+        try:
+            work = hand()
+            while (piece := take()) is not None:
+                done.append(work(piece))
+        except BaseException as error:  # noqa: BLE001 - raised by the thread that asked
+            failed.append(error)
+
+    other = Thread(target=help_out, daemon=True)
+    with suppress(RuntimeError):  # as many as the system allows
+        other.start()
+    try:
+        work = hand()
+        while (piece := take()) is not None:
+            progress(work(piece) + _taken(done))
+    finally:
+        stopped = True
+        if other.ident is not None:
+            other.join()
+    if failed:
+        raise failed[0]
+    if left := _taken(done):
+        progress(left)
+
+
+def _taken(done: list[int]) -> int:
+    total = 0
+    while done:
+        total += done.pop()
+    return total
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,311 @@
+"""How far a migration is: counts, rate and time left, told as events while it runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from time import monotonic
+
+from raconvert.conversion.isolated import Jobs, outcomes
+from raconvert.declared import Record
+from raconvert.errors import RaconvertError, WouldLose, worded
+from raconvert.files.paths import write_failed
+from raconvert.migration.batches import guess
+from raconvert.migration.options import FLAGS
+from raconvert.migration.records import DONE, FAILED, PLANNED, SKIPPED, Batch, Outcome, target_of
+from raconvert.migration.work import Worker
+from raconvert.workers.processes import decoded, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from raconvert.migration.records import Job, Unit
+
+
+# Kinds of events: the run begins; its plan is made; a batch is handed out; a file is done; some
+# bytes of a large file are written; the run ends.
+BEGIN, PLAN, BATCH, FILE, WITHIN, END = "begin", "plan", "batch", "file", "within", "end"
+
+
+class Event(Record):
+    """Something that happened in a migration, and how far it is by now."""
+
+    kind: str
+    file: str  # of FILE: the source; of BATCH: its first source; else empty
+    done: int  # files with an outcome, those of earlier runs among them
+    total: int  # files of the plan
+    failed: int
+    nbytes: int  # of the sources that are done with in this run
+    nbytes_total: int  # of all that this run has to do
+    seconds: float  # since the run began
+    left: float | None  # seconds until it ends, as it seems; None: not known yet
+    running: tuple[str, ...]  # the first source of every batch that is at work
+    facts: dict[str, Any]  # more that belongs to the kind, plain values
+
+    @property
+    def rate(self) -> float:
+        """Bytes of sources a second."""
+        return self.nbytes / max(self.seconds, 1e-9)
+
+
+class Progress:
+    """Counts what a run has done, and tells a listener; without one it does nothing.
+
+    A listener with an attribute `files` that is false is not told of single files.
+    """
+
+    def __init__(self, listener: Callable[[Event], object] | None) -> None:
+        self._listener = listener
+        self._files = getattr(listener, "files", True)
+        self._begin = monotonic()
+        self._since = self._begin  # of the first batch
+        self._done = self._total = self._failed = 0
+        self._nbytes = self._nbytes_total = 0
+        self._work = self._work_done = 0.0
+        self._running: dict[str, None] = {}  # first sources of batches, in order
+
+    @property
+    def within(self) -> Callable[[int, int], object] | None:
+        """What an engine may call with the bytes done, and all bytes, of a large file at hand.
+
+        With two zeros while it waits: then time goes on.
+        """
+        return None if self._listener is None else self._within
+
+    def began(self, facts: dict[str, Any]) -> None:
+        """Announce that the run begins."""
+        self._tell(BEGIN, "", facts)
+
+    def planned(
+        self, units: Iterable[Unit], before: int, facts: Callable[[], dict[str, Any]]
+    ) -> None:
+        """Announce the plan: the units that are left to do, how many are done before."""
+        if self._listener is None:
+            return
+        units = list(units)
+        self._done += before
+        self._total = self._done + len(units)
+        self._nbytes_total = sum(unit.size for unit in units)
+        self._work = sum(map(guess, units))
+        self._since = monotonic()
+        self._tell(PLAN, "", facts())
+
+    def handed_out(self, batch: Batch) -> None:
+        """Announce that a batch begins."""
+        if self._listener is not None:
+            first = batch.units[0].source
+            self._running[first] = None
+            self._tell(BATCH, first, {"number": batch.number, "files": len(batch.units)})
+
+    def carried_out(self, batch: Batch, outcomes: list[Outcome]) -> None:
+        """Announce what became of the units of a batch."""
+        if self._listener is None:
+            return
+        self._running.pop(batch.units[0].source, None)
+        for unit, outcome in zip(batch.units, outcomes, strict=True):
+            self.file(unit, outcome, guess(unit))
+
+    def file(self, unit: Unit, outcome: Outcome, work: float = 0.0) -> None:
+        """Announce what became of a unit; refused ones have cost nothing."""
+        if self._listener is None:
+            return
+        self._done += 1
+        self._failed += outcome.state == FAILED
+        if work:
+            self._work_done += work
+            self._nbytes += unit.size
+        if self._files:
+            self._tell(FILE, unit.source, {
+                "target": target_of(unit, outcome), "state": outcome.state, "size": outcome.size,
+                "digest": outcome.digest, "error": shown(outcome.error),
+            })  # fmt: skip
+
+    def ended(self, facts: Callable[[], dict[str, Any]]) -> None:
+        """Announce that the run ends."""
+        if self._listener is not None:
+            self._tell(END, "", facts())
+
+    def _within(self, done: int, total: int) -> None:
+        self._tell(WITHIN, "", {"nbytes": done, "nbytes_total": total})
+
+    def _tell(self, kind: str, file: str, facts: dict[str, Any]) -> None:
+        if self._listener is None:
+            return
+        now = monotonic()
+        work = self._work_done
+        left = (self._work - work) * (now - self._since) / work if work else None
+        self._listener(Event(
+            kind, file, self._done, max(self._total, self._done), self._failed, self._nbytes,
+            self._nbytes_total, now - self._begin, left, tuple(self._running), facts,
+        ))  # fmt: skip
+
+
+# Failures of a migration: alike ones together, and the flags that would let files pass -----------
+
+
+_OWN = re.compile(r"'[^']*'|\d+")  # what is different where the reason is the same
+_ALLOWED = re.compile(r"\(allow with ([^)]+)\)$", re.MULTILINE)
+_NEVER = re.compile(r"\(no option allows this\)$|\(refused by `--strict`\)$", re.MULTILINE)
+_NAMED = re.compile(
+    r"`--(?:overwrite|update|trust external|allow arrays|containers file|max-memory \w+)`"
+)
+_FLAG = re.compile(r"--[a-z-]+")
+_KNOWN = frozenset(FLAGS.values())
+
+
+class Alike(Record):
+    """Files that failed for the same reason: the error of the first one, and all of them."""
+
+    error: RaconvertError
+    sources: list[str]
+
+
+def alike(failed: Iterable[tuple[str, RaconvertError]]) -> list[Alike]:
+    """Failures by reason; names and numbers in it do not count. The first come first."""
+    found: dict[tuple[str, ...], Alike] = {}
+    for source, error in failed:
+        found.setdefault(_reason(error), Alike(error, [])).sources.append(source)
+    return list(found.values())
+
+
+def _reason(error: RaconvertError) -> tuple[str, ...]:
+    texts = (error.what, error.expected, error.got, error.remedy)
+    return (error.kind, *(masked(str(text)) for text in texts))
+
+
+def masked(text: str) -> str:
+    """A remark without the names and numbers in it, to see whether two say the same."""
+    return _OWN.sub("*", text)
+
+
+def flags_of(error: RaconvertError) -> str:
+    """The options without which a file was refused, as `worded` takes them; empty if none helps."""
+    text = error.as_written("remedy") or ""
+    if _NEVER.search(text):
+        return ""
+    found = _ALLOWED.findall(text) if isinstance(error, WouldLose) else []
+    found = found or _NAMED.findall(text)[:1]
+    flags = " and ".join(dict.fromkeys(found))
+    return flags if _FLAG.findall(flags) and _KNOWN.issuperset(_FLAG.findall(flags)) else ""
+
+
+def advice(failed: Iterable[tuple[str, RaconvertError]]) -> dict[str, int]:
+    """How many files each set of flags would let pass, as far as their headers tell."""
+    counts: dict[str, int] = {}
+    for _, error in failed:
+        if flags := flags_of(error):
+            counts[flags] = counts.get(flags, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+# A look at the headers of some files before the work: what is refused there is refused for many
+# One file of each size and suffix is planned, at most one of `_SHARE` files; alike ones come from
+# the same instrument. What it finds is said with the plan; the files themselves are refused when
+# it is their turn.
+
+
+_MOST, _FEW, _SHARE = 256, 16, 64
+
+
+def probed(job: Job, units: Sequence[Unit]) -> dict[str, Any]:
+    """What would be refused of some files: how many were looked at, and the reasons, plain."""
+    chosen = _chosen(units)
+    worker = Worker(job._replace(options={**job.options, "dry_run": True, "verify": False}))
+    jobs = Jobs(lambda number: list(worker.carry_out(Batch(0, [chosen[number]]))[0]))
+    paths = [os.path.join(job.source, unit.source) for unit in chosen]
+    failed = []
+    for unit, found in zip(chosen, outcomes(paths, jobs, fewest=1), strict=True):
+        if isinstance(found, OSError):
+            found = write_failed(unit.source, found)  # noqa: PLW2901
+        if isinstance(found, RaconvertError):  # it has ended the process that read it
+            failed.append((unit.source, found))
+        elif (outcome := Outcome(*found)).state == FAILED:
+            failed.append((unit.source, decoded(outcome.error or {})))
+    refusals = [
+        {"error": str(one.error), "flags": worded(flags_of(one.error)), "files": len(one.sources),
+         "first": one.sources[0]}
+        for one in alike(failed)
+    ]  # fmt: skip
+    return {"looked_at": len(chosen), "refusals": refusals}
+
+
+def _chosen(units: Sequence[Unit]) -> list[Unit]:
+    """One unit of each suffix and size, up to a limit; stacks are not looked at."""
+    most = min(_MOST, max(_FEW, len(units) // _SHARE))
+    found: dict[tuple[str, int], Unit] = {}
+    for unit in units:
+        if len(found) == most:
+            break
+        if not unit.members:
+            found.setdefault((os.path.splitext(unit.source)[1], unit.size), unit)
+    return list(found.values())
+
+
+# The result of a migration -----------------------------------------------------------------------
+
+
+class Migration:
+    """The result of `migrate`: what became of the files of a tree.
+
+    `source` and `target` are the roots; `outcomes` (unit, outcome) of what was done in this run;
+    `before` those of earlier runs that are proven to be there; `left_out` (path, reason) of files
+    that hold no array; `notes` remarks on the run as a whole; `seconds` how long it took.
+    """
+
+    def __init__(self, source: str, target: str, to: str) -> None:
+        self.source: str = source
+        self.target: str = target
+        self.to: str = to
+        self.outcomes: list[tuple[Unit, Outcome]] = []
+        self.before: list[tuple[Unit, Outcome]] = []
+        self.left_out: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+        self.options: dict[str, Any] = {}
+        self.planned: bool = False
+        self.seconds: float = 0.0
+
+    def of_state(self, state: str) -> list[tuple[Unit, Outcome]]:
+        """What was done in this run and ended so: DONE, FAILED, SKIPPED or PLANNED."""
+        return [(unit, outcome) for unit, outcome in self.outcomes if outcome.state == state]
+
+    @property
+    def failed(self) -> list[tuple[str, RaconvertError]]:
+        """The sources that were not converted, and why."""
+        return [(u.source, decoded(o.error or {})) for u, o in self.of_state(FAILED)]
+
+    @property
+    def done(self) -> int:
+        """How many units are there as they should be, those of earlier runs included."""
+        return len(self.of_state(DONE)) + len(self.before)
+
+    def __str__(self) -> str:
+        counts = [
+            (len(self.of_state(DONE)), "converted"),
+            (len(self.of_state(PLANNED)), "would be converted"),
+            (len(self.before), "done before"),
+            (len(self.of_state(SKIPPED)), "kept"),
+            (len(self.of_state(FAILED)), "failed"),
+            (len(self.left_out), "left out"),
+        ]
+        parts = [f"{count} {word}" for count, word in counts if count]
+        return f"{self.target}: {', '.join(parts) or 'nothing to do'}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """The result as values of JSON."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "to": self.to,
+            "done": self.done,
+            "planned": len(self.of_state(PLANNED)),
+            "failures": [
+                {"path": unit.source, "error": shown(outcome.error)}
+                for unit, outcome in self.of_state(FAILED)
+            ],
+            "advice": {worded(flags): count for flags, count in advice(self.failed).items()},
+            "left_out": [{"path": path, "reason": reason} for path, reason in self.left_out],
+            "notes": self.notes,
+            "seconds": round(self.seconds, 3),
+        }

@@ -1,0 +1,183 @@
+"""What an array holds, as a part of a page: pictures of a sample or a plot, and its numbers."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from html import escape
+
+import numpy as np
+
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.cast import as_listed
+from raconvert.arrays.dtypes import few_lengths, size, type_name
+from raconvert.arrays.layout import COLOR, EMPTY, IMAGE, LINE
+from raconvert.conversion.report import Report
+from raconvert.errors import RaconvertError, TooLarge, quoted
+from raconvert.views import drawings, terminal
+from raconvert.views.filmstrip import strips_of, titles_of
+from raconvert.views.markup import name_of, text_of
+from raconvert.views.numbers import comparable
+from raconvert.views.peek import Screen, number_lines, shown
+from raconvert.views.picture import png_of
+from raconvert.views.sample import sample
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.views.filmstrip import Labels
+    from raconvert.views.picture import Picture
+    from raconvert.views.sample import Sample
+
+
+_PICTURES = 60_000  # bytes of all pictures
+_PIXELS = (224, 176, 128, 96, 72, 48, 32)  # of a picture, until all of them are small enough
+_SIDE = 150  # of a small picture on the page
+_SMALL_SIDE = 84  # of one of many
+_SHEET = 24  # small pictures, at most
+_SCREEN = Screen(columns=78, way=terminal.NONE)
+
+
+def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
+    """Yield the pictures or plots of an array, with their labels, and its numbers."""
+    found, array = None, as_listed(array)
+    try:
+        found = sample(array, sheet=_SHEET)
+    except TooLarge as error:
+        yield f"<p>No picture: {text_of(error.what)}.</p>\n"
+        if not full:
+            return
+    if found is not None and found.form == EMPTY:
+        yield f"<p>{text_of(found.text)}</p>\n"
+        return
+    lines: list[str] = []
+    if found is not None:
+        values = found.values[0]
+        drawable = values.dtype.kind not in "SU" and bool(comparable(values).size)
+        if found.form == LINE and drawable:
+            yield from _lines(values.reshape(-1))
+        else:
+            yield from _strips(array, found, labels)
+            lines += shown(array, found, _SCREEN)
+    lines += number_lines(array, found, _SCREEN, full=full)
+    if lines:
+        yield f"<pre>{escape(chr(10).join(map(quoted, lines)))}</pre>\n"
+
+
+def _lines(values: Any) -> Iterator[str]:
+    if values.dtype.kind == "c":
+        for title, part in (("magnitude", np.abs(values)), ("phase", np.angle(values))):
+            yield f"<figure>\n{drawings.line(part)}<figcaption>{title}</figcaption></figure>\n"
+        return
+    yield f"<figure>\n{drawings.line(comparable(values))}</figure>\n"
+
+
+def _strips(array: Array, found: Sample, labels: Labels | None) -> Iterator[str]:
+    values = found.values[0]
+    if found.form not in (IMAGE, COLOR) or not _has_pixels(values):
+        return
+    for pixels in _PIXELS:
+        strips = strips_of(array, found, pixels, pixels)
+        coded = [[png_of(picture) for picture in strip.pictures] for strip in strips]
+        if sum(len(one) for strip in coded for one in strip) <= _PICTURES:
+            break
+    keys = [frame.key for frame in found.frames]
+    titles = [f"plane {key}" if key and array.ndim > 2 else "the plane" for key in keys]
+    side = _SIDE if len(keys) > 1 else 2 * _SIDE
+    if found.pictures:
+        titles, side = titles_of(found, labels), _SMALL_SIDE
+        yield f"<p>{len(keys)} of {found.pictures:,} pictures, each with its number"
+        yield f"{' and its label' * (labels is not None)}:</p>\n"
+    for strip, files in zip(strips, coded, strict=True):
+        yield '<figure>\n<div class="strip">\n'
+        for picture, data, title in zip(strip.pictures, files, titles, strict=True):
+            yield _image(picture, data, title, side)
+        legend = text_of(strip.legend(terminal.missing_as(terminal.NONE)))
+        yield f"</div>\n<figcaption>{legend}</figcaption>\n</figure>\n"
+
+
+def _has_pixels(values: Any) -> bool:
+    return values.dtype.kind not in "SUmM" and bool(comparable(values).size)
+
+
+def _image(picture: Picture, data: bytes, title: str, side: int) -> str:
+    height, width = picture.pixels.shape[:2]
+    factor = max(1.0, side / max(height, width))
+    text = b64encode(data).decode("ascii")
+    size = f'width="{width * factor:.0f}" height="{height * factor:.0f}"'
+    return (
+        f'<div><img {size} alt="{text_of(title)}" '
+        f'src="data:image/png;base64,{text}"><br><code>{text_of(title)}</code></div>\n'
+    )
+
+
+# What a notebook shows: an array with its picture or plot, a bundle as a table, a report ---------
+
+
+_MOST = 60  # rows of a table
+_STYLE = """<style>
+.raconvert { --one: #4a90d9; }
+.raconvert .strip { display: flex; flex-wrap: wrap; gap: 10px; }
+.raconvert img { image-rendering: pixelated; }
+.raconvert figure { margin: 8px 0; }
+.raconvert svg { display: block; max-width: 720px; width: 100%; fill: currentColor; }
+.raconvert .line { fill: var(--one); stroke: var(--one); }
+.raconvert figcaption { opacity: .7; }
+.raconvert td, .raconvert th { text-align: left; }
+</style>"""
+
+
+def cell_of(shown: Any) -> str:
+    """The HTML of an array, a bundle or a report. Raises nothing for what cannot be read."""
+    parts = _array(shown) if isinstance(shown, Array) else _report(shown)
+    if isinstance(shown, Bundle):
+        parts = _bundle(shown)
+    return f'<div class="raconvert">{_STYLE}\n{"".join(parts)}</div>'
+
+
+def _array(array: Array) -> Iterator[str]:
+    yield f"<p>{name_of(array.name)} {_line(array)}</p>\n"
+    if array.problem is not None:
+        return
+    try:
+        yield from list(holds(array))
+    except RaconvertError as error:
+        yield f"<p>The elements cannot be read: {text_of(error.what)}</p>\n"
+
+
+def _line(array: Array) -> str:
+    if array.problem is not None:
+        return f"cannot be read: {text_of(array.problem.what)}"
+    shape = f"({few_lengths(array.shape, ', ')}{',' if array.ndim == 1 else ''})"
+    dims = few_lengths(array.dims, " × ") or "none"
+    order = array.index_order or "C"
+    text = f"{type_name(array.element)}, shape {shape} {order}, dims {dims}, {size(array.nbytes)}"
+    return text_of(text)
+
+
+def _bundle(bundle: Bundle) -> Iterator[str]:
+    count = len(bundle.arrays)
+    where = f", {name_of(bundle.path)}" if bundle.path else ""
+    yield f"<p>Bundle of {count} array{'s' * (count != 1)}{where}</p>\n<table>\n"
+    yield "<tr><th>name</th><th>what</th></tr>\n"
+    for array in bundle.arrays[:_MOST]:
+        yield f"<tr><td>{name_of(array.name)}</td><td>{_line(array)}</td></tr>\n"
+    yield "</table>\n"
+    if count > _MOST:
+        yield f"<p>and {count - _MOST} more</p>\n"
+
+
+def _report(report: Report) -> Iterator[str]:
+    yield f"<p>{text_of(str(report))}</p>\n"
+    rows = [("allowed", str(fit)) for fit in report.allowed]
+    rows += [("equivalent", str(fit)) for fit in report.equivalent]
+    rows += [("note", note) for note in report.notes]
+    rows += [("failed", f"{path}: {error}") for path, error in report.failed]
+    if rows:
+        yield "<table>\n<tr><th>kind</th><th>what</th></tr>\n"
+        yield from (f"<tr><td>{k}</td><td>{text_of(what)}</td></tr>\n" for k, what in rows[:_MOST])
+        yield "</table>\n"
+    if len(rows) > _MOST:
+        yield f"<p>and {len(rows) - _MOST} more</p>\n"

@@ -1,0 +1,83 @@
+"""What would become of a file in every format that is written here: the plans, and nothing else.
+
+No element is read and nothing is written: it is what a dry run says, once for each format.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from uuid import uuid4
+
+from raconvert import registry
+from raconvert.conversion.options import Settings
+from raconvert.conversion.report import Conversion, Report
+from raconvert.conversion.write import write_bundle
+from raconvert.declared import Record
+from raconvert.errors import MissingDependency, RaconvertError, WouldLose
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.arrays.array import Array
+    from raconvert.catalogue import Row
+    from raconvert.conversion.read import Opened
+
+
+EXACT, EQUIVALENT, REFUSED, UNKNOWN = "exact", "equivalent", "refused", "not known"
+_MOST = 4  # reasons that are told of one format
+_MOST_ARRAYS = 300  # for which a container is planned as a whole
+_LAST = "nothing was written"  # of a refusal
+
+
+class Visa(Record):
+    """What would become of a file in one format: the outcome, why, and what would allow it."""
+
+    format: str
+    title: str
+    suffix: str
+    outcome: str
+    reasons: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+def passport(opened: Opened, chosen: Array | None) -> list[Visa]:
+    """One visa for each format that is written; those of one array are about the chosen one.
+
+    Raises nothing for what a format cannot hold.
+    """
+    return [_visa(opened, chosen, row) for row in registry.rows() if row.writes]
+
+
+def _visa(opened: Opened, chosen: Array | None, row: Row) -> Visa:
+    bundle, reasons = opened.bundle, []
+    count = len(bundle.arrays)
+    if count > 1 and chosen is not None and (not row.many or count > _MOST_ARRAYS):
+        bundle = bundle.like([chosen])
+        first = f"one of {count} arrays" if row.many else "one array in a file"
+        reasons.append(f"{first}; this is about '{chosen.name}'")
+    suffix = row.suffixes[0] if row.suffixes else ""
+    place = os.path.join(tempfile.gettempdir(), f"raconvert-{uuid4().hex}", f"x{suffix}")
+    settings = Settings(dry_run=True, allow=("all",))
+    report = Report([])
+    outcome, flags = EXACT, []
+    try:
+        run = Conversion(place, row, settings, report, opened=opened)
+        write_bundle(run, bundle)
+    except WouldLose as error:
+        outcome = REFUSED
+        reasons += [line for line in (error.remedy or "").splitlines() if line.strip() != _LAST]
+    except MissingDependency as error:
+        outcome = UNKNOWN
+        reasons += [part for part in (error.what, error.remedy) if part]
+    except RaconvertError as error:
+        outcome = REFUSED
+        reasons += [part for part in (error.what, error.remedy) if part]
+    else:
+        reasons += [str(fit) for fit in (*report.allowed, *report.equivalent)]
+        reasons += report.notes
+        flags = list(dict.fromkeys(fit.flag for fit in report.allowed if fit.flag))
+        outcome = REFUSED if report.allowed else EQUIVALENT if report.equivalent else EXACT
+    reasons = [reason.strip() for reason in reasons]
+    if len(reasons) > _MOST:
+        reasons = [*reasons[:_MOST], f"and {len(reasons) - _MOST} more"]
+    return Visa(row.name, row.title, suffix, outcome, tuple(reasons), tuple(flags))

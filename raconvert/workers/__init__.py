@@ -1,0 +1,1 @@
+"""Processes that do the work of others: started, fed, watched and ended."""
