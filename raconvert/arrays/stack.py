@@ -173,11 +173,11 @@ class Stack:
 
     def _stream_of_copies(self, step: int, jobs: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of `step` items, which copies of this process read."""
-        from raconvert.workers.shared_memory import Buffer, made, named
+        from raconvert.workers.shared_memory import made, named
 
         paths, one = self._paths, self.first.nbytes
 
-        def make(number: int, memory: Buffer) -> None:
+        def make(number: int, memory: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
             at = 0
             for item in range(len(paths))[number * step : (number + 1) * step]:
                 with self._open_one(paths[item]) as opened:
