@@ -26,7 +26,7 @@ from __future__ import annotations
 import re
 from math import prod
 
-from raconvert.arrays.dtypes import MAX_SPAN, element_from, needs_swap, spanned
+from raconvert.arrays.dtypes import MAX_SPAN, ML_DTYPES, element_from, needs_swap, spanned
 from raconvert.errors import Corrupt, RaconvertError, UsageError
 from raconvert.plugin import NO, Array, Bundle, Element, Format, Option, Source, trailing_note
 
@@ -100,8 +100,8 @@ def element_named(text: str) -> Element:
     """The element type that a word names; `UsageError` for another word."""
     named, coded = _NAMED.fullmatch(text), _CODE.fullmatch(text)
     try:
-        if named and named[2] == "bfloat16":
-            return element_from("bfloat16")._replace(order=">" if named[1] == ">" else "<")
+        if named and named[2] in ML_DTYPES:
+            return ML_DTYPES[named[2]]._replace(order=">" if named[1] == ">" else "<")
         if named or coded:
             import numpy as np
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raconvert.arrays.dtypes import REALS, ml_name
 from raconvert.conversion.planes import split
 from raconvert.plugin import Fit, Plan, little, refused, type_name
 
@@ -60,10 +61,11 @@ def image_fits(
     """Why an array is not one picture of one of the `forms`, and of the types `held`."""
     name, kind, shape = type_name(little(array.element)), array.element.kind, array.shape
     forms, found = (GREY,) if kind == "bool" else forms, []
-    held_by = HELD_BY if kind not in ("user", "bfloat") else HELD_BY.replace("TIFF, ", "")
+    in_tiff = kind != "user" and ml_name(array.element) is None
+    held_by = HELD_BY if in_tiff else HELD_BY.replace("TIFF, ", "")
     if name not in held.replace(",", "").split():
         reason, flag = f"{title} holds {held}, not {name}", None
-        if kind in ("int", "uint", "float", "bool", "bfloat"):
+        if kind in REALS:
             types = [f"--dtype {word}" for word in ("uint8", "uint16") if word in held]
             flag = ", ".join(types) + ("" if kind == "bool" else " or --scale")
         found.append(refused(array.name, "type", reason + ("" if flag else held_by), flag))

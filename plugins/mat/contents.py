@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from math import prod
 
-from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, little, ml_name, spanned, type_name
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import equivalent, facts_of, refused
 
@@ -117,7 +117,7 @@ def leaf_of(array: Array, version: str) -> Leaf:
         leaf.form, leaf.change = "char", "units"
         leaf.columns = dims[-1]
         return leaf
-    if element.kind in ("float", "bfloat") and element.nbytes == 2:
+    if element.kind in FLOATS and element.nbytes == 2:
         leaf = Leaf(array, "single" if version == "7.3" else "double", dims)
         leaf.change = "float"
         return leaf
@@ -405,9 +405,9 @@ def type_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
     """The fits of elements that get another type."""
     name, element = array.name, array.element
     if leaf.change == "float":
-        kind = "bfloat16" if element.kind == "bfloat" else "float16"
-        if kind == "bfloat16" and version == "7.3":
-            reason = "v7.3 has no bfloat16"
+        kind = type_name(little(element))
+        if ml_name(element) and version == "7.3":
+            reason = f"v7.3 has no {kind}"
             return [refused(name, "type", reason, "--dtype float32")]
         return [equivalent(name, "type", f"{kind} becomes {leaf.cls}")]
     if leaf.change in ("S", "U") and not _is_own_text(array):

@@ -6,7 +6,7 @@ import re
 from collections import namedtuple
 from math import prod
 
-from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, spanned
+from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, ml_name, spanned
 from raconvert.errors import Corrupt, Unsafe, Unsupported
 from raconvert.plugin import Array, Element, element_of
 
@@ -394,8 +394,8 @@ def _descr(array: Array) -> Any:
     kind, nbytes, _, descr = array.element
     if kind in _LETTERS:
         return f"{'|' if nbytes == 1 else '<'}{_LETTERS[kind]}{nbytes}"
-    if kind == "bfloat":
-        return "<V2"  # as numpy.save writes it
+    if ml_name(array.element) is not None:
+        return f"{'|' if nbytes == 1 else '<'}V{nbytes}"  # as numpy.save writes it
     if isinstance(descr, tuple):
         from numpy.lib.format import dtype_to_descr
 

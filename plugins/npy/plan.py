@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, ml_name, spanned
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, facts_of, file_fits, refused
 
@@ -34,8 +34,9 @@ def array_fits(array: Array) -> list[Fit]:
     """What NPY cannot hold of one array."""
     found = []
     name, element = array.name, array.element
-    if element.kind == "bfloat":
-        reason = "NPY has no bfloat16; its type would be lost (V2, two bytes without meaning)"
+    if element.kind in FLOATS and (foreign := ml_name(element)) is not None:
+        what = f"V{element.nbytes}, bytes without meaning"
+        reason = f"NPY has no {foreign}; its type would be lost ({what})"
         found.append(refused(name, "type", reason, "--allow dtype"))
     if not 0 < element.nbytes <= MAX_ITEM_BYTES:
         reason = f"elements of {element.nbytes} bytes; NumPy takes 1 to {MAX_ITEM_BYTES}"

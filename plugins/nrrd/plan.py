@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raconvert.arrays.dtypes import FLOATS, little, type_name
 from raconvert.arrays.reinterpret import is_void
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, refused
 
@@ -75,8 +76,8 @@ def _shape_fits(array: Array) -> list[Fit]:
 
 def _type_fits(array: Array, encoding: str) -> list[Fit]:
     name, (kind, nbytes, _, _) = array.name, array.element
-    if kind == "bfloat" or (kind, nbytes) == ("float", 2):
-        reason = f"NRRD has no {'b' if kind == 'bfloat' else ''}float16; float32 holds it exactly"
+    if kind in FLOATS and nbytes == 2:
+        reason = f"NRRD has no {type_name(little(array.element))}; float32 holds it exactly"
         return [refused(name, "type", reason, "--dtype float32")]
     if kind == "user":
         return _block_fits(array, encoding, only_bytes=is_void(array.element))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raconvert.arrays.dtypes import REALS
 from raconvert.errors import UsageError
 from raconvert.plugin import Fit, Plan, equivalent, facts_of, file_fits, refused, type_name
 
@@ -48,8 +49,7 @@ def _type_fits(array: Array) -> list[Fit]:
         reason = "a bool image has two axes: a 1-bit PNG has one channel"
         return [refused(array.name, "type", reason, "--dtype uint8")]
     reason = f"PNG holds bool, uint8 and uint16, not {type_name(array.element)}"
-    numbers = ("int", "uint", "float", "bfloat")
-    flag = "--dtype uint8, --dtype uint16 or --scale" if kind in numbers else None
+    flag = "--dtype uint8, --dtype uint16 or --scale" if kind in REALS else None
     return [refused(array.name, "type", reason, flag)]
 
 

@@ -6,7 +6,7 @@ import os
 from base64 import b64decode
 from math import prod
 
-from raconvert.arrays.dtypes import MAX_SPAN, is_float8, spanned
+from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, ml_name, spanned
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.metadata.json import parsed
@@ -434,7 +434,7 @@ def _set(raw: Any, value: Any, element: Element, dtype: Any) -> None:
         raw[0] = bool(value)
     elif kind in ("int", "uint"):
         _set_whole(raw, value)
-    elif kind in ("float", "bfloat") or is_float8(element):
+    elif kind in FLOATS or ml_name(element):
         _set_float(raw, value)
     elif kind == "complex":
         _set_pair(raw.view(np_float(dtype)), value)

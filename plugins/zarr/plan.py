@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, is_float8, spanned, type_name
+from raconvert.arrays.dtypes import (
+    MAX_SPAN,
+    element_of_code,
+    is_float8,
+    ml_name,
+    spanned,
+    type_name,
+)
 from raconvert.arrays.interop.conventions import renamed, without_coordinates
 from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
 
@@ -137,7 +144,7 @@ def _structure_of_3(descr: Any) -> Any:
 def _type_of_2(element: Element) -> Any:
     from raconvert.arrays.dtypes import code_of
 
-    if element.kind == "bfloat" or is_float8(element) or _has_padding(element.descr):
+    if ml_name(element) or _has_padding(element.descr):
         return None
     return _lists(code_of(element))
 
@@ -234,7 +241,7 @@ def _metadata_fits(array: Array) -> Iterator[Fit]:
 
 def _no_type(array: Array, options: Options) -> Fit:
     element, name = array.element, array.name
-    if element.kind == "bfloat" or is_float8(element):
+    if ml_name(element) is not None:
         reason = f"version 2 has no {type_name(element)}; version 3 has (`--out-opt format=3`)"
         return refused(name, "type", reason)
     if options.version == 2 or _has_padding(element.descr):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.arrays.blocks import Feed, block_bytes, blocks, region_of
-from raconvert.arrays.dtypes import code_of, dtype_of, flattened, is_float8, little
+from raconvert.arrays.dtypes import ML_DTYPES, code_of, dtype_of, flattened, is_float8, little
 from raconvert.arrays.interop.conventions import Coordinates
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.sources import Decoded
@@ -380,8 +380,8 @@ def _ordered(values: Values, order: str) -> Values:
     """The values in the byte order of the file; texts, dates and structures have theirs."""
     if order == ">" and values.dtype.kind in "iufc":
         return values.astype(values.dtype.newbyteorder(">"))
-    if order == ">" and values.dtype.itemsize == 2 and values.dtype.name == "bfloat16":
-        return values.view("<u2").astype(">u2")
+    if order == ">" and values.dtype.itemsize > 1 and values.dtype.name in ML_DTYPES:
+        return values.view(f"<u{(width := values.dtype.itemsize)}").astype(f">u{width}")
     return values
 
 

@@ -13,11 +13,13 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import LARGEST_BLOCK, blocks, index_of, region_of
 from raconvert.arrays.dtypes import (
     FLOAT8,
-    bfloat16,
+    ML_DTYPES,
+    REALS,
     dtype_of,
     element_of,
     is_float8,
     little,
+    ml_dtype,
     type_name,
 )
 from raconvert.arrays.transpose import in_order
@@ -133,8 +135,8 @@ def as_bool(array: Array, numbers: tuple[int, ...] = (0, 1, 255)) -> Array:
 
 def parse_dtype(name: str) -> np.dtype[Any]:
     """Return the numpy dtype of a name such as ``uint8``; numbers and bools only."""
-    if name == "bfloat16":
-        return bfloat16()
+    if name in ML_DTYPES and name not in FLOAT8:
+        return ml_dtype(name)
     if name in FLOAT8:
         raise UsageError(
             f"`--dtype {name}` is not offered: values are not rounded to floats of one byte",
@@ -351,7 +353,7 @@ def scaled(array: Array, scale: str, bits: int) -> Array:
     """
     if bits not in (8, 16):
         raise UsageError("`--bits` takes 8 or 16", got=bits)
-    if array.element.kind not in ("int", "uint", "float", "bool", "bfloat"):
+    if array.element.kind not in REALS:
         raise Unsupported(f"array '{array.name}' of type {type_name(array.element)} has no scale")
     low, high = _range(array, scale)
     top = 2**bits - 1

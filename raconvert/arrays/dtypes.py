@@ -39,7 +39,9 @@ class Element(Record):
 MAX_SPAN = (1 << 63) - 1  # bytes of one array, as numpy and all readers of RA count them
 MAX_FIELD_AXES = 32  # of arrays of arrays; all versions of NumPy have as many
 
-# kind, bytes, RA eltype, numpy type string without byte order
+# The one table of element types: kind, bytes, RA eltype, numpy type string without byte order
+# (None: only the ml_dtypes package has the type). What follows here, and what a format asks about a
+# type (`NUMBERS`, `ml_name`, `type_name`), is read off it; a plugin lists the types of its format.
 _ROWS = (
     ("user", 0, 0, None),
     ("int", 1, 1, "i1"),
@@ -56,15 +58,24 @@ _ROWS = (
     ("complex", 8, 4, "c8"),
     ("complex", 16, 4, "c16"),
     ("bool", 1, 5, "b1"),
-    ("bfloat", 2, 5, None),  # numpy has none; the ml_dtypes package does
+    ("bfloat", 2, 5, None),  # bfloat16
 )
 # Floats of one byte, by the names of the ml_dtypes package; RA's code 0 with a description.
 FLOAT8 = (
     "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
     "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
 )  # fmt: skip
+# Types that numpy lacks, by the name that the ml_dtypes package gives them.
+ML_DTYPES = {
+    "bfloat16": Element("bfloat", 2, "<"),
+    **{name: Element("user", 1, "|", name) for name in FLOAT8},
+}
+_ML_NAMES = {(one.kind, one.nbytes, one.descr): name for name, one in ML_DTYPES.items()}
 KINDS = {eltype: kind for kind, _, eltype, _ in _ROWS if kind != "bfloat"}  # RA eltype -> kind
 ELTYPES = {kind: eltype for kind, _, eltype, _ in _ROWS}  # kind -> RA eltype
+FLOATS = ("float", "bfloat")
+REALS = ("int", "uint", "bool", *FLOATS)  # kinds that have an order and become a float
+NUMBERS = (*REALS, "complex")
 _CODES = {(kind, nbytes): code for kind, nbytes, _, code in _ROWS if code}
 # The widths of datetime64 and timedelta64 that need no numpy: the units alone.
 _UNITS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"]
@@ -173,10 +184,9 @@ def element_of(dtype: np.dtype[Any]) -> Element:
     Raises `Unsupported` for what has no faithful place in RA: objects, long doubles, and the
     sub-byte numbers of ml_dtypes.
     """
-    if dtype.type.__name__ == "bfloat16":
-        return Element("bfloat", 2, "<" if dtype.byteorder != ">" else ">")
-    if dtype.type.__name__ in FLOAT8:
-        return float8(dtype.type.__name__)
+    if dtype.type.__name__ in ML_DTYPES:
+        named = ML_DTYPES[dtype.type.__name__]
+        return named._replace(order=">") if dtype.byteorder == ">" else named
     if dtype.kind in "iufcb":
         known = _BY_CODE.get(dtype.str[1:])
         if known is not None:
@@ -286,15 +296,13 @@ def dtype_of(element: Element) -> np.dtype[Any]:
     """
     import numpy as np
 
+    if (name := ml_name(element)) is not None:
+        return ml_dtype(name).newbyteorder(">" if element.order == ">" else "<")
     if element.kind == "user":
         if element.descr is None:
             return np.dtype((np.void, element.nbytes))
-        if is_float8(element):
-            return _of_ml_dtypes(element.descr)
         dtype: np.dtype[Any] = np.dtype(_thawed(element.descr))
         return dtype
-    if element.kind == "bfloat":
-        return bfloat16().newbyteorder(">" if element.order == ">" else "<")
     return np.dtype(element.order + _CODES[element.kind, element.nbytes])
 
 
@@ -303,9 +311,7 @@ def code_of(element: Element) -> Any:
     if element.kind == "user":
         descr = f"|V{element.nbytes}" if element.descr is None else element.descr
         return _listed(descr)
-    if element.kind == "bfloat":
-        return "bfloat16"
-    return element.order + _CODES[element.kind, element.nbytes]
+    return ml_name(element) or element.order + _CODES[element.kind, element.nbytes]
 
 
 def _listed(descr: Any) -> Any:
@@ -317,22 +323,15 @@ def element_from(code: Any) -> Element:
 
     Raises `Unsupported`, or what numpy raises on nonsense: TypeError, ValueError, SyntaxError.
     """
-    if code == "bfloat16":
-        return Element("bfloat", 2, "<", None)
-    if isinstance(code, str) and code in FLOAT8:
-        return float8(code)
+    if isinstance(code, str) and code in ML_DTYPES:
+        return ML_DTYPES[code]
     known = element_of_code(code) if isinstance(code, str) else None
     return known or element_of(dtype_of(Element("user", 0, "|", code)))
 
 
-def bfloat16() -> np.dtype[Any]:
-    """Return the numpy dtype of bfloat16; `MissingDependency` without the ml_dtypes package."""
-    return _of_ml_dtypes("bfloat16")
-
-
 def float8(name: str) -> Element:
     """Return the element of a float of one byte, by its name in ml_dtypes."""
-    return Element("user", 1, "|", name)
+    return ML_DTYPES[name]
 
 
 def is_float8(element: Element) -> bool:
@@ -340,7 +339,20 @@ def is_float8(element: Element) -> bool:
     return isinstance(element.descr, str) and element.descr in FLOAT8
 
 
-def _of_ml_dtypes(name: str) -> np.dtype[Any]:
+def ml_name(element: Element) -> str | None:
+    """Return the name in ml_dtypes of a type that numpy lacks, such as ``bfloat16``, or None.
+
+    >>> ml_name(element("bfloat", 2)), ml_name(element("float", 2))
+    ('bfloat16', None)
+
+    Raises nothing.
+    """
+    descr = element.descr if isinstance(element.descr, str) else None
+    return _ML_NAMES.get((element.kind, element.nbytes, descr))
+
+
+def ml_dtype(name: str) -> np.dtype[Any]:
+    """Return the numpy dtype of this name; `MissingDependency` without the ml_dtypes package."""
     import numpy as np
 
     try:
@@ -387,7 +399,7 @@ def type_name(element: Element) -> str:
         return descr.lstrip("<>|") if isinstance(descr, str) else "structured"
     if kind == "bool":
         return "bool"
-    name = "bfloat16" if kind == "bfloat" else f"{kind}{8 * nbytes}"
+    name = ml_name(element) or f"{kind}{8 * nbytes}"
     return name + (" big-endian" if order == ">" else "")
 
 

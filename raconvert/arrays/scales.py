@@ -30,7 +30,6 @@ _ATTRIBUTES = {*_FACTORS, *_MISSING, *_RANGE, "_Unsigned"}
 _SLOPE, _INTERCEPT = "scl_slope", "scl_inter"
 _OWN = {_SLOPE, _INTERCEPT, "fill_value", "fillvalue"}
 _RECORDS = ("attributes", "form")  # of a namespace, by the names of attributes and fields
-_NUMBERS = ("int", "uint", "float", "bfloat", "complex")
 
 
 class Scale(Record):
@@ -78,7 +77,7 @@ def scale_of(array: Any) -> Scale | None:
     Raises `Unsupported` for a scale that is said and cannot be understood.
     """
     meta = array.meta
-    if not _says_a_scale(meta) or array.element.kind not in _NUMBERS:
+    if not _says_a_scale(meta) or array.element.kind in ("bool", "user"):
         return None
     return _of_attributes(array) or _of_namespaces(array)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from raconvert import registry
-from raconvert.arrays.dtypes import described, little, type_name
+from raconvert.arrays.dtypes import NUMBERS, described, little, type_name
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import find, why
 from raconvert.declared import checked
@@ -23,7 +23,7 @@ from raconvert.inspect.described import (
     meta_of,
     without_traces,
 )
-from raconvert.inspect.elements import NUMBERS, Rule, compare_data, letter
+from raconvert.inspect.elements import Rule, compare_data, letter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raconvert.arrays.blocks import block_bytes, blocks
+from raconvert.arrays.dtypes import ML_DTYPES
 from raconvert.arrays.reinterpret import as_characters, units_of
 from raconvert.arrays.transpose import in_order
 from raconvert.errors import Corrupt
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     Mask = Any
 
 
-NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
 _LARGEST_EXACT = 2.0**63  # floats from here on are not an int64
 
 
@@ -156,7 +156,7 @@ def _same_text(x: Values, y: Values) -> Mask:
 
 def _widened(values: Values) -> Values:
     """Return bfloat16 as float32 and bool as uint8; anything else as it is."""
-    if values.dtype.name == "bfloat16":
+    if values.dtype.name in ML_DTYPES:
         return values.astype(np.float32)
     return values.view(np.uint8) if values.dtype.kind == "b" else values
 

@@ -23,6 +23,7 @@ a key/value pair of NRRD, an attribute of HDF5, both named `raconvert`.
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import (
+    NUMBERS,
     Element,
     code_of,
     described,
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
 # another kind or width, and bytes as what they are known to be. Anything else is `Corrupt`.
 
 
-NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
 BOOLS = (0, 1, 255)  # what stands for false and true; images have 255
 
 

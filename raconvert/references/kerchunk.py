@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from itertools import accumulate
 
-from raconvert.arrays.dtypes import dtype_of, is_float8, type_name
+from raconvert.arrays.dtypes import dtype_of, ml_name, type_name
 from raconvert.errors import Unsupported
 
 TYPE_CHECKING = False
@@ -25,10 +25,8 @@ _RESERVED = {".", "..", ".zarray", ".zattrs", ".zgroup", ".zmetadata"}
 
 def problem_of(array: Placed) -> str | None:
     """Why this kind of view cannot hold an array, or None."""
-    if array.element.kind == "bfloat":
-        return "zarr format 2 has no bfloat16"
-    if is_float8(array.element):
-        return f"zarr format 2 has no {array.element.descr}"
+    if (name := ml_name(array.element)) is not None:
+        return f"zarr format 2 has no {name}"
     if array.element.kind == "user" and _type(array) is None:
         return f"zarr format 2 has no {type_name(array.element)}"
     if any(part in _RESERVED or not part for part in array.name.split("/")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from raconvert.arrays.dtypes import FLOATS
 from raconvert.arrays.layout import COLOR
 from raconvert.arrays.reinterpret import for_showing
 from raconvert.arrays.sources import is_decoded_whole
@@ -72,7 +73,7 @@ def strips_of(array: Array, found: Sample, rows: int, columns: int) -> list[Stri
     if _are_classes(array, numbers):
         scale = Scale(0, 0, CLASSES)
         return [Strip("classes", [_one(part, scale, size) for part in values])]
-    scale = scale_of(values, DEPTH if array.element.kind in ("float", "bfloat") else GRAY)
+    scale = scale_of(values, DEPTH if array.element.kind in FLOATS else GRAY)
     return [Strip(_ends(scale), [_one(part, scale, size) for part in values])]
 
 

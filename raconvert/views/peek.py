@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raconvert.arrays.cast import as_listed
+from raconvert.arrays.dtypes import FLOATS
 from raconvert.arrays.layout import COLUMNS, EMPTY, LINE, SCALAR
 from raconvert.arrays.summary import tree
 from raconvert.declared import Record
@@ -320,7 +321,7 @@ def number_lines(
 def _odd(array: Array, numbers: Numbers) -> str:
     """How many values are missing, infinite or zero."""
     parts = []
-    if array.element.kind in ("float", "bfloat", "complex"):
+    if array.element.kind in (*FLOATS, "complex"):
         parts.append(f"NaN {numbers.nan}")
         parts.append(f"inf {numbers.above}")
         parts += [f"-inf {numbers.below}"] if numbers.below else []

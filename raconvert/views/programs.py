@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from re import split
 
-from raconvert.arrays.dtypes import dtype_of, needs_swap
+from raconvert.arrays.dtypes import dtype_of, ml_name, needs_swap
 from raconvert.declared import Record
 from raconvert.files.quoting import QUOTED, c, julia, matlab, path, python, r
 
@@ -108,9 +108,10 @@ def _python(stored: Stored) -> str:
     element = stored.element
     lines = ["import numpy as np"]
     after = ""
-    if element.kind == "bfloat":
+    if (name := ml_name(element)) is not None:
         lines.insert(0, "import ml_dtypes")
-        dtype, after = repr(">u2" if stored.big else "<u2"), ".view(ml_dtypes.bfloat16)"
+        width = f"u{element.nbytes}"
+        dtype, after = repr((">" if stored.big else "<") + width), f".view(ml_dtypes.{name})"
         if stored.big:
             after = '.astype("<u2")' + after
     else:

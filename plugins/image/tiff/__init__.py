@@ -48,6 +48,7 @@ its letters, labels, directions, origins, the frame of the space. Lengths of 1 c
 
 from __future__ import annotations
 
+from raconvert.arrays.dtypes import FLOATS
 from raconvert.conversion.planes import split
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, refused, type_name
 
@@ -99,7 +100,7 @@ def plan(bundle: Bundle, *, compression: str = "none") -> Plan:
     array, found = bundle.arrays[0], []
     if array.element.kind not in ("bool", "uint", "int", "float", "complex"):
         reason = f"TIFF holds bool, integers, floats and complex, not {type_name(array.element)}"
-        flag = "--dtype float32" if array.element.kind == "bfloat" else None
+        flag = "--dtype float32" if array.element.kind in FLOATS else None
         found.append(refused(array.name, "type", reason, flag))
     if 0 in array.dims:
         reason = f"TIFF has no image without pixels: {array.shape}"
