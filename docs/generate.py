@@ -3,8 +3,8 @@
 And manual pages (`docs.man`) from the tables of the command line.
 
 python -m docs.generate           rewrite raconvert/catalogue.py, pyproject.toml, README.md,
-                                  docs/formats.md and docs/plugin-authors.md (between their
-                                  markers), and docs/formats/
+                                  docs/formats.md, docs/limits.md and docs/plugin-authors.md
+                                  (between their markers), and docs/formats/
 python -m docs.generate --check   write nothing; exit code 1 if anything is out of date
 """
 
@@ -26,12 +26,15 @@ sys.path.insert(0, str(ROOT))  # the checkout, whatever is installed
 from docs import man  # noqa: E402
 from raconvert.catalogue import FOREIGN, WRAPPERS, Row  # noqa: E402
 from raconvert.conversion.options import OPTIONS  # noqa: E402
+from raconvert.files.limits import Limits  # noqa: E402
 from raconvert.migration.options import MIGRATION  # noqa: E402
 from raconvert.plugin import Format, Option  # noqa: E402
 
 BEGIN, END = "<!-- formats: begin -->", "<!-- formats: end -->"
 FIELDS_BEGIN, FIELDS_END = "<!-- fields: begin -->", "<!-- fields: end -->"
 AUTHORS = "docs/plugin-authors.md"
+BOUNDS_BEGIN, BOUNDS_END = "<!-- bounds: begin -->", "<!-- bounds: end -->"
+LIMITS = "docs/limits.md"
 ROWS_BEGIN = "# rows: begin (written by `python -m docs.generate` from the `FORMAT` of each plugin)"
 ROWS_END = "# rows: end"
 # Folders in which formats are, and the packages that they are.
@@ -89,6 +92,7 @@ def main(arguments: list[str]) -> int:
         ROOT / "README.md": with_formats("README.md", rows, "docs/formats/"),
         ROOT / "docs" / "formats.md": with_formats("docs/formats.md", rows, "formats/"),
         ROOT / AUTHORS: authors(),
+        ROOT / LIMITS: bounds(),
     }
     wanted |= {ROOT / "docs" / "formats" / f"{row.name}.md": page(row) for row in rows}
     wanted |= {ROOT / path: text for path, text in man.pages().items()}
@@ -282,9 +286,34 @@ def authors() -> str:
     return f"{before}{FIELDS_BEGIN}\n{field_table()}\n{FIELDS_END}{after}"
 
 
+def meanings_of(kind: type) -> dict[str, str]:
+    """The lines ``field: meaning`` of the docstring of a record."""
+    return dict(re.findall(r"^    (\w+): (.+)$", kind.__doc__ or "", re.MULTILINE))
+
+
+def bounds() -> str:
+    """The page of limits with a fresh table of the fields of `Limits`."""
+    text = (ROOT / LIMITS).read_text(encoding="utf-8")
+    before, rest = text.split(BOUNDS_BEGIN)
+    _, after = rest.split(BOUNDS_END)
+    lines = ["| Field | Default | Counts |", "|---|---|---|"]
+    meanings = meanings_of(Limits)
+    for name, most in Limits._field_defaults.items():
+        lines.append(f"| `{name}` | {amount(most)} | {cell(meanings[name])} |")
+    return "\n".join([before + BOUNDS_BEGIN, *lines, BOUNDS_END + after])
+
+
+def amount(count: int) -> str:
+    """A number as people write it: 64 Mi, 200,000."""
+    for power, unit in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
+        if count % (1 << power) == 0:
+            return f"{count >> power} {unit}"
+    return f"{count:,}"
+
+
 def field_table() -> str:
     """One line per field, as the docstring of `Format` explains it."""
-    meanings = dict(re.findall(r"^    (\w+): (.+)$", Format.__doc__ or "", re.MULTILINE))
+    meanings = meanings_of(Format)
     usual = Format._field_defaults
     lines = ["| Field | Default | Meaning |", "|---|---|---|"]
     for name in Format._fields:

@@ -73,7 +73,7 @@ def read_header(source: Source, data: Source) -> tuple[tuple[int, ...], str]:
 
     Raises `Corrupt`, also for data that is not what the header was written with.
     """
-    most = source.limits.window
+    most = source.limits.short_header_bytes
     text = source.read_exact(0, source.size, "the header") if source.size <= most else b""
     found = _LENGTHS.search(text)
     if found is None:
@@ -126,7 +126,7 @@ def _sections(array: Array) -> str:
     """Other sections of the header that the array comes from."""
     own = array.meta.formats.get(NAMESPACE) if array.described else None
     text = own.get("sections") if isinstance(own, dict) else None
-    fine = isinstance(text, str) and len(text) < DEFAULT.window // 8
+    fine = isinstance(text, str) and len(text) < DEFAULT.short_header_bytes // 8
     fine = fine and text.startswith("#") and "# Dimensions" not in text
     try:
         text.encode("utf-8", "surrogateescape") if fine else None

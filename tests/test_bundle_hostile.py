@@ -336,7 +336,7 @@ def test_manifests(outcome: Callable[..., Any], tmp_path: Path, form: str, case:
 def test_a_manifest_that_is_too_large_is_not_read(
     outcome: Callable[..., Any], tmp_path: Path, form: str
 ) -> None:
-    text = GOOD + b"#" * (DEFAULT.documents + 1 - len(GOOD))
+    text = GOOD + b"#" * (DEFAULT.hierarchy_bytes + 1 - len(GOOD))
     path = build(tmp_path, form, {"bundle.yaml": text, "x.ra": RA})
     kind, told = outcome(path)
     assert kind == "Corrupt"

@@ -200,22 +200,22 @@ def test_a_large_file_takes_no_more_than_it_should(
 # what is limited -> the constant, a file that is just beyond it, and words of the refusal
 LIMITS: dict[str, tuple[int, Callable[[int], tuple[str, bytes | dict[str, bytes]]], str]] = {
     "sidecar-bytes": (
-        DEFAULT.document,
+        DEFAULT.document_bytes,
         lambda most: (".ra", shapes.described("#" * most)),
         "too large",
     ),
     "sidecar-values": (
-        DEFAULT.values,
+        DEFAULT.document_values,
         lambda most: (".ra", shapes.described(f"attributes: {{k: [{'1,' * most}]}}\n")),
         "values",
     ),
     "sidecar-depth": (
-        DEFAULT.nesting,
+        DEFAULT.nesting_levels,
         lambda most: (".ra", shapes.described(f"attributes: {{k: {'[' * most}{']' * most}}}\n")),
         "nested too deep",
     ),
     "npy-header-bytes": (
-        DEFAULT.header,
+        DEFAULT.header_bytes,
         lambda most: (".npy", shapes.npy(" " * (most + 1))),
         "too long to be parsed safely",
     ),
@@ -225,27 +225,27 @@ LIMITS: dict[str, tuple[int, Callable[[int], tuple[str, bytes | dict[str, bytes]
         "too many axes",
     ),
     "png-chunks": (
-        DEFAULT.chunks,
+        DEFAULT.image_chunks,
         lambda most: (".png", shapes.png(shapes.chunk(b"abCd") * most, shapes.PIXEL)),
         "more than 200000 chunks",
     ),
     "nrrd-lines": (
-        DEFAULT.lines,
+        DEFAULT.header_lines,
         lambda most: (".nrrd", shapes.nrrd(*["#"] * most) + b"123"),
         "at most 65536 lines",
     ),
     "scidb-columns": (
-        DEFAULT.fields,
+        DEFAULT.structure_fields,
         lambda most: (".scidb", shapes.scidb_of_attributes(24 * (most + 1))),
         "more than 10000 attributes|too long|larger",
     ),
     "har-empty-headers": (
-        DEFAULT.empty,
+        DEFAULT.empty_headers,
         lambda most: (".har", shapes.har_of_empty_headers(12 * (most + 2))),
         "more than 100 headers hold nothing",
     ),
     "mat-depth": (
-        DEFAULT.nesting,
+        DEFAULT.nesting_levels,
         lambda most: (".mat", shapes.mat_of_deep_cells(48 * (most + 1))),
         "at most 64 levels",
     ),

@@ -236,7 +236,7 @@ def without(fields: dict[str, Any], name: str) -> dict[str, Any]:
 def most_bytes(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Let documents have no more bytes, in files that are read and in those that are written."""
     for place in ("raconvert.files.limits.DEFAULT", "raconvert.metadata.sidecar.DEFAULT"):
-        monkeypatch.setattr(place, Limits(document=most))
+        monkeypatch.setattr(place, Limits(document_bytes=most))
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])

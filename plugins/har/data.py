@@ -258,7 +258,7 @@ def read_sparse(walk: Walk, header: Header) -> None:
 
 def _check_ratio(walk: Walk, header: Header, nbytes: int, stored: int) -> None:
     """Refuse an array far larger than its file, of which a few bytes can promise any size."""
-    if nbytes > max(walk.source.max_memory, walk.source.limits.sparse * stored):
+    if nbytes > max(walk.source.max_memory, walk.source.limits.absent_ratio * stored):
         raise TooLarge(
             f"header '{header.name}' promises {nbytes} bytes of zeros in {stored} bytes",
             path=walk.source.path,

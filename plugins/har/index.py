@@ -61,7 +61,7 @@ def index(
     headers: list[Header] = []
     empty = unnamed = 0
     while walk.offset < source.size:
-        if unnamed == source.limits.unnamed:
+        if unnamed == source.limits.damaged_names:
             resume.lose(walk.offset, source.size)
         else:
             headers.append(_header(walk, resume, skip_unknown=skip_unknown))
@@ -69,9 +69,9 @@ def index(
             unnamed += not walk.header
         headers += resume.lost
         resume.lost.clear()
-        if empty > source.limits.empty:
+        if empty > source.limits.empty_headers:
             raise Corrupt(
-                f"more than {source.limits.empty} headers hold nothing",
+                f"more than {source.limits.empty_headers} headers hold nothing",
                 path=source.path,
                 where=f"byte {headers[-1].offset}",
             )

@@ -221,7 +221,7 @@ def _housekeeping(
     """What is kept of a hidden header: its lines if it is text, else its records."""
     kept = {"name": header.name, **header.own, "long": header.long.rstrip(" ")}
     records = Records(source, file, framing)
-    most = source.limits.text if header.type == TEXT else source.limits.raw
+    most = source.limits.text_bytes if header.type == TEXT else source.limits.raw_record_bytes
     if header.stop - header.start > most:
         notes.append(f"housekeeping header '{header.name}' is too long to be kept: left out")
         return None

@@ -105,7 +105,7 @@ class Stored:
     def spend(self, nbytes: int) -> None:
         """Take so many bytes of what all attributes of the file may need as plain values."""
         limits = self.file.source.limits
-        most = min(limits.attributes, max(limits.memory, SMALL))
+        most = min(limits.attribute_bytes, max(limits.memory, SMALL))
         if self.file.attributes + nbytes > most:
             raise Unsupported(f"the attributes of the file need more than {most} bytes in memory")
         self.file.attributes += nbytes
@@ -119,7 +119,7 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
     if space.get_simple_extent_type() == h5s.NULL:
         return None, {"type": describe(tid), "shape": None}
     shape = space.get_simple_extent_dims() + kind.dims
-    most = stored.file.source.limits.document
+    most = stored.file.source.limits.document_bytes
     if prod(shape) * kind.buffer.itemsize > most:
         raise Unsupported(f"it needs more than {most} bytes")
     if kind.buffer.names and kind.buffer.hasobject:

@@ -84,7 +84,7 @@ def _kind_of_number(encoded: bytes) -> Kind:
 
 def _kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
     dims: tuple[int, ...] = ()
-    while tid.get_class() == h5t.ARRAY and len(dims) <= DEFAULT.types:
+    while tid.get_class() == h5t.ARRAY and len(dims) <= DEFAULT.type_levels:
         dims += tid.get_array_dims()
         tid = tid.get_super()
     if is_variable(tid):
@@ -130,7 +130,7 @@ def _variable(charset: int) -> h5t.TypeID:
 def layout_of(tid: h5t.TypeID, depth: int = 0) -> Layout:
     """The NumPy type of one HDF5 type, nested ones included."""
     reader = _LAYOUTS.get(tid.get_class())
-    if reader is None or depth > DEFAULT.types:
+    if reader is None or depth > DEFAULT.type_levels:
         name = _UNREAD.get(tid.get_class(), f"of the unknown class {tid.get_class()}")
         raise cannot(f"its elements are {name}")
     return reader(tid, depth)
@@ -454,8 +454,8 @@ def in_file(tid: h5t.TypeID) -> tuple[int, tuple[int, ...]]:
     if tid.get_class() == h5t.ARRAY:
         size, places = in_file(tid.get_super())
         count = prod(tid.get_array_dims())
-        if count * len(places) > DEFAULT.fields:
-            raise cannot(f"its structures hold more than {DEFAULT.fields} texts each")
+        if count * len(places) > DEFAULT.structure_fields:
+            raise cannot(f"its structures hold more than {DEFAULT.structure_fields} texts each")
         return count * size, tuple(n * size + at for n in range(count) for at in places)
     if tid.get_class() != h5t.COMPOUND:
         return int(tid.get_size()), ()

@@ -72,7 +72,7 @@ class Dense:
             message = self._message(named)
             left -= len(message)
             file.dense_bytes += len(record) + len(message)
-            most = file.source.limits.shared  # as objects may share a heap
+            most = file.source.limits.attribute_passes  # as objects may share a heap
             if file.dense_bytes > most * file.source.size:
                 raise TooLarge(
                     "attributes in dense storage are those of very many objects", path=file.path,

@@ -142,7 +142,7 @@ def type_of(description: Any, order: str | None = None, depth: int = 0) -> h5t.T
 
     `order` replaces the byte order of the numbers at the top.
     """
-    if depth > DEFAULT.types:
+    if depth > DEFAULT.type_levels:
         raise ValueError("nested too deep")
     if isinstance(description, str):
         return _coded(description, order)

@@ -371,7 +371,7 @@ class Files:
         if not self._named:
             self._named[os.path.realpath(self._path)] = self.main
         if real not in self._named:
-            most = source.limits.others
+            most = source.limits.external_files
             if len(self._named) > most:
                 raise Unsupported(f"names more than {most} files", path=by.path)
             self._named[real] = File(source)

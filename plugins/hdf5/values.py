@@ -200,7 +200,7 @@ class Dataset:
         """Refuse (`TooLarge`) chunks without number; the library looks for each in the file."""
         pairs = zip(self.space, self.chunk or (), strict=False)
         count = prod(-(-n // high) for n, high in pairs)
-        most = self.file.source.limits.grid + self.file.source.size
+        most = self.file.source.limits.unstored_chunks + self.file.source.size
         if self.chunk and count > most:
             raise TooLarge(
                 f"is cut into {count} chunks, more than the file has bytes", where=self.place,

@@ -414,9 +414,9 @@ class Resolver:
     def virtual(self, dataset: h5d.DatasetID, file: File, depth: int = 0) -> Virtual:
         """The pieces of a virtual dataset; every source was checked."""
         limits = file.source.limits
-        if depth > limits.maps:
+        if depth > limits.virtual_levels:
             raise Unsupported(
-                f"virtual datasets refer to each other more than {limits.maps} deep",
+                f"virtual datasets refer to each other more than {limits.virtual_levels} deep",
                 path=file.path,
             )
         plist = dataset.get_create_plist()
@@ -437,11 +437,11 @@ class Resolver:
         for piece in pieces:
             _check_piece(piece, shape, file)
         found = Virtual(shape, pieces, plist)
-        if found.reads > limits.reads:
+        if found.reads > limits.virtual_sources:
             raise Unsupported(
                 "virtual dataset takes too many pieces from others",
                 path=file.path,
-                expected=f"at most {limits.reads}",
+                expected=f"at most {limits.virtual_sources}",
                 got=found.reads,
             )
         return found
@@ -486,7 +486,7 @@ class Resolver:
         if all(_named(name, 0) == _named(name, 1) for name in (said.file, said.path)):
             raise Corrupt("a virtual dataset without an end has one source that ends",
                           path=file.path)  # fmt: skip
-        for number in range(file.source.limits.reads):
+        for number in range(file.source.limits.virtual_sources):
             names = _named(said.file, number), _named(said.path, number)
             try:
                 part = self._part(*names, file, depth, literal=True)

@@ -118,8 +118,10 @@ class Walk:
             try:
                 with guarded(found.file.path, f"object '/{found.path}'"):
                     inside = self._note(found)
-                    if inside and len(stack) > self.limits.depth:
-                        raise Unsupported(f"groups are nested more than {self.limits.depth} deep")
+                    if inside and len(stack) > self.limits.group_levels:
+                        raise Unsupported(
+                            f"groups are nested more than {self.limits.group_levels} deep"
+                        )
             except TooMany:
                 raise
             except RaconvertError as error:
@@ -173,7 +175,11 @@ class Walk:
         for count, most, what in (
             (len(self.found), self.limits.nodes, "objects"),
             (len(self.links) + len(self._later), self.limits.links, "links"),
-            (self._characters, self.limits.names, "characters in the paths of its objects"),
+            (
+                self._characters,
+                self.limits.path_characters,
+                "characters in the paths of its objects",
+            ),
         ):
             if count > most:
                 raise TooMany(f"has more than {most} {what}", path=found.file.path)
@@ -230,9 +236,9 @@ class Walk:
         while parts:
             part = parts.pop()
             self._parts += 1
-            if self._parts > self.limits.ways:
+            if self._parts > self.limits.link_steps:
                 raise Unsupported(
-                    f"links of the file lead along more than {self.limits.ways} names"
+                    f"links of the file lead along more than {self.limits.link_steps} names"
                 )
             if part in (b"", b"."):
                 continue
@@ -242,8 +248,10 @@ class Walk:
                 here = here.rstrip(b"/") + b"/" + part
                 continue
             steps += 1
-            if steps > self.limits.follows:
-                what = f"links lead in a circle, or through more than {self.limits.follows} others"
+            if steps > self.limits.path_links:
+                what = (
+                    f"links lead in a circle, or through more than {self.limits.path_links} others"
+                )
                 raise ReadFailed(what, path=file.path, where=f"link '{target}'")
             if kind == h5l.TYPE_SOFT:
                 more = value

@@ -93,7 +93,7 @@ def read(source: Source) -> Bundle:
 
 def _header(source: Source) -> tuple[bytes, tuple[int, ...], int, int]:
     """The text of the header, dims, maxval, and the bytes of the pixels, which the file has."""
-    data = source.read_at(0, source.limits.window) if _BEGIN.match(source.head) else b""
+    data = source.read_at(0, source.limits.short_header_bytes) if _BEGIN.match(source.head) else b""
     if tool := _WAYS_OUT.get(data[:2]):
         what = "is a PAM file" if tool == "pamtopng" else "is netpbm's plain text"
         remedy = f"convert it first, for instance with: {tool}"

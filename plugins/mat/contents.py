@@ -209,8 +209,8 @@ class Contents:
         for index, array in enumerate(bundle.arrays):
             *groups, last = array.name.split("/")
             inside = root
-            if len(groups) >= DEFAULT.nesting:
-                most = DEFAULT.nesting
+            if len(groups) >= DEFAULT.nesting_levels:
+                most = DEFAULT.nesting_levels
                 reason = f"it lies below {len(groups)} groups, at most {most} can be read"
                 self.fits.append(refused(array.name, "names", reason))
                 groups = []
@@ -223,7 +223,7 @@ class Contents:
             inside[last] = index
         for path in bundle.groups:
             inside = root
-            for group in path.split("/")[: DEFAULT.nesting]:
+            for group in path.split("/")[: DEFAULT.nesting_levels]:
                 if not isinstance(inside.get(group, {}), dict):
                     break
                 inside = inside.setdefault(group, {})

@@ -64,7 +64,7 @@ def order_of(head: bytes) -> str | None:
 def is_chain(source: Source) -> bool:
     """True if the file is a chain of matrices that ends where the file ends."""
     place = 0
-    for _ in range(source.limits.probed):
+    for _ in range(source.limits.probed_headers):
         try:
             matrix = _header(source, place)
         except RaconvertError:
@@ -113,7 +113,11 @@ def _header(source: Source, place: int) -> _Matrix:
     known = 0 <= machine < 2 and not zero and stored < len(STORED) and kind <= SPARSE
     if not known or order != "<>"[machine]:
         raise Corrupt("is not a level 4 header", path=source.path, where=where, got=f"type {word}")
-    if min(rows, columns) < 0 or imaginary not in (0, 1) or not 0 < length <= source.limits.name:
+    if (
+        min(rows, columns) < 0
+        or imaginary not in (0, 1)
+        or not 0 < length <= source.limits.name_bytes
+    ):
         raise Corrupt("wrong level 4 header", path=source.path, where=where,
                       got=(rows, columns, imaginary, length))  # fmt: skip
     offset = place + HEADER_BYTES + length

@@ -232,14 +232,14 @@ class _Walker:
         source = self.tree.source
         cursor = FileCursor(source, file, place + 8, source.size)
         if code == MI_COMPRESSED:
-            most = source.limits.name
+            most = source.limits.name_bytes
             data = inflated_head(source.read_at(place + 8, most), most)
             cursor = FileCursor(source, BytesIO(data), 8, len(data))  # type: ignore[arg-type]
         try:
             _, raw = self._data(cursor, cursor.end, "the array flags", 8)
             opaque = len(raw) == 8 and parse_flags(raw, self.order).cls == "opaque"
             for what in ("the name",) if opaque else ("the dims", "the name"):
-                data = self._data(cursor, cursor.end, what, self.tree.limits.lengths)[1]
+                data = self._data(cursor, cursor.end, what, self.tree.limits.shape_bytes)[1]
         except RaconvertError:
             return ""
         return _text(data)
@@ -399,7 +399,7 @@ class _Walker:
             cursor.skip(end - cursor.place)
 
     def _dims(self, cursor: Cursor, end: int) -> tuple[int, ...]:
-        _, data = self._data(cursor, end, "the dims", self.tree.limits.lengths)
+        _, data = self._data(cursor, end, "the dims", self.tree.limits.shape_bytes)
         if len(data) % 4 or not data:
             raise self._corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
         dims = parse_dims(data, self.order)
@@ -407,7 +407,7 @@ class _Walker:
         return dims
 
     def _name(self, cursor: Cursor, end: int, what: str) -> str:
-        return _text(self._data(cursor, end, what, self.tree.limits.name)[1])
+        return _text(self._data(cursor, end, what, self.tree.limits.name_bytes)[1])
 
     def _opaque(self, cursor: Cursor, end: int, path: str) -> None:
         """Name an opaque variable: name, type system and class come before its data."""
@@ -547,7 +547,7 @@ class _Walker:
     def _field_names(self, cursor: Cursor, end: int, path: str) -> list[str]:
         _, data = self._data(cursor, end, "the length of field names", 8)
         width = _signed(data[:4], self.order)
-        _, text = self._data(cursor, end, "the field names", self.tree.limits.document)
+        _, text = self._data(cursor, end, "the field names", self.tree.limits.document_bytes)
         if not text:
             return []
         if width <= 0 or len(text) % width:

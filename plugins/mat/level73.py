@@ -193,13 +193,13 @@ class _Walker:
             raise Corrupt("struct or cell lies inside itself", path=self.tree.source.path,
                           where=f"variable '{path}'")  # fmt: skip
         self.tree.again += address in self._walked
-        if self.tree.again > self.tree.limits.again:
+        if self.tree.again > self.tree.limits.repeated_uses:
             self.tree.full = True
             raise Unsupported(
                 "the same structs and cells are used too often",
                 path=self.tree.source.path,
                 where=f"variable '{path}'",
-                expected=f"at most {self.tree.limits.again} uses after the first",
+                expected=f"at most {self.tree.limits.repeated_uses} uses after the first",
             )
         self._walked.add(address)
         self._inside.add(address)

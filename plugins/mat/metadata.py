@@ -94,7 +94,7 @@ def all_below(content: dict[str, Any], count: int) -> bool:
     """True if all names are numbers of a cell with so many elements."""
     if any(not is_index(name) or int(name) > count for name in content):
         return False
-    return count <= max(DEFAULT.holes, 64 * len(content))
+    return count <= max(DEFAULT.cell_gaps, 64 * len(content))
 
 
 def is_numbered(content: dict[str, Any]) -> bool:

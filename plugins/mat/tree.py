@@ -128,12 +128,12 @@ class Tree:
 
     def check_depth(self, depth: int, where: str) -> None:
         """Refuse values inside values beyond what any program writes."""
-        if depth > self.limits.nesting:
+        if depth > self.limits.nesting_levels:
             raise Unsupported(
                 "structs and cells lie too deep inside each other",
                 path=self.source.path,
                 where=where,
-                expected=f"at most {self.limits.nesting} levels",
+                expected=f"at most {self.limits.nesting_levels} levels",
             )
 
     # --- damage -----------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Tree:
         Where `path` is empty, not even its name can be read, and its `place` is its name.
         """
         self._given_up += self.full
-        if self._given_up > self.limits.given:
+        if self._given_up > self.limits.skipped_variables:
             raise error
         self.full = False
         in_variable(error, path, self.source.path)

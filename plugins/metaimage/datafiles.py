@@ -74,7 +74,9 @@ def _listed(words: list[str], source: Source, header: Header) -> tuple[list[str]
     own = int(words[0]) if words else 0
     own = own if 1 <= own <= rank else rank - 1
     count = prod(header.dims[len(header.dims) - rank + own :])
-    text = source.read_at(header.offset, min(source.limits.record, source.size - header.offset))
+    text = source.read_at(
+        header.offset, min(source.limits.record_bytes, source.size - header.offset)
+    )
     names = [line.strip() for line in text.split(b"\n", count)[:count]]
     if len(names) < count or not all(names):
         found = sum(map(bool, names))

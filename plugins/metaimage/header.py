@@ -85,7 +85,7 @@ class Header(Record):
 
 def read_header(source: Source) -> Header:
     """Return the header of an image. Raises `Corrupt` and `Unsupported`."""
-    text = source.read_at(0, min(source.size, source.limits.window))
+    text = source.read_at(0, min(source.size, source.limits.short_header_bytes))
     end = _END.search(text)
     if end is None:
         raise Corrupt("header has no end", path=source.path, where=f"byte {len(text)}",

@@ -67,7 +67,7 @@ def _fits(array: Array) -> list[Fit]:
     elif not array.dims:
         found.append(equivalent(name, "shape", "no axes become one of length 1"))
     fields, lost = fields_of(array)
-    if len(header_bytes(fields)) > DEFAULT.window // 2:
+    if len(header_bytes(fields)) > DEFAULT.short_header_bytes // 2:
         found.append(refused(name, "metadata", "the header would be too long"))
     if lost:
         found.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))

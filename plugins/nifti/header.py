@@ -164,7 +164,7 @@ def _check_size(header: Header, data: Source, *, gzip: bool) -> None:
 def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[str, Any]]:
     """What lies between header and data: codes and bytes; a note where it is something else."""
     begin = LAYOUTS[header.version].nbytes
-    most = start.source.limits.record
+    most = start.source.limits.record_bytes
     end = begin + most if start.pair else header.offset
     if end <= begin + 4:
         return []
@@ -189,7 +189,7 @@ def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[s
 
 def check_sealed(start: Start, data: Source) -> None:
     """Refuse (`Corrupt`) the data of a pair that is not what the header was written with."""
-    text = start.read(LAYOUTS[2].nbytes + start.source.limits.record)
+    text = start.read(LAYOUTS[2].nbytes + start.source.limits.record_bytes)
     seal = text[-SEAL_BYTES:]
     if seal.startswith(MARK.encode()):
         line = seal.rstrip(b"\0").decode("latin-1")

@@ -94,12 +94,12 @@ def read_header(source: Readable) -> Header:
     start = len(MAGIC) + 2 + layout.length_bytes
     field = source.read_exact(start - layout.length_bytes, layout.length_bytes, "the header length")
     length = int.from_bytes(field, "little")
-    if length > source.limits.header and length <= source.size - start:
+    if length > source.limits.header_bytes and length <= source.size - start:
         raise Unsupported(
             "header is too long to be parsed safely",
             path=source.path,
             where=f"byte {start - layout.length_bytes}",
-            expected=f"at most {source.limits.header} bytes",
+            expected=f"at most {source.limits.header_bytes} bytes",
             got=length,
         )
     raw = source.read_exact(start, length, "the header")

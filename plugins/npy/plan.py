@@ -41,8 +41,8 @@ def array_fits(array: Array) -> list[Fit]:
     if not 0 < element.nbytes <= MAX_ITEM_BYTES:
         reason = f"elements of {element.nbytes} bytes; NumPy takes 1 to {MAX_ITEM_BYTES}"
         found.append(refused(name, "type", reason))
-    elif isinstance(element.descr, tuple) and len(header_of(array)) > DEFAULT.header:
-        reason = f"{len(element.descr)} fields need a header above {DEFAULT.header} bytes"
+    elif isinstance(element.descr, tuple) and len(header_of(array)) > DEFAULT.header_bytes:
+        reason = f"{len(element.descr)} fields need a header above {DEFAULT.header_bytes} bytes"
         found.append(refused(name, "type", reason))
     if array.ndim > MAX_RANK:
         reason = f"{array.ndim} axes; NumPy takes at most {MAX_RANK}"

@@ -166,7 +166,7 @@ def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Ar
             raise
         nbytes = prod(header.dims) * header.element.nbytes
         trailing = member.size - header.offset - nbytes
-        if trailing > source.limits.trailing:
+        if trailing > source.limits.trailing_bytes:
             raise Corrupt(
                 "member is far longer than the array in it",
                 path=source.path,

@@ -183,9 +183,12 @@ def _lines(file: Any, source: Source) -> tuple[list[bytes], int, bool]:
 def _check_length(end: int, place: int, source: Source, number: int) -> None:
     limits = source.limits
     rows = (
-        (end - place > limits.line, f"lines of at most {limits.line} bytes"),
-        (end > limits.document, f"at most {limits.document} bytes"),
-        (number >= limits.lines, f"at most {limits.lines} lines"),
+        (
+            end - place > limits.header_line_bytes,
+            f"lines of at most {limits.header_line_bytes} bytes",
+        ),
+        (end > limits.document_bytes, f"at most {limits.document_bytes} bytes"),
+        (number >= limits.header_lines, f"at most {limits.header_lines} lines"),
     )
     for beyond, expected in rows:
         if beyond:

@@ -88,9 +88,9 @@ OWN_FIELDS = {
 }  # fmt: skip
 KNOWN_OWN = {*OWN_FIELDS.values(), "comments", "charset", "endian", "axes", "complex_axis"}
 
-PAIRS_BYTES = DEFAULT.document // 2  # room for key/value pairs
-PAIRS = DEFAULT.lines // 2
-MAX_TEXT_BYTES = DEFAULT.line // 2
+PAIRS_BYTES = DEFAULT.document_bytes // 2  # room for key/value pairs
+PAIRS = DEFAULT.header_lines // 2
+MAX_TEXT_BYTES = DEFAULT.header_line_bytes // 2
 LONG_LINE = 1000  # characters that other readers see of a text that cannot be written as it is
 
 
@@ -542,7 +542,7 @@ class _Draft:
     def _keep(self, path: tuple[str, ...], value: Any, what: str) -> None:
         """Put a value into the record, or its name into the list of what is lost."""
         try:
-            roundtrip.text_of({"value": value, "path": list(path)}, DEFAULT.record)
+            roundtrip.text_of({"value": value, "path": list(path)}, DEFAULT.record_bytes)
         except Unsupported as error:
             self.lost.append(f"{what} ({error.what.removeprefix('metadata cannot be kept: ')})")
             return
@@ -570,7 +570,7 @@ class _Draft:
         """The JSON text; what makes it too long is left out, largest part first."""
         while True:
             try:
-                return roundtrip.text_of(record, DEFAULT.record)
+                return roundtrip.text_of(record, DEFAULT.record_bytes)
             except Unsupported:
                 parts = [key for key in record if key != "describes"]
                 largest = max(parts, key=lambda key: len(repr(record[key])))

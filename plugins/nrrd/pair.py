@@ -49,7 +49,7 @@ def taken(
     if text is None:
         return meta, {}
     try:
-        record = roundtrip.record_in(text, limits, most=limits.record)
+        record = roundtrip.record_in(text, limits, most=limits.record_bytes)
         roundtrip.check_form(record, "")
         roundtrip.of_file(_of_file(record), "")
     except (ValueError, Corrupt) as error:

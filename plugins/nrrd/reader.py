@@ -75,7 +75,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
 
 def _check_seal(header: Header, source: Source, data: Source) -> None:
     """Refuse (`Corrupt`) a data file that is not the one that the header was written with."""
-    text = source.read_at(0, min(source.size, source.limits.document))
+    text = source.read_at(0, min(source.size, source.limits.document_bytes))
     line = f"#{header.seal}\n".encode()
     check_seal(header.seal, text.replace(line, b"", 1), data, source.path)
 

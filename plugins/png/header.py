@@ -232,7 +232,7 @@ def _check_signature(found: bytes, path: str) -> None:
 def _walk(file: BinaryIO, size: int, path: str, limits: Limits) -> Iterator[Chunk]:
     """Yield the chunks in file order; the data of IDAT and fdAT is their `Span`."""
     offset = len(SIGNATURE)
-    for _ in range(limits.chunks):
+    for _ in range(limits.image_chunks):
         head = file.read(CHUNK_HEAD.size)
         if len(head) < CHUNK_HEAD.size:
             raise _corrupt(path, offset, "the file ends before its IEND chunk")
@@ -251,10 +251,12 @@ def _walk(file: BinaryIO, size: int, path: str, limits: Limits) -> Iterator[Chun
         if kind in PIXEL_LEADS:
             yield Chunk(kind, offset, _span(file, kind, offset, nbytes, path))
         else:
-            yield Chunk(kind, offset, *_data(file, kind, offset, nbytes, path, limits.chunk))
+            yield Chunk(
+                kind, offset, *_data(file, kind, offset, nbytes, path, limits.metadata_chunk_bytes)
+            )
         offset += CHUNK_OVERHEAD + nbytes
         file.seek(offset)
-    raise Unsupported(f"the file has more than {limits.chunks} chunks", path=path)
+    raise Unsupported(f"the file has more than {limits.image_chunks} chunks", path=path)
 
 
 def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> Span:
@@ -379,9 +381,9 @@ def _add_ancillary(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
     if chunk.damaged:
         fault = "its checksum is wrong"
     elif chunk.data is None:
-        fault = f"longer than {png.limits.chunk} bytes"
-    elif png.ancillary_bytes > png.limits.metadata:
-        fault = f"more than {png.limits.metadata} bytes of metadata before it"
+        fault = f"longer than {png.limits.metadata_chunk_bytes} bytes"
+    elif png.ancillary_bytes > png.limits.metadata_bytes:
+        fault = f"more than {png.limits.metadata_bytes} bytes of metadata before it"
     elif rule.once and kind in seen:
         fault = "repeated"
     elif rule.before and (rule.before in seen or b"IDAT" in seen):

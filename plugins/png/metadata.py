@@ -57,7 +57,7 @@ class _Room:
     """Inflates texts and profiles, as long as all of one file stay below a limit."""
 
     def __init__(self, limits: Limits) -> None:
-        self._left, self._most = limits.metadata, limits.chunk
+        self._left, self._most = limits.metadata_bytes, limits.metadata_chunk_bytes
 
     def inflate(self, data: bytes) -> bytes:
         """The inflated bytes; ValueError if they are damaged or too many."""

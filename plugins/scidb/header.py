@@ -120,11 +120,11 @@ def _check_seal(file: Source, records: Source) -> None:
 def load_schema_file(file: Source) -> dict[str, Text]:
     """The texts of a schema file: its schema and its options."""
     path = file.path
-    if file.size > file.limits.header:
+    if file.size > file.limits.header_bytes:
         raise Corrupt(
             "schema file is too large",
             path=path,
-            expected=f"at most {file.limits.header} bytes",
+            expected=f"at most {file.limits.header_bytes} bytes",
             got=file.size,
         )
     try:

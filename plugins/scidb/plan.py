@@ -271,11 +271,13 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
     if made_up:
         settings["unnamed"] = ", ".join(made_up)
     text = schema_text([(name, column.type, column.nullable) for name, column in attributes], dims)
-    if not is_encodable(text) or len(text.encode()) > DEFAULT.header // 4:
+    if not is_encodable(text) or len(text.encode()) > DEFAULT.header_bytes // 4:
         if not any(fit.outcome == "refused" for fit in fits):
             fits.append(refused("", "names", "the schema of so many attributes is too long"))
-    elif len(columns) > DEFAULT.fields:
-        fits.append(refused("", "names", f"SciDB records of more than {DEFAULT.fields} columns"))
+    elif len(columns) > DEFAULT.structure_fields:
+        fits.append(
+            refused("", "names", f"SciDB records of more than {DEFAULT.structure_fields} columns")
+        )
     plan = RecordPlan(outs, shape, dims, None, None, None, text, settings, attributes)
     return plan, fits + all_metadata_fits(plan, dims)
 

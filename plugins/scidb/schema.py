@@ -223,8 +223,8 @@ def parse_schema(text: str, limits: Limits = DEFAULT) -> tuple[Schema, int]:
     scanner.expect("<", "schema")
     attributes = [_attribute(scanner)]
     while scanner.accept(","):
-        if len(attributes) == scanner.limits.fields:
-            scanner.fail(f"schema has more than {scanner.limits.fields} attributes")
+        if len(attributes) == scanner.limits.structure_fields:
+            scanner.fail(f"schema has more than {scanner.limits.structure_fields} attributes")
         attributes.append(_attribute(scanner))
     scanner.expect(">", "list of attributes")
     dims = _dimensions(scanner) if scanner.is_mark("[") else []
@@ -301,8 +301,8 @@ def _dimensions(scanner: Scanner) -> list[Dimension]:
     scanner.take()
     dims = [_dimension(scanner)]
     while scanner.accept(",") or scanner.accept(";"):
-        if len(dims) == scanner.limits.fields:
-            scanner.fail(f"schema has more than {scanner.limits.fields} dimensions")
+        if len(dims) == scanner.limits.structure_fields:
+            scanner.fail(f"schema has more than {scanner.limits.structure_fields} dimensions")
         dims.append(_dimension(scanner))
     scanner.expect("]", "list of dimensions")
     return dims
@@ -382,7 +382,7 @@ def _product(scanner: Scanner, depth: int) -> int:
 
 
 def _atom(scanner: Scanner, depth: int) -> int:
-    if depth > scanner.limits.brackets:
+    if depth > scanner.limits.expression_levels:
         scanner.fail("expression is nested too deep")
     if scanner.accept("-"):
         return -_atom(scanner, depth + 1)
@@ -416,8 +416,8 @@ def parse_format(text: str, sizes: dict[str, int], limits: Limits = DEFAULT) -> 
     scanner.expect("(", "format string")
     columns = [_column(scanner, sizes)]
     while scanner.accept(","):
-        if len(columns) == limits.fields:
-            scanner.fail(f"format string has more than {limits.fields} columns")
+        if len(columns) == limits.structure_fields:
+            scanner.fail(f"format string has more than {limits.structure_fields} columns")
         columns.append(_column(scanner, sizes))
     scanner.expect(")", "format string")
     if scanner.token.kind != "end":

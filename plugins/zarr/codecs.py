@@ -291,12 +291,12 @@ def _unlzma(settings: dict[str, Any], size: int | None, limit: int, data: Any) -
         raise Corrupt("codec 'lzma' has a wrong setting", got=repr(settings)[:80])
     if form == lzma.FORMAT_RAW:
         if any(
-            isinstance(f, dict) and f.get("dict_size", 0) > DEFAULT.dictionary
+            isinstance(f, dict) and f.get("dict_size", 0) > DEFAULT.lzma_dictionary_bytes
             for f in filters or ()
         ):
             raise Corrupt("codec 'lzma' asks for a very large dictionary")
         return _by_decoder(lzma.LZMADecompressor(form, None, filters), limit, data)
-    return _by_decoder(lzma.LZMADecompressor(form, limit + DEFAULT.decoder), limit, data)
+    return _by_decoder(lzma.LZMADecompressor(form, limit + DEFAULT.lzma_decoder_bytes), limit, data)
 
 
 def _by_decoder(decoder: Any, limit: int, data: Any) -> bytes:

@@ -119,10 +119,10 @@ def _date(name: str, settings: dict[str, Any], known: Fields) -> Element:
 def _structure_of_3(settings: dict[str, Any], path: str, limits: Limits) -> Element:
     fields = settings.get("fields")
     found, nbytes = [], 0
-    if isinstance(fields, list) and len(fields) > limits.fields:
+    if isinstance(fields, list) and len(fields) > limits.structure_fields:
         raise Unsupported(
             f"array has structures of {len(fields)} fields", path=path,
-            expected=f"at most {limits.fields}",
+            expected=f"at most {limits.structure_fields}",
         )  # fmt: skip
     for entry in fields if isinstance(fields, list) else ():
         field = entry
@@ -178,7 +178,7 @@ def type_of_2(declared: Any, names: set[str], path: str, limits: Limits) -> tupl
 
 def is_code(declared: str, limits: Limits) -> bool:
     """True for the name of one type of NumPy, which NumPy may be asked for."""
-    return len(declared) <= limits.word and _CODE.fullmatch(declared) is not None
+    return len(declared) <= limits.type_name_characters and _CODE.fullmatch(declared) is not None
 
 
 def _by_numpy(declared: Any, limits: Limits) -> Element:
@@ -186,7 +186,7 @@ def _by_numpy(declared: Any, limits: Limits) -> Element:
 
     from raconvert.arrays.dtypes import element_of
 
-    left = limits.fields
+    left = limits.structure_fields
 
     def fields(value: Any) -> Any:
         nonlocal left

@@ -79,7 +79,7 @@ def document(text: bytes, path: str, limits: Limits) -> dict[str, Any]:
     """
     try:
         found = parsed(text, limits.memory, f"metadata '{os.path.basename(path)}'", _unique)
-        _check_nesting(found, limits.nesting)
+        _check_nesting(found, limits.nesting_levels)
     except ValueError as error:
         raise Corrupt(f"metadata is not JSON as Zarr has it: {error}"[:300], path=path) from error
     if not isinstance(found, dict):
@@ -234,10 +234,10 @@ def _order_of(codecs: tuple[Codec, ...]) -> str:
 
 def codecs_of_3(listed: Any, path: str, limits: Limits, depth: int = 0) -> tuple[Codec, ...]:
     """The checked steps of a list of codecs: those of shards are `Codec`s, too."""
-    if not isinstance(listed, list) or not 0 < len(listed) <= limits.steps:
+    if not isinstance(listed, list) or not 0 < len(listed) <= limits.chained_codecs:
         raise Corrupt(
-            "metadata field 'codecs' is wrong", path=path, expected=f"1 to {limits.steps} codecs",
-            got=short(listed),
+            "metadata field 'codecs' is wrong", path=path, got=short(listed),
+            expected=f"1 to {limits.chained_codecs} codecs",
         )  # fmt: skip
     found = []
     for entry in listed:
@@ -267,8 +267,10 @@ def _check_codec(name: str, known: frozenset[str], path: str) -> None:
 
 
 def _shards(settings: dict[str, Any], path: str, limits: Limits, depth: int) -> dict[str, Any]:
-    if depth >= limits.shards:
-        raise Unsupported("array has shards inside shards", path=path, expected=f"{limits.shards}")
+    if depth >= limits.shard_levels:
+        raise Unsupported(
+            "array has shards inside shards", path=path, expected=f"{limits.shard_levels}"
+        )
     location = settings.get("index_location", "end")
     if location not in ("start", "end"):
         raise Corrupt(
@@ -278,7 +280,9 @@ def _shards(settings: dict[str, Any], path: str, limits: Limits, depth: int) -> 
     return {
         "chunk_shape": Fields(settings, path, "sharding_indexed.").lengths("chunk_shape", 1),
         "codecs": codecs_of_3(settings.get("codecs"), path, limits, depth + 1),
-        "index_codecs": codecs_of_3(settings.get("index_codecs"), path, limits, limits.shards),
+        "index_codecs": codecs_of_3(
+            settings.get("index_codecs"), path, limits, limits.shard_levels
+        ),
         "index_location": location,
     }
 
@@ -325,8 +329,8 @@ def _codecs_of_2(known: Fields, order: str, rank: int, limits: Limits) -> tuple[
     if filters is not None and not isinstance(filters, list):
         raise known.wrong("filters", "a list, or null")
     listed += [] if compressor is None else [compressor]
-    if len(listed) > limits.steps:
-        raise known.wrong("filters", f"at most {limits.steps}")
+    if len(listed) > limits.chained_codecs:
+        raise known.wrong("filters", f"at most {limits.chained_codecs}")
     found = []
     if order == "F" and rank > 1:
         found.append(Codec("transpose", {"order": "F"}))

@@ -197,10 +197,10 @@ def _single(store: Store, name: str) -> Iterator[Found]:
     """The one array of a metadata file that has a name of its own."""
     source = store.source
     limits = source.limits
-    if source.size > limits.document:
+    if source.size > limits.document_bytes:
         raise Corrupt(
-            "metadata is too long", path=source.path, expected=f"at most {limits.document} bytes",
-            got=source.size,
+            "metadata is too long", path=source.path,
+            expected=f"at most {limits.document_bytes} bytes", got=source.size,
         )  # fmt: skip
     try:
         text = source.read_exact(0, source.size, "the metadata")
@@ -218,7 +218,7 @@ def _single(store: Store, name: str) -> Iterator[Found]:
 def _nodes(store: Store) -> Iterator[Found]:
     """Key and attributes of each group, key and array of each array; groups first."""
     limits = store.source.limits
-    text = store.text(V3_FILE, limits.documents)
+    text = store.text(V3_FILE, limits.hierarchy_bytes)
     if text is not None:
         fields = header.document(text, store.path(V3_FILE), limits)
         all_of = fields.get("consolidated_metadata")
@@ -229,7 +229,7 @@ def _nodes(store: Store) -> Iterator[Found]:
             yield from _walk(store, _node_3, fields)
         return
     try:
-        everything = store.text(V2_ALL, limits.documents)
+        everything = store.text(V2_ALL, limits.hierarchy_bytes)
         fields = header.document(everything, store.path(V2_ALL), limits) if everything else None
     except RaconvertError:
         if store.remote:
@@ -272,10 +272,11 @@ def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Foun
         if found is None:
             continue
         count += 1
-        if count > limits.nodes or key.count("/") > limits.depth:
+        if count > limits.nodes or key.count("/") > limits.group_levels:
             raise Unsupported(
                 "hierarchy is too large", path=store.root,
-                expected=f"at most {limits.nodes} nodes, {limits.depth} groups inside each other",
+                expected=f"at most {limits.nodes} nodes, "
+                f"{limits.group_levels} groups inside each other",
             )  # fmt: skip
         yield found
         if found[2] is not None:

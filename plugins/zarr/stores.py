@@ -90,7 +90,7 @@ class Store:
 
     def text(self, key: str, most: int | None = None) -> bytes | None:
         """The whole of a metadata file; None if it is not there."""
-        most = self.source.limits.document if most is None else most
+        most = self.source.limits.document_bytes if most is None else most
         found = self.find(key, f"file '{key[-200:]}'")
         if found is None:
             return None
@@ -132,7 +132,7 @@ class Store:
         """How many chunks of an array are there; None at a URL, and for too many to count."""
         if self.remote:
             return None
-        most = self.source.limits.counted
+        most = self.source.limits.counted_files
         found = sum(1 for _ in islice(self._keys(key, node), most + 1))
         return found if found <= most else None
 
@@ -203,7 +203,7 @@ def _array_in(folder: str) -> Node | None:
             if os.path.lexists(path):
                 source = Source(path)
                 try:
-                    nbytes = min(source.size, source.limits.document)
+                    nbytes = min(source.size, source.limits.document_bytes)
                     fields = document(source.read_at(0, nbytes), path, source.limits)
                 finally:
                     source.close()

@@ -316,7 +316,7 @@ class Chunks:
         """True if the server has one of `Limits.sparse` chunks that lie all over the array."""
         grid = [-(-n // high) for n, high in zip(self.shape, self.node.grid, strict=True)]
         total = prod(grid)
-        count = min(total, limits.sparse)
+        count = min(total, limits.absent_ratio)
         for number in range(count):
             # Far apart from each other from the beginning: by the golden ratio.
             flat = int(number * 0.6180339887498949 * total) % total
@@ -359,7 +359,7 @@ class Chunks:
             for low, n, high in zip(start, count, self.node.grid, strict=True)
         )
         found = self._found() if found is None else found
-        if self.store.remote and touched > self.limits.absent:
+        if self.store.remote and touched > self.limits.absent_requests:
             self._check_touched(found)
         tasks = (
             (place, low, out[part]) for place, low, part in self._pieces(start, count, touched)
@@ -379,8 +379,8 @@ class Chunks:
     def _check_touched(self, found: Found) -> None:
         """Refuse (`TooLarge`) to ask a server for very many chunks of which it has none."""
         if not found.there and not self._is_any_there(found.limits):
-            found.absent += found.limits.sparse
-            raise found.too_many(found.limits.absent)
+            found.absent += found.limits.absent_ratio
+            raise found.too_many(found.limits.absent_requests)
 
     def _pieces(
         self, start: tuple[int, ...], count: tuple[int, ...], touched: int
@@ -415,7 +415,7 @@ class Chunks:
 
     def _fill(self, out: Values, low: tuple[int, ...], source: Source) -> int:
         """Fill a box from one stored piece; return how many of its chunks begin there."""
-        work = Work(self.limits.repeats * source.size + (1 << 16))
+        work = Work(self.limits.shard_passes * source.size + (1 << 16))
         self.form.fill(out, low, source, work)
         return work.parts
 
@@ -428,7 +428,7 @@ def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
     try:
         form = Form(node.codecs, node.grid, dtype_of(node.element), store.path(key))
         nested = form.inner is None or form.inner.inner is not None
-        if nested or shards * max(PAGE, form.index_bytes) > store.source.limits.indexes:
+        if nested or shards * max(PAGE, form.index_bytes) > store.source.limits.shard_index_bytes:
             return None
         found = 0
         for place, _ in store.chunks(key, node):
@@ -457,7 +457,7 @@ class Listed:
 
     def __init__(self, store: Store, key: str, node: Node) -> None:
         flat = array("q")
-        self.stored, count, most = 0, 0, store.source.limits.listed
+        self.stored, count, most = 0, 0, store.source.limits.listed_files
         for place, nbytes in store.chunks(key, node):
             flat.extend(place)
             count += 1
@@ -555,7 +555,7 @@ class Texts(Chunks):
         longest = len(self._least)
         found = self._found()
         total = chunk_count(self.node)
-        if self.store.remote and total > self.limits.absent:
+        if self.store.remote and total > self.limits.absent_requests:
             self._check_touched(found)
         zero = (0,) * len(self.shape)
 

@@ -55,7 +55,7 @@ def numbers(
         if words:
             yield _values(words, dtype, total - left, exact=commas).view("u1").data
         left -= len(words)
-        if left and len(carry) > DEFAULT.number:
+        if left and len(carry) > DEFAULT.number_bytes:
             raise _no_number(carry, total - left, dtype)
         if left and not more:
             raise Corrupt(
@@ -100,7 +100,7 @@ _OF_FLOATS = re.compile(rb"[-+0-9.eEnaNAifIFtTyY ]+")
 def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The integers; ValueError or OverflowError if one is none, or beyond 64 bits."""
     text = b" ".join(words)
-    if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > DEFAULT.number:
+    if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > DEFAULT.number_bytes:
         raise ValueError
     return np.array(list(map(int, words)), dtype)
 
@@ -108,7 +108,10 @@ def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 def _floats(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The doubles; ValueError if one is none."""
     # Python's float takes "1_0" and no digit but these letters' words: nan, inf, infinity.
-    if not _OF_FLOATS.fullmatch(b" ".join(words)) or len(max(words, key=len)) > DEFAULT.number:
+    if (
+        not _OF_FLOATS.fullmatch(b" ".join(words))
+        or len(max(words, key=len)) > DEFAULT.number_bytes
+    ):
         raise ValueError
     return np.array(list(map(float, words)), dtype)
 
@@ -123,7 +126,7 @@ def _whole(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 def _integer(word: bytes) -> int:
     """The integer of fewer than 20 digits that a word stands for; ValueError if it is none."""
-    if not _OF_FLOATS.fullmatch(word) or len(word) > DEFAULT.number:
+    if not _OF_FLOATS.fullmatch(word) or len(word) > DEFAULT.number_bytes:
         raise ValueError
     try:
         number = Decimal(word.decode())

@@ -78,23 +78,23 @@ def _text(entries: list[Entry], about: dict[str, Any]) -> bytes:
         for entry in entries
     ]
     fields = {KEY: VERSION, "arrays": listed, **about}
-    return dump(fields, limit=DEFAULT.documents).rstrip(b"\n") + END
+    return dump(fields, limit=DEFAULT.hierarchy_bytes).rstrip(b"\n") + END
 
 
 def load(source: Source) -> Manifest:
     """The checked content of ``bundle.yaml``; raises `Corrupt`, `Unsafe` or `Unsupported`."""
     limits = source.limits
-    if source.size > limits.documents:
+    if source.size > limits.hierarchy_bytes:
         raise Corrupt(
             "bundle.yaml is too large",
             path=source.path,
-            expected=f"at most {limits.documents} bytes",
+            expected=f"at most {limits.hierarchy_bytes} bytes",
             got=source.size,
         )
     text = source.read_exact(0, source.size, "bundle.yaml")
     if not text.rstrip().endswith(END.rstrip()):
         raise Corrupt("bundle.yaml is cut off", path=source.path, expected="'...' as its last line")
-    fields = parse(text, source.path, limits, most=limits.documents)
+    fields = parse(text, source.path, limits, most=limits.hierarchy_bytes)
     version = fields.get(KEY)
     if type(version) is not int or version != VERSION:
         raise Unsupported(

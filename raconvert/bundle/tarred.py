@@ -124,7 +124,7 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str
     try:
         with source.open() as file, _open(file, source) as archive:
             for number, member in enumerate(archive):
-                if number == source.limits.members:
+                if number == source.limits.archive_members:
                     raise Unsupported("has too many members", path=source.path)
                 if member.issparse():
                     raise Unsupported(f"member '{member.name}' is sparse", path=source.path)
@@ -184,10 +184,10 @@ class _Bounded:
 
     def read(self, nbytes: int = -1) -> bytes:
         """Read `nbytes` bytes; `Unsupported` where more than a header may have is asked for."""
-        if not 0 <= nbytes <= self._limits.record:
+        if not 0 <= nbytes <= self._limits.record_bytes:
             raise Unsupported("has a header that is too long to be read safely", path=self._path)
         data = self._file.read(nbytes) or b""
-        if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > self._limits.digits:
+        if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > self._limits.header_digits:
             raise Corrupt("has a header with a number that is none", path=self._path)
         return data
 

@@ -190,7 +190,7 @@ def _first(
 
 def _limited(chunks: Iterable[bytes], part: Part, wanted: int = 0, extra: int = 0) -> Iterator[int]:
     """Yield the lengths of chunks; `Unsafe` once there are many more bytes than are wanted."""
-    total, most = extra, part.source.limits.surplus
+    total, most = extra, part.source.limits.surplus_bytes
     for chunk in chunks:
         total += len(chunk)
         if total > wanted + most:
@@ -308,7 +308,7 @@ def start_of(source: Source, nbytes: int) -> bytes:
 
     They are looked for in the first 64 KiB. Raises what `Source.read_at` does.
     """
-    data, found = source.read_at(0, source.limits.window), b""
+    data, found = source.read_at(0, source.limits.short_header_bytes), b""
     while data and len(found) < nbytes:
         decoder = zlib.decompressobj(GZIP_WBITS)
         try:

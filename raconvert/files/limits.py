@@ -15,75 +15,158 @@ if TYPE_CHECKING:
 class Limits(Record):
     """Bounds that hold for a source wherever it lies: in a file, in a folder, at a URL.
 
-    `memory` is --max-memory: bytes that decoding may hold at once. No option changes the
-    others; their defaults are far above the numbers in sound files.
+    `memory` is --max-memory. No option changes the others; their defaults are far above the
+    numbers in sound files. A program hands its own in: ``Source(path, limits=Limits(nodes=100))``.
+
+    Memory, and texts that are read as a whole:
+
+    memory: bytes that decoding may hold at once
+    document_bytes: bytes of one metadata document, of a record of metadata in a file, of a string
+    hierarchy_bytes: bytes of a document with the metadata of a whole hierarchy or bundle
+    record_bytes: bytes of a record of a known kind: an extended header, a list of names
+    searched_bytes: bytes that are looked through, for a mark or for ends of lines
+    text_bytes: bytes of a text that is kept without being understood
+    raw_record_bytes: bytes of another record that is kept without being understood
+
+    Headers:
+
+    header_bytes: bytes of a header that is parsed: 5000 fields; NumPy reads 10,000 bytes
+    short_header_bytes: bytes in which a header of some lines must end
+    header_line_bytes: bytes of one line of a header
+    header_lines: lines of a header
+    header_digits: digits of a number in a header; `tarfile` of old takes their square as time
+    header_blocks: blocks of the header of one object
+    name_bytes: bytes of the name of an array; programs write 63
+    number_bytes: bytes of one number in a text; the longest exact double has 1079
+    shape_bytes: bytes of the lengths of the axes of an array: 1024 axes
+    type_name_characters: characters of the name of a type
+    probed_headers: headers that are followed to know a format
+    empty_headers: headers without records, which a file may have but hardly does
+    damaged_names: damaged names that are looked at one by one
+
+    Archives and decoded bytes:
+
+    directory_bytes: bytes of the directory of an archive; ten times as many in memory
+    archive_members: members of an archive: a hundred thousand arrays and what may lie beside them
+    trailing_bytes: bytes behind the array in a member of an archive
+    surplus_bytes: decoded bytes that do not belong to the array
+    expansion_ratio: bytes that a stored byte may become beyond `memory`; Zstandard makes 32 Ki
+    lzma_dictionary_bytes: bytes of the dictionary of an LZMA stream; xz -9 takes as many
+    lzma_decoder_bytes: bytes that liblzma may take for itself
+
+    Images:
+
+    image_chunks: chunks of one image: a file of 1.5 GiB in pieces of 8 KiB
+    image_scans: scans of one image, each a pass over all its pixels; encoders make ten
+    metadata_chunk_bytes: bytes of one chunk of metadata that is kept in memory, also inflated
+    metadata_bytes: bytes of all chunks of metadata of an image
+    page_characters: characters of a description for each page that it describes
+    directory_passes: times that the bytes of a file may be read for its directories
+
+    Metadata and hierarchies:
+
+    nesting_levels: lists and mappings, or structs and cells, inside each other
+    document_values: values of one YAML document: about two seconds
+    attribute_bytes: bytes of the plain values that all attributes of a file become
+    attribute_passes: times that the bytes of a file may be read as attributes
+    nodes: arrays and groups of one file; some kilobytes each in memory
+    group_levels: groups inside each other
+    path_characters: characters of all paths in a file: each has those of its groups in it
+    links: links of one file, beside the first name of each of its objects
+    link_steps: names that all links of a file lead along
+    path_links: links on the way of one path
+    external_files: further files that one file may name
+    virtual_levels: virtual datasets that take their elements from each other
+    virtual_sources: sources of a virtual dataset, and theirs
+    structure_fields: fields of a structure, its columns, or the texts in it
+    type_levels: types inside types
+    tree_levels: levels of a tree of records
+    expression_levels: brackets of an expression inside each other
+    scale_values: values of a scale that are read to describe an axis
+    axis_labels: values of an irregular scale that become labels
+    repeated_uses: uses of structs and cells after the first one of each
+    skipped_variables: variables beyond the limits that are left out before the file is refused
+    cell_gaps: elements of a cell that need not be there
+
+    Chunks and their files:
+
+    chained_codecs: codecs in a chain
+    shard_levels: shards inside shards
+    shard_index_bytes: bytes of indexes of shards that are read to count their chunks
+    shard_passes: times that the bytes of a shard may be decoded, as parts may overlap
+    unstored_chunks: chunks of an array beyond the bytes of its file; a second or two
+    absent_ratio: pieces or bytes that may be absent for each one that is stored
+    absent_piece_bytes: bytes of an absent piece that `absent_ratio` counts
+    absent_requests: requests that a server may answer with "not there", if it has no more
+    counted_files: files of a folder that are counted when it is opened
+    listed_files: files of a folder of which the names are kept
     """
 
     memory: int = 1 << 30
-    document: int = 16 << 20  # bytes of one metadata document, of a record in a file, of a string
-    record: int = 1 << 20  # bytes of a record of a known kind: an extended header, a list of names
-    header: int = 1 << 18  # bytes of a header that is parsed: 5000 fields; NumPy reads 10,000 bytes
-    window: int = 1 << 16  # bytes in which a header of some lines must end
-    line: int = 4 << 20  # bytes of one line of a header
-    lines: int = 1 << 16  # of a header
-    name: int = 4096  # bytes of the name of an array; programs write 63
-    number: int = 1 << 11  # bytes of one number in a text; the longest exact double has 1079
-    lengths: int = 4096  # bytes of the lengths of axes: 1024 axes
-    digits: int = 512  # of a number in a header: tarfile before 3.11.10 takes the square as time
-    directory: int = 8 << 20  # bytes of the directory of an archive; ten times as many in memory
-    members: int = 300_000  # of an archive: a hundred thousand arrays and what may lie beside them
-    trailing: int = 1 << 20  # bytes behind the array in a member of an archive
-    surplus: int = 64 << 20  # decoded bytes that do not belong to the array
-    chunks: int = 200_000  # of one image: a file of 1.5 GiB in pieces of 8 KiB
-    scans: int = 500  # of one image, each a pass over all its pixels; encoders make ten
-    chunk: int = 8 << 20  # bytes of one chunk of metadata that is kept in memory, also inflated
-    metadata: int = 32 << 20  # bytes of all of these
-    pages: int = 1 << 10  # characters of a description for each page that it describes
-    read: int = 8  # times that the bytes of a file may be read for its directories, and a record
-    documents: int = 64 << 20  # bytes of one that has those of a whole hierarchy
-    nesting: int = 64  # lists and mappings, or structs and cells, inside each other
-    values: int = 400_000  # of one YAML document: about two seconds
-    attributes: int = 128 << 20  # bytes of the plain values that all attributes of a file become
-    nodes: int = 200_000  # arrays and groups of one file; some kilobytes each in memory
-    depth: int = 500  # groups inside each other
-    links: int = 200_000  # of one file, beside the first name of each of its objects
-    names: int = 32 << 20  # characters of all paths in a file: each has those of its groups in it
-    ways: int = 1_000_000  # names that all links of a file lead along
-    follows: int = 40  # links on the way of one path
-    others: int = 100  # further files that one file may name
-    maps: int = 8  # virtual datasets that take their elements from each other
-    reads: int = 100_000  # sources of a virtual dataset, and theirs
-    search: int = 64 << 20  # bytes that are looked through, for a mark or for ends of lines
-    fields: int = 10_000  # fields of a structure, its columns, or the texts in it
-    types: int = 32  # types inside types
-    trees: int = 16  # levels of a tree of records
-    blocks: int = 1000  # of the header of one object
-    grid: int = 1 << 20  # chunks of an array beyond the bytes of its file; a second or two
-    shared: int = 32  # times that the bytes of a file may be read as attributes
-    axis: int = 1 << 16  # values of a scale that are read to describe an axis
-    labels: int = 1000  # values of an irregular scale that become labels
-    brackets: int = 50  # of an expression, inside each other
-    again: int = 1000  # uses of structs and cells after the first one of each
-    given: int = 8  # variables beyond the limits, after which the file is refused
-    holes: int = 1 << 20  # elements of a cell that need not be there
-    probed: int = 1000  # headers that are followed to know a format
-    empty: int = 100  # headers without records, which a file may have but hardly does
-    unnamed: int = 100  # damaged names that are looked at one by one
-    text: int = 4 << 20  # bytes of a text that is kept without being understood
-    raw: int = 1 << 16  # bytes of other records that are
-    word: int = 64  # characters of the name of a type
-    steps: int = 16  # codecs in a chain
-    shards: int = 3  # shards inside shards
-    counted: int = 100_000  # files of a folder that are counted when it is opened
-    listed: int = 1_000_000  # files of a folder of which the names are kept
-    indexes: int = 16 << 20  # bytes of indexes of shards that are read to count their chunks
-    repeats: int = 16  # times that the bytes of a shard may be decoded, as parts may overlap
-    dictionary: int = 1 << 26  # bytes of the dictionary of an LZMA stream; xz -9 takes as many
-    decoder: int = 128 << 20  # bytes that liblzma may take for itself
-    ratio: int = 1 << 18  # bytes that stored bytes may become beyond `memory`; Zstandard: 1 << 15
-    sparse: int = 1000  # pieces or bytes that may be absent for each one that is stored
-    piece: int = 16 << 20  # bytes of an absent piece that `sparse` counts
-    absent: int = 10_000  # requests that a server may answer with "not there", if it has no more
+    document_bytes: int = 16 << 20
+    hierarchy_bytes: int = 64 << 20
+    record_bytes: int = 1 << 20
+    searched_bytes: int = 64 << 20
+    text_bytes: int = 4 << 20
+    raw_record_bytes: int = 1 << 16
+    header_bytes: int = 1 << 18
+    short_header_bytes: int = 1 << 16
+    header_line_bytes: int = 4 << 20
+    header_lines: int = 1 << 16
+    header_digits: int = 512
+    header_blocks: int = 1000
+    name_bytes: int = 4096
+    number_bytes: int = 1 << 11
+    shape_bytes: int = 4096
+    type_name_characters: int = 64
+    probed_headers: int = 1000
+    empty_headers: int = 100
+    damaged_names: int = 100
+    directory_bytes: int = 8 << 20
+    archive_members: int = 300_000
+    trailing_bytes: int = 1 << 20
+    surplus_bytes: int = 64 << 20
+    expansion_ratio: int = 1 << 18
+    lzma_dictionary_bytes: int = 1 << 26
+    lzma_decoder_bytes: int = 128 << 20
+    image_chunks: int = 200_000
+    image_scans: int = 500
+    metadata_chunk_bytes: int = 8 << 20
+    metadata_bytes: int = 32 << 20
+    page_characters: int = 1 << 10
+    directory_passes: int = 8
+    nesting_levels: int = 64
+    document_values: int = 400_000
+    attribute_bytes: int = 128 << 20
+    attribute_passes: int = 32
+    nodes: int = 200_000
+    group_levels: int = 500
+    path_characters: int = 32 << 20
+    links: int = 200_000
+    link_steps: int = 1_000_000
+    path_links: int = 40
+    external_files: int = 100
+    virtual_levels: int = 8
+    virtual_sources: int = 100_000
+    structure_fields: int = 10_000
+    type_levels: int = 32
+    tree_levels: int = 16
+    expression_levels: int = 50
+    scale_values: int = 1 << 16
+    axis_labels: int = 1000
+    repeated_uses: int = 1000
+    skipped_variables: int = 8
+    cell_gaps: int = 1 << 20
+    chained_codecs: int = 16
+    shard_levels: int = 3
+    shard_index_bytes: int = 16 << 20
+    shard_passes: int = 16
+    unstored_chunks: int = 1 << 20
+    absent_ratio: int = 1000
+    absent_piece_bytes: int = 16 << 20
+    absent_requests: int = 10_000
+    counted_files: int = 100_000
+    listed_files: int = 1_000_000
 
 
 DEFAULT = Limits()
@@ -129,7 +212,7 @@ class Found:
             else:
                 self.there += 1
                 self.stored += stored
-        most = max(self.limits.absent, self.limits.sparse * (self.there + 1))
+        most = max(self.limits.absent_requests, self.limits.absent_ratio * (self.there + 1))
         if self.asked and self.absent > most:
             raise self.too_many(most)
 
@@ -150,11 +233,11 @@ class Found:
         """Refuse (`TooLarge`) elements that are little more than a fill value, or a few bytes."""
         limits = self.limits
         filled = self.absent * self.nbytes
-        room = limits.sparse * (self.there + 1) * min(self.nbytes, limits.piece)
+        room = limits.absent_ratio * (self.there + 1) * min(self.nbytes, limits.absent_piece_bytes)
         if filled > max(limits.memory, room):
             raise self._too_much(filled, "are little more than a fill value")
         decoded = self.there * self.nbytes
-        if decoded > max(limits.memory, limits.ratio * self.stored):
+        if decoded > max(limits.memory, limits.expansion_ratio * self.stored):
             raise self._too_much(decoded, f"have only {self.stored} bytes stored")
 
     def _too_much(self, nbytes: int, why: str) -> TooLarge:

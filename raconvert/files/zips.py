@@ -203,7 +203,7 @@ class _Bounded:
         """Read up to `nbytes` bytes; `Unsupported` where more than a directory may have."""
         left = max(0, self._source.size - self.tell())
         nbytes = left if nbytes < 0 else min(nbytes, left)
-        if nbytes > (most := self._source.limits.directory):
+        if nbytes > (most := self._source.limits.directory_bytes):
             raise Unsupported(
                 "central directory of the archive is too long to be read safely",
                 path=self._source.path,

@@ -66,8 +66,8 @@ def loads(text: str, limits: Limits = DEFAULT) -> Any:
 
     `TooLarge` where its values need more memory than `Limits.memory`.
     """
-    if len(text) > limits.document:
-        raise ValueError(f"it is longer than {limits.document} characters")
+    if len(text) > limits.document_bytes:
+        raise ValueError(f"it is longer than {limits.document_bytes} characters")
     need = need_of(text.encode("utf-8", "surrogatepass"))
     if need > SMALL:
         check_memory(need, limits.memory, "a record of metadata", f"{len(text)} bytes of JSON")
@@ -83,8 +83,8 @@ def _refuse_constant(name: str) -> None:
 
 def _plain(value: Any, depth: int) -> Any:
     """The value in terms of JSON."""
-    if depth > DEFAULT.nesting:
-        raise ValueError(f"it is nested more than {DEFAULT.nesting} levels deep")
+    if depth > DEFAULT.nesting_levels:
+        raise ValueError(f"it is nested more than {DEFAULT.nesting_levels} levels deep")
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: _plain(item, depth + 1) for key, item in value.items()}

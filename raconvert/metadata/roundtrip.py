@@ -122,9 +122,9 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
         return _as_times(array, element) if is_count and same_width else None
     if letters == "US" and terms.encoding == UTF8:
         return as_utf8(array, element, terms.path)
-    if letters == "SU" and array.meta.encoding == UTF8 and element.nbytes <= DEFAULT.document:
+    if letters == "SU" and array.meta.encoding == UTF8 and element.nbytes <= DEFAULT.document_bytes:
         return from_utf8(array, element, terms.path)
-    if letters in _TEXTS and element.nbytes <= DEFAULT.document:
+    if letters in _TEXTS and element.nbytes <= DEFAULT.document_bytes:
         return as_text(array, element, terms.path)
     if is_float8(array.element) and is_float8(element):  # kinds that a format cannot tell apart
         return seen_as(array, element)
@@ -494,7 +494,7 @@ def apply_to_file(
 # --- the text of a record -------------------------------------------------------------------------
 
 
-def text_of(record: dict[str, Any], limit: int = DEFAULT.document) -> str:
+def text_of(record: dict[str, Any], limit: int = DEFAULT.document_bytes) -> str:
     """A record as one line of ASCII (JSON); `Unsupported` for what it cannot hold."""
     from raconvert.metadata.json import dumps
 

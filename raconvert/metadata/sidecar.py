@@ -120,7 +120,7 @@ def _has_items(beside: str, items: str) -> bool:
     if os.path.islink(items) or not os.path.isfile(items):
         return False
     source = Source(beside)
-    if source.size > source.limits.document:
+    if source.size > source.limits.document_bytes:
         return False
     text = source.read_at(0, source.size)
     if b"\nitems:" not in text:
@@ -142,7 +142,7 @@ def text_of(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> 
     if not describes:
         return dump(fields)
     begin = dump({DESCRIBES: describes})
-    return begin + dump(fields, limit=DEFAULT.document - len(begin))
+    return begin + dump(fields, limit=DEFAULT.document_bytes - len(begin))
 
 
 # What to write ---------------------------------------------------------------------------------
@@ -178,11 +178,11 @@ def load_from(
 ) -> dict[str, Any] | None:
     """Return the fields of a sidecar, or None if it is none; it must describe `source`."""
     path = beside.path
-    if beside.size > beside.limits.document:
+    if beside.size > beside.limits.document_bytes:
         raise Corrupt(
             "metadata sidecar is too large",
             path=path,
-            expected=f"at most {beside.limits.document} bytes",
+            expected=f"at most {beside.limits.document_bytes} bytes",
             got=beside.size,
             remedy="read without it: `--meta ignore`",
         )
@@ -217,12 +217,12 @@ def read_trailer(array: Array, source: Source) -> Array:
         return array
     if source.read_at(trailer.offset, len(TRAILER_MARK)) != TRAILER_MARK:
         return array
-    if trailer.nbytes > source.limits.document:
+    if trailer.nbytes > source.limits.document_bytes:
         raise Corrupt(
             "metadata trailer is too large",
             path=source.path,
             where=f"byte {trailer.offset}",
-            expected=f"at most {source.limits.document} bytes",
+            expected=f"at most {source.limits.document_bytes} bytes",
             got=trailer.nbytes,
             remedy="read without it: `--meta ignore`",
         )
@@ -290,7 +290,7 @@ def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[d
     number = state = 0
     place = beside.path
     with BufferedReader(beside.open()) as file:
-        lines = iter(lambda: file.readline(beside.limits.document), b"")
+        lines = iter(lambda: file.readline(beside.limits.document_bytes), b"")
         for number, line in enumerate(lines, 1):
             state = crc32(line, state)
             try:

@@ -63,7 +63,7 @@ def _stands_for(value: dict[Any, Any]) -> Any:
     return value
 
 
-def dump(fields: dict[str, Any], *, limit: int = DEFAULT.document) -> bytes:
+def dump(fields: dict[str, Any], *, limit: int = DEFAULT.document_bytes) -> bytes:
     """Return the YAML text of a mapping; what could not be read again raises `Unsupported`."""
     import yaml
 
@@ -71,7 +71,7 @@ def dump(fields: dict[str, Any], *, limit: int = DEFAULT.document) -> bytes:
 
     text, done, lines = plain.written(fields)
     rest = dict(list(fields.items())[done:])
-    most = DEFAULT.values // 2  # lines: two values each, at most
+    most = DEFAULT.document_values // 2  # lines: two values each, at most
     if not rest and done and len(text) <= limit and lines <= most:
         return text.encode()
     try:
@@ -181,7 +181,7 @@ def parse(
     """
     import yaml
 
-    if len(text) > (limits.document if most is None else most):
+    if len(text) > (limits.document_bytes if most is None else most):
         raise Corrupt("metadata is too large", path=path, got=f"{len(text)} bytes")
     check_need(text, path, limits)
     fields = _first_plain(text, path, limits)
@@ -215,7 +215,7 @@ def _first_plain(text: bytes, path: str, limits: Limits, lines: int = 0) -> dict
 
     if not text.isascii():
         return None
-    found, end, values = plain.leading(text.decode(), limits.values)
+    found, end, values = plain.leading(text.decode(), limits.document_values)
     if not found or end == len(text):
         return found or None
     rest = _rest(text[end:], values, path, limits, lines + text.count(b"\n", 0, end))
@@ -275,7 +275,7 @@ class _Builder:
     @property
     def is_full(self) -> bool:
         """True if there are more values than any file may have."""
-        return self._values > self._limits.values
+        return self._values > self._limits.document_values
 
     def build(self) -> Any:
         """Return the value of the only document."""
@@ -310,14 +310,14 @@ class _Builder:
         yaml = self._yaml
         self._values += 1
         if self.is_full:
-            raise self._refused(f"has more than {self._limits.values} values", event)
+            raise self._refused(f"has more than {self._limits.document_values} values", event)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
         if isinstance(event, yaml.AliasEvent):
             raise self._refused("uses YAML aliases", event)
         if event.tag is not None:
             raise self._refused(f"uses the YAML tag {event.tag}", event)
-        if depth == self._limits.nesting:
+        if depth == self._limits.nesting_levels:
             raise self._refused("is nested too deep", event)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._list(events, depth + 1)

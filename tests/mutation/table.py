@@ -94,7 +94,7 @@ INT32 = "an int32 is always below"
 EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/png/header.py", "if compressed * MAX_RATIO <= header.stream_bytes:"):
         "a bound above what any stream reaches",
-    ("plugins/png/header.py", "elif png.ancillary_bytes >= png.limits.metadata:"):
+    ("plugins/png/header.py", "elif png.ancillary_bytes >= png.limits.metadata_bytes:"):
         "a limit of ours: one byte more or less would do as well",
     ("plugins/png/header.py",
      "return not (self.ancillary or colors or self.header.bit_depth <= 8)"): BARE,

@@ -67,7 +67,9 @@ def test_chains_of_links_take_work_in_proportion(
 
 def test_chains_of_links(tmp_path: Path) -> None:
     with read(chain(tmp_path / "x.h5", 60)) as bundle:
-        names = [f"l{n}" for n in range(59 - DEFAULT.follows, 60)]  # itself, and those on its way
+        names = [
+            f"l{n}" for n in range(59 - DEFAULT.path_links, 60)
+        ]  # itself, and those on its way
         assert sorted(bundle.aliases) == sorted(names)
         assert any("'l0' was left out: links lead in a circle" in note for note in bundle.notes)
 
@@ -87,7 +89,7 @@ def test_long_ways_of_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             file[f"l{n}"] = h5py.SoftLink("/a")
     with read(tmp_path / "x.h5") as bundle:
         assert len(bundle.aliases) == 51
-    monkeypatch.setattr(PLACE, Limits(ways=10_000))
+    monkeypatch.setattr(PLACE, Limits(link_steps=10_000))
     with read(tmp_path / "x.h5") as bundle:
         assert len(bundle.aliases) == 9
         assert any("more than 10000 names" in note for note in bundle.notes)
@@ -98,7 +100,7 @@ def test_long_ways_of_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [
         ("nodes", 5, "more than 5 objects"),
         ("links", 5, "more than 5 links"),
-        ("names", 50, "more than 50 characters"),
+        ("path_characters", 50, "more than 50 characters"),
     ],
 )
 def test_totals_of_a_file(
@@ -172,7 +174,7 @@ def test_chunks_without_number_for_the_library(
     path = unwritten(tmp_path / "x.h5", 1, chunks=(2,), compression="lzf")
     with read(path) as bundle:
         assert as_ndarray(bundle["x0"]).size == 1 << 20
-    monkeypatch.setattr(PLACE, DEFAULT._replace(grid=1000))
+    monkeypatch.setattr(PLACE, DEFAULT._replace(unstored_chunks=1000))
     with read(path) as bundle, pytest.raises(TooLarge, match="524288 chunks"):
         as_ndarray(bundle["x0"])
 
@@ -291,7 +293,7 @@ def test_attributes_have_a_total(
         x.attrs["text"] = "t" * 1000
     with read(tmp_path / "x.h5") as bundle:
         assert len(bundle["x"].meta.attributes) == 31
-    monkeypatch.setattr(PLACE, Limits(attributes=10 * (512 + 40 * 500)))
+    monkeypatch.setattr(PLACE, Limits(attribute_bytes=10 * (512 + 40 * 500)))
     with read(tmp_path / "x.h5") as bundle:
         assert list(bundle["x"].meta.attributes) == [f"a{n:02}" for n in range(10)]
         assert sum("the attributes of the file need more" in note for note in bundle.notes) == 21
@@ -307,7 +309,7 @@ def test_one_text_many_times_has_a_total(
         x = file.create_dataset("x", data=[1, 2])
         for n in range(10):
             x.attrs[f"a{n}"] = np.array(["t" * 1000] * 20, object)
-    monkeypatch.setattr(PLACE, Limits(attributes=150_000))
+    monkeypatch.setattr(PLACE, Limits(attribute_bytes=150_000))
     with read(tmp_path / "x.h5") as bundle:
         assert 0 < len(bundle["x"].meta.attributes) < 10
         assert any("the attributes of the file need more" in note for note in bundle.notes)
@@ -368,11 +370,11 @@ def chain_of_three(file: h5py.File) -> None:
 
 LIMITS = {
     "nodes": (three_names, 3, "more than 2 objects"),
-    "names": (three_names, 1 + 3 * 3, "more than 9 characters"),
+    "path_characters": (three_names, 1 + 3 * 3, "more than 9 characters"),
     "links": (three_links, 3, "more than 2 links"),
-    "depth": (three_groups, 4, "nested more than 3 deep"),
-    "ways": (way_of_three, 3, "more than 2 names"),
-    "follows": (chain_of_three, 3, "more than 2 others"),
+    "group_levels": (three_groups, 4, "nested more than 3 deep"),
+    "link_steps": (way_of_three, 3, "more than 2 names"),
+    "path_links": (chain_of_three, 3, "more than 2 others"),
 }
 
 
@@ -388,7 +390,7 @@ def test_each_limit_is_what_its_message_says(
         assert not any("more than" in note for note in bundle.notes)
         assert not any(array.problem for array in bundle.arrays)
     monkeypatch.setattr(PLACE, Limits(**{limit: most - 1}))
-    if limit in ("nodes", "names", "links"):
+    if limit in ("nodes", "path_characters", "links"):
         with pytest.raises(TooLarge, match=words):
             read(tmp_path / "x.h5")
         return

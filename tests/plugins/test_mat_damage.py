@@ -187,7 +187,7 @@ def test_values_beyond_the_memory_are_given_up_by_the_variable(tmp_path: Path) -
         assert values(bundle, "the_last_of_all") == [2, 3]
     with read(path) as bundle:
         assert len(bundle) == count + 2
-    path = saved(tmp_path, FIRST + big * (DEFAULT.given + 1) + LAST)
+    path = saved(tmp_path, FIRST + big * (DEFAULT.skipped_variables + 1) + LAST)
     with pytest.raises(Unsupported, match="too many values"):
         read(path, max_memory=16 << 20)
 
@@ -201,7 +201,7 @@ def test_limits_are_where_they_are_said_to_be(tmp_path: Path) -> None:
             assert (len(bundle) == count + 1) == is_read
             assert bool(bundle.unreadable) != is_read
     one = matrix(6, (1, 1), b"", doubles(7))
-    for levels, is_read in ((DEFAULT.nesting, True), (DEFAULT.nesting + 1, False)):
+    for levels, is_read in ((DEFAULT.nesting_levels, True), (DEFAULT.nesting_levels + 1, False)):
         inside = one
         for level in range(levels, 0, -1):
             inside = matrix(1, (1, 2), b"c" if level == 1 else b"", inside, one)

@@ -382,11 +382,11 @@ def test_hostile_fixture_is_refused_by_cause(name: str) -> None:
 
 def test_header_above_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
-    length = DEFAULT.header + 1
+    length = DEFAULT.header_bytes + 1
     fixed = npy.header.MAGIC + b"\2\0" + length.to_bytes(4, "little")
     path.write_bytes(fixed + b"[" * length)
 
-    with pytest.raises(Unsupported, match=f"at most {DEFAULT.header} bytes, got {length}"):
+    with pytest.raises(Unsupported, match=f"at most {DEFAULT.header_bytes} bytes, got {length}"):
         npy.read(Source(str(path)))
 
 
@@ -786,7 +786,7 @@ def test_the_version_that_numpy_takes(more: int, tmp_path: Path) -> None:
 
 def test_the_longest_header(tmp_path: Path) -> None:
     """One byte more is refused, if it is there; if not, the file is cut off."""
-    most = DEFAULT.header
+    most = DEFAULT.header_bytes
     text = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }"
     for length, words in ((most, ""), (most + 1, f"at most {most} bytes")):
         raw = b"\x93NUMPY\2\0" + length.to_bytes(4, "little") + text.ljust(length - 1) + b"\n"

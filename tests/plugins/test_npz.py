@@ -330,12 +330,12 @@ def test_bomb_behind_a_small_array(tmp_path: Path) -> None:
 
 
 def test_directory_above_the_limit(tmp_path: Path) -> None:
-    size = DEFAULT.directory + 1
+    size = DEFAULT.directory_bytes + 1
     end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 1, 1, size, 0, 0)
     path = tmp_path / "x.npz"
     path.write_bytes(b"PK\1\2" + bytes(size - 4) + end)
 
-    with pytest.raises(Unsupported, match=f"at most {DEFAULT.directory} bytes"):
+    with pytest.raises(Unsupported, match=f"at most {DEFAULT.directory_bytes} bytes"):
         read(path)
 
 

@@ -613,7 +613,7 @@ def test_remarks_and_chunks_up_to_their_number(
         assert len(notes) == min(count, header.MAX_NOTES + 1)
         assert ("left out" in notes[-1]) == (count > header.MAX_NOTES)
     for count in (4, 5):
-        monkeypatch.setattr(PLACE, DEFAULT._replace(chunks=count))
+        monkeypatch.setattr(PLACE, DEFAULT._replace(image_chunks=count))
         found = why(
             tmp_path / "x.png", file_of(ihdr(), *[chunk(b"gAMA", b"\0\0\0\1")] * 2, idat(), END)
         )
@@ -627,7 +627,7 @@ def test_ancillary_chunks_up_to_their_lengths(
     """Of each, and of all before one; longer ones are left out with a note, or damage is found."""
     path = tmp_path / "x.png"
     text = chunk(b"tEXt", b"key\0" + b"v" * 16)
-    monkeypatch.setattr(PLACE, DEFAULT._replace(chunk=20 - more))
+    monkeypatch.setattr(PLACE, DEFAULT._replace(metadata_chunk_bytes=20 - more))
     path.write_bytes(file_of(ihdr(), text, idat(), END))
     notes = png.read(Source(str(path))).notes
     assert notes == (
@@ -641,7 +641,7 @@ def test_ancillary_chunks_up_to_their_lengths(
     else:
         (note,) = png.read(Source(str(path))).notes
         assert note == "the chunk tEXt at byte 33 was ignored: its checksum is wrong"
-    monkeypatch.setattr(PLACE, DEFAULT._replace(chunk=100, metadata=40 - more))
+    monkeypatch.setattr(PLACE, DEFAULT._replace(metadata_chunk_bytes=100, metadata_bytes=40 - more))
     path.write_bytes(file_of(ihdr(), text, text, text, idat(), END))
     notes = png.read(Source(str(path))).notes
     assert len(notes) == (more > 0)

@@ -255,10 +255,10 @@ def test_a_few_bytes_that_become_very_many_are_refused(tmp_path: Path) -> None:
     codecs = [sharded(inner, ["bytes", "zstd"])]
     path = store(tmp_path / "x.zarr", {"c/0": same_part(count, bytes(body))},
                  shape=[count * inner], chunk_shape=[count * inner], codecs=codecs)  # fmt: skip
-    bundle = read_store(Source(str(path), limits=Limits(memory=64 << 20, ratio=1 << 10)))
+    bundle = read_store(Source(str(path), limits=Limits(memory=64 << 20, expansion_ratio=1 << 10)))
     with pytest.raises(TooLarge, match=r"bytes stored.*max_memory"):
         next(bundle.arrays[0].data.stream(1 << 20))
-    bundle = read_store(Source(str(path), limits=Limits(repeats=-1)))
+    bundle = read_store(Source(str(path), limits=Limits(shard_passes=-1)))
     with pytest.raises(TooLarge, match="again and again"):
         _ = bundle.arrays[0].data[: 4 * inner]
 
@@ -472,7 +472,7 @@ def test_absent_chunks_of_shards_are_counted(
             array[5 * row : 5 * row + 5, 2 * column : 2 * column + 2] = 1
         absent = chosen.size - int(chosen.sum())
         notes = [f"array '{number}': {absent} of 45 chunks absent: fill value 7"] * bool(absent)
-        limits = Limits(indexes=(16 << 20) * counted)
+        limits = Limits(shard_index_bytes=(16 << 20) * counted)
         monkeypatch.setattr("raconvert.files.limits.DEFAULT", limits)
         with raconvert.open(path) as bundle:
             told = bundle.arrays[0].storage.get("missing_chunks", 0)
@@ -609,11 +609,11 @@ def test_every_limit_is_asked(tmp_path: Path) -> None:
     chain = {**VERSION_2, "filters": [{"id": "shuffle", "elementsize": 1}] * 2}
     inside = {**VERSION_3, "codecs": [sharded(1, [sharded(1, ["bytes"])])]}
     for limits, fields in (
-        (Limits(nesting=2), nested),
-        (Limits(fields=1), many),
-        (Limits(word=1), many),
-        (Limits(steps=1), chain),
-        (Limits(shards=1), inside),
+        (Limits(nesting_levels=2), nested),
+        (Limits(structure_fields=1), many),
+        (Limits(type_name_characters=1), many),
+        (Limits(chained_codecs=1), chain),
+        (Limits(shard_levels=1), inside),
     ):
         make = node_of_3 if fields["zarr_format"] == 3 else (
             lambda fields, path, limits: node_of_2(fields, {}, path, limits)
@@ -631,10 +631,15 @@ def test_every_limit_is_asked(tmp_path: Path) -> None:
     store(root / "g", codecs=["bytes"])
     store(root / "h", {f"c/{n}": b"ab" for n in range(2)}, codecs=["bytes"])
     assert [a.name for a in read_store(Source(str(root))).arrays] == ["g", "h"]
-    for limits in (Limits(nodes=1), Limits(depth=-1), Limits(documents=3), Limits(document=9)):
+    for limits in (
+        Limits(nodes=1),
+        Limits(group_levels=-1),
+        Limits(hierarchy_bytes=3),
+        Limits(document_bytes=9),
+    ):
         with pytest.raises((Corrupt, Unsupported)):
             read_store(Source(str(root), limits=limits))
-    bundle = read_store(Source(str(root), limits=Limits(counted=1)))
+    bundle = read_store(Source(str(root), limits=Limits(counted_files=1)))
     assert [array.storage.get("missing_chunks") for array in bundle.arrays] == [2, None]
     with pytest.raises(Unsafe):
         read_store(Source(str(root), limits=Limits(memory=0))).arrays[1].data[...]

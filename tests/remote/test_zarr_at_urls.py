@@ -224,7 +224,7 @@ def test_what_a_server_does_not_have_costs_few_requests(
 def test_what_a_server_has_too_little_of_is_noticed_on_the_way(web: webserver.Server) -> None:
     """A single chunk does not buy a terabyte."""
     declared(web.folder / "x.zarr", [1 << 34], [1 << 12], {"c/0": bytes(1 << 12)})
-    limits = Limits(memory=1 << 16, sparse=10, absent=50)
+    limits = Limits(memory=1 << 16, absent_ratio=10, absent_requests=50)
     array = read_store(Source(web.url("x.zarr"), limits=limits)).arrays[0]
     web.paths.clear()
     with pytest.raises(TooLarge):

@@ -103,7 +103,7 @@ def check_tree(
     if (mark, version, found) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
         raise _damaged(file, address, "has a header of another kind")
     most = max(file.source.size, MAX_EMPTY_NODE)  # of an empty tree no node was written
-    if depth > file.source.limits.trees or not _AROUND + record <= node <= most:
+    if depth > file.source.limits.tree_levels or not _AROUND + record <= node <= most:
         raise _damaged(file, address, "has an impossible size")
     if root == NOWHERE or not total:
         if total or count:

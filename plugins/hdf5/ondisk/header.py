@@ -140,7 +140,7 @@ def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]
         ordered = bool(flags & 4)
         limits = file.source.limits
         for count, (at, length) in enumerate(blocks):  # which grows on the way
-            if count > limits.blocks or length > limits.record:
+            if count > limits.header_blocks or length > limits.record_bytes:
                 return
             raw = head[at - address :][:length] if not count else b""
             if len(raw) < length:
@@ -160,7 +160,7 @@ def header_bytes(file: File, address: int) -> int:
     """The bytes of the header of an object, as far as they lie at its address."""
     head = file.source.read_at(file.userblock + address, _V1.size)
     if len(head) == _V1.size and head[0] == 1:
-        return _V1.size + min(int(_V1.unpack(head)[3]), file.source.limits.record)
+        return _V1.size + min(int(_V1.unpack(head)[3]), file.source.limits.record_bytes)
     return _V1.size
 
 
@@ -406,7 +406,7 @@ def _check_heap(file: File, address: int) -> None:
 
 def check_all_heaps(file: File) -> None:
     """Check everything in a file that looks like a heap, once, where references cannot be seen."""
-    if file.searched or file.source.size > file.source.limits.search:
+    if file.searched or file.source.size > file.source.limits.searched_bytes:
         return
     whole = file.source.read_at(0, file.source.size)
     at = whole.find(HEAP_SIGNATURE)

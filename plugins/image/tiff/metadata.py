@@ -64,7 +64,7 @@ def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> An
     It has `text` besides: what is left of the description. Tifffile reads what ImageJ and OME say;
     its own note of a shape is looked at here, since it cannot name the axes of all shapes.
     """
-    if len(text) > limits.record + limits.pages * pages or "<!DOCTYPE" in text:
+    if len(text) > limits.record_bytes + limits.page_characters * pages or "<!DOCTYPE" in text:
         return None
     if text.startswith('{"shape":'):
         return _shaped(text, page.dtype.itemsize)

@@ -57,7 +57,7 @@ class _File(io.BufferedReader):
     def __init__(self, source: Source) -> None:
         super().__init__(source.open())
         self._path, self._size = source.path, source.size
-        self._left = source.limits.read * source.size + source.limits.record
+        self._left = source.limits.directory_passes * source.size + source.limits.record_bytes
 
     def read(self, nbytes: int | None = -1) -> bytes:
         left = max(0, self._size - self.tell())

@@ -57,7 +57,11 @@ def facts_of(coordinate: Array) -> dict[str, Any]:
 
     numeric = coordinate.element.kind in ("int", "uint", "float")
     text = coordinate.element.kind == "user" and str(coordinate.element.descr)[1:2] in ("S", "U")
-    if coordinate.ndim != 1 or not 1 <= coordinate.count <= DEFAULT.axis or not (numeric or text):
+    if (
+        coordinate.ndim != 1
+        or not 1 <= coordinate.count <= DEFAULT.scale_values
+        or not (numeric or text)
+    ):
         return {}
     values = as_ndarray(coordinate)
     if text:
@@ -69,11 +73,11 @@ def facts_of(coordinate: Array) -> dict[str, Any]:
             regular = np.array_equal(numbers, origin + spacing * np.arange(len(values)))
         if regular and spacing and np.isfinite(spacing):
             return {"spacing": spacing, "origin": origin}
-    return {"labels": values.tolist()} if len(values) <= DEFAULT.labels else {}
+    return {"labels": values.tolist()} if len(values) <= DEFAULT.axis_labels else {}
 
 
 def _text_labels(values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    if len(values) > DEFAULT.labels:
+    if len(values) > DEFAULT.axis_labels:
         return {}
     if values.dtype.kind == "U":
         return {"labels": values.tolist()}
