@@ -94,9 +94,9 @@ class Pipeline:
             self._steps.append(step)
             self.most = nbytes
             self.needs = max(self.needs, needs)
-        elif name in DECODERS:
+        elif name in COMPRESSORS:
             size = self.most if self._exact else None
-            self._steps.append(partial(DECODERS[name], settings, size, self.most))
+            self._steps.append(partial(COMPRESSORS[name][0], settings, size, self.most))
             self._exact = False
             self.most += self.most // 8 + HEADROOM
         else:
@@ -366,17 +366,6 @@ def _unlz4(_: dict[str, Any], size: int | None, limit: int, data: Any) -> Any:
     return LZ4().decode(raw)
 
 
-DECODERS: dict[str, Callable[[dict[str, Any], int | None, int, Any], Any]] = {
-    "gzip": partial(_inflated, zlib.MAX_WBITS | 16),
-    "zlib": partial(_inflated, zlib.MAX_WBITS),
-    "bz2": _bunzipped,
-    "lzma": _unlzma,
-    "zstd": _unzstd,
-    "blosc": _unblosc,
-    "lz4": _unlz4,
-}
-
-
 def spans_of(data: memoryview, count: int) -> Iterator[tuple[int, int]]:
     """Yield where each text of variable length in a chunk begins and ends.
 
@@ -400,20 +389,25 @@ def spans_of(data: memoryview, count: int) -> Iterator[tuple[int, int]]:
 # Encoding -----------------------------------------------------------------------------------------
 
 
-def encoder(name: str, level: int | None, width: int, inner: str = "") -> Step | None:
-    """What compresses the bytes of a chunk of elements of `width` bytes; None for nothing."""
-    if name == "none":
-        return None
-    if name == "gzip":
-        return partial(_gzipped, 6 if level is None else level)
-    if name == "zstd":
-        from numcodecs.zstd import Zstd
+def _gzip(level: int, width: int, inner: str) -> Step:
+    def encode(data: Any) -> bytes:
+        made = zlib.compressobj(level, wbits=zlib.MAX_WBITS | 16)
+        return made.compress(data) + made.flush()
 
-        zstd: Step = Zstd(level=0 if level is None else level).encode
-        return zstd
+    return encode
+
+
+def _zstd(level: int, width: int, inner: str) -> Step:
+    from numcodecs.zstd import Zstd
+
+    encode: Step = Zstd(level=level).encode
+    return encode
+
+
+def _blosc(level: int, width: int, inner: str) -> Step:
     from numcodecs import blosc
 
-    codec = blosc.Blosc(inner or "zstd", 5 if level is None else level, SHUFFLES["shuffle"])
+    codec = blosc.Blosc(inner, level, SHUFFLES["shuffle"])
 
     def encode(data: Any) -> Any:
         return codec.encode(np.frombuffer(data, f"V{width}") if width < 256 else data)
@@ -421,9 +415,23 @@ def encoder(name: str, level: int | None, width: int, inner: str = "") -> Step |
     return encode
 
 
-def _gzipped(level: int, data: Any) -> bytes:
-    made = zlib.compressobj(level, wbits=zlib.MAX_WBITS | 16)
-    return made.compress(data) + made.flush()
+# Decoder, and maker of the encoder; None for a codec that is only read. A decoder takes the
+# settings, the exact size if it is known, the most bytes, and the data.
+COMPRESSORS: dict[str, tuple[Callable[..., Any], Callable[[int, int, str], Step] | None]] = {
+    "gzip": (partial(_inflated, zlib.MAX_WBITS | 16), _gzip),
+    "zlib": (partial(_inflated, zlib.MAX_WBITS), None),
+    "bz2": (_bunzipped, None),
+    "lzma": (_unlzma, None),
+    "zstd": (_unzstd, _zstd),
+    "blosc": (_unblosc, _blosc),
+    "lz4": (_unlz4, None),
+}
+
+
+def encoder(name: str, level: int, width: int, inner: str) -> Step | None:
+    """What compresses the bytes of a chunk of elements of `width` bytes; None for nothing."""
+    make = COMPRESSORS[name][1] if name in COMPRESSORS else None
+    return None if make is None else make(level, width, inner)
 
 
 def with_crc32c(data: Any) -> bytes:

@@ -346,11 +346,12 @@ def _codecs_of_2(known: Fields, order: str, rank: int, limits: Limits) -> tuple[
 
 
 def _checked(node: Node, path: str) -> Node:
-    if len(node.grid) != len(node.shape):
-        raise Corrupt(
-            "chunks have another number of axes than the array", path=path,
-            expected=len(node.shape), got=len(node.grid),
-        )  # fmt: skip
+    for chunk in _grids(node):
+        if len(chunk) != len(node.shape):
+            raise Corrupt(
+                "chunks have another number of axes than the array", path=path,
+                expected=len(node.shape), got=len(chunk),
+            )  # fmt: skip
     width = max(1, node.element.nbytes)
     for what, lengths in (("array", node.shape), ("chunk", node.grid)):
         if spanned(lengths, width) > MAX_SPAN:
@@ -380,9 +381,15 @@ def absent_note(name: str, absent: int, total: int, node: Node) -> str:
 
 def inner_of(node: Node) -> tuple[int, ...]:
     """The shape of the chunks that are decoded at once: of shards the innermost."""
-    found, codecs = node.grid, node.codecs
+    return _grids(node)[-1]
+
+
+def _grids(node: Node) -> list[tuple[int, ...]]:
+    """The shapes of the chunks, the outermost first: of shards, and of what is in them."""
+    found, codecs = [node.grid], node.codecs
     while codecs and codecs[0].name == "sharding_indexed":
-        found, codecs = codecs[0].settings["chunk_shape"], codecs[0].settings["codecs"]
+        found.append(codecs[0].settings["chunk_shape"])
+        codecs = codecs[0].settings["codecs"]
     return found
 
 

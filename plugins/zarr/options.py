@@ -8,14 +8,13 @@ from raconvert.declared import Record
 from raconvert.errors import UsageError
 from raconvert.plugin import Option
 
-from .tables import SHUFFLES, TEXT, TEXT_CODEC
+from .tables import TEXT, TEXT_CODEC, WRITTEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 CHUNK_BYTES = 1 << 20
-LEVELS = {"zstd": (0, 22, 0), "gzip": (0, 9, 6), "blosc": (0, 9, 5)}  # least, most, usual
 INNER = ("zstd", "lz4", "lz4hc", "blosclz", "zlib")
 MAX_CHUNK_BYTES = (1 << 31) - 1  # what Blosc takes, and readers of 32 bits
 
@@ -67,13 +66,13 @@ def options_of(
     """The checked options; `UsageError` where one of them is not understood."""
     name, *more = compress.split(":")
     inner = more.pop(0) if name == "blosc" and more and not more[0].isdecimal() else "zstd"
-    known = name in LEVELS or (name == "none" and not more)
+    known = name in WRITTEN or (name == "none" and not more)
     if not known or len(more) > 1 or inner not in INNER:
         raise UsageError(
             f"option compress={compress} is not understood",
             expected=f"none, zstd, gzip or blosc, with :LEVEL; blosc also with {', '.join(INNER)}",
         )
-    least, most, level = LEVELS.get(name, (0, 0, 0))
+    least, most, level = WRITTEN[name].levels if name in WRITTEN else (0, 0, 0)
     if more:
         good = more[0].isascii() and more[0].isdecimal() and len(more[0]) < 3
         if not good or not least <= int(more[0]) <= most:
@@ -140,16 +139,9 @@ def codecs_of(options: Options, width: int, form: Form) -> list[dict[str, Any]]:
     elif form.order != "|":
         first["configuration"] = {"endian": "big" if form.order == ">" else "little"}
     listed = [first]
-    name, level = options.compressor, options.level
-    if name == "zstd":
-        listed.append({"name": name, "configuration": {"level": level, "checksum": False}})
-    elif name == "gzip":
-        listed.append({"name": name, "configuration": {"level": level}})
-    elif name == "blosc":
-        listed.append({"name": name, "configuration": {
-            "typesize": width, "cname": options.inner, "clevel": level, "shuffle": "shuffle",
-            "blocksize": 0,
-        }})  # fmt: skip
+    row = WRITTEN.get(options.compressor)
+    if row is not None:
+        listed.append({"name": row.name, "configuration": row.settings_3(options, width)})
     if options.checksum:
         listed.append({"name": "crc32c"})
     return listed
@@ -157,10 +149,5 @@ def codecs_of(options: Options, width: int, form: Form) -> list[dict[str, Any]]:
 
 def compressor_of(options: Options) -> dict[str, Any] | None:
     """The compressor in version 2."""
-    name = options.compressor
-    if name == "none":
-        return None
-    if name == "blosc":
-        return {"id": name, "cname": options.inner, "clevel": options.level,
-                "shuffle": SHUFFLES["shuffle"], "blocksize": 0}  # fmt: skip
-    return {"id": name, "level": options.level}
+    row = WRITTEN.get(options.compressor)
+    return None if row is None else {"id": row.name, **row.settings_2(options)}

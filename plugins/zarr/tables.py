@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import FLOAT8, float8
+from raconvert.declared import Record
 from raconvert.plugin import Element, element
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 OWN = "zarr"  # the namespace
 V3_FILE = "zarr.json"
@@ -37,20 +42,57 @@ VARIABLE = {
     "variable_length_bytes": "bytes",
 }  # fmt: skip
 
-# Codecs by name, known without importing what decodes them. `UNSAFE` ones make objects of bytes.
-_OF_BOTH = frozenset((
-    "crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3", "shuffle", "delta",
-    "fixedscaleoffset", "quantize", "bitround", "packbits", "astype", "gzip", "zlib", "bz2", "lzma",
-    "zstd", "blosc", "lz4", "vlen-utf8", "vlen-bytes",
-))  # fmt: skip
-KNOWN_2 = _OF_BOTH
-KNOWN_3 = _OF_BOTH | {"bytes", "transpose", "sharding_indexed"}
-NAMED_BY_NUMCODECS = _OF_BOTH  # in version 3 also with "numcodecs." before the name
-UNSAFE = frozenset(("pickle", "json2", "msgpack2", "categorize", "vlen-array"))
-
-# What of a v3 codec stands under another name in numcodecs.
-COMPRESSORS = ("gzip", "zstd", "blosc", "zlib", "bz2", "lzma", "lz4")
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+
+
+class CodecRow(Record):
+    """A codec, known without importing what carries it out: `codecs.py` has that under its name.
+
+    `levels` are the least, the most and the usual one of a codec that is written; its settings are
+    functions of the options and, in version 3, of the bytes of an element.
+    """
+
+    name: str
+    versions: str = "23"
+    levels: tuple[int, int, int] | None = None
+    settings_3: Any = None
+    settings_2: Any = None
+
+
+# One row for each codec, of reading and writing.
+CODECS = (
+    *map(CodecRow, ("crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3")),
+    *map(CodecRow, ("shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "packbits")),
+    *map(CodecRow, ("astype", "vlen-utf8", "vlen-bytes", "zlib", "bz2", "lzma", "lz4")),
+    CodecRow("bytes", "3"), CodecRow("transpose", "3"), CodecRow("sharding_indexed", "3"),
+    CodecRow(
+        "zstd", levels=(0, 22, 0),
+        settings_3=lambda options, _: {"level": options.level, "checksum": False},
+        settings_2=lambda options: {"level": options.level},
+    ),
+    CodecRow(
+        "gzip", levels=(0, 9, 6),
+        settings_3=lambda options, _: {"level": options.level},
+        settings_2=lambda options: {"level": options.level},
+    ),
+    CodecRow(
+        "blosc", levels=(0, 9, 5),
+        settings_3=lambda options, width: {
+            "typesize": width, "cname": options.inner, "clevel": options.level,
+            "shuffle": "shuffle", "blocksize": 0,
+        },
+        settings_2=lambda options: {
+            "cname": options.inner, "clevel": options.level, "shuffle": SHUFFLES["shuffle"],
+            "blocksize": 0,
+        },
+    ),
+)  # fmt: skip
+KNOWN_2 = frozenset(row.name for row in CODECS if "2" in row.versions)
+KNOWN_3 = frozenset(row.name for row in CODECS)
+NAMED_BY_NUMCODECS = KNOWN_2  # in version 3 also with "numcodecs." before the name
+WRITTEN = {row.name: row for row in CODECS if row.levels is not None}
+# Codecs that make objects of bytes.
+UNSAFE = frozenset(("pickle", "json2", "msgpack2", "categorize", "vlen-array"))
 
 # A whole store in one file each: arrays of which no chunk is there.
 SAMPLE_3 = (

@@ -310,6 +310,18 @@ def test_an_order_of_other_names_is_ignored(order: Any, tmp_path: Path) -> None:
         raconvert.open(tmp_path / "x.zarr")
 
 
+@pytest.mark.parametrize("inner", [[], [1, 1]])
+def test_chunks_in_shards_have_the_axes_of_the_array(
+    inner: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shards = sharded(1, ["bytes"])
+    shards["configuration"]["chunk_shape"] = inner
+    path = store(tmp_path / "x.zarr", codecs=[shards])
+    for verb in ("info", "digest"):
+        assert main([verb, str(path)]) == Corrupt.exit_code
+        assert "chunks have another number of axes than the array" in capsys.readouterr().err
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 5) | st.floats() | st.text(max_size=4)
     | st.sampled_from([1 << 62, 1 << 70, "bytes", "zlib", "NaN", "<i4", "c", "/", "regular"]),
