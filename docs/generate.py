@@ -24,9 +24,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the checkout, whatever is installed
 
 from docs import man  # noqa: E402
-from raconvert.catalogue import FOREIGN, WRAPPERS, Row  # noqa: E402
+from raconvert.catalogue import Row  # noqa: E402
 from raconvert.conversion.options import OPTIONS  # noqa: E402
 from raconvert.files.limits import Limits  # noqa: E402
+from raconvert.foreign import of_kind  # noqa: E402
 from raconvert.migration.options import MIGRATION  # noqa: E402
 from raconvert.plugin import Format, Option  # noqa: E402
 
@@ -269,9 +270,9 @@ def format_table(rows: list[Row], folder: str) -> str:
 
 def foreign_formats() -> str:
     """Return the sentence about formats that are only named."""
-    titles = [foreign.title for foreign in FOREIGN if foreign.read_as is None]
+    titles = [row.title for row in of_kind("format") if row.read_as is None]
     names = ", ".join(sorted(titles, key=str.casefold))
-    wrappers = ", ".join(name for name, _, _ in WRAPPERS)
+    wrappers = ", ".join(row.title for row in of_kind("wrapper"))
     return f"Recognised and refused by name: {names}; files wrapped by {wrappers}."
 
 

@@ -1,7 +1,7 @@
 """The static table of formats: what is known without importing any plugin.
 
 `ROWS` are the built-in formats, written from what each plugin's `FORMAT` says; the tests keep the
-two equal. `FOREIGN` are formats that are recognised by content only to be named in the refusal.
+two equal. Formats that are only recognised, to be named in the refusal, are in `raconvert.foreign`.
 """
 
 from __future__ import annotations
@@ -373,57 +373,5 @@ ROWS: tuple[Row, ...] = (
 # fmt: on
 # rows: end
 
-# Recognised, and named when met. `magic` as above; `note` is one sentence for the error message;
-# `read_as` is the format whose plugin reads it: such a name is refused as a destination only.
-
-
-class Foreign(Record):
-    """A format that is recognised to be named."""
-
-    title: str
-    magic: tuple[tuple[int, bytes], ...]
-    suffixes: tuple[str, ...]
-    note: str = ""
-    read_as: str | None = None
-
-
 # Words for a format that are neither its name nor a suffix of its files.
 ALSO_CALLED = {"hdf": "hdf5", "matlab": "mat", "numpy": "npy", "rawarray": "ra"}
-
-FOREIGN: tuple[Foreign, ...] = (
-    Foreign(
-        "RawArray with a byte-swapped magic",
-        ((0, b"arawrrya"),),
-        (),
-        "A well-known registry lists the magic of RA in this wrong form since 2017 (it is what "
-        "`od -x` prints for 'rawarray'); a real RA file begins with 'rawarray'.",
-    ),
-    Foreign(
-        "RawArray with its magic spelled backwards",
-        ((0, b"yarrawar"),),
-        (),
-        "The 64-bit magic was written big-endian; a real RA file begins with 'rawarray'.",
-    ),
-    Foreign("RealAudio", ((0, b".ra\xfd"), (0, b".RMF")), (), "It only shares the suffix with RA."),
-    Foreign("JLD2", (), (".jld2",), "Only Julia writes it; Julia reads .h5, too.", "hdf5"),
-    Foreign(
-        "netCDF classic",
-        ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
-        (".nc", ".cdf"),
-        "Only netCDF-4 files are HDF5 inside.",
-    ),
-    Foreign(
-        "HDF4",
-        ((0, b"\x0e\x03\x13\x01"),),
-        (".h4", ".hdf4"),
-        "It is not HDF5 and shares nothing with it but the name; h4toh5 converts it to HDF5.",
-    ),
-)
-
-# Compression wrappers are named together with what their name says is inside.
-WRAPPERS: tuple[tuple[str, bytes, tuple[str, ...]], ...] = (
-    ("gzip", b"\x1f\x8b", (".gz", ".rda", ".rds")),
-    ("bzip2", b"BZh", (".bz2",)),
-    ("xz", b"\xfd7zXZ\x00", (".xz",)),
-    ("zstandard", b"\x28\xb5\x2f\xfd", (".zst",)),
-)

@@ -260,7 +260,7 @@ def target_row(path: str, to: str | None = None, *, container: bool = False) -> 
     if row is None and container:
         row = row_of_folder(path)
     if row is None:
-        from raconvert.unsupported import unknown_target
+        from raconvert.foreign import unknown_target
 
         raise unknown_target(path, [*broken()])
     if not row.writes:
@@ -287,7 +287,7 @@ def detect(source: Source, name: str | None = None) -> Detection:
     if found is not None:
         return Detection(*found, candidates)
     candidates += [Candidate(name, "broken", error.what) for name, error in broken().items()]
-    from raconvert.unsupported import refuse_foreign
+    from raconvert.foreign import refuse_foreign
 
     refuse_foreign(source, named=by_suffix(source.path, third_party()) is not None)
     named = by_suffix(source.path) or by_suffix(source.path, third_party())
@@ -295,7 +295,7 @@ def detect(source: Source, name: str | None = None) -> Detection:
         reason = f"suffix {suffix_of(source.path, named)} only"
         candidates.append(Candidate(named.name, "suffix", reason))
         return Detection(named, reason, candidates)
-    from raconvert.unsupported import unknown_source
+    from raconvert.foreign import unknown_source
 
     silent = [c for c in candidates if c.verdict in ("broken", "unknown")]
     raise unknown_source(source, [f"{c.name}: {c.verdict} ({c.reason})" for c in silent])

@@ -122,7 +122,7 @@ FLOORS = (
     ("metadata",),
     ("plugin", "catalogue"),
     ("ra", "bundle"),
-    ("unsupported",),
+    ("foreign",),
     ("registry",),
     ("conversion",),
     ("references",),

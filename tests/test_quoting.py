@@ -18,7 +18,7 @@ from raconvert.errors import RaconvertError, quoted
 from raconvert.files import quoting
 from raconvert.files.paths import write_failed
 from raconvert.files.source import Source
-from raconvert.unsupported import unknown_source
+from raconvert.foreign import unknown_source
 from raconvert.views.programs import LANGUAGES, Stored, filled, programs
 
 if TYPE_CHECKING:

@@ -1,0 +1,334 @@
+"""Files of formats that are not supported: the table of what they are called, and what is said.
+
+A file is named by the first row of `FOREIGN` that fits it. `formats` and `wrappers` are refused
+before the suffix of a file decides, all others only when no format claims the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from raconvert.catalogue import ROWS
+from raconvert.declared import Record
+from raconvert.errors import NotSupportedYet, UnknownFormat, did_you_mean, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from raconvert.files.source import Source
+
+
+class Foreign(Record):
+    """A format that is known only to be named.
+
+    `kind` is how it is recognised and refused: ``format`` and ``wrapper`` (compression around a
+    file) by content or, without `magic`, by suffix; ``binary`` by content; ``text`` by how a text
+    begins; ``zip`` by bytes near the beginning of a ZIP archive. In `remedy`, FILE stands for the
+    path as Python quotes it, WORD for the path as a shell does. `read_as` is the format whose
+    plugin reads it: such a name is refused as a destination only.
+    """
+
+    kind: str
+    title: str
+    magic: tuple[tuple[int, bytes], ...] = ()
+    suffixes: tuple[str, ...] = ()
+    remedy: str = ""
+    read_as: str | None = None
+
+
+_FRAMES = "take its frames out first, for instance with: ffmpeg -i WORD frame%05d.png"
+_VIDEOS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
+_PICKLE = (
+    "a pickle runs code when it is read, and is never opened here; where it comes from, save its "
+    "arrays with numpy.savez"
+)
+_SHEET = "a spreadsheet (.xlsx)"
+
+
+def _by_python(code: str) -> str:
+    """What to do with a file that a line of Python reads."""
+    return f"in Python: values = {code}, then numpy.save('x.npy', values)"
+
+
+# fmt: off
+FOREIGN: tuple[Foreign, ...] = (
+    Foreign(
+        "format", "RawArray with a byte-swapped magic", ((0, b"arawrrya"),), (),
+        "A well-known registry lists the magic of RA in this wrong form since 2017 (it is what "
+        "`od -x` prints for 'rawarray'); a real RA file begins with 'rawarray'.",
+    ),
+    Foreign(
+        "format", "RawArray with its magic spelled backwards", ((0, b"yarrawar"),), (),
+        "The 64-bit magic was written big-endian; a real RA file begins with 'rawarray'.",
+    ),
+    Foreign(
+        "format", "RealAudio", ((0, b".ra\xfd"), (0, b".RMF")), (),
+        "It only shares the suffix with RA.",
+    ),
+    Foreign(
+        "format", "JLD2", (), (".jld2",), "Only Julia writes it; Julia reads .h5, too.", "hdf5",
+    ),
+    Foreign(
+        "format", "netCDF classic", ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
+        (".nc", ".cdf"), "Only netCDF-4 files are HDF5 inside.",
+    ),
+    Foreign(
+        "format", "HDF4", ((0, b"\x0e\x03\x13\x01"),), (".h4", ".hdf4"),
+        "It is not HDF5 and shares nothing with it but the name; h4toh5 converts it to HDF5.",
+    ),
+    Foreign("wrapper", "gzip", ((0, b"\x1f\x8b"),), (".gz", ".rda", ".rds")),
+    Foreign("wrapper", "bzip2", ((0, b"BZh"),), (".bz2",)),
+    Foreign("wrapper", "xz", ((0, b"\xfd7zXZ\x00"),), (".xz",)),
+    Foreign("wrapper", "zstandard", ((0, b"(\xb5/\xfd"),), (".zst",)),
+    Foreign(
+        "binary", "FITS", ((0, b"SIMPLE  ="),), (), _by_python("astropy.io.fits.getdata(FILE)"),
+    ),
+    Foreign(
+        "binary", "DICOM", ((128, b"DICM"),), (), _by_python("pydicom.dcmread(FILE).pixel_array"),
+    ),
+    Foreign(
+        "binary", "Parquet", ((0, b"PAR1"),), (),
+        _by_python("pandas.read_parquet(FILE).to_numpy()"),
+    ),
+    Foreign(
+        "binary", "Arrow (Feather)", ((0, b"ARROW1"),), (), _by_python("pandas.read_feather(FILE)"),
+    ),
+    Foreign("binary", "Feather 1", ((0, b"FEA1"),), (), _by_python("pandas.read_feather(FILE)")),
+    Foreign(
+        "binary", "Avro", ((0, b"Obj\x01"),), (),
+        "export its columns as .npy or .csv where it comes from",
+    ),
+    Foreign("binary", "ORC", ((0, b"ORC"),), (), _by_python("pandas.read_orc(FILE).to_numpy()")),
+    Foreign(
+        "binary", "a Python pickle",
+        ((0, b"\x80\x02"), (0, b"\x80\x03"), (0, b"\x80\x04"), (0, b"\x80\x05")), (), _PICKLE,
+    ),
+    Foreign(
+        "binary", "SQLite", ((0, b"SQLite format 3\x00"),), (),
+        "read its table, and save the values with numpy.save",
+    ),
+    Foreign(
+        "binary", "GRIB", ((0, b"GRIB"),), (),
+        _by_python("xarray.open_dataset(FILE, engine='cfgrib')"),
+    ),
+    Foreign(
+        "binary", "a ROOT file", ((0, b"root"),), (), _by_python("uproot.open(FILE)[NAME].array()"),
+    ),
+    Foreign(
+        "binary", "R data", ((0, b"RDX"), (0, b"X\n\x00\x00")), (), "in R: save the arrays as HDF5",
+    ),
+    Foreign(
+        "binary", "a GGUF model", ((0, b"GGUF"),), (),
+        "its arrays are quantized blocks; export them as safetensors",
+    ),
+    Foreign(
+        "binary", "JPEG 2000", ((0, b"\x00\x00\x00\x0cjP  "),), (),
+        "convert it to TIFF or PNG first",
+    ),
+    Foreign(
+        "binary", "JPEG XL", ((0, b"\x00\x00\x00\x0cJXL "),), (), "convert it to TIFF or PNG first",
+    ),
+    Foreign("binary", "OpenEXR", ((0, b"v/1\x01"),), (), "convert it to TIFF first"),
+    Foreign(
+        "binary", "AVIF or HEIF",
+        ((4, b"ftypavi"), (4, b"ftyphei"), (4, b"ftyphev"), (4, b"ftypmif"), (4, b"ftypmsf")), (),
+        "convert it to PNG first",
+    ),
+    Foreign("binary", "a video (MP4 or QuickTime)", ((4, b"ftyp"),), (), _FRAMES),
+    Foreign("binary", "a video (Matroska or WebM)", ((0, b"\x1aE\xdf\xa3"),), (), _FRAMES),
+    Foreign("binary", "PDF", ((0, b"%PDF"),), (), "its images are had with pdfimages"),
+    Foreign("binary", "a 7-Zip archive", ((0, b"7z\xbc\xaf'\x1c"),), (), "unpack it first"),
+    Foreign("binary", "an LZ4 frame", ((0, b'\x04"M\x18'),), (), "decompress it first"),
+    Foreign(
+        "binary", "Microsoft Office, old", ((0, b"\xd0\xcf\x11\xe0"),), (),
+        "save the sheet as .csv and read that with numpy",
+    ),
+    Foreign("binary", "a program", ((0, b"\x7fELF"), (0, b"MZ")), (), "it holds no arrays"),
+    Foreign(
+        "text", "HTML", ((0, b"<!doctype html"), (0, b"<html")), (),
+        "maybe a page of a server in place of the file",
+    ),
+    Foreign(
+        "text", "XML", ((0, b"<?xml"), (0, b"<")), (),
+        "its arrays have to be exported by what wrote it",
+    ),
+    Foreign(
+        "text", "a pointer of Git LFS", ((0, b"version https://git-lfs"),), (),
+        "git lfs pull gets the file itself",
+    ),
+    Foreign(
+        "text", "references (kerchunk)",
+        (
+            (0, b'{"version":1,"raconvert":'), (0, b'{"version":1,"refs":'),
+            (0, b'{"version": 1, "refs":'),
+        ), (),
+        "raconvert verify WORD says what they name; convert those files, or open it in Python: "
+        "xarray.open_dataset('reference://', engine='zarr', backend_kwargs={'storage_options': "
+        "{'fo': FILE}})",
+    ),
+    Foreign(
+        "text", "JSON", ((0, b"{"), (0, b"[")), (),
+        _by_python("numpy.array(json.load(open(FILE)))"),
+    ),
+    Foreign("zip", _SHEET, ((0, b"xl/"),), (), "save the sheet as .csv and read that with numpy"),
+    Foreign(
+        "zip", _SHEET, ((0, b"[Content_Types].xml"),), (),
+        "save it as .csv and read that with numpy",
+    ),
+    Foreign(
+        "zip", "a PyTorch file", ((0, b"/data.pkl"),), (),
+        "it is a pickle, which is never opened here; where it comes from, save its tensors with "
+        "numpy.savez or as safetensors",
+    ),
+)
+# fmt: on
+
+
+def of_kind(kind: str) -> tuple[Foreign, ...]:
+    """The rows of one kind, in their order."""
+    return tuple(row for row in FOREIGN if row.kind == kind)
+
+
+def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
+    """The error for a destination that no format has the suffix of.
+
+    `broken` are the formats of installed plugins that cannot be loaded: it may be one of theirs.
+    """
+    plugins = f"{len(broken)} installed plugin{'s' if len(broken) > 1 else ''}"
+    what = f"{plugins} cannot be loaded: {listed(broken)} (see `raconvert formats`)"
+    others = [what] * bool(broken)
+    known = ", ".join(row.suffixes[0] for row in ROWS if row.writes and row.suffixes)
+    name = path.lower()
+    for foreign in of_kind("format"):
+        if name.endswith(foreign.suffixes or ("\0",)):
+            return NotSupportedYet(
+                f"{foreign.title} is not supported yet as a destination",
+                path=path,
+                remedy="\n".join(
+                    filter(None, [foreign.remedy, f"destinations that are: {known}", *others])
+                ),
+            )
+    for wrapper in of_kind("wrapper"):
+        if name.endswith(wrapper.suffixes):
+            return NotSupportedYet(
+                f"a destination inside {wrapper.title} is not supported yet",
+                path=path,
+                remedy="\n".join(["write the file itself and compress it afterwards", *others]),
+            )
+    if name.endswith(_VIDEOS):
+        return UnknownFormat(
+            "videos are not written",
+            path=path,
+            expected=f"one of {known}",
+            remedy="\n".join(["one file for each frame: `-o 'frame{:05d}.png'`", *others]),
+        )
+    written = [suffix for row in ROWS if row.writes for suffix in row.suffixes]
+    ending = os.path.splitext(name)[1]
+    swapped = [suffix for suffix in written if sorted(suffix) == sorted(ending)]
+    what = (
+        f"no format has the suffix '{ending}'" if ending else "has no suffix that says the format"
+    )
+    return UnknownFormat(
+        what + (did_you_mean(ending, swapped or written) if ending else ""),
+        path=path,
+        expected=f"one of {known}",
+        remedy="\n".join(["or name the format with `--to`", *others]),
+    )
+
+
+def refuse_foreign(source: Source, *, named: bool) -> None:
+    """Name a recognised format that has no plugin (`NotSupportedYet`, exit code 3).
+
+    `named`: its suffix is that of a format which somebody has installed.
+    """
+    head = source.head
+    supported = ", ".join(row.name for row in ROWS)
+    for foreign in of_kind("format"):
+        by_name = not foreign.magic and head and source.path.lower().endswith(foreign.suffixes)
+        by_name = by_name and not named
+        by_content = any(head.startswith(text, at) for at, text in foreign.magic)
+        if foreign.read_as is None and (by_content or by_name):
+            raise NotSupportedYet(
+                f"is {foreign.title}, not supported yet",
+                path=source.path,
+                remedy=" ".join(filter(None, [foreign.remedy, f"Supported: {supported}."])),
+            )
+    for wrapper in of_kind("wrapper"):
+        if head.startswith(wrapper.magic[0][1]):
+            name = source.path.lower()
+            inner = next((name[: -len(s)] for s in wrapper.suffixes if name.endswith(s)), name)
+            known = [(row.title, row.suffixes) for row in ROWS]
+            known += [(row.title, row.suffixes) for row in of_kind("format")]
+            inside = next((title for title, ends in known if inner.endswith(ends or ("\0",))), None)
+            what = f"by its name {inside} inside" if inside else "with unknown content"
+            raise NotSupportedYet(
+                f"is {wrapper.title}-compressed ({what}), not supported yet",
+                path=source.path,
+                remedy="decompress it first",
+            )
+
+
+def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
+    """The error for a file that no format claims: what it is, and what can be done.
+
+    `silent` tells which formats could not be asked, and why.
+    """
+    from raconvert.files.quoting import operand, python
+
+    known = known_content(source) if source.size else None
+    what = "no format claims this file" if source.size else "file is empty: no format claims it"
+    if known is not None:
+        what += f"; its first bytes are those of {known[0]}"
+    words = {"FILE": python(source.path), "WORD": operand(source.path)}
+    lines = [re.sub("FILE|WORD", lambda word: words[word[0]], known[1])] if known else []
+    if silent:
+        lines.append(f"not asked: {listed(silent)}")
+    lines.append(
+        f"name the format with `--from`; raconvert formats --why {words['WORD']} has every answer"
+    )
+    return UnknownFormat(what, path=source.path, remedy="\n".join(lines))
+
+
+def known_content(source: Source) -> tuple[str, str] | None:
+    """What a file is by its first bytes, though no format claims it, and what to do with it."""
+    head = source.head
+    binary = any(byte < 9 or 13 < byte < 32 for byte in head)
+    for row in of_kind("binary"):
+        if any(head.startswith(m, at) and (binary or len(m) > 3) for at, m in row.magic):
+            return row.title, row.remedy
+    if head.startswith(b"PK\3\4"):
+        inside = (row for row in of_kind("zip") if row.magic[0][1] in head)
+        return next(
+            ((row.title, row.remedy) for row in inside),
+            ("a ZIP archive without arrays of ours", "unpack it first"),
+        )
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if binary or not text or not _is_text(head):
+        return None
+    for row in of_kind("text"):
+        if text.startswith(tuple(beginning for _, beginning in row.magic)):
+            return row.title, row.remedy
+    return _table(head) or ("plain text", "numpy.loadtxt reads numbers, numpy.save keeps them")
+
+
+def _is_text(head: bytes) -> bool:
+    """True for UTF-8, which may be cut off in the middle of a character."""
+    from codecs import getincrementaldecoder
+
+    try:
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _table(head: bytes) -> tuple[str, str] | None:
+    """The answer for lines of values between the same delimiters."""
+    lines = [line for line in head.splitlines()[:6] if line.strip()]
+    for title, mark, word in (("CSV", b",", "','"), ("TSV", b"\t", r"'\t'"), ("CSV", b";", "';'")):
+        counts = {line.count(mark) for line in lines[: 5 if len(lines) > 5 else None]}
+        if lines and counts != {0} and len(counts) == 1:
+            return title, _by_python(f"numpy.genfromtxt(FILE, delimiter={word}, skip_header=1)")
+    return None
