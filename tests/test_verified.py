@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from raconvert.plugins import nrrd
@@ -17,6 +18,7 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.catalogue import ROWS
 from raconvert.errors import RaconvertError, UsageError, WouldLose, WriteFailed
+from raconvert.migration.compare import compare_trees
 
 VALUES = np.arange(12, dtype="i4").reshape(3, 4)
 TOLD = Metadata("a text", units="K", attributes={"k": 1})
@@ -259,3 +261,102 @@ def test_attributes_of_no_format_are_an_error_of_ours(
         raconvert.write(tmp_path / f"x{suffix}", values, meta=meta)
     assert list(tmp_path.iterdir()) == []
     raconvert.write(tmp_path / f"x{suffix}", values, meta=Metadata(units="K"))
+
+
+# Stacks, their items, and trees --------------------------------------------------------------------
+
+HOLDS = {".ra": "all", ".zip": "all", ".nrrd": "common", ".h5": "common", ".npy": "nothing"}
+
+
+def save_items(folder: Path, changed: int | None = None, **change: Any) -> str:
+    """Three files that say the same but for one attribute; one may say something else."""
+    for number in range(3):
+        meta = SAID.replace(attributes={"k": 1, "n": number})
+        meta = meta.replace(**change) if number == changed or changed is None else meta
+        raconvert.write(folder / f"p{number}.ra", VALUES + number, meta=meta, overwrite=True)
+    return str(folder / "p*.ra")
+
+
+@pytest.mark.parametrize("suffix", HOLDS)
+def test_verify_compares_what_is_known_of_items(suffix: str, tmp_path: Path) -> None:
+    target, pattern = tmp_path / f"s{suffix}", save_items(tmp_path)
+    raconvert.convert(pattern, target, stack=True)
+
+    def counts(**options: Any) -> tuple[int, int, int]:
+        found = raconvert.verify(target, against=pattern, **options)["against"]
+        return found["ok"], found["changed"], found["missing"]
+
+    assert counts() == (3, 0, 0)
+
+    save_items(tmp_path, units="mK")  # all of them
+    assert counts() == ((3, 0, 0) if HOLDS[suffix] == "nothing" else (0, 3, 0))
+    assert counts(meta="ignore") == (3, 0, 0)
+
+    save_items(tmp_path, 1, attributes={"k": 1, "n": 7})  # one of them, its own
+    found = raconvert.verify(target, against=pattern)["against"]
+    if HOLDS[suffix] == "all":
+        said = f"{tmp_path / 'p1.ra'}: metadata differs in: attributes"
+        assert (found["ok"], found["examples"]) == (2, {"changed": said})
+    else:
+        assert found["ok"] == 3
+    assert counts(meta="ignore") == (3, 0, 0)
+
+    save_items(tmp_path)
+    (tmp_path / "p1.ra").unlink()  # what the others have in common is not what all three have
+    assert counts() == (2, 0, 1)
+
+
+def test_verify_compares_the_place_of_slices(tmp_path: Path) -> None:
+    for distance, name in ((5.0, "s.ra"), (4.0, "t.ra")):
+        for number in range(3):
+            place = raconvert.Space("LPS", (1.0, -2.0, distance * number))
+            meta = SAID.replace(space=place)
+            raconvert.write(tmp_path / f"p{number}.ra", VALUES, meta=meta, overwrite=True)
+        raconvert.convert(tmp_path / "p*.ra", tmp_path / name, stack=True)
+
+    assert raconvert.verify(tmp_path / "t.ra", against=tmp_path / "p*.ra")["same"]
+    found = raconvert.verify(tmp_path / "s.ra", against=tmp_path / "p*.ra")["against"]
+    assert found["changed"] == 3
+
+
+def test_verify_trees_compares_what_is_known(tmp_path: Path) -> None:
+    """A file, an array of a container, a file of a container, and a stack."""
+    for folder, units in (("was", "K"), ("is", "mK")):
+        root, meta = tmp_path / folder, SAID.replace(units=units)
+        (root / "slices").mkdir(parents=True)
+        save_items(root / "slices", units=units)
+        raconvert.write(root / "file.ra", VALUES, meta=meta)
+        raconvert.write(root / "parts.h5", {"a": VALUES, "b": VALUES}, meta=meta)
+    said = {f"{name}: metadata differs in: units" for name in ("a", "b")}
+    for to, odd in {
+        "ra": {"file.ra", "parts/a.ra", "parts/b.ra", "slices.ra"},
+        "hdf5": {"file.h5", "parts.h5", "slices.h5"},
+        "nrrd": {"file.nrrd", "parts/a.nrrd", "parts/b.nrrd", "slices.nrrd"},
+        "npy": set(),
+    }.items():
+        out = tmp_path / to
+        raconvert.migrate(tmp_path / "was", out, to=to, jobs=1, stack_folders=True)
+        assert {one.mark for one in compare_trees(str(out), str(tmp_path / "was"))} == {"="}
+        found = [*compare_trees(str(out), str(tmp_path / "is"))]
+        assert {one.path for one in found if one.mark == "*"} == odd
+        assert all("metadata differs in: units" in one.reason for one in found if one.mark == "*")
+        if to == "hdf5":
+            assert {*next(one.reason for one in found if one.path == "parts.h5").split("; ")} == said
+        ignored = compare_trees(str(out), str(tmp_path / "is"), meta="ignore")
+        assert {one.mark for one in ignored} == {"="}
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".zip", ".h5"])
+def test_what_is_about_one_file_alone_is_not_expected_of_others(
+    suffix: str, tmp_path: Path
+) -> None:
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        file["t"] = VALUES.astype("f4")
+        for axis, name in enumerate("yx"):
+            file[name] = np.arange(VALUES.shape[axis], dtype="f8")
+            file[name].make_scale(name)
+            file["t"].dims[axis].attach_scale(file[name])
+        file.attrs["_NCProperties"] = np.bytes_("version=2,netcdf=4.9.2,hdf5=1.14.3")
+
+    raconvert.convert(tmp_path / "x.nc", tmp_path / f"y{suffix}", verify=True)
+    assert raconvert.verify(tmp_path / f"y{suffix}", against=tmp_path / "x.nc")["same"]

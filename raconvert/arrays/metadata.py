@@ -552,8 +552,20 @@ class Metadata(_Value):
         if isinstance(key[0], range):
             return meta.replace(items=_chosen(self.items, key[0]))
         own = next(iter(_chosen(self.items, range(key[0], key[0] + 1))()), {})
+        return meta._with_item(own, len(kept))
+
+    def of_item(self, number: int, shape: Sequence[int], own: Mapping[str, Any]) -> Metadata:
+        """Return the metadata of one item of a stack of `shape`, of which `own` is its alone.
+
+        `own` has the form of a sidecar. Raises nothing.
+        """
+        common = self if self.items is None else self.replace(items=None)
+        return common.sliced([number, *map(range, shape[1:])])._with_item(own, len(shape) - 1)
+
+    def _with_item(self, own: Mapping[str, Any], ndim: int) -> Metadata:
+        """Return the metadata of an item of `ndim` axes, of which `own` is what it alone says."""
         item = Metadata.from_dict(in_dims_order(own, "C"))
-        return meta.merged(item if len(item.axes) == len(kept) else item.without_axes())
+        return self.merged(item if len(item.axes) == ndim else item.without_axes())
 
     def merged(self, more: Metadata) -> Metadata:
         """Return the metadata with what a record, or an item, adds to it or says instead.

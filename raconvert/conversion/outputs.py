@@ -331,8 +331,11 @@ def _check_form(
 def lost_fields(meta: Metadata, back: Metadata) -> list[str]:
     """The fields of metadata of which something that was written is not read; more may be read.
 
-    Positions are compared in one frame of the world. Raises nothing.
+    Positions are compared in one frame of the world; what is about the file alone that was read
+    (`raconvert.metadata.roundtrip.LOCAL`) is left out. Raises nothing.
     """
+    from raconvert.metadata.roundtrip import without_local
+
     axes = dict(enumerate(back.axes))
     kept = {
         "description": meta.description in (None, "", back.description),
@@ -351,7 +354,7 @@ def lost_fields(meta: Metadata, back: Metadata) -> list[str]:
         "formats": all(
             key in back.formats.get(name, {}) and _same(value, back.formats[name][key])
             for name, own in meta.formats.items()
-            for key, value in own.items()
+            for key, value in without_local(own).items()
         ),
     }
     return [field for field, same in kept.items() if not same]

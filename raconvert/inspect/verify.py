@@ -9,6 +9,7 @@ import numpy as np
 from raconvert import registry
 from raconvert.arrays.blocks import block_bytes, blocks
 from raconvert.arrays.dtypes import described
+from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.transpose import in_order
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.options import Settings
@@ -27,12 +28,14 @@ from raconvert.references import proof_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, TypeAlias
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.plugin import Check
+
+    _Item: TypeAlias = "tuple[Callable[[], Metadata], dict[str, Any]]"
 
 
 @checked
@@ -63,8 +66,8 @@ def verify(
     item. The sources are gathered and stacked as `convert` would, with the same options, at most
     `max_memory` bytes at once; without `against` the options are about the file itself. Elements
     are compared by their index, whatever their order in the files; what was cast or permuted
-    differs. So does metadata, but for changes that a conversion into the format names; that of
-    items and of stacks is not compared, and none with ``meta="ignore"``.
+    differs. So does metadata, that of each item of a stack too, but for changes that a conversion
+    into the format names; with ``meta="ignore"`` none is compared.
     In ``against``, ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared,
     ``examples`` names the first of each.
 
@@ -190,7 +193,7 @@ def _against(
     if not gathered.paths:
         raise UsageError("no sources to compare with", path=bundle.path)
     result = _Verdict()
-    if gathered.many and not many:
+    if gathered.many and (not many or _is_stack_of(gathered.paths, bundle)):
         _against_stack(bundle, gathered.paths, reading, result)
     elif gathered.many:
         _against_named(bundle, gathered.paths, reading, result)
@@ -234,9 +237,9 @@ def _against_bundle(
 ) -> None:
     pairs, only_source, only_file = pair_arrays(source, bundle)
     rule = Rule(bitwise=True, max_memory=max_memory)
-    named = None if ignore_meta else _changes_named(source, bundle)
+    changes = None if ignore_meta else Changes(source, bundle)
     for x, y in pairs:
-        result.add(*_judge_pair(x, y, rule, named))
+        result.add(*_judge_pair(x, y, rule, changes))
     for name in only_file:
         result.add("missing", f"{source.path}#{name}")
     for name in () if chosen else only_source:
@@ -245,6 +248,37 @@ def _against_bundle(
 
 # In the reason of a fit: others see it otherwise, and what is read back here is the same.
 _KEPT = ("other programs see ", "only raconvert finds ")
+
+
+class Changes:
+    """The changes of metadata that a conversion of one file into another is known to make."""
+
+    def __init__(self, source: Bundle, bundle: Bundle) -> None:
+        self._source = source
+        self._bundle = bundle
+        self._named: set[str] | None = None
+        self._asked = False
+
+    def excuse(self, *names: str) -> bool:
+        """True if a conversion says that it changes the metadata of an array of these names.
+
+        True, too, if the format is only read, or takes no such arrays: nothing is known then. The
+        conversion is planned when this is first asked, after the elements have been read.
+        """
+        if not self._asked:
+            self._named, self._asked = _changes_named(self._source, self._bundle), True
+        return self._named is None or not self._named.isdisjoint({"", *names})
+
+    def unexpected(self, source: Array, array: Array) -> str:
+        """What of an array's metadata differs and no conversion would name; empty if nothing."""
+        differ = lost_fields(source.meta.completed(), array.meta.completed())
+        if source.shape != array.shape:
+            differ = [field for field in differ if field not in ("axes", "space", "formats")]
+        return _differing(differ) if differ and not self.excuse(source.name, array.name) else ""
+
+
+def _differing(fields: list[str]) -> str:
+    return f"metadata differs in: {', '.join(fields)}" if fields else ""
 
 
 def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
@@ -256,9 +290,10 @@ def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
     if not row.writes or not source.arrays:
         return None
     settings = Settings(dry_run=True, allow=["all"])
+    arrays = [array.replace(meta=array.meta.completed()) for array in source.arrays]
     try:
         run = Conversion(bundle.path, row, settings, Report([]))
-        report = write_bundle(run, source.like([*source.arrays]))
+        report = write_bundle(run, source.like(arrays))
     except RaconvertError:
         return None
     said = (*report.equivalent, *report.allowed)
@@ -270,10 +305,12 @@ def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
     }
 
 
-def _judge_pair(source: Array, array: Array, rule: Rule, named: set[str] | None) -> tuple[str, str]:
+def _judge_pair(
+    source: Array, array: Array, rule: Rule, changes: Changes | None
+) -> tuple[str, str]:
     """Return (ok or changed, where) for an array and what it was made from.
 
-    The metadata counts too, but for arrays of which a conversion says that it changes (`named`).
+    The metadata counts too, unless there are no `changes` that it could be compared with.
     """
     for one in (source, array):
         if one.problem is not None:
@@ -288,11 +325,8 @@ def _judge_pair(source: Array, array: Array, rule: Rule, named: set[str] | None)
             "changed",
             f"{source.name}: {counted(data['differ'], 'element')}, first at {data['first']}",
         )
-    if named is not None and not named & {"", source.name, array.name}:
-        differ = lost_fields(source.meta.completed(), array.meta.completed())
-        if differ:
-            return "changed", f"{source.name}: metadata differs in: {', '.join(differ)}"
-    return "ok", source.name
+    differ = changes.unexpected(source, array) if changes is not None else ""
+    return ("changed", f"{source.name}: {differ}") if differ else ("ok", source.name)
 
 
 def _against_named(
@@ -304,18 +338,26 @@ def _against_named(
     for path in paths:
         stem = os.path.splitext(os.path.basename(path))[0]
         with open_bundle(path, **reading) as source:
-            named = None if reading["meta"] == "ignore" else _changes_named(source, bundle)
+            changes = None if reading["meta"] == "ignore" else Changes(source, bundle)
             for array in source.arrays:
                 name = stem if len(source.arrays) == 1 else f"{stem}/{array.name}"
                 seen.add(name)
                 if name in bundle:
-                    what, _ = _judge_pair(array, bundle[name], rule, named)
+                    what, _ = _judge_pair(array, bundle[name], rule, changes)
                     result.add(what, path)
                 else:
                     result.add("extra", path)
     for name in bundle.names:
         if name not in seen:
             result.add("missing", name)
+
+
+def _is_stack_of(paths: Sequence[str], bundle: Bundle) -> bool:
+    """True if a container holds one array, and none that is named after one of the files."""
+    stems = {os.path.splitext(os.path.basename(path))[0] for path in paths}
+    if len(bundle.arrays) != 1 or bundle.arrays[0].ndim == 0:
+        return False
+    return stems.isdisjoint({bundle.names[0], bundle.names[0].partition("/")[0]})
 
 
 def _against_stack(
@@ -342,8 +384,72 @@ def _against_stack(
             return
         kept = list(item_digests(array, max_memory))
         fresh = list(item_digests(stack, max_memory))
-    names = _item_names(bundle.arrays[0])
-    _align(kept, fresh, paths, names, result)
+        names = _item_names(bundle.arrays[0])
+        items = None if reading["meta"] == "ignore" else _Items(source, bundle)
+        _align(kept, fresh, paths, names, items, result)
+
+
+class _Items:
+    """The metadata of the items of a stack, compared with that of its sources."""
+
+    def __init__(self, source: Bundle, bundle: Bundle) -> None:
+        stack, array = source.arrays[0], bundle.arrays[0]
+        was, now = stack.meta.completed(), array.meta.completed()
+        self._common = [meta if meta.items is None else meta.replace(items=None)
+                        for meta in (was, now)]  # fmt: skip
+        differ = lost_fields(*self._common)
+        if stack.shape == array.shape:
+            first = lost_fields(*(Metadata(axes=meta.axes[:1]) for meta in self._common))
+        else:  # places of the first axis, and what all have in common, are those of other items
+            first = []
+            differ = [field for field in differ if field not in ("axes", "space", "formats")]
+        self._equal = not differ
+        self._excused = self._items_excused = False
+        if differ or was.items is not None:
+            names = (stack.name, array.name)
+            common = source.like([stack.replace(meta=self._common[0])])
+            self._excused = Changes(common, bundle).excuse(*names)
+            self._items_excused = self._excused or Changes(source, bundle).excuse(*names)
+        self._said = _differing(differ if self._items_excused else first)
+        self._was = _Rising(_items_of(was, stack.shape))
+        self._now = _Rising(_items_of(now, array.shape))
+
+    def unexpected(self, item: int, source: int) -> str:
+        """What of an item's metadata differs and no conversion would name; empty if nothing.
+
+        Neither number may be below that of the last call.
+        """
+        if self._excused or self._items_excused or self._said:
+            return "" if self._excused else self._said
+        (was, own), (now, kept) = self._was[source], self._now[item]
+        if self._equal and own == kept:
+            return ""
+        return _differing(lost_fields(was(), now()))
+
+
+def _items_of(meta: Metadata, shape: tuple[int, ...]) -> Iterator[_Item]:
+    """Yield a function that makes the metadata of an item, and what is of that item alone."""
+    from functools import partial
+    from itertools import repeat
+
+    items: Iterator[dict[str, Any]] = repeat({}) if meta.items is None else meta.items()
+    common = meta.replace(items=None)
+    for number, own in zip(range(shape[0]), items, strict=False):
+        alone = {key: value for key, value in own.items() if key not in ("item", "file")}
+        yield partial(common.of_item, number, shape, alone), alone
+
+
+class _Rising:
+    """The items that an iterator yields, by number; each number is the last one or higher."""
+
+    def __init__(self, items: Iterator[_Item]) -> None:
+        self._items = enumerate(items)
+        self._last: tuple[int, _Item] | None = None
+
+    def __getitem__(self, number: int) -> _Item:
+        while self._last is None or self._last[0] < number:
+            self._last = next(self._items)
+        return self._last[1]
 
 
 def item_digests(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Iterator[bytes]:
@@ -376,7 +482,12 @@ def _item_names(array: Array) -> list[str]:
 
 
 def _align(
-    kept: list[bytes], fresh: list[bytes], paths: list[str], names: list[str], result: _Verdict
+    kept: list[bytes],
+    fresh: list[bytes],
+    paths: list[str],
+    names: list[str],
+    items: _Items | None,
+    result: _Verdict,
 ) -> None:
     """Pair the items of a file with its sources, in order, when some may be missing or extra.
 
@@ -386,7 +497,8 @@ def _align(
     i = j = 0
     while i < len(kept) and j < len(fresh):
         if kept[i] == fresh[j]:
-            result.add("ok", paths[j])
+            differ = items.unexpected(i, j) if items is not None else ""
+            result.add(*(("changed", f"{paths[j]}: {differ}") if differ else ("ok", paths[j])))
             i, j = i + 1, j + 1
             continue
         slack = (len(kept) - i) - (len(fresh) - j)

@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 from math import prod
 
+from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import described
+from raconvert.arrays.metadata import Metadata
 from raconvert.bundle.names import files_of
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.isolated import Jobs, outcomes
@@ -23,18 +25,17 @@ from raconvert.errors import RaconvertError, UsageError, counted, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspect.diff import are_alike, diff, difference, pair_arrays, type_text
 from raconvert.inspect.elements import Rule, compare_data
-from raconvert.inspect.verify import verify
+from raconvert.inspect.verify import Changes, verify
 from raconvert.migration.plan import row_of, stem_of
 from raconvert.migration.tree import UNREADABLE, walk
 from raconvert.migration.work import STACK_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
-    from raconvert.arrays.bundle import Bundle
     from raconvert.migration.tree import Found, Tree
 
 
@@ -77,9 +78,10 @@ def compare_trees(
 ) -> Iterator[Finding]:
     """Compare all arrays of a tree with those of the one that it was made from.
 
-    Elements are compared bit by bit and by index, or by value where the type is another one; the
-    sources are read with `reading` (`raconvert.conversion.read.open_bundle`). One file that cannot
-    be read does not stop the others. Raises `UsageError` for a file, `ReadFailed`.
+    Elements are compared bit by bit and by index, or by value where the type is another one, and
+    metadata but for changes that a conversion names; not with ``meta="ignore"``. The sources are
+    read with `reading` (`raconvert.conversion.read.open_bundle`). One file that cannot be read
+    does not stop the others. Raises `UsageError` for a file, `ReadFailed`.
     """
     for root, other in ((here, there), (there, here)):
         if not os.path.isdir(root):
@@ -257,6 +259,7 @@ class _Comparison:
         self._own: dict[str, Any] = {"max_memory": max_memory}
         self._own.update((name, reading[name]) for name in _OWN if name in reading)
         self._reading = {**reading, "max_memory": max_memory}
+        self._ignore_meta = reading.get("meta") == "ignore"
 
     def native_of(self, pair: Pair) -> str:
         """The file of a pair that a library of native code reads, if there is one."""
@@ -282,11 +285,15 @@ class _Comparison:
 
     def _bundles(self, source: Bundle, bundle: Bundle) -> list[Finding]:
         arrays, only_there, only_here = pair_arrays(source, bundle)
+        changes = self._changes(source, bundle)
         return [
-            *(_judge(x, y, self._rule) for x, y in arrays),
+            *(_judge(x, y, self._rule, changes) for x, y in arrays),
             *(Finding(DIFFERENT, name, "array is missing") for name in only_there),
             *(Finding(DIFFERENT, name, "array is there in addition") for name in only_here),
         ]
+
+    def _changes(self, source: Bundle, bundle: Bundle) -> Changes | None:
+        return None if self._ignore_meta else Changes(source, bundle)
 
     def _stack(self, pair: Pair) -> Iterator[Finding]:
         names = [os.path.join(self._there, name) for name in pair.files]
@@ -303,8 +310,8 @@ class _Comparison:
         )
 
     def _labels(self, pair: Pair) -> Iterator[Finding]:
-        labels = labels_array([os.path.join(self._there, name) for name in pair.files])
-        yield self._part(labels, os.path.join(self._here, pair.here), pair.here, self._own)
+        labels = Bundle([labels_array([os.path.join(self._there, name) for name in pair.files])])
+        yield self._made_of(labels, os.path.join(self._here, pair.here), pair.here)
 
     def _parts(self, pair: Pair) -> Iterator[Finding]:
         """The files of a folder here, which are the arrays of a container there."""
@@ -317,7 +324,7 @@ class _Comparison:
                     yield Finding(ONLY_THERE, f"{pair.there}#{array.name}")
                     continue
                 left.remove(path)
-                yield self._part(array, os.path.join(self._here, path), path, self._own)
+                yield self._made_of(source.like([array]), os.path.join(self._here, path), path)
         yield from (Finding(ONLY_HERE, path) for path in sorted(left))
 
     def _whole(self, pair: Pair) -> Iterator[Finding]:
@@ -330,13 +337,17 @@ class _Comparison:
             if labelled and left.isdisjoint(paths):
                 yield _together(pair.here, list(self._classes(pair, bundle)))
                 return
+            if len(bundle.arrays) == 1 and left.isdisjoint(paths):
+                yield from self._stack(pair)
+                return
             for array, name in zip(bundle.arrays, files_of(bundle.names, ending), strict=True):
                 path, label = f"{pair.there}/{name}", f"{pair.here}#{array.name}"
                 if path not in left:
                     yield Finding(ONLY_HERE, label)
                     continue
                 left.remove(path)
-                yield self._part(array, os.path.join(self._there, path), label, self._reading)
+                whole = bundle.like([array])
+                yield self._made_from(os.path.join(self._there, path), whole, label)
         yield from (Finding(ONLY_THERE, path) for path in sorted(left))
 
     def _classes(self, pair: Pair, bundle: Bundle) -> Iterator[Finding]:
@@ -344,22 +355,41 @@ class _Comparison:
         names = [os.path.join(self._there, name) for name in pair.files]
         stack, labels = STACK_NAMES
         with open_sources([], files_from=names, **self._reading) as source:
-            yield _judge(source.arrays[0].replace(name=stack), bundle[stack], self._rule)
+            named = source.like([source.arrays[0].replace(name=stack)])
+            yield _judge(named.arrays[0], bundle[stack], self._rule, self._changes(named, bundle))
         known = labels_array(names)
-        yield _judge(known.replace(name=labels), bundle[labels], self._rule)
+        # The classes are an array of their own in a container, and no attribute of the labels.
+        bare = Bundle([known.replace(name=labels, meta=Metadata())])
+        yield _judge(bare.arrays[0], bundle[labels], self._rule, self._changes(bare, bundle))
         words = known.meta.attributes.get("labels")
         if CLASSES in bundle.names and words is not None:
             same = [str(word) for word in bundle[CLASSES][...].tolist()] == words
             yield Finding(SAME if same else DIFFERENT, CLASSES, "" if same else "other classes")
 
-    def _part(self, array: Array, path: str, label: str, reading: dict[str, Any]) -> Finding:
+    def _made_of(self, source: Bundle, path: str, label: str) -> Finding:
+        """Compare an array of the tree that is checked, a file, with its source."""
+        return self._single(path, label, self._own, lambda bundle: (source, bundle))
+
+    def _made_from(self, path: str, bundle: Bundle, label: str) -> Finding:
+        """Compare an array of the tree that is checked with its source, a file."""
+        return self._single(path, label, self._reading, lambda source: (source, bundle))
+
+    def _single(
+        self,
+        path: str,
+        label: str,
+        reading: dict[str, Any],
+        pair: Callable[[Bundle], tuple[Bundle, Bundle]],
+    ) -> Finding:
         try:
             with open_bundle(path, **reading) as other:
                 if len(other.arrays) != 1:
-                    return Finding(
-                        DIFFERENT, label, f"{counted(len(other.arrays), 'array')} in place of one"
-                    )
-                return _judge(array, other.arrays[0], self._rule)._replace(path=label)
+                    count = counted(len(other.arrays), "array")
+                    return Finding(DIFFERENT, label, f"{count} in place of one")
+                source, bundle = pair(other)
+                changes = self._changes(source, bundle)
+                found = _judge(source.arrays[0], bundle.arrays[0], self._rule, changes)
+                return found._replace(path=label)
         except (RaconvertError, OSError) as error:
             return Finding(ERROR, label, _said(error))
 
@@ -375,18 +405,18 @@ def _together(path: str, found: list[Finding]) -> Finding:
     return Finding(SAME, path)
 
 
-def _judge(x: Array, y: Array, rule: Rule) -> Finding:
-    """Whether an array is the one that it was made from."""
+def _judge(x: Array, y: Array, rule: Rule, changes: Changes | None) -> Finding:
+    """Compare an array with the one that it was made from, `x`; metadata too if `changes`."""
     for one in (x, y):
         if one.problem is not None:
             return Finding(ERROR, x.name, f"cannot be read: {why(one.problem)}")
     same_type, same_shape = described(x.element) == described(y.element), x.shape == y.shape
-    changes = []
+    form = []
     if not same_type:
-        changes.append(f"type {type_text(x)}, now {type_text(y)}")
+        form.append(f"type {type_text(x)}, now {type_text(y)}")
     if not same_shape:
-        changes.append(f"shape {x.shape}, now {y.shape}")
-    text = "; ".join(changes)
+        form.append(f"shape {x.shape}, now {y.shape}")
+    text = "; ".join(form)
     if not (_same_axes(x.shape, y.shape) and (same_type or are_alike(x, y))):
         return Finding(DIFFERENT, x.name, text)
     bitwise = Rule(bitwise=same_type, max_memory=rule.max_memory)
@@ -398,6 +428,8 @@ def _judge(x: Array, y: Array, rule: Rule) -> Finding:
         count = prod(y.shape)
         text += f"{'; ' if text else ''}{data['differ']} of {count} elements differ, "
         return Finding(DIFFERENT, x.name, f"{text}first at {data['first']}")
+    if changes is not None and (differ := changes.unexpected(x, y)):
+        return Finding(DIFFERENT, x.name, f"{text}; {differ}" if text else differ)
     if not text and _listed(x) != _listed(y):
         text = f"axes listed as {_listed(x)}, now {_listed(y)}"
     return Finding(SAME, x.name, f"equivalent: {text}" if text else "")
