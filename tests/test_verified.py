@@ -341,7 +341,9 @@ def test_verify_trees_compares_what_is_known(tmp_path: Path) -> None:
         assert {one.path for one in found if one.mark == "*"} == odd
         assert all("metadata differs in: units" in one.reason for one in found if one.mark == "*")
         if to == "hdf5":
-            assert {*next(one.reason for one in found if one.path == "parts.h5").split("; ")} == said
+            assert {
+                *next(one.reason for one in found if one.path == "parts.h5").split("; ")
+            } == said
         ignored = compare_trees(str(out), str(tmp_path / "is"), meta="ignore")
         assert {one.mark for one in ignored} == {"="}
 
