@@ -13,22 +13,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from textwrap import TextWrapper
 from types import ModuleType
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the checkout, whatever is installed
 
 from docs import man  # noqa: E402
 from raconvert.catalogue import Row  # noqa: E402
-from raconvert.conversion.options import OPTIONS  # noqa: E402
 from raconvert.files.limits import Limits  # noqa: E402
 from raconvert.foreign import of_kind  # noqa: E402
-from raconvert.migration.options import MIGRATION  # noqa: E402
 from raconvert.plugin import Format, Option  # noqa: E402
 
 BEGIN, END = "<!-- formats: begin -->", "<!-- formats: end -->"
@@ -44,7 +39,6 @@ PLACES = (
     ("raconvert/bundle", "raconvert.bundle"),
     ("plugins", "raconvert.plugins"),
 )
-CONVERT, MIGRATE = "raconvert/conversion/pipeline.py", "raconvert/migration/driver.py"
 # What the law of meaning has observed: format -> fact -> outcomes.
 MEANING: dict[str, dict[str, list[str]]] = json.loads(
     (ROOT / "docs" / "formats" / "meaning.json").read_text(encoding="utf-8")
@@ -67,8 +61,6 @@ OUTCOMES = {
     "named": "left out, and the report says so",
 }
 NOTE = "<!-- Written by `python -m docs.generate` from the plugin. Edit that instead. -->"
-LISTENER = "Callable[[Progress], object]"  # what a caller gives, and inside is called with bytes
-PATH_LIKE = " | os.PathLike[str]"  # what a path may be beside a text
 META = {"all": "all", "some": "some", "none": "-"}
 # A table of the docstrings: a rule, rows (with another rule where there is a head), a rule.
 RULED_TABLE = r"^=+  =[= ]+\n(?:\S.*\n|\s+\S.*\n)+?=+  =[= ]+$(?!\n\S)"
@@ -86,9 +78,6 @@ def main(arguments: list[str]) -> int:
     rows = built_in()
     wanted = {
         ROOT / "raconvert" / "catalogue.py": catalogue(rows),
-        ROOT / "raconvert" / "conversion" / "options.py": settings(),
-        ROOT / CONVERT: signature(CONVERT, OPTIONS, "{0}={1},"),
-        ROOT / MIGRATE: signature(MIGRATE, MIGRATION, '"{0}": {1},'),
         ROOT / "pyproject.toml": packages(),
         ROOT / "README.md": with_formats("README.md", rows, "docs/formats/"),
         ROOT / "docs" / "formats.md": with_formats("docs/formats.md", rows, "formats/"),
@@ -182,50 +171,6 @@ def quotes(value: object) -> str:
     if isinstance(value, str | bytes) and '"' not in text:
         text = text.replace("'", '"')
     return text
-
-
-def settings() -> str:
-    """The module of `Settings` with a fresh list of its fields."""
-    text = (ROOT / "raconvert" / "conversion" / "options.py").read_text(encoding="utf-8")
-    lines = [f"    {option.name}: {inside(option.type)} = {default(option)}" for option in OPTIONS]
-    return between(text, "    # options: begin", "    # options: end", lines)
-
-
-def inside(type_text: str) -> str:
-    """The type of an option once `convert` has it."""
-    return type_text.replace(PATH_LIKE, "").replace(LISTENER, "Callable[[int, int], object]")
-
-
-def taken(option: Any) -> str:
-    """What `convert` makes of the value of an option."""
-    if PATH_LIKE in option.type:
-        return f"text_of({option.name})"
-    return f"listening({option.name})" if LISTENER in option.type else option.name
-
-
-def signature(module: str, options: Sequence[Any], value: str) -> str:
-    """A module whose function takes these options, with fresh arguments and what they mean."""
-    text = (ROOT / module).read_text(encoding="utf-8")
-    lines = [f"    {option.name}: {option.type} = {default(option)}," for option in options]
-    text = between(text, "    # options: begin", "    # options: end", lines)
-    lines = ["        " + value.format(o.name, taken(o)) for o in options]
-    text = between(text, "        # values: begin", "        # values: end", lines)
-    wrapper = TextWrapper(width=100, initial_indent="    * ", subsequent_indent="      ")
-    lines = [line for o in options for line in wrapper.wrap(f"`{o.name}`: {o.help}")]
-    return between(text, "    The options, as on the command line:", '    """', ["", *lines])
-
-
-def default(option: Any) -> str:
-    """The default of an option as source text."""
-    return "DEFAULT_MAX_MEMORY" if option.name == "max_memory" else quotes(option.default)
-
-
-def between(text: str, begin: str, end: str, lines: list[str]) -> str:
-    """A text with other lines between the line that begins so and the next one that does so."""
-    before, start, rest = text.partition(begin)
-    first, _, rest = rest.partition("\n")
-    after = rest[rest.index(end) :]
-    return "\n".join([before + start + first, *lines, after])
 
 
 def packages() -> str:

@@ -7,7 +7,10 @@ checkers see `typing.NamedTuple` itself. Nothing is compiled for a class, which 
 
 `checked` compares arguments with what the signature declares, by one rule for all: an argument of a
 wrong type is a `UsageError` that names it and what was expected; an argument that a function does
-not have is Python's own `TypeError`.
+not have is a `TypeError`, as Python raises it.
+
+`accepts` does so for a function of a family of options (``**options: Unpack[Converting]``), and
+gives it the signature and the documentation of each of them.
 """
 
 from __future__ import annotations
@@ -15,14 +18,16 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
 
-from raconvert.errors import UsageError
+from raconvert.errors import UsageError, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any, ParamSpec, TypeVar
     from typing import NamedTuple as Record
+    from typing import TypedDict as Options
 
     # What is read: a path or URL, content, or a file that is open for bytes.
     Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
@@ -30,9 +35,17 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     T = TypeVar("T")
 
-__all__ = ["PATH", "Record", "check", "checked", "chosen"]
+__all__ = ["PATH", "Options", "Record", "accepts", "check", "checked", "chosen"]
 
 if not TYPE_CHECKING:
+
+    class Options:
+        """The base of families of options: `typing.TypedDict` for type checkers."""
+
+        def __init_subclass__(cls, *, total=True):
+            """Declare the options of the bases as well; `total` is for type checkers."""
+            own = [base.__annotations__ for base in reversed(cls.__mro__[:-1])]
+            cls.__annotations__ = {name: text for one in own for name, text in one.items()}
 
     class _Maker(type):
         """Makes a tuple with named fields out of the fields of a class body."""
@@ -198,15 +211,6 @@ _DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Callable[[Progress], object]": (callable, "a function"),
     "Callable[[Event], object]": (callable, "a function"),
 }
-# Of functions that pass on what concerns sources, as `convert` declares it.
-_READING = {
-    "from_": "str | None", "arrays": "Sequence[str] | None", "in_opts": "dict[str, Any] | None",
-    "meta": "str", "index_order": "str | None", "trust": "Sequence[str]", "max_memory": "int",
-    "sort": "str | None", "stack": "bool | str | tuple[str, int] | None", "recursive": "bool",
-    "include": "Sequence[str]", "exclude": "Sequence[str]",
-    "files_from": "str | os.PathLike[str] | Sequence[str] | None", "null_separated": "bool",
-    "strict_sequence": "bool",
-}  # fmt: skip
 
 
 @functools.cache
@@ -229,18 +233,109 @@ def _is_short(value: Any) -> bool:
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function check its arguments before it does anything."""
-    declared = function.__annotations__
-    names = function.__code__.co_varnames
+    return _checking(function, ())
+
+
+def accepts(
+    options: Iterable[Any], *, listed: bool = False
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a function of ``**options``: each has a `name`, a `type`, a `default` and a `help`.
+
+    Its arguments are checked, its signature shows the options with their defaults, and its
+    docstring, if they are to be `listed`, ends with what each of them does.
+    """
+    rows = tuple(options)
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        call = _checking(function, rows)
+        outline = _outline(function, rows)
+        outline.__annotations__ = call.__annotations__
+        call.__wrapped__ = outline  # type: ignore[attr-defined]
+        if listed and call.__doc__:
+            call.__doc__ += _listed(call.__doc__, rows)
+        return call
+
+    return decorate
+
+
+def _checking(function: Callable[P, T], options: tuple[Any, ...]) -> Callable[P, T]:
+    own = _arguments(function)
+    types = {name: function.__annotations__.get(name, "") for name in own}
+    types |= {option.name: option.type for option in options}
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        for name, value in zip(names, args, strict=False):
-            check(name, value, declared.get(name, ""))
+        for name, value in zip(own, args, strict=False):
+            check(name, value, types[name])
         for name, value in kwargs.items():
-            check(name, value, declared.get(name) or _READING.get(name, ""))
+            if name not in types:
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument '{name}'"
+                    f"{did_you_mean(name, list(types))}"
+                )
+            check(name, value, types[name])
         return function(*args, **kwargs)
 
+    call.__annotations__ = {**types, "return": function.__annotations__.get("return", "")}
     return call
+
+
+def _arguments(function: Callable[..., object]) -> tuple[str, ...]:
+    """The arguments that a function declares one by one."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _outline(function: Callable[..., object], options: tuple[Any, ...]) -> FunctionType:
+    """A function that shows all arguments to `inspect.signature`, which is too slow to import.
+
+    `inspect` follows ``__wrapped__``, and reads names and defaults of the function that is there.
+    It is at the lines of `function`, whose source `inspect` so finds; it cannot be called.
+    """
+    code = function.__code__
+    names = (*_arguments(function), *(option.name for option in options))
+    outline = FunctionType(
+        _not_called.__code__.replace(
+            co_name=function.__name__,
+            co_qualname=function.__qualname__,
+            co_filename=code.co_filename,
+            co_firstlineno=code.co_firstlineno,
+            co_argcount=code.co_argcount,
+            co_kwonlyargcount=len(names) - code.co_argcount,
+            co_varnames=names,
+            co_nlocals=len(names),
+        ),
+        function.__globals__,
+        argdefs=function.__defaults__,
+    )
+    outline.__module__ = function.__module__
+    outline.__doc__ = function.__doc__
+    outline.__kwdefaults__ = {
+        **(function.__kwdefaults__ or {}),
+        **{option.name: option.default for option in options},
+    }
+    return outline
+
+
+def _not_called() -> None:
+    raise TypeError("only shows the arguments of the function that it is the `__wrapped__` of")
+
+
+_WIDTH = 100  # characters of a line of documentation
+
+
+def _listed(doc: str, options: tuple[Any, ...]) -> str:
+    """Lines that continue a docstring, indented as its last one: what each option does."""
+    indent = doc[doc.rindex("\n") + 1 :]
+    lines = []
+    for option in options:
+        line = f"{indent}* `{option.name}`: {option.help}"
+        while len(line) > _WIDTH:
+            end = line.rindex(" ", 0, _WIDTH + 1)
+            lines.append(line[:end])
+            line = f"{indent}  {line[end + 1 :]}"
+        lines.append(line)
+    return "\n" + "\n".join([*lines, indent])
 
 
 # The options of formats ---------------------------------------------------------------------

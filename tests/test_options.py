@@ -34,6 +34,9 @@ def test_the_settings() -> None:
     assert list(Settings.__annotations__) == NAMES
     for option in OPTIONS:
         assert getattr(Settings, option.name) == option.default
+        if option.name != "progress":  # which is called with bytes
+            kind = option.type.replace("str | os.PathLike[str]", "str")
+            assert Settings.__annotations__[option.name] == kind
 
 
 def test_the_documentation() -> None:

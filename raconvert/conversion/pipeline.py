@@ -11,22 +11,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from raconvert import registry
-from raconvert.conversion.options import Settings, begin, listening, text_of
+from raconvert.conversion.options import OPTIONS, Converting, Settings, begin, normalized
 from raconvert.conversion.outputs import array_name, prepare_target, target_spec
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
-from raconvert.declared import checked
-from raconvert.files.source import DEFAULT_MAX_MEMORY, path_of
+from raconvert.declared import accepts
+from raconvert.files.source import path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Unpack
 
     from raconvert.catalogue import Row
     from raconvert.conversion.lane import Lane
-    from raconvert.conversion.progress import Progress
     from raconvert.declared import Readable
 
 _FIRST = 2  # calls that go the usual way: who calls once or twice learns nothing
@@ -36,52 +35,11 @@ _calls: dict[tuple[Any, ...], int] = {}
 _lanes: dict[tuple[Any, ...], Lane] = {}
 
 
-@checked
+@accepts(OPTIONS, listed=True)
 def convert(
     src: Readable | Sequence[Readable],
     dst: str | os.PathLike[str] | None = None,
-    *,
-    # options: begin (written by `python -m docs.generate` from `OPTIONS`)
-    out_dir: str | os.PathLike[str] | None = None,
-    from_: str | None = None,
-    to: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    out_opts: dict[str, Any] | None = None,
-    arrays: Sequence[str] = (),
-    stack: bool | str | tuple[str, int] | None = None,
-    sort: str | None = None,
-    recursive: bool = False,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    files_from: str | os.PathLike[str] | Sequence[str] | None = None,
-    null_separated: bool = False,
-    strict_sequence: bool = False,
-    planes: bool | int = False,
-    overwrite: bool = False,
-    skip_existing: bool = False,
-    update: bool = False,
-    allow: Sequence[str] = (),
-    trust: Sequence[str] = (),
-    strict: bool = False,
-    dtype: str | None = None,
-    slice: str | None = None,
-    axes: str | None = None,
-    index_order: str | None = None,
-    meta: str = "auto",
-    labels: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-    skip_bad: bool = False,
-    scale: str | None = None,
-    unscale: bool = False,
-    bits: int = 8,
-    jobs: int | None = None,
-    max_memory: int = DEFAULT_MAX_MEMORY,
-    verify: bool = False,
-    dry_run: bool = False,
-    fail_fast: bool = False,
-    sync: bool = True,
-    progress: Callable[[Progress], object] | None = None,
-    # options: end
+    **options: Unpack[Converting],
 ) -> Report:
     """Convert files and return what was done.
 
@@ -105,93 +63,8 @@ def convert(
     Raises the errors of `raconvert.errors`; the destination is untouched whenever one is raised.
 
     The options, as on the command line:
-
-    * `out_dir`: one file each below this folder, the source tree mirrored
-    * `from_`: format of the sources
-    * `to`: format of the destination
-    * `in_opts`: option of the reading format (repeatable)
-    * `out_opts`: option of the writing format (repeatable)
-    * `arrays`: array to take from a container (repeatable, glob)
-    * `stack`: True: stack the sources on a new first axis; ('concat', AXIS): join them along one
-      that they have; 'each': one destination for each source
-    * `sort`: order of the sources (default: as listed, natural in globs and folders)
-    * `recursive`: folders with everything below them
-    * `include`: only files of these names (repeatable)
-    * `exclude`: no files of these names (repeatable)
-    * `files_from`: sources from a list, one per line; - is stdin
-    * `null_separated`: the list is separated by NUL
-    * `strict_sequence`: refuse gaps in numbered sources
-    * `planes`: arrays as one 2-D file per plane: the planes that peek shows, or those along an axis
-    * `overwrite`: replace destinations that exist; of FILE#NAME the array alone
-    * `skip_existing`: leave destinations that exist
-    * `update`: replace destinations that are older than their source
-    * `allow`: losses to allow: dtype, precision, nulls, names, elements, arrays, all
-    * `trust`: external: read files that a file names outside its own folder
-    * `strict`: refuse changes of form too, where every value is kept
-    * `dtype`: element type to convert to, every value checked
-    * `slice`: part of the array, as Python writes it: '1:, ..., ::2, 0'
-    * `axes`: c | fortran | keep-memory | 2,0,1: order of the axes
-    * `index_order`: how axes of a bare .ra are indexed
-    * `meta`: where metadata goes (auto: a sidecar beside .ra)
-    * `labels`: write the folder names of the sources as labels: to this file, or as arrays of this
-      name in the container with the stack
-    * `name`: name of the array in a container, as of FILE#NAME
-    * `skip_bad`: leave sources that cannot be read out of a stack
-    * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
-    * `unscale`: physical values: apply slope, intercept and fill value (as NaN)
-    * `bits`: 8 | 16: width of scaled values
-    * `jobs`: processes that read the files of a stack (default 1)
-    * `max_memory`: most bytes of data in memory at once: 500M, 2G (default 1G)
-    * `verify`: read what was written and compare
-    * `dry_run`: print the plan and its losses, write nothing
-    * `fail_fast`: stop at the first file that fails
-    * `sync`: wait until the data is on the disk
-    * `progress`: called with a `Progress`: file, done and total bytes, count and number of files,
-      rate
     """
-    settings = Settings(
-        # values: begin (written by `python -m docs.generate` from `OPTIONS`)
-        out_dir=text_of(out_dir),
-        from_=from_,
-        to=to,
-        in_opts=in_opts,
-        out_opts=out_opts,
-        arrays=arrays,
-        stack=stack,
-        sort=sort,
-        recursive=recursive,
-        include=include,
-        exclude=exclude,
-        files_from=text_of(files_from),
-        null_separated=null_separated,
-        strict_sequence=strict_sequence,
-        planes=planes,
-        overwrite=overwrite,
-        skip_existing=skip_existing,
-        update=update,
-        allow=allow,
-        trust=trust,
-        strict=strict,
-        dtype=dtype,
-        slice=slice,
-        axes=axes,
-        index_order=index_order,
-        meta=meta,
-        labels=text_of(labels),
-        name=name,
-        skip_bad=skip_bad,
-        scale=scale,
-        unscale=unscale,
-        bits=bits,
-        jobs=jobs,
-        max_memory=max_memory,
-        verify=verify,
-        dry_run=dry_run,
-        fail_fast=fail_fast,
-        sync=sync,
-        progress=listening(progress),
-        # values: end
-    )
+    settings = Settings(**normalized(options))
     several = isinstance(src, Sequence) and not isinstance(src, (str, bytes, bytearray, memoryview))
     sources: list[Any] = list(src) if several else [src]  # type: ignore[arg-type]
     if all(isinstance(source, (str, os.PathLike)) and source != "-" for source in sources):

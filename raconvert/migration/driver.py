@@ -6,19 +6,24 @@ import os
 from time import time
 
 from raconvert import __version__, registry
-from raconvert.conversion.options import Settings, check_jobs, text_of
+from raconvert.conversion.options import Settings, check_jobs, normalized
 from raconvert.conversion.outputs import check_values
-from raconvert.declared import checked
+from raconvert.declared import accepts
 from raconvert.errors import UsageError, flags_named
 from raconvert.files.names import folded
 from raconvert.files.paths import make_folders, write_failed
-from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.migration import journal as journals
 from raconvert.migration import killpoints, pool, shards
 from raconvert.migration.batches import Batches, left_alone, looked_at_seldom
 from raconvert.migration.checksums import update_checksums
 from raconvert.migration.journal import Journal
-from raconvert.migration.options import FINGERPRINT, FLAGS, OF_CONVERSION
+from raconvert.migration.options import (
+    FINGERPRINT,
+    FLAGS,
+    MIGRATION,
+    OF_CONVERSION,
+    Migrating,
+)
 from raconvert.migration.plan import (
     Plan,
     case_counts,
@@ -39,7 +44,7 @@ from raconvert.workers.processes import encoded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, Unpack
 
     from raconvert.catalogue import Row
 
@@ -119,49 +124,17 @@ def check(source: str, target: str, options: dict[str, Any]) -> None:
         check(source, target, options)
 
 
-@checked
+_USUAL: dict[str, Any] = {option.name: option.default for option in MIGRATION}
+
+
+@accepts(MIGRATION, listed=True)
 def migrate(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],
     *,
     to: str,
-    # options: begin (written by `python -m docs.generate` from `MIGRATION`)
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    out_opts: dict[str, Any] | None = None,
-    arrays: Sequence[str] = (),
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    overwrite: bool = False,
-    skip_existing: bool = False,
-    update: bool = False,
-    allow: Sequence[str] = (),
-    trust: Sequence[str] = (),
-    strict: bool = False,
-    dtype: str | None = None,
-    axes: str | None = None,
-    index_order: str | None = None,
-    meta: str = "auto",
-    scale: str | None = None,
-    unscale: bool = False,
-    bits: int = 8,
-    max_memory: int = DEFAULT_MAX_MEMORY,
-    verify: bool = False,
-    dry_run: bool = False,
-    jobs: int | None = None,
-    batch_seconds: float = 1.0,
-    file_timeout: float | None = None,
-    containers: str | None = None,
-    stack_folders: bool = False,
-    stack_classes: bool = False,
-    journal: str | os.PathLike[str] | None = None,
-    scheduler: str | None = None,
-    scheduler_file: str | os.PathLike[str] | None = None,
-    shard: str | None = None,
-    paranoid: bool = False,
-    report: str | os.PathLike[str] | None = None,
-    # options: end
     progress: Callable[[Event], object] | None = None,
+    **options: Unpack[Migrating],
 ) -> Migration:
     """Convert every array file of a tree into another format, and mirror the tree.
 
@@ -177,84 +150,10 @@ def migrate(
     from those of the run that is to go on; `TargetExists` while another run is at work here.
 
     The options, as on the command line:
-
-    * `from_`: format of the sources
-    * `in_opts`: option of the reading format (repeatable)
-    * `out_opts`: option of the writing format (repeatable)
-    * `arrays`: array to take from a container (repeatable, glob)
-    * `include`: only files of these names (repeatable)
-    * `exclude`: no files of these names (repeatable)
-    * `overwrite`: replace destinations that exist; of FILE#NAME the array alone
-    * `skip_existing`: leave destinations that exist
-    * `update`: replace destinations that are older than their source
-    * `allow`: losses to allow: dtype, precision, nulls, names, elements, arrays, all
-    * `trust`: external: read files that a file names outside its own folder
-    * `strict`: refuse changes of form too, where every value is kept
-    * `dtype`: element type to convert to, every value checked
-    * `axes`: c | fortran | keep-memory | 2,0,1: order of the axes
-    * `index_order`: how axes of a bare .ra are indexed
-    * `meta`: where metadata goes (auto: a sidecar beside .ra)
-    * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
-    * `unscale`: physical values: apply slope, intercept and fill value (as NaN)
-    * `bits`: 8 | 16: width of scaled values
-    * `max_memory`: most bytes of data in memory at once: 500M, 2G (default 1G)
-    * `verify`: read what was written and compare
-    * `dry_run`: print the plan and its losses, write nothing
-    * `jobs`: worker processes (default: as many as there are processors, if that is faster)
-    * `batch_seconds`: work that a worker is given at a time, in seconds
-    * `file_timeout`: seconds without progress after which a file is given up (default: never)
-    * `containers`: folder: every container becomes a folder of arrays; file: none does (default:
-      those of several arrays, where the target holds one)
-    * `stack_folders`: one stack for each folder of alike files
-    * `stack_classes`: one stack for each folder of class folders, with labels.* beside images.*; in
-      a container: images, labels and classes
-    * `journal`: where the journal is kept (default: in the destination)
-    * `scheduler`: work on Dask: the address of a trusted scheduler, or local:N for N processes here
-    * `scheduler_file`: work on Dask, whose scheduler has written its address here
-    * `shard`: convert part I of N, as one of many runs at once that share a destination
-    * `paranoid`: prove by their digest that files are there which an earlier run has finished
-    * `report`: write the certificate: FILE.html and FILE.json
     """
-    options: dict[str, Any] = {
-        # values: begin (written by `python -m docs.generate` from `MIGRATION`)
-        "from_": from_,
-        "in_opts": in_opts,
-        "out_opts": out_opts,
-        "arrays": arrays,
-        "include": include,
-        "exclude": exclude,
-        "overwrite": overwrite,
-        "skip_existing": skip_existing,
-        "update": update,
-        "allow": allow,
-        "trust": trust,
-        "strict": strict,
-        "dtype": dtype,
-        "axes": axes,
-        "index_order": index_order,
-        "meta": meta,
-        "scale": scale,
-        "unscale": unscale,
-        "bits": bits,
-        "max_memory": max_memory,
-        "verify": verify,
-        "dry_run": dry_run,
-        "jobs": jobs,
-        "batch_seconds": batch_seconds,
-        "file_timeout": file_timeout,
-        "containers": containers,
-        "stack_folders": stack_folders,
-        "stack_classes": stack_classes,
-        "journal": text_of(journal),
-        "scheduler": scheduler,
-        "scheduler_file": text_of(scheduler_file),
-        "shard": shard,
-        "paranoid": paranoid,
-        "report": text_of(report),
-        # values: end
-    }
+    given = {**_USUAL, **normalized(options)}
     begin = time()
-    run = _Run(root_of(os.fspath(src)), root_of(os.fspath(dst)), to, options)
+    run = _Run(root_of(os.fspath(src)), root_of(os.fspath(dst)), to, given)
     run.progress = Progress(progress)
     with left_alone() as run.keep:
         run.carry_out()
