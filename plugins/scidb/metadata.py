@@ -140,7 +140,8 @@ def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[str]:
         if dim is not None:
             said -= {"name"} if axis.name == dim.name else set()
             said -= {"origin"} if (axis.origin or 0) == (dim.lo or 0) else set()
-            said -= {"spacing"} if axis.spacing == 1 else set()
+            # A dimension that begins at 0 is read as one that nothing was said of.
+            said -= {"spacing"} if axis.spacing == 1 and dim.lo else set()
         lost |= said
     return [field for field in Axis.FIELDS if field in lost]
 

@@ -308,7 +308,10 @@ class _Reader:
         if self.dense or (len(dims) == 1 and not self.declaration.coordinates):
             unnamed = self.declaration.unnamed
             names = [None if dim.name in unnamed else dim.name for dim in dims]
-            axes = [Axis(n, origin=dim.lo or None) for n, dim in zip(names, dims, strict=True)]
+            axes = [
+                Axis(name, origin=dim.lo or None, spacing=1 if dim.lo else None)
+                for name, dim in zip(names, dims, strict=True)
+            ]
         return [*axes, Axis(labels=PAIR_LABELS)] if pair else axes
 
     def _field(self, number: int) -> FileField:
