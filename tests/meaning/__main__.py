@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from .judge import alone, judged
+from .judge import SILENT, alone, judged
 from .readers import READERS
 
 # suffix -> name, if it is another
-FORMATS = {"h5": "hdf5", "nii": "nifti", "mha": "metaimage", "tif": "tiff"}
+FORMATS = {
+    "h5": "hdf5", "nii": "nifti", "mha": "metaimage", "tif": "tiff", "jpg": "jpeg",
+    "pnm": "netpbm", "cifar.bin": "cifar",
+}  # fmt: skip
 
 
 def main() -> int:
@@ -31,7 +34,7 @@ def main() -> int:
     if args.table:
         rows = observed(seeds)
         Path(args.table).write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
-        return 0
+        return 1 if any(SILENT in found for row in rows.values() for found in row.values()) else 0
     counts: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
     faults = 0

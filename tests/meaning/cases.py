@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,30 @@ ATTRIBUTES = {
     "who": ["a", "bb"], "steps": [0.5, 1.5], "done": True, "nobody": None, "empty": "",
     "nested": {"a": 1},
 }  # fmt: skip
+IMAGE, IMAGE_WITH_LABELS = (3, 32, 32), ("labels", "images")  # of CIFAR
 SLOPE, OFFSET, FILL = "scale_factor", "add_offset", "_FillValue"
+
+
+@dataclass(frozen=True)
+class Holds:
+    """The types and shapes of a format that has few: images of so many channels, 0 for (H, W)."""
+
+    types: Sequence[str]
+    channels: Sequence[int] = ()
+
+
+ANY = Holds(TYPES)
+HOLDS = {
+    "cfl": Holds(["c8"]),
+    "idx": Holds(["u1", "i1", "i2", "i4", "f4", "f8"]),
+    "png": Holds(["u1", "u2", "?"], [0, 1, 2, 3, 4]),
+    "bmp": Holds(["u1", "?"], [0, 3]),
+    "gif": Holds(["u1"], [0]),
+    "jpg": Holds(["u1"], [0, 3]),
+    "pnm": Holds(["u1", "u2", "?"], [0, 3]),
+    "webp": Holds(["u1"], [3]),
+    "cifar.bin": Holds(["u1"]),
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +82,10 @@ class Known:
             return None
         found = self.values.astype("f8") * scale.get(SLOPE, 1) + scale.get(OFFSET, 0)
         return np.where(self.values == scale.get(FILL, np.nan), np.nan, found)
+
+    def bare(self) -> Known:
+        """The values alone."""
+        return Known(self.values, (Axis(),) * self.values.ndim, ids=tuple(range(self.values.ndim)))
 
     def unscaled(self) -> Known:
         values = self.physical()
@@ -132,16 +160,34 @@ def in_lps(at: np.ndarray, frame: str | None) -> np.ndarray:
     return at * np.array([-1.0, -1.0, 1.0][: len(at)]) if ras else at
 
 
-def several(chance: random.Random) -> dict[str, Known]:
-    """One array, or a few by their names; those may share axes, as in a file of netCDF."""
-    first = made(chance)
+def several(chance: random.Random, form: str = "") -> dict[str, Known]:
+    """One array, or a few by their names; those may share axes, as in a file of netCDF.
+
+    `form` is a format that they are to be for, if it is one of those that hold few types.
+    """
+    if form == "cifar.bin":
+        return _cifar(chance)
+    holds = HOLDS.get(form, ANY)
+    first = made(chance, holds)
     found = {"X": first}
     for name in chance.choice([(), (), (), ("Y",), ("Y", "LVL")]):
-        found[name] = _beside(chance, first) if chance.random() < 0.6 else made(chance)
+        beside = chance.random() < 0.6
+        found[name] = _beside(chance, first, holds) if beside else made(chance, holds)
     return found
 
 
-def _beside(chance: random.Random, first: Known) -> Known:
+def _cifar(chance: random.Random) -> dict[str, Known]:
+    """Labels and images."""
+    count = chance.randrange(1, 4)
+    found = {}
+    for name, shape in zip(IMAGE_WITH_LABELS, ((count,), (count, *IMAGE)), strict=True):
+        size = int(np.prod(shape))
+        numbers = np.frombuffer(chance.randbytes(size), "u1") % 10
+        found[name] = _with_axes(chance, numbers.reshape(shape))
+    return found
+
+
+def _beside(chance: random.Random, first: Known, holds: Holds) -> Known:
     """An array over some of the axes of another one, with facts of its own."""
     rank = chance.randint(1, first.values.ndim)
     kept = sorted(chance.sample(range(first.values.ndim), rank))
@@ -150,21 +196,30 @@ def _beside(chance: random.Random, first: Known) -> Known:
     whole = rank == first.values.ndim
     if not whole:
         axes = tuple(axis if axis.direction is None else Axis(axis.name) for axis in axes)
-    return _described(chance, _values(chance, shape), axes, first.space if whole else None)
+    values = _values(chance, shape, holds)
+    return _described(chance, values, axes, first.space if whole else None)
 
 
-def _values(chance: random.Random, shape: tuple[int, ...]) -> np.ndarray:
-    dtype = chance.choice(TYPES)
+def _values(chance: random.Random, shape: tuple[int, ...], holds: Holds) -> np.ndarray:
+    dtype = chance.choice(holds.types)
     count = int(np.prod(shape))
     numbers = np.array([chance.randrange(2 if dtype == "?" else 120) for _ in range(count)])
     return numbers.astype(dtype).reshape(shape)
 
 
-def made(chance: random.Random) -> Known:
+def made(chance: random.Random, holds: Holds = ANY) -> Known:
     """An array of a random type and shape, with random facts."""
     rank = chance.choice([1, 2, 2, 3, 3, 3, 4])
     shape = tuple(chance.choice([1, 2, 3, 4, 5]) for _ in range(rank))
-    values = _values(chance, shape)
+    if holds.channels:
+        channels = chance.choice(holds.channels)
+        shape = tuple(chance.choice([1, 2, 3, 4, 5]) for _ in range(2))
+        shape += (channels,) if channels else ()
+    return _with_axes(chance, _values(chance, shape, holds))
+
+
+def _with_axes(chance: random.Random, values: np.ndarray) -> Known:
+    shape, rank = values.shape, values.ndim
     spatial = rank >= 2 and chance.random() < 0.4
     names = chance.sample(NAMES, rank)
     directions = _directions(chance, min(rank, 3)) if spatial else []

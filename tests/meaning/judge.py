@@ -18,11 +18,13 @@ import raconvert
 from raconvert import Bundle
 from raconvert.errors import Unsupported, UsageError, WouldLose
 
-from .cases import Known, array_of, made, several
-from .readers import MANY, ONLY_BETWEEN, READERS, Seen, quiet
+from .cases import HOLDS, Known, array_of, several
+from .readers import BETWEEN, MANY, OF_VALUES, READERS, Seen, quiet
 
 SEEN, KEPT, NAMED, SILENT = "seen", "kept", "named", "silent"
-HOLD_MANY = {*MANY, "zip", "tar"}
+LOSSY = {"jpg": {"allow": ["precision"]}}
+TO = {"bundle": {"to": "bundle"}}  # formats that no suffix names
+RAW = "raw"  # bytes, which are read only
 OF_AXES = ("name", "labels", "spacing", "origin", "units")
 OF_OME = {*"TCZYXS"}  # which TIFF has for every axis
 # What a report says is gone: a term of a list, and the facts that it is about.
@@ -50,12 +52,14 @@ class Verdict:
 def judged(seed: int, folder: Path, largest: int = 4) -> Verdict:
     """Make a case of a seed, send it on its way, and judge it."""
     chance = random.Random(seed)
-    known = several(chance)
     length = chance.choice([0, 0, 0, 1, largest - 2])
-    chain = [chance.choice([*READERS, *ONLY_BETWEEN])]
-    forms = [*(chance.choice(ONLY_BETWEEN) for _ in range(length)), chance.choice([*READERS])]
-    if len(known) > 1 and chain[0] not in HOLD_MANY:
-        chain = [chance.choice(sorted(HOLD_MANY))]
+    chain = [chance.choice([*_one_format(chance), RAW])]
+    forms = [*(chance.choice(BETWEEN) for _ in range(length)), *_one_format(chance)]
+    known = several(chance, next((form for form in (forms[-1], chain[0]) if form in HOLDS), ""))
+    if len(known) > 1 and (chain[0] not in MANY or (chain[0] in HOLDS) != ("labels" in known)):
+        chain = [chance.choice(sorted(MANY - HOLDS.keys()))]
+    if "labels" in known:  # the names of CIFAR are longer than those of HAR
+        chain, forms = [["h5" if form == "har" else form for form in one] for one in (chain, forms)]
     path = folder / f"0.{chain[0]}"
     try:
         with quiet():
@@ -67,16 +71,25 @@ def judged(seed: int, folder: Path, largest: int = 4) -> Verdict:
                 path = target
     except (WouldLose, UsageError, Unsupported):
         count = len(chain) // 2 + 1
-        left = [one.name for one in folder.iterdir() if one.stem == str(count)]
+        left = [one.name for one in folder.iterdir() if form_of(one)[0] == str(count)]
         return Verdict(chain, True, [f"refused, but {left} is there"] if left else [], Counter())
     return judge(known, path, chain)
+
+
+def _one_format(chance: random.Random) -> list[str]:
+    """One of those that know more than values, most of the time."""
+    rich = chance.random() < 0.75
+    return [chance.choice([one for one in READERS if (one not in OF_VALUES) == rich])]
 
 
 def alone(seed: int, form: str, folder: Path) -> Verdict:
     """Write a case to one format, and judge it."""
     path = folder / f"x.{form}"
+    known = several(random.Random(seed), form)
+    if form != "cifar.bin":
+        known = {"X": known["X"]}
     try:
-        known = written({"X": made(random.Random(seed))}, path)
+        known = written(known, path)
     except (WouldLose, UsageError, Unsupported):
         return Verdict([form], True, [], Counter())
     return judge(known, path, [form])
@@ -85,46 +98,78 @@ def alone(seed: int, form: str, folder: Path) -> Verdict:
 # --- the way --------------------------------------------------------------------------------------
 
 
+def form_of(path: Path) -> tuple[str, str]:
+    """The number of a file and its format."""
+    number, _, form = path.name.partition(".")
+    return number, form
+
+
+def asked(target: Path) -> dict[str, Any]:
+    """The options that a destination needs."""
+    form = form_of(target)[1]
+    return {**LOSSY.get(form, {}), **TO.get(form, {})}
+
+
+def reading(path: Path, known: Known) -> dict[str, Any]:
+    """The options that reading a file needs: those of plain bytes."""
+    if form_of(path)[1] != RAW:
+        return {}
+    shape = ",".join(map(str, known.values.shape))
+    return {"from_": RAW, "in_opts": {"dtype": known.values.dtype.str, "shape": shape}}
+
+
 def written(known: dict[str, Known], path: Path) -> dict[str, Known]:
+    if form_of(path)[1] == RAW:
+        one = known["X"]
+        one.values.tofile(path)
+        return {"X": one.bare()}
     arrays = {name: array_of(one, name) for name, one in known.items()}
-    many = path.suffix[1:] in HOLD_MANY
-    return told(known, raconvert.write(path, arrays if many else arrays["X"]))
+    many = form_of(path)[1] in MANY
+    return told(known, raconvert.write(path, arrays if many else arrays["X"], **asked(path)))
 
 
 def step(
     chance: random.Random, known: dict[str, Known], path: Path, target: Path
 ) -> tuple[dict[str, Known], str]:
     """Convert one file into the next, in a way that is drawn; what is known of the result."""
-    to_many = target.suffix[1:] in HOLD_MANY
+    to_many = form_of(target)[1] in MANY
     if len(known) > 1 and (not to_many or chance.random() < 0.3):
         name = chance.choice(list(known))
         known = {name: known[name]}
     if len(known) > 1:
-        way = chance.choice(["plain", "cast", "unscaled", "written", "xarray", "added"])
+        way = chance.choice([*WAYS_OF_MANY, *WAYS_OF_PARTS])
+        if way in WAYS_OF_PARTS:
+            return parts(chance, way, known, path, target), f"({way} {len(known)})"
         return WAYS_OF_MANY[way](known, path, target), f"({way} {len(known)})"
     [(name, one)] = known.items()
-    single = path.suffix[1:] not in HOLD_MANY
+    if form_of(path)[1] in LOSSY:
+        one = replace(one, values=READERS[form_of(path)[1]](path, name).values)
+    single = form_of(path)[1] not in MANY
     source: Any = path if single else f"{path}#{name}"
     way = chance.choice(["plain", "written", "xarray", *WAYS_OF_ONE])
     if way in ("written", "xarray"):
         return _write_one(name, one, source, target, as_xarray=way == "xarray"), f"({way})"
     options: dict[str, Any] = {}
+    reads = reading(path, one)
     fits = single if way == "stacked" else way in WAYS_OF_ONE
     if fits and (way not in ("moved", "cut") or _is_whole(one, source, name)):
         one, options = WAYS_OF_ONE[way](chance, one)
     if options.get("stack"):
         source = [path, path]
     word: Any = target
-    if target.suffix[1:] in MANY and chance.random() < 0.5:
+    if to_many and form_of(target)[1] not in HOLDS and chance.random() < 0.5:
         word = f"{target}#{name}"
     elif to_many:
         options["name"] = name
-    report = raconvert.convert(source, word, index_order="C", **options)
-    return told({name: one}, report), f"({way})" if options.keys() - {"name"} else "(plain)"
+    how = f"({way})" if options.keys() - {"name"} else "(plain)"
+    options |= reads | asked(target)
+    return told({name: one}, raconvert.convert(source, word, index_order="C", **options)), how
 
 
 def _is_whole(known: Known, source: Any, name: str) -> bool:
     """False where a format that has no vectors made a matrix of one, and said so."""
+    if form_of(Path(source))[1] == RAW:
+        return True
     with raconvert.open(source, index_order="C") as opened:
         array = opened[name] if isinstance(opened, Bundle) else opened
         return bool(array.shape == known.values.shape)
@@ -134,14 +179,16 @@ def _write_one(
     name: str, one: Known, source: Any, target: Path, *, as_xarray: bool
 ) -> dict[str, Known]:
     """Read the array, and write it, or what xarray has of it."""
-    with raconvert.open(source, index_order="C") as opened:
+    reads = reading(source, one) if isinstance(source, Path) else {}
+    with raconvert.open(source, index_order="C", **reads) as opened:
         array = opened[name] if isinstance(opened, Bundle) else opened
         if as_xarray:
             known = {name: replace(one, decoded=True)}
-            return told(known, raconvert.write(target, array.to_xarray().rename(name)))
+            named = array.to_xarray().rename(name)
+            return told(known, raconvert.write(target, named, **asked(target)))
         made_of = array.replace(name=name)
-        many = target.suffix[1:] in HOLD_MANY
-        return told({name: one}, raconvert.write(target, {name: made_of} if many else made_of))
+        arrays: Any = {name: made_of} if form_of(target)[1] in MANY else made_of
+        return told({name: one}, raconvert.write(target, arrays, **asked(target)))
 
 
 Options = tuple[Known, dict[str, Any]]
@@ -189,8 +236,8 @@ def _unscaled(known: Known) -> Known:
 
 
 def _all(known: dict[str, Known], path: Path, target: Path, **options: Any) -> dict[str, Known]:
-    arrays = tuple(known)
-    report = raconvert.convert(path, target, index_order="C", arrays=arrays, **options)
+    options |= asked(target)
+    report = raconvert.convert(path, target, index_order="C", arrays=tuple(known), **options)
     return told(known, report)
 
 
@@ -209,13 +256,14 @@ def _unscale(known: dict[str, Known], path: Path, target: Path) -> dict[str, Kno
 def _write(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
     with raconvert.open(path, index_order="C") as opened:
         arrays = {name: opened[name] for name in known}
-        return told(known, raconvert.write(target, arrays))
+        return told(known, raconvert.write(target, arrays, **asked(target)))
 
 
 def _xarray(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
     known = {name: replace(one, decoded=True) for name, one in known.items()}
     with raconvert.open(path, index_order="C") as opened:
-        return told(known, raconvert.write(target, opened.to_xarray()[list(known)]))
+        dataset = opened.to_xarray()[list(known)]
+        return told(known, raconvert.write(target, dataset, **asked(target)))
 
 
 def _added(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
@@ -224,7 +272,7 @@ def _added(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known
     for name, one in known.items():
         word = f"{target}#{name}"
         try:
-            report = raconvert.convert(f"{path}#{name}", word, index_order="C")
+            report = raconvert.convert(f"{path}#{name}", word, index_order="C", **asked(target))
         except (WouldLose, UsageError, Unsupported):
             if not found:
                 raise
@@ -237,6 +285,49 @@ WAYS_OF_MANY = {
     "plain": _all, "cast": _cast, "unscaled": _unscale, "written": _write, "xarray": _xarray,
     "added": _added,
 }  # fmt: skip
+
+
+def parts(
+    chance: random.Random, way: str, known: dict[str, Known], path: Path, target: Path
+) -> dict[str, Known]:
+    """Several arrays, moved or cut alike: those of one rank."""
+    rank = chance.choice(list(known.values())).values.ndim
+    known = {name: one for name, one in known.items() if one.values.ndim == rank}
+    if not all(_is_whole(one, f"{path}#{name}", name) for name, one in known.items()):
+        return _all(known, path, target)
+    found, options = WAYS_OF_PARTS[way](chance, known)
+    return _all(found, path, target, **options)
+
+
+Parts = tuple[dict[str, Known], dict[str, Any]]
+
+
+def _moved_alike(chance: random.Random, known: dict[str, Known]) -> Parts:
+    [rank] = {one.values.ndim for one in known.values()}
+    order = tuple(chance.sample(range(rank), rank))
+    moved = {name: one.moved(order) for name, one in known.items()}
+    return moved, {"axes": ",".join(map(str, order))}
+
+
+def _cut_alike(chance: random.Random, known: dict[str, Known]) -> Parts:
+    """The same part of each, at the first axes or the last ones."""
+    shapes = [one.values.shape for one in known.values()]
+    [rank] = set(map(len, shapes))
+    count = chance.randint(1, rank)
+    at_end = chance.random() < 0.5
+    cut = slice(-count, None) if at_end else slice(0, count)
+    together = zip(*(shape[cut] for shape in shapes), strict=True)
+    parts = tuple(_part(chance, min(lengths)) for lengths in together)
+    if count == rank and all(isinstance(part, int) for part in parts):
+        parts = (slice(None), *parts[1:])
+    rest = (slice(None),) * (rank - count)
+    key = (*rest, *parts) if at_end else (*parts, *rest)
+    words = [_spelled(part) for part in parts]
+    words = ["...", *words] if at_end else [*words, "..."]
+    return {name: one.cut(key) for name, one in known.items()}, {"slice": ",".join(words)}
+
+
+WAYS_OF_PARTS = {"moved": _moved_alike, "cut": _cut_alike}
 
 
 def _part(chance: random.Random, length: int) -> Any:
@@ -264,8 +355,10 @@ def told(known: dict[str, Known], report: Any) -> dict[str, Known]:
     for name, one in known.items():
         named: set[tuple[str, Any]] = set()
         for fit in (*report.equivalent, *report.allowed):
-            if fit.array == name or (len(known) == 1 and fit.property == "metadata"):
+            if fit.array == name or len(known) == 1:
                 named.update(facts_in(fit.reason, one))
+                if fit.reason.endswith("read as uint8 of 0 and 255"):
+                    one = replace(one, values=one.values.astype("u1") * 255)  # noqa: PLW2901
         found[name] = replace(one, named=one.named | named)
     return found
 
@@ -372,7 +465,8 @@ def judge_array(found: Judge, path: Path) -> None:
     meant = known.unscaled()  # which xarray gives, and a file may have without a scale
     if known.decoded and seen.physical is None and _same_values(meant.values, seen.values):
         found.known = known = meant
-    if not _same_values(known.values, seen.values):
+    same = _same_shape if form in LOSSY else _same_values
+    if not same(known.values, seen.values):
         shapes = f"{known.values.shape} became {seen.values.shape}"
         found.faults.append(f"{found.name}: values: {shapes}, or other numbers")
         return
@@ -428,6 +522,10 @@ def _facts_read(axis: Any, length: int) -> dict[str, Any]:
     found = {fact: getattr(axis, fact) for fact in OF_AXES}
     found["labels"] = None if axis.labels is None else list(axis.labels)
     return found
+
+
+def _same_shape(wanted: np.ndarray, got: np.ndarray) -> bool:
+    return np.squeeze(wanted).shape == np.squeeze(got).shape
 
 
 def _same_values(wanted: np.ndarray, got: np.ndarray) -> bool:

@@ -11,15 +11,19 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import tarfile
 import warnings
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import png
 import yaml
+from PIL import Image
 
-from .cases import ATTRIBUTES, FILL, OFFSET, SLOPE
+from .cases import ATTRIBUTES, FILL, IMAGE, OFFSET, SLOPE
 
 KNOWN = {*ATTRIBUTES, SLOPE, OFFSET, FILL}  # attributes that cases have; others are of the format
 
@@ -70,13 +74,30 @@ def by_scipy(path: Path, name: str) -> Seen:
 
 def by_yaml(path: Path, name: str) -> Seen:
     """An .ra, and its sidecar if there is one."""
-    data = path.read_bytes()
+    beside = path.with_name(f"{path.name}.yaml")
+    return _seen_in_ra(path.read_bytes(), beside.read_bytes() if beside.exists() else b"{}")
+
+
+def by_members(path: Path, name: str) -> Seen:
+    """An .ra in a folder or an archive, and its sidecar if there is one."""
+    member, beside = f"{name}.ra", f"{name}.ra.yaml"
+    if path.is_dir():
+        return by_yaml(path / member, name)
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            found = {one: archive.read(one) for one in archive.namelist()}
+    else:
+        with tarfile.open(path) as archive:
+            found = {one.name: archive.extractfile(one).read() for one in archive}
+    return _seen_in_ra(found[member], found.get(beside, b"{}"))
+
+
+def _seen_in_ra(data: bytes, sidecar: bytes) -> Seen:
     kind, width, _, rank = np.frombuffer(data[16:48], "<u8").tolist()
     dims = np.frombuffer(data[48 : 48 + 8 * rank], "<u8")
     code = {1: "i", 2: "u", 3: "f", 4: "c", 5: "b"}[kind]
     values = np.frombuffer(data[48 + 8 * rank :], f"<{code}{width}" if code != "b" else "?")
-    beside = path.with_name(f"{path.name}.yaml")
-    fields = yaml.safe_load(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+    fields = yaml.safe_load(sidecar)
     values = values.reshape(dims[::-1])
     axes = fields.get("axes", [{} for _ in dims])
     column_major = fields.get("index_order") == "F"
@@ -306,10 +327,94 @@ def by_tifffile(path: Path, name: str) -> Seen:
     return Seen(values.reshape(shape), axes, {"description": ome["Image"].get("Description")})
 
 
+def by_hand_cfl(path: Path, name: str) -> Seen:
+    """The lengths in the second line of the header, the fastest first; the data by NumPy."""
+    dims = [int(word) for word in path.with_suffix(".hdr").read_text().splitlines()[1].split()]
+    return bare(np.fromfile(path, "<c8").reshape(dims, order="F"))
+
+
+def by_hand_idx(path: Path, name: str) -> Seen:
+    """The header as the page of MNIST says it; the data by NumPy."""
+    with path.open("rb") as file:
+        code, rank = file.read(4)[2:]
+        shape = np.fromfile(file, ">u4", rank)
+        kind = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}[code]
+        return bare(np.fromfile(file, kind).reshape(shape))
+
+
+def by_hand_cifar(path: Path, name: str) -> Seen:
+    """The records of CIFAR-10."""
+    records = np.fromfile(path, "u1").reshape(-1, 1 + np.prod(IMAGE))
+    return bare(records[:, 0] if name == "labels" else records[:, 1:].reshape(-1, *IMAGE))
+
+
+def by_hand_netpbm(path: Path, name: str) -> Seen:
+    """The lines of the header as they are written here, and the pixels by NumPy."""
+    data = path.read_bytes()
+    if data.startswith(b"P4"):
+        _, sizes, pixels = data.split(b"\n", 2)
+        width, height = map(int, sizes.split())
+        rows = np.frombuffer(pixels, "u1").reshape(height, -1)
+        return bare(np.unpackbits(rows, axis=1, count=width) == 0)
+    kind, sizes, largest, pixels = data.split(b"\n", 3)
+    width, height = map(int, sizes.split())
+    values = np.frombuffer(pixels, "u1" if largest == b"255" else ">u2")
+    return bare(values.reshape((height, width, 3) if kind == b"P6" else (height, width)))
+
+
+def by_pypng(path: Path, name: str) -> Seen:
+    """16 bits of colour are too many for Pillow."""
+    width, height, rows, about = png.Reader(filename=str(path)).read()
+    values = np.array([list(row) for row in rows])
+    if about["bitdepth"] == 1:
+        values = values * 255
+    planes = about["planes"]
+    return bare(values.reshape((height, width, planes) if planes > 1 else (height, width)))
+
+
+def by_pillow(path: Path, name: str) -> Seen:
+    with Image.open(path) as image:
+        return bare(np.asarray(image))
+
+
+def by_hand_scidb(path: Path, name: str) -> Seen:
+    """Records of the columns that the schema beside them has."""
+    lines = path.with_name(f"{path.name}.schema").read_text().splitlines()
+    made_up = [
+        word for line in lines if line.startswith("unnamed: ") for word in line[9:].split(", ")
+    ]
+    names = re.findall(r"(\w+):\w+ NOT NULL", lines[0])
+    types = re.fullmatch(r"format: \((.*)\)", lines[1])[1].split(", ")
+    codes = {"float": "<f4", "double": "<f8", "bool": "?"}
+    columns = [
+        (one, codes.get(kind) or np.dtype(kind)) for one, kind in zip(names, types, strict=True)
+    ]
+    dims = re.findall(r"(\w+)=(-?\d+):(-?\d+):", lines[0])
+    values = np.fromfile(path, columns)[name]
+    axes = [
+        {"name": None if one in made_up else one, "spacing": 1.0, "origin": float(low)}
+        for one, low, _ in dims
+    ]
+    return Seen(values.reshape([int(high) - int(low) + 1 for _, low, high in dims]), axes)
+
+
+def bare(values: np.ndarray) -> Seen:
+    """Values of which nothing more is said."""
+    return Seen(values, [{} for _ in values.shape])
+
+
 READERS = {
     "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
     "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "nrrd": by_pynrrd,
     "nii": by_nibabel, "mha": by_simpleitk, "har": by_harpy, "tif": by_tifffile,
+    "scidb": by_hand_scidb, "zip": by_members, "tar": by_members, "bundle": by_members,
 }  # fmt: skip
-MANY = {"npz", "safetensors", "mat", "h5", "nc", "zarr", "har"}
-ONLY_BETWEEN = ("zip", "tar", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc")
+# Formats of few types and shapes, which know nothing but values.
+OF_VALUES = {
+    "cfl": by_hand_cfl, "idx": by_hand_idx, "png": by_pypng, "bmp": by_pillow, "gif": by_pillow,
+    "jpg": by_pillow, "pnm": by_hand_netpbm, "webp": by_pillow, "cifar.bin": by_hand_cifar,
+}  # fmt: skip
+READERS |= OF_VALUES
+MANY = {"npz", "safetensors", "mat", "h5", "nc", "zarr", "har", "scidb", "zip", "tar", "bundle",
+        "cifar.bin"}  # fmt: skip
+BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "scidb")
