@@ -180,8 +180,8 @@ def _write(bundle: Bundle, layout: Layout | None, target: Target) -> None:
         for pixels, *labels in zip(images, *columns, strict=True):
             count = pixels.size // IMAGE_BYTES
             records = np.empty((count, layout.nbytes), np.uint8)
-            for place, column in enumerate(labels):
-                records[:, place] = column
+            for index, column in enumerate(labels):
+                records[:, index] = column
             records[:, len(labels) :] = pixels.reshape(count, IMAGE_BYTES)
             write_all(file, [records.reshape(-1)])
     except OSError as error:
@@ -232,17 +232,17 @@ def read(source: Source, *, classes: str = "auto") -> Bundle:
             got=f"{source.size} bytes",
         )  # fmt: skip
     count = source.size // layout.nbytes
-    parts = [(name, place, ()) for place, name in enumerate(layout.labels)]
+    parts = [(name, index, ()) for index, name in enumerate(layout.labels)]
     return Bundle([
         Array(BYTE, (*shape[::-1], count), name=name, index_order="C",
-              data=partial(_column, source, layout, place, shape))
-        for name, place, shape in [*parts, ("images", len(layout.labels), IMAGE)]
+              data=partial(_column, source, layout, index, shape))
+        for name, index, shape in [*parts, ("images", len(layout.labels), IMAGE)]
     ])  # fmt: skip
 
 
-def _column(source: Source, layout: Layout, place: int, shape: tuple[int, ...]) -> object:
+def _column(source: Source, layout: Layout, index: int, shape: tuple[int, ...]) -> object:
 
-    return Column(source, layout, place, shape)
+    return Column(source, layout, index, shape)
 
 
 # An array source over one column of the records --------------------------------------------------
@@ -254,12 +254,12 @@ READ_BYTES = 1 << 20  # of records at once
 class Column:
     """The labels, or the images, of all records: bytes from `place` of each, in this shape."""
 
-    def __init__(self, source: Source, layout: Layout, place: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, source: Source, layout: Layout, index: int, shape: tuple[int, ...]) -> None:
         import numpy as np
 
         self.shape: tuple[int, ...] = (source.size // layout.nbytes, *shape)
         self.dtype = np.dtype(np.uint8)
-        self._source, self._record, self._place = source, layout.nbytes, place
+        self._source, self._record, self._place = source, layout.nbytes, index
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order, at most `max_bytes` each."""

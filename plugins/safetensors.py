@@ -153,10 +153,10 @@ def _parsed(raw: bytes, source: Source) -> dict[str, Any]:
 def _tensor(name: str, entry: Any, start: int, source: Source) -> Tensor:
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise _wrong(source, name, "dtype, shape and data_offsets", entry)
-    dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
+    dtype, shape, span = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str):
         raise _wrong(source, name, "a dtype that is a text", dtype)
-    for numbers in (shape, place):
+    for numbers in (shape, span):
         if not isinstance(numbers, list) or not all(
             type(number) is int and 0 <= number < 1 << 63 for number in numbers
         ):
@@ -165,13 +165,13 @@ def _tensor(name: str, entry: Any, start: int, source: Source) -> Tensor:
         raise Unsupported(f"tensor '{name}' has {len(shape)} axes", path=source.path)
     if not name:
         raise Unsupported("a tensor has an empty name", path=source.path)
-    if len(place) != 2 or place[0] > place[1]:
-        raise _wrong(source, name, "data_offsets that are a beginning and an end", place)
+    if len(span) != 2 or span[0] > span[1]:
+        raise _wrong(source, name, "data_offsets that are a beginning and an end", span)
     width = ELEMENTS[dtype].nbytes if dtype in ELEMENTS else 0
-    nbytes = place[1] - place[0]
+    nbytes = span[1] - span[0]
     if width and prod(shape) * width != nbytes:
         raise _wrong(source, name, f"{prod(shape) * width} bytes", nbytes)
-    return Tensor(name, dtype, tuple(shape), start + place[0], nbytes)
+    return Tensor(name, dtype, tuple(shape), start + span[0], nbytes)
 
 
 def _check_places(tensors: list[Tensor], start: int, source: Source) -> None:

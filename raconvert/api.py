@@ -401,9 +401,9 @@ def write(
 
 
 def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) -> Report:
-    place, name = target_spec(word, settings.to)
-    row = registry.target_row(place, settings.to, container=name is not None)
-    stem = name or os.path.splitext(os.path.basename(place))[0]
+    path, name = target_spec(word, settings.to)
+    row = registry.target_row(path, settings.to, container=name is not None)
+    stem = name or os.path.splitext(os.path.basename(path))[0]
     changes: list[tuple[str, str]] = []
     if kind_of(arrays):
         bundle = bundle_of(arrays, stem, changes, several=row.many and name is None)
@@ -426,10 +426,10 @@ def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) ->
                 changes += [(array.name, what) for what in said]
     changes += _spell_file(bundle)
     report = Report([])
-    if not prepare_target(place, row, [], settings, report, name):
+    if not prepare_target(path, row, [], settings, report, name):
         return report
     report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
-    return write_bundle(Conversion(place, row, settings, report, name=name), bundle)
+    return write_bundle(Conversion(path, row, settings, report, name=name), bundle)
 
 
 def _spell_file(bundle: Bundle) -> list[tuple[str, str]]:

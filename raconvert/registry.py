@@ -238,9 +238,9 @@ def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
     """Return the format with the longest suffix that the name ends with."""
     name = path.lower()
     if candidates is ROWS:
-        for place in range(name.rfind("/") + 1, len(name)):
-            if name[place] in ".-" and name[place:] in _SUFFIXES:
-                return _SUFFIXES[name[place:]]
+        for start in range(name.rfind("/") + 1, len(name)):
+            if name[start] in ".-" and name[start:] in _SUFFIXES:
+                return _SUFFIXES[name[start:]]
         return None
     best: tuple[int, Row] | None = None
     for row in candidates:

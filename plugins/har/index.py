@@ -256,11 +256,11 @@ def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
             labels = labels if labels and size == 1 else None
         if labels is not None and len(labels) != size:
             record = walk.peek()
-            place = record.offset if record else walk.offset
+            offset = record.offset if record else walk.offset
             raise Corrupt(
                 f"set '{name}' has {len(labels)} labels for a dimension of {size}",
                 path=walk.source.path,
-                where=f"header '{header.name}', byte {place}",
+                where=f"header '{header.name}', byte {offset}",
             )
         axes.append(Axis(name=shown, labels=labels))
     said = any(axis.name is not None or axis.labels is not None for axis in axes)

@@ -104,16 +104,16 @@ class Records:
 
     def bytes_at(self, offset: int, nbytes: int) -> bytes:
         """Up to `nbytes` bytes from `offset`: fewer only where the file ends."""
-        place = offset - self._start
-        if place < 0 or place + nbytes > len(self._data):
+        begin = offset - self._start
+        if begin < 0 or begin + nbytes > len(self._data):
             try:
                 self._file.seek(offset)
                 wanted = min(max(nbytes, self.window), max(0, self.size - offset))
                 self._data = read_up_to(self._file, wanted)
             except OSError as error:
                 raise read_failed(self.path, error) from error
-            self._start, place = offset, 0
-        return self._data[place : place + nbytes]
+            self._start, begin = offset, 0
+        return self._data[begin : begin + nbytes]
 
     def at(self, offset: int, where: str) -> Record:
         """The record at `offset`, both its marks checked; `Corrupt` names the place."""
@@ -203,5 +203,5 @@ class Records:
         return lead, nbytes
 
     def _refuse(self, what: str, offset: int, where: str, expected: Any, got: Any) -> NoReturn:
-        place = f"{where}, byte {offset}" if where else f"byte {offset}"
-        raise Corrupt(what, path=self.path, where=place, expected=expected, got=got)
+        where_at = f"{where}, byte {offset}" if where else f"byte {offset}"
+        raise Corrupt(what, path=self.path, where=where_at, expected=expected, got=got)

@@ -39,12 +39,12 @@ def framing_of_damaged(source: Source) -> str | None:
     """The framing of a file of which one mark of the first record is damaged, or None."""
     for framing in (LITTLE, BIG):
         name, other = marks(framing, NAME_CHARS)
-        place = len(name) + NAME_CHARS
+        begin = len(name) + NAME_CHARS
         head = source.head
-        if name in (head[:4], head[place : place + 4]):
+        if name in (head[:4], head[begin : begin + 4]):
             with source.open() as file:
                 records = Records(source, file, framing)
-                if is_second(record_at(records, place + len(other))):
+                if is_second(record_at(records, begin + len(other))):
                     return framing
     return None
 
@@ -147,8 +147,8 @@ class Resume:
                 start = records.before(start)
             found.reverse()
             self._sound = found
-        place = bisect_right(self._sound, offset)
-        return self._sound[place] if place < len(self._sound) else None
+        index = bisect_right(self._sound, offset)
+        return self._sound[index] if index < len(self._sound) else None
 
     def _is_sound(self, offset: int) -> bool:
         """True if a record that the file can go on with begins here, or the file ends."""

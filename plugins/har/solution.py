@@ -342,12 +342,15 @@ class Solution:
             return []
         own = shock if shock is not None else range(1, self.ints["VNCP"][v] + 1)
         wanted = part.of(v)
-        at = {place: n for n, place in enumerate(own)}
+        at = {component: n for n, component in enumerate(own)}
         places = list(own) if wanted is None else list(wanted)
-        if missing := [place for place in places if place not in at]:
+        if missing := [component for component in places if component not in at]:
             what = f"a subtotal of '{self.texts['VARS'][v]}' that is not shocked"
             raise self.refuse(what, part.name, "shocked components", missing[0])
-        return [Result("SHOC", start + at[place], 1, array("i", [place])) for place in places]
+        return [
+            Result("SHOC", start + at[component], 1, array("i", [component]))
+            for component in places
+        ]
 
     def _closure(self, v: int) -> str:
         count, exogenous, shocked = (self.ints[name][v] for name in ("VNCP", "OREX", "SHCK"))

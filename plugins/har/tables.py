@@ -70,16 +70,16 @@ def boxes(dims: tuple[int, ...], limit: int) -> Iterator[list[int]]:
         yield box
         return
     outer = dims[axis + 1 :]
-    place = [1] * len(outer)
+    corner = [1] * len(outer)
     for _ in range(prod(outer)):
-        for n, at in enumerate(place, axis + 1):
+        for n, at in enumerate(corner, axis + 1):
             box[2 * n] = box[2 * n + 1] = at
         for start in range(0, dims[axis], planes):
             box[2 * axis : 2 * axis + 2] = start + 1, min(start + planes, dims[axis])
             yield box
         for n, size in enumerate(outer):
-            place[n] = place[n] % size + 1
-            if place[n] > 1:
+            corner[n] = corner[n] % size + 1
+            if corner[n] > 1:
                 break
 
 

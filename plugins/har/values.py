@@ -158,8 +158,8 @@ class Stored(InPlace):
 
     def refuse(self, what: str, offset: int, expected: object, got: object) -> None:
         """Raise `Corrupt` about this header."""
-        place = f"header '{self._name}', byte {offset}"
-        raise Corrupt(what, path=self._source.path, where=place, expected=expected, got=got)
+        where = f"header '{self._name}', byte {offset}"
+        raise Corrupt(what, path=self._source.path, where=where, expected=expected, got=got)
 
 
 class _Joined(Placed):
@@ -170,13 +170,13 @@ class _Joined(Placed):
         self._offsets = offsets
         self._ends = ends  # of the parts, in bytes
 
-    def read_into(self, memory: memoryview, place: int) -> int:
-        """Fill memory from byte `place` of the data, as far as its part goes; return how far."""
-        n = bisect_right(self._ends, place)
+    def read_into(self, memory: memoryview, index: int) -> int:
+        """Fill memory from byte `index` of the data, as far as its part goes; return how far."""
+        n = bisect_right(self._ends, index)
         if n == len(self._ends):
             return 0
-        inside = place - (self._ends[n - 1] if n else 0)
-        return super().read_into(memory[: self._ends[n] - place], self._offsets[n] + inside)
+        inside = index - (self._ends[n - 1] if n else 0)
+        return super().read_into(memory[: self._ends[n] - index], self._offsets[n] + inside)
 
 
 class Texts(Stored):
@@ -255,14 +255,14 @@ class Sparse(Stored):
             scatter(values.reshape(-1), begin * cells)
         return values[(inside, *full[1:])]
 
-    def _record_of(self, file: Any, place: int) -> int:
+    def _record_of(self, file: Any, index: int) -> int:
         """The record in which the values at a place and behind it begin."""
         position = np.empty(1, f"{self.dtype.str[0]}i4")
         low, high = 0, len(self.parts.offsets)
         while high - low > 1:
             middle = (low + high) // 2
             self.read(file, self.parts.offsets[middle], position)
-            low, high = (middle, high) if position[0] - 1 <= place else (low, middle)
+            low, high = (middle, high) if position[0] - 1 <= index else (low, middle)
         return low
 
     def _filler(self, file: Any) -> Any:
@@ -279,10 +279,10 @@ class _Scatter:
         self._places: Values = np.empty(0, np.int64)
         self._values: Values = np.empty(0, stored.dtype)
 
-    def skip(self, place: int) -> None:
+    def skip(self, index: int) -> None:
         """Leave out what the first record holds before a place."""
         places, values = next(self._batches, (self._places, self._values))
-        keep = places >= place
+        keep = places >= index
         self._places, self._values = places[keep], values[keep]
 
     def __call__(self, piece: Values, start: int) -> None:

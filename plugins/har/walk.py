@@ -132,9 +132,9 @@ class Walk:
     def refuse(self, what: str, record: Record, expected: object, got: object) -> NoReturn:
         """Raise `Corrupt` about a record of this header."""
         number = self.number + (record.offset == self.offset)
-        place = f"header '{self.header}', record {number}, " if self.header else ""
-        place += f"byte {record.offset}"
-        raise Corrupt(what, path=self.source.path, where=place, expected=expected, got=got)
+        where = f"header '{self.header}', record {number}, " if self.header else ""
+        where += f"byte {record.offset}"
+        raise Corrupt(what, path=self.source.path, where=where, expected=expected, got=got)
 
     def fields(self, layout: Layout, record: Record) -> tuple[Any, int]:
         """The fields of a record, and where they end in its payload."""

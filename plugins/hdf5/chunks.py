@@ -198,8 +198,8 @@ class Chunks:
         places = np.stack(np.unravel_index(self._numbers, self._grid), axis=1).tolist()
         rest = (0,) * len(axes)
         found = [
-            ((*place, *rest), self._source.extent(int(offset), int(length), swap))
-            for place, offset, length in zip(places, self._offsets, self._lengths, strict=True)
+            ((*index, *rest), self._source.extent(int(offset), int(length), swap))
+            for index, offset, length in zip(places, self._offsets, self._lengths, strict=True)
         ]
         fill = None
         if len(found) < prod(self._grid):
@@ -291,14 +291,14 @@ class Chunks:
 
         It takes them for chunks that were never written where a key of its B-tree is damaged.
         """
-        for row, place in zip(*self._stored_in((0,) * len(self._space), self._space), strict=True):
-            start = tuple(at * high for at, high in zip(place, self._chunk, strict=True))
+        for row, index in zip(*self._stored_in((0,) * len(self._space), self._space), strict=True):
+            start = tuple(at * high for at, high in zip(index, self._chunk, strict=True))
             try:
                 dataset.read_direct_chunk(start, out=bytearray(1))
             except ValueError:  # it is larger than that, so it was found
                 continue
             except RuntimeError as error:
-                where = f"chunk {place}, byte {self._offsets[row]}"
+                where = f"chunk {index}, byte {self._offsets[row]}"
                 raise Corrupt("chunk index leads to a chunk only in part", where=where) from error
 
     def _numbered(self, places: Values) -> Values:
@@ -327,8 +327,8 @@ class Chunks:
         file = handle_of(opened)
         try:
             if out.nbytes < PARALLEL_BYTES or len(rows) < 2:
-                for row, place in zip(rows, places, strict=True):
-                    self._place(file, row, place, out, start)
+                for row, index in zip(rows, places, strict=True):
+                    self._place(file, row, index, out, start)
             else:
                 from concurrent.futures import ThreadPoolExecutor
 
@@ -354,29 +354,29 @@ class Chunks:
         last = [
             (low + n - 1) // high for low, n, high in zip(start, count, self._chunk, strict=True)
         ]
-        ends = [int(np.ravel_multi_index(place, self._grid)) for place in (first, last)]
+        ends = [int(np.ravel_multi_index(corner, self._grid)) for corner in (first, last)]
         low = int(np.searchsorted(self._numbers, ends[0]))
         high = int(np.searchsorted(self._numbers, ends[1], "right"))
         at = np.stack(np.unravel_index(self._numbers[low:high], self._grid), axis=1)
         inside = np.flatnonzero(((at >= first) & (at <= last)).all(axis=1))
-        return (low + inside).tolist(), [tuple(place) for place in at[inside].tolist()]
+        return (low + inside).tolist(), [tuple(corner) for corner in at[inside].tolist()]
 
     def _place(
-        self, file: Handle, row: int, place: tuple[int, ...], out: Values, start: Any
+        self, file: Handle, row: int, index: tuple[int, ...], out: Values, start: Any
     ) -> None:
         """Put what one chunk has of the box into its place."""
         inside, target = [], []
-        for at, high, low, n in zip(place, self._chunk, start, out.shape, strict=True):
+        for at, high, low, n in zip(index, self._chunk, start, out.shape, strict=True):
             first, last = max(low, at * high), min(low + n, (at + 1) * high)
             inside.append(slice(first - at * high, last - at * high))
             target.append(slice(first - low, last - low))
-        units = np.frombuffer(self._decoded(file, row, place), f"V{self._unit}")
+        units = np.frombuffer(self._decoded(file, row, index), f"V{self._unit}")
         out[tuple(target)] = units.reshape(self._chunk)[tuple(inside)]
 
-    def _decoded(self, file: Handle, row: int, place: tuple[int, ...]) -> Any:
+    def _decoded(self, file: Handle, row: int, chunk_index: tuple[int, ...]) -> Any:
         """The bytes of one chunk."""
         offset, length = int(self._offsets[row]), int(self._lengths[row])
-        where = f"chunk {place}, byte {offset}"
+        where = f"chunk {chunk_index}, byte {offset}"
         if offset + length > self._size:
             raise Corrupt("chunk lies outside the file", where=where)
         raw: Any = _read_at(file, length, offset)

@@ -298,13 +298,13 @@ def _packed(members: list[Any], note: str) -> Layout:
     size = sum(layout.dtype.itemsize for _, _, layout, _ in members)
     memory = h5t.create(h5t.COMPOUND, size)
     names, formats, offsets = [], [], []
-    place = 0
+    offset = 0
     for _, name, layout, member in members:
-        memory.insert(name.encode(), place, layout.memory or member)
+        memory.insert(name.encode(), offset, layout.memory or member)
         names.append(name)
         formats.append(layout.dtype)
-        offsets.append(place)
-        place += layout.dtype.itemsize
+        offsets.append(offset)
+        offset += layout.dtype.itemsize
     return Layout(_structure(names, formats, offsets, size), memory, note)
 
 

@@ -126,8 +126,8 @@ def dense_attribute(file: File, address: int, name: bytes) -> Attribute | None:
 
 def shared_heap(file: File) -> Heap:
     """The heap of the attributes that objects of a file share."""
-    for place, size in _shared_tables(file):
-        raw = file.source.read_exact(file.userblock + place, 4 + size, "the shared messages")
+    for address, size in _shared_tables(file):
+        raw = file.source.read_exact(file.userblock + address, 4 + size, "the shared messages")
         if not raw.startswith(b"SMTB"):
             break
         for entry in _TABLE_ENTRY.iter_unpack(raw[4:]):
@@ -221,8 +221,8 @@ class Heap:
                 raise self._damaged("has an object behind its end")
             self._check(table, b"FHIB")
             entry = ADDRESS_BYTES * (row * self._width + column)
-            place = table + _BLOCK.size + self._offset_bytes + entry
-            address = int.from_bytes(self._read(place, ADDRESS_BYTES), "little")
+            begin = table + _BLOCK.size + self._offset_bytes + entry
+            address = int.from_bytes(self._read(begin, ADDRESS_BYTES), "little")
             start += before + column * size
             if size <= self._largest:
                 return address, start, size

@@ -94,11 +94,11 @@ def _encoded(block: Values, array: Array, done: int, path: str) -> Values:
     if not is_text(array.element):
         return block
     if (found := beyond(block)) is not None:
-        place, code = found
+        position, code = found
         raise WouldLose(
             f"array '{array.name}' holds a number that is not a character",
             path=path,
-            where=f"element {index_of(array, done + place)}",
+            where=f"element {index_of(array, done + position)}",
             expected=f"at most U+{LAST:X}",
             got=f"U+{code:X}",
             remedy="no option allows this; NPY and Zarr can hold it; nothing was written",
@@ -215,8 +215,8 @@ def write_chunks(
             while some := list(islice(places, TASKS)):
                 done = pool.map(partial(encode, slab), some)
                 with library(target.path):
-                    for place, data in zip(some, done, strict=True):
-                        at = tuple(low + n for low, n in zip(start, place, strict=True))
+                    for corner, data in zip(some, done, strict=True):
+                        at = tuple(low + n for low, n in zip(start, corner, strict=True))
                         dataset.write_direct_chunk(at, data)
     if feed.more():
         raise Corrupt(f"array '{name}' is longer than its dims say")

@@ -71,9 +71,9 @@ _SPOKEN = "ynchronously"  # in what the library says, as it means it
 UNTOLD = "HDF5 gives a reason that cannot be read"
 
 
-def info_of(place: Any, path: bytes = b".") -> Info:
-    """Kind, number of the open file, and address of the object at a path from `place`."""
-    found = h5g.get_objinfo(place, path)
+def info_of(holder: Any, path: bytes = b".") -> Info:
+    """Kind, number of the open file, and address of the object at a path from `holder`."""
+    found = h5g.get_objinfo(holder, path)
     low, high = found.objno  # halves where a C long has 32 bits; else all of it is in the first
     return Info(int(found.type), tuple(found.fileno), int(low) | int(high) << 32)
 

@@ -153,11 +153,11 @@ def referred(file: File, reference: Any) -> Object:
 
 
 def numbers_of(
-    file: File, dataset: h5d.DatasetID, kind: Kind, storage: Storage, place: str
+    file: File, dataset: h5d.DatasetID, kind: Kind, storage: Storage, path: str
 ) -> Dataset:
     """The elements of a dataset that is neither virtual nor in other files, slowest axis first.
 
-    `kind` is that of its type and has an element; `place` names it in messages. Raises `Corrupt`,
+    `kind` is that of its type and has an element; `path` names it in messages. Raises `Corrupt`,
     `TooLarge` or `MissingDependency` for what cannot be read.
     """
     shape = space_of(dataset) or ()
@@ -167,7 +167,7 @@ def numbers_of(
     check_filters(storage, file.path)
     check_size(storage, nbytes, max(item, element_size(kind)), file)
     chunk = storage.chunk if prod(shape) else None
-    values = Dataset(file, b"", kind, shape, chunk, kind.element, dataset, place)
+    values = Dataset(file, b"", kind, shape, chunk, kind.element, dataset, path)
     values.chunks = chunks_of(values, dataset, dataset.get_create_plist(), storage)
     values.stored = storage.stored
     values.unwritten = unwritten_bytes(storage, nbytes, file)

@@ -242,8 +242,8 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
         space["links"], space["arrays"] = links, len(names)
     order = space.pop("order", None)
     if isinstance(order, list) and sorted(map(str, order)) == sorted(names):
-        place = {name: index for index, name in enumerate(order)}
-        bundle.arrays.sort(key=lambda array: place[array.name])
+        position = {name: index for index, name in enumerate(order)}
+        bundle.arrays.sort(key=lambda array: position[array.name])
     context.numbers.apply()
     if context.scaled:
         scales.apply(context.scaled, context.places, bundle.arrays, context.numbers.made)
@@ -332,9 +332,9 @@ def _remember(found: Found, array: Array, context: Context, *, alone: bool) -> N
     if not isinstance(source, partial) or source.func is not _contiguous:
         return
     _, kind, shape, storage, _, _ = source.args
-    place = said.place + found.file.userblock
+    offset = said.place + found.file.userblock
     where = extent.path, extent.offset, storage.offset, extent.nbytes
-    if kind.note or where != (found.file.path, place, place, said.nbytes):
+    if kind.note or where != (found.file.path, offset, offset, said.nbytes):
         return
     model = Model(array.element, array.dims, kind, shape, storage, array.storage, extent.swap)
     context.models[found.file, said.header] = model

@@ -388,14 +388,14 @@ def _made_from(
     for index, entry in enumerate(entries):
         name, length = shared_name(axes[index], axes[:index]), array.dims[::-1][index]
         above = array.name.rpartition("/")[0]
-        place = known.at(array.name, name, length)
-        if place is None:
-            place = f"{above}/{name}" if above else name
-            if place not in usual:
+        path = known.at(array.name, name, length)
+        if path is None:
+            path = f"{above}/{name}" if above else name
+            if path not in usual:
                 return set()
-        if entry["label"] or entry["scales"] != [place]:
+        if entry["label"] or entry["scales"] != [path]:
             return set()
-        paths.add(place)
+        paths.add(path)
     return paths if len(entries) == len(axes) else set()
 
 

@@ -64,7 +64,7 @@ class Dataset:
         chunk: tuple[int, ...] | None,
         element: Element,
         opened: h5d.DatasetID | None = None,
-        place: str = "",
+        path: str = "",
     ) -> None:
         self.kind = kind
         self.element = element
@@ -82,7 +82,7 @@ class Dataset:
         self.hard = hard
         self._opened = opened
         # Where this is, for messages.
-        self.place = place or f"dataset '{hard.decode('utf-8', 'backslashreplace')}'"
+        self.place = path or f"dataset '{hard.decode('utf-8', 'backslashreplace')}'"
 
     @property
     def budget(self) -> int:

@@ -112,7 +112,7 @@ class Grid:
         which = np.meshgrid(*(number for _, number in parts), indexing="ij")
         flat = np.ravel_multi_index([w.reshape(-1) for w in which], self.lengths) \
             if which[0].size else np.zeros(0, np.int64)  # fmt: skip
-        return tuple(place.reshape(-1) for place in places), flat
+        return tuple(index.reshape(-1) for index in places), flat
 
     def at(self, which: Places) -> tuple[Places, ...]:
         """The coordinates of these elements of the selection."""
@@ -310,10 +310,10 @@ def _copy_grid(
 class Part:
     """A source of a virtual dataset: a dataset that was checked as one that is read itself."""
 
-    def __init__(self, dataset: h5d.DatasetID, file: File, place: str) -> None:
+    def __init__(self, dataset: h5d.DatasetID, file: File, path: str) -> None:
         self.dataset = dataset
         self.file = file
-        self.place = place
+        self.place = path
         self.tid = dataset.get_type()
         self.shape: tuple[int, ...] = ()
         self.reads = 0
@@ -624,10 +624,10 @@ def read_pieces(
     done = 0
     for index in np.ndindex(*count[:outer]):
         first = tuple(s + i for s, i in zip(start, index, strict=False)) + start[outer:]
-        place = 0
+        filled = 0
         for i, n in zip(first, shape, strict=True):
-            place = place * n + i
-        _fill_from(pieces, place * unit, out.data[done : done + run])
+            filled = filled * n + i
+        _fill_from(pieces, filled * unit, out.data[done : done + run])
         done += run
     if kind.memory is not None:
         wide = np.zeros(max(out.size, prod(count) * kind.memory.get_size()), np.uint8)
@@ -643,17 +643,17 @@ def check_external_type(kind: Kind) -> None:
         raise Unsupported("strings of variable length in external storage")
 
 
-def _fill_from(pieces: list[Extent], place: int, view: memoryview) -> None:
-    """Fill a buffer from byte `place` of what pieces of files are together."""
+def _fill_from(pieces: list[Extent], start: int, view: memoryview) -> None:
+    """Fill a buffer from byte `start` of what pieces of files are together."""
     for piece in pieces:
-        take = min(piece.nbytes - place, len(view))
+        take = min(piece.nbytes - start, len(view))
         if take > 0:
-            for slab in extent_slabs(piece.part(place, take), 1 << 20):
+            for slab in extent_slabs(piece.part(start, take), 1 << 20):
                 view[: len(slab)] = slab
                 view = view[len(slab) :]
-            place = 0
+            start = 0
         else:
-            place -= piece.nbytes
+            start -= piece.nbytes
         if not view:
             return
 

@@ -92,16 +92,16 @@ class Walk:
         later, self._later = self._later, []
         found, self.found = self.found, []
         whole: list[Found] = []
-        place = 0
+        index = 0
         moved: list[tuple[int, Link]] = []
         for at, link in later:
-            whole += found[place:at]
-            place = at
+            whole += found[index:at]
+            index = at
             self._follow(link)
             moved += [(len(whole) + inner, deeper) for inner, deeper in self._later]
             whole += self.found
             self.found, self._later = [], []
-        self.found = whole + found[place:]
+        self.found = whole + found[index:]
         self._later = moved
 
     def _object(self, root: Found) -> None:
@@ -404,8 +404,8 @@ def _same(head: bytes, form: _Form) -> bytes:
 
 def _said(head: bytes, form: _Form, kind: bytes) -> Said:
     at = form.address
-    place, nbytes = (int.from_bytes(head[at + n : at + n + 8], "little") for n in (0, 8))
-    return Said(kind, form.length, place, nbytes)
+    address, nbytes = (int.from_bytes(head[at + n : at + n + 8], "little") for n in (0, 8))
+    return Said(kind, form.length, address, nbytes)
 
 
 def _form_of(head: bytes) -> _Form | None:

@@ -481,8 +481,8 @@ class Writer:
                 continue
             group = self.groups[above]
             if kind == "hard" and isinstance(target, str) and known.get(target) is not None:
-                place = known[target].encode()
-                oid = h5o.open(self.groups[""], place) if place else self.groups[""]
+                target_path = known[target].encode()
+                oid = h5o.open(self.groups[""], target_path) if target_path else self.groups[""]
                 h5o.link(oid, group, name.encode(), lcpl=utf8())
             elif kind == "soft" and isinstance(target, str) and target:
                 raw = target.encode("utf-8", "surrogateescape")
@@ -493,7 +493,7 @@ class Writer:
 
     def _aliases(self) -> None:
         """Write the further names that the file did not leave as links of its own."""
-        first = {path: place for place, path in reversed(list(enumerate(self._in_order())))}
+        first = {path: index for index, path in reversed(list(enumerate(self._in_order())))}
         for path, target in self.aliases.items():
             if not self._free(path):
                 continue

@@ -82,12 +82,12 @@ def read(source: Source) -> Bundle:
         raise Unsupported("has more than one image", path=source.path, remedy=remedy)
     notes = ["comments of the header are left out"] if b"#" in header else []
     notes += [trailing_note(source.size - end, "the pixels")] if end < source.size else []
-    place: dict[str, Any] = {"data": lambda: _bitmap(source, len(header), dims)}
+    data: dict[str, Any] = {"data": lambda: _bitmap(source, len(header), dims)}
     if not bits:
-        place = {"extent": source.extent(len(header), nbytes, width)}
+        data = {"extent": source.extent(len(header), nbytes, width)}
     meta = metadata_of({"maxval": None if bits or maxval in (255, 65535) else maxval})
     stored = element("bool", 1) if bits else element("uint", width, ">")
-    array = Array(stored, dims, name=source.stem, index_order="C", meta=meta, **place)
+    array = Array(stored, dims, name=source.stem, index_order="C", meta=meta, **data)
     return Bundle([array], notes=notes)
 
 

@@ -135,10 +135,10 @@ def _write(
     copy(source.size)
     if moved:
         pack_into("<Q", head, _SUBSYSTEM, moved)
-        place = file.tell()
+        offset = file.tell()
         file.seek(0)
         write_all(file, [bytes(head)])
-        file.seek(place)
+        file.seek(offset)
     elif subsystem and any(one.end > subsystem > one.begin for one in elements):
         raise Corrupt("the data of classes does not begin where the header says", path=source.path)
 

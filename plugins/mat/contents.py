@@ -251,10 +251,10 @@ class Contents:
                 continue
             chosen[name] = sanitised(name, used)
             used.add(chosen[name])
-            place = f"{path}/{name}" if path else name
+            member = f"{path}/{name}" if path else name
             reason = f"{_shown(name)} is not a name of a {what} in MATLAB{_why(name)}"
             reason += f"; it would be called {chosen[name]}"
-            self.fits.append(refused(place, "names", reason, "--allow names"))
+            self.fits.append(refused(member, "names", reason, "--allow names"))
         return chosen
 
     # --- values -----------------------------------------------------------------------------

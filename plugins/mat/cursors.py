@@ -80,10 +80,10 @@ class _FileReader:
 class FileCursor:
     """A place in the file, up to the end of one element."""
 
-    def __init__(self, source: Source, file: FileIO, place: int, end: int) -> None:
+    def __init__(self, source: Source, file: FileIO, offset: int, end: int) -> None:
         self.path = source.path
         self._source = source
-        self.place = place
+        self.place = offset
         self.end = end
         self._file = file
         self._window, self._window_place = b"", 0

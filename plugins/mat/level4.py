@@ -63,14 +63,14 @@ def order_of(head: bytes) -> str | None:
 
 def is_chain(source: Source) -> bool:
     """True if the file is a chain of matrices that ends where the file ends."""
-    place = 0
+    offset = 0
     for _ in range(source.limits.probed_headers):
         try:
-            matrix = _header(source, place)
+            matrix = _header(source, offset)
         except RaconvertError:
             return False
-        place = matrix.end
-        if place == source.size:
+        offset = matrix.end
+        if offset == source.size:
             return True
     return True
 
@@ -79,13 +79,13 @@ def read(tree: Tree) -> dict[str, Any]:
     """Walk the file; return what it says of itself."""
     source = tree.source
     order = order_of(source.head)
-    place = 0
-    while place < source.size:
+    offset = 0
+    while offset < source.size:
         mark = tree.mark()
         try:
-            matrix = _header(source, place)
+            matrix = _header(source, offset)
         except RaconvertError as error:  # where the next one begins is not known either
-            tree.give_up("", error, mark, place)
+            tree.give_up("", error, mark, offset)
             break
         order = matrix.order
         path = tree.variable(_text(matrix.name))
@@ -93,14 +93,14 @@ def read(tree: Tree) -> dict[str, Any]:
             _add(tree, path, matrix)
         except RaconvertError as error:
             tree.give_up(path, error, mark)
-        place = matrix.end
+        offset = matrix.end
     return {"version": "4", **({"byte_order": "big"} if order == ">" else {})}
 
 
-def _header(source: Source, place: int) -> _Matrix:
+def _header(source: Source, start: int) -> _Matrix:
     """One header, checked against the size of the file."""
-    where = f"byte {place}"
-    raw = source.read_exact(place, HEADER_BYTES, "a level 4 header")
+    where = f"byte {start}"
+    raw = source.read_exact(start, HEADER_BYTES, "a level 4 header")
     order = "<" if int.from_bytes(raw[:4], "little") < 5000 else ">"
     word, rows, columns, imaginary, length = (
         int.from_bytes(raw[i : i + 4], ORDERS[order], signed=True)
@@ -120,8 +120,8 @@ def _header(source: Source, place: int) -> _Matrix:
     ):
         raise Corrupt("wrong level 4 header", path=source.path, where=where,
                       got=(rows, columns, imaginary, length))  # fmt: skip
-    offset = place + HEADER_BYTES + length
-    name = source.read_exact(place + HEADER_BYTES, length, "a variable's name")
+    offset = start + HEADER_BYTES + length
+    name = source.read_exact(start + HEADER_BYTES, length, "a variable's name")
     nbytes = rows * columns * int(STORED[stored][1:]) * (1 + imaginary)
     if nbytes > source.size - offset:
         raise Corrupt("variable is cut off", path=source.path, where=where,
@@ -186,8 +186,8 @@ def _last(source: Source, column: FilePart) -> int | None:
     import struct
 
     width = int(column.dtype[2:])
-    place = column.offset + column.nbytes - width
-    data = source.read_exact(place, width, "the dims of a sparse matrix")
+    offset = column.offset + column.nbytes - width
+    data = source.read_exact(offset, width, "the dims of a sparse matrix")
     letter = {"f8": "d", "f4": "f", "i4": "i", "i2": "h", "u2": "H", "u1": "B"}[column.dtype[1:]]
     value = struct.unpack(column.dtype[0] + letter, data)[0]
     return int(value) if 0 <= value < 2**53 and value == int(value) else None

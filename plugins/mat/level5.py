@@ -158,15 +158,15 @@ def lying(source: Source) -> tuple[Header, list[Lying]]:
     """The header of a file and all its elements. Raises `Corrupt` where one is cut off."""
     header = parse_header(source.read_exact(0, HEADER_BYTES, "the MAT header"))
     walker = _Walker(Tree(source, char="strings", sparse="dense"), header.order, header.subsystem)
-    found, place = [], HEADER_BYTES
+    found, offset = [], HEADER_BYTES
     with source.open() as file:
-        while source.size - place >= 8:
-            cursor = FileCursor(source, file, place, source.size)
+        while source.size - offset >= 8:
+            cursor = FileCursor(source, file, offset, source.size)
             code, nbytes = parse_words(cursor.take(8), header.order)
-            walker.check_element(place, code, nbytes)
-            name = walker.name_in(file, place, code)
-            found.append(Lying(name, place, place + 8 + nbytes, code))
-            place += 8 + nbytes
+            walker.check_element(offset, code, nbytes)
+            name = walker.name_in(file, offset, code)
+            found.append(Lying(name, offset, offset + 8 + nbytes, code))
+            offset += 8 + nbytes
     return header, found
 
 
@@ -194,46 +194,46 @@ class _Walker:
         Each has a length of its own, so that what is wrong in one hides none of the others.
         """
         source = self.tree.source
-        place, compressed = HEADER_BYTES, False
-        cursor = FileCursor(source, file, place, source.size)
-        while source.size - place >= 8:
-            cursor.place = place
+        offset, compressed = HEADER_BYTES, False
+        cursor = FileCursor(source, file, offset, source.size)
+        while source.size - offset >= 8:
+            cursor.place = offset
             code, nbytes = parse_words(cursor.take(8), self.order)
             compressed |= code == MI_COMPRESSED
             mark = self.tree.mark()
             self.variable = ""
             try:
-                self.check_element(place, code, nbytes)
-                self._variable(cursor, place, code, nbytes)
+                self.check_element(offset, code, nbytes)
+                self._variable(cursor, offset, code, nbytes)
             except RaconvertError as error:
-                if not self.variable and (name := self.name_in(file, place, code)):
+                if not self.variable and (name := self.name_in(file, offset, code)):
                     self.variable = self.tree.variable(name)
-                self.tree.give_up(self.variable, error, mark, place)
+                self.tree.give_up(self.variable, error, mark, offset)
                 if not self.framed:
                     return compressed
-            place += 8 + nbytes
-        self._rest(file, place)
+            offset += 8 + nbytes
+        self._rest(file, offset)
         return compressed
 
-    def check_element(self, place: int, code: int, nbytes: int) -> None:
+    def check_element(self, offset: int, code: int, nbytes: int) -> None:
         """Refuse a tag behind which no variable can be found, nor anything that follows it."""
         source = self.tree.source
         self.framed = False
         if code not in (MI_MATRIX, MI_COMPRESSED):
-            raise Corrupt("element is not a variable", path=source.path, where=f"byte {place}",
+            raise Corrupt("element is not a variable", path=source.path, where=f"byte {offset}",
                           expected="type 14 or 15", got=code)  # fmt: skip
-        if nbytes > source.size - place - 8:
-            raise Corrupt("variable is cut off", path=source.path, where=f"byte {place}",
-                          expected=f"{nbytes} bytes", got=source.size - place - 8)  # fmt: skip
+        if nbytes > source.size - offset - 8:
+            raise Corrupt("variable is cut off", path=source.path, where=f"byte {offset}",
+                          expected=f"{nbytes} bytes", got=source.size - offset - 8)  # fmt: skip
         self.framed = True
 
-    def name_in(self, file: FileIO, place: int, code: int) -> str:
+    def name_in(self, file: FileIO, offset: int, code: int) -> str:
         """The name of a variable that cannot be read, if that much is there."""
         source = self.tree.source
-        cursor = FileCursor(source, file, place + 8, source.size)
+        cursor = FileCursor(source, file, offset + 8, source.size)
         if code == MI_COMPRESSED:
             most = source.limits.name_bytes
-            data = inflated_head(source.read_at(place + 8, most), most)
+            data = inflated_head(source.read_at(offset + 8, most), most)
             cursor = FileCursor(source, BytesIO(data), 8, len(data))  # type: ignore[arg-type]
         try:
             _, raw = self._data(cursor, cursor.end, "the array flags", 8)
@@ -244,25 +244,25 @@ class _Walker:
             return ""
         return _text(data)
 
-    def _variable(self, cursor: FileCursor, place: int, code: int, nbytes: int) -> None:
+    def _variable(self, cursor: FileCursor, offset: int, code: int, nbytes: int) -> None:
         if code == MI_COMPRESSED:
             source = self.tree.source
-            self._compressed(Compressed(source, place + 8, nbytes, self.stopped), place)
+            self._compressed(Compressed(source, offset + 8, nbytes, self.stopped), offset)
         elif nbytes:
             cursor.end = cursor.place + nbytes
-            self._matrix(cursor, cursor.end, "", 0, place)
+            self._matrix(cursor, cursor.end, "", 0, offset)
 
-    def _rest(self, file: FileIO, place: int) -> None:
-        file.seek(place)
+    def _rest(self, file: FileIO, offset: int) -> None:
+        file.seek(offset)
         rest = read_up_to(file, 8)
         if rest.strip(b"\0"):
             error = Corrupt("file ends inside a tag", path=self.tree.source.path,
-                            where=f"byte {place}", expected="8 bytes", got=len(rest))  # fmt: skip
-            self.tree.give_up("", error, self.tree.mark(), place)
+                            where=f"byte {offset}", expected="8 bytes", got=len(rest))  # fmt: skip
+            self.tree.give_up("", error, self.tree.mark(), offset)
         elif rest:
             self.tree.note(f"{len(rest)} zero bytes after the last variable were ignored")
 
-    def _compressed(self, variable: Compressed, place: int) -> None:
+    def _compressed(self, variable: Compressed, offset: int) -> None:
         inflater = variable.inflater()
         try:
             tag = inflater.read(8)
@@ -279,7 +279,7 @@ class _Walker:
                 cursor = DecodedCursor(inflater, tag + inflater.everything(), self.room)
                 cursor.skip(8)
             if nbytes:
-                self._matrix(cursor, 8 + nbytes, "", 0, place)
+                self._matrix(cursor, 8 + nbytes, "", 0, offset)
             if not cursor.lazy:
                 inflater.finish()
             self.room = cursor.room
@@ -341,15 +341,15 @@ class _Walker:
         dtype = self.order + stored
         if tag.small is not None:
             return HeldPart(tag.small, dtype)
-        place = cursor.place
+        offset = cursor.place
         part = cursor.part(dtype, tag.nbytes)
-        if cursor.place != place or not tag.nbytes:
+        if cursor.place != offset or not tag.nbytes:
             self._pad(cursor, tag.nbytes, end)
         return part
 
     # --- matrices ---------------------------------------------------------------------------
 
-    def _matrix(self, cursor: Cursor, end: int, path: str, depth: int, place: int) -> None:
+    def _matrix(self, cursor: Cursor, end: int, path: str, depth: int, offset: int) -> None:
         """Read one matrix; `path` is empty for a variable, which has a name of its own."""
         self.tree.check_depth(depth, cursor.where)
         _, raw = self._data(cursor, end, "the array flags", 8)
@@ -364,7 +364,7 @@ class _Walker:
         dims = self._dims(cursor, end)
         name = self._name(cursor, end, "the name")
         if not path:
-            if not name and place == self.subsystem:
+            if not name and offset == self.subsystem:
                 self._leave(cursor, end)
                 return  # data of the classes whose variables are named when they are met
             path = self.variable = self.tree.variable(name)
@@ -453,11 +453,11 @@ class _Walker:
             raise self._corrupt(cursor, f"{what} has another length than the dims say",
                                 f"{count} numbers", part.count)  # fmt: skip
 
-    def _behind(self, cursor: Cursor, place: int) -> None:
+    def _behind(self, cursor: Cursor, offset: int) -> None:
         """Go on behind numbers that were only looked at."""
         if isinstance(cursor, InflateCursor):
             cursor.lazy = False
-            cursor.skip(max(0, place - cursor.place))
+            cursor.skip(max(0, offset - cursor.place))
 
     def _numeric(self, cursor: Cursor, end: int, path: str, facts: Facts) -> None:
         count = prod(facts.dims)

@@ -76,7 +76,7 @@ def telling(**facts: Any) -> dict[str, Any]:
 def in_order(content: dict[str, Any], listed: Any) -> list[tuple[str, Any]]:
     """The members in the order in which the namespace lists them; others come last."""
     names = listed if isinstance(listed, list) else []
-    places = {name: place for place, name in enumerate(names) if isinstance(name, str)}
+    places = {name: position for position, name in enumerate(names) if isinstance(name, str)}
     return sorted(content.items(), key=lambda item: places.get(item[0], len(places)))
 
 

@@ -195,8 +195,8 @@ class Inflater:
 def _stored(variable: Compressed) -> Iterator[bytes]:
     """Yield the compressed bytes of a variable."""
     end = variable.offset + variable.nbytes
-    for place in range(variable.offset, end, INPUT_BYTES):
-        yield variable.source.read_at(place, min(INPUT_BYTES, end - place))
+    for offset in range(variable.offset, end, INPUT_BYTES):
+        yield variable.source.read_at(offset, min(INPUT_BYTES, end - offset))
 
 
 def inflated_head(data: bytes, nbytes: int) -> bytes:

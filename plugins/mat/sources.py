@@ -74,7 +74,7 @@ class Elements(Decoded):
         self.name = name
         self.path = path
 
-    def as_class(self, halves: list[Values], place: str = "") -> Values:
+    def as_class(self, halves: list[Values], where: str = "") -> Values:
         """Stored numbers as those of the class; `halves` are real and imaginary, or one.
 
         Raises `Corrupt` for numbers that do not fit the class.
@@ -85,7 +85,7 @@ class Elements(Decoded):
         try:
             found = [cast(half, real) for half in halves]
         except ValueError as error:
-            what = f"a value does not fit the class {real.name}: {error}{place}"
+            what = f"a value does not fit the class {real.name}: {error}{where}"
             raise self.corrupt(what) from error
         if len(found) == 1:
             return found[0]

@@ -144,8 +144,8 @@ AFTER_73 = {"bool": ".astype(bool)", "complex": '\n    x = x["real"] + 1j * x["i
 def in_variable(error: RaconvertError, name: str, path: str) -> None:
     """Add the variable and the file in which an error was found, where it does not name them."""
     if name and f"'{name}" not in f"{error.what} {error.where}":
-        place = f"variable '{name}'"
-        error.where = f"{place}, {error.where}" if error.where else place
+        where = f"variable '{name}'"
+        error.where = f"{where}, {error.where}" if error.where else where
     if f"'{path}'" not in error.what:
         error.path = error.path or path
 

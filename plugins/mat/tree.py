@@ -162,18 +162,18 @@ class Tree:
         self.arrays.append(Array.unreadable(path, error))
 
     def give_up(
-        self, path: str, error: RaconvertError, mark: tuple[int, ...], place: int = 0
+        self, path: str, error: RaconvertError, mark: tuple[int, ...], offset: int = 0
     ) -> None:
         """Leave a variable as one that cannot be read; raise if too many went beyond the limits.
 
-        Where `path` is empty, not even its name can be read, and its `place` is its name.
+        Where `path` is empty, not even its name can be read, and its `offset` is its name.
         """
         self._given_up += self.full
         if self._given_up > self.limits.skipped_variables:
             raise error
         self.full = False
         in_variable(error, path, self.source.path)
-        self._replace(path or self._variables.add(f"variable at byte {place}"), error, mark)
+        self._replace(path or self._variables.add(f"variable at byte {offset}"), error, mark)
 
     # --- values -----------------------------------------------------------------------------
 

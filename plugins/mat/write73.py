@@ -85,18 +85,18 @@ def write(
 
 def _fill(file: FileIO, target: Target, leaf: Leaf, offset: int, part: int | None) -> None:
     """Write elements where HDF5 has left room for them."""
-    for place, data in _pieces(leaf, target, part):
-        file.seek(offset + place)
+    for start, data in _pieces(leaf, target, part):
+        file.seek(offset + start)
         write_all(file, [data])
 
 
 def _pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, Values]]:
     if leaf.form == "numbers":
-        place = 0
+        start = 0
         for block in whole_numbers(leaf, target):
             data = np.ascontiguousarray(block).view(np.uint8)
-            yield place, data
-            place += data.nbytes
+            yield start, data
+            start += data.nbytes
     elif leaf.form == "sparse":
         yield from _sparse_pieces(leaf, target, part)
     else:
@@ -109,12 +109,12 @@ def _sparse_pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tup
     if part == 1:
         yield 0, leaf.jc.astype("<u8").view(np.uint8)
         return
-    place = 0
+    start = 0
     for places, values in stored_elements(leaf, target):
         found = (places % leaf.dims[0]).astype("<u8") if part == 0 else values
         data = np.ascontiguousarray(found).view(np.uint8)
-        yield place, data
-        place += data.nbytes
+        yield start, data
+        start += data.nbytes
 
 
 class _Writer:
@@ -237,9 +237,9 @@ class _Writer:
         """Write members into the hidden group, and references to them."""
         references = np.empty(len(members), h5py.ref_dtype)
         for index, member in enumerate(members):
-            place = self._hidden_name()
-            self.value(self._references, place, member)
-            references[index] = h5r.create(self._references, place, h5r.OBJECT)
+            hidden = self._hidden_name()
+            self.value(self._references, hidden, member)
+            references[index] = h5r.create(self._references, hidden, h5r.OBJECT)
         space = h5s.create_simple(dims[::-1])
         found = h5d.create(group, name, h5t.STD_REF_OBJ, space, _dataset_properties())
         found.write(h5s.ALL, h5s.ALL, references.reshape(dims[::-1]))

@@ -275,15 +275,15 @@ def _blocks(leaf: Leaf, target: Target, part: int | None = None) -> Iterator[Val
 
 
 def _numbers(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
-    place = [0, 0]
+    position = [0, 0]
     for block in _blocks(leaf, target, part):
         values = elements_of(leaf, block.reshape(-1))
         halves = (values.real, values.imag) if leaf.complex else (values,)
         for index, half in enumerate(halves):
             if part in (None, index):
                 found = _as_class(leaf, half)
-                yield index, place[index], found
-                place[index] += found.nbytes
+                yield index, position[index], found
+                position[index] += found.nbytes
 
 
 def whole_numbers(leaf: Leaf, target: Target) -> Iterator[Values]:
@@ -403,9 +403,11 @@ def _check_characters(leaf: Leaf, points: Values, done: int) -> None:
         )
 
 
-def _index(array: Array, place: int) -> tuple[int, ...]:
+def _index(array: Array, position: int) -> tuple[int, ...]:
     """The logical index of an element, from its place in stored order."""
-    index = tuple(int(n) for n in np.unravel_index(place, array.dims[::-1])) if array.dims else ()
+    index = (
+        tuple(int(n) for n in np.unravel_index(position, array.dims[::-1])) if array.dims else ()
+    )
     return index[::-1] if array.index_order == "F" else index
 
 
@@ -418,22 +420,22 @@ def _units(leaf: Leaf, strings: Values) -> Values:
         width = min(leaf.columns, points.shape[1])
         found[:, :width] = points[:, :width]
         return found
-    place = np.arange(points.shape[1]) + np.cumsum(extra, axis=1) - extra
+    position = np.arange(points.shape[1]) + np.cumsum(extra, axis=1) - extra
     found = np.zeros((len(points), points.shape[1] + int(extra.sum(axis=1).max())), "<u2")
     rows = np.arange(len(points))[:, None]
     beyond = np.where(extra, points - 0x10000, 0)
-    found[rows, place] = np.where(extra, HIGH + (beyond >> 10), points)
+    found[rows, position] = np.where(extra, HIGH + (beyond >> 10), points)
     at = np.nonzero(extra)
-    found[at[0], place[at] + 1] = LOW + (beyond[at] & 0x3FF)
+    found[at[0], position[at] + 1] = LOW + (beyond[at] & 0x3FF)
     return found[:, : leaf.columns]
 
 
 def _text(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
     if leaf.change == "units":
-        place = 0
+        offset = 0
         for block in _blocks(leaf, target):
-            yield 0, place, block
-            place += block.nbytes
+            yield 0, offset, block
+            offset += block.nbytes
         return
     count, columns = prod(leaf.dims[:-1]), leaf.dims[-1]
     width = leaf.array.element.nbytes + 2 * columns

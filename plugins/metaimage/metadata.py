@@ -112,13 +112,13 @@ def _placed(
     if world.rank > 3:  # directions that mix space with what is behind it
         world = World(world.vectors, world.origin, None)
     found = []
-    for place, axis in enumerate(axes):
-        if place in others:
-            step, start = others[place]
+    for number, axis in enumerate(axes):
+        if number in others:
+            step, start = others[number]
             said = step != 1 or axis.units is not None  # 1 stands for what is not known
             found.append(axis.replace(spacing=step if said else None, origin=start or None))
         else:
-            found.append(directed(axis, world.vectors[place], abs(steps[place])))
+            found.append(directed(axis, world.vectors[number], abs(steps[number])))
     return found, world.space
 
 

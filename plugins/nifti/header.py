@@ -64,8 +64,8 @@ class Start:
         self.head = self.read(MOST_HEADER_BYTES)
         self.version, self.order, self.pair = 0, "<", False
         for layout in LAYOUTS.values():
-            place = layout.nbytes - 4 if layout.version == 1 else 4
-            found = self.head[place : place + len(layout.magic)]
+            offset = layout.nbytes - 4 if layout.version == 1 else 4
+            found = self.head[offset : offset + len(layout.magic)]
             if found in (layout.magic, layout.pair):
                 self.pair = found == layout.pair
                 for order, name in (("<", "little"), (">", "big")):
@@ -118,12 +118,12 @@ def read_header(start: Start, data: Source, *, gzip: bool) -> Header:
 
 def _fields(layout: Layout, start: Start) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    place = 0
+    offset = 0
     for name, code, count in layout.fields:
         size = count * calcsize(f"<{code}")
-        values = unpacked(start.order, code, count, start.head[place : place + size])
+        values = unpacked(start.order, code, count, start.head[offset : offset + size])
         found[name] = values[0] if count == 1 else values
-        place += size
+        offset += size
     return found
 
 
@@ -171,18 +171,18 @@ def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[s
     data = start.read(min(end, begin + most))[begin:]
     end = begin + len(data) if start.pair else end
     word = "little" if start.order == "<" else "big"
-    found, place = [], 4
-    while data[:1] not in (b"\0", b"") and place + 8 <= len(data):
-        size = int.from_bytes(data[place : place + 4], word)  # type: ignore[arg-type]
-        code = int.from_bytes(data[place + 4 : place + 8], word)  # type: ignore[arg-type]
-        if size < 8 or place + size > len(data):
+    found, offset = [], 4
+    while data[:1] not in (b"\0", b"") and offset + 8 <= len(data):
+        size = int.from_bytes(data[offset : offset + 4], word)  # type: ignore[arg-type]
+        code = int.from_bytes(data[offset + 4 : offset + 8], word)  # type: ignore[arg-type]
+        if size < 8 or offset + size > len(data):
             break
-        found.append({"code": code, "data": data[place + 8 : place + size].hex()})
-        place += size
+        found.append({"code": code, "data": data[offset + 8 : offset + size].hex()})
+        offset += size
     if start.pair and found and found[-1]["data"].startswith(MARK.encode().hex()):
         del found[-1]
-    rest = end - begin - place
-    if rest > 15 or any(data[place:]):
+    rest = end - begin - offset
+    if rest > 15 or any(data[offset:]):
         notes.append(f"{rest} bytes between the header and the data were ignored")
     return found
 

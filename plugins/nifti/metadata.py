@@ -105,7 +105,7 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
     if form and (matters or own or found.axes or found.description):
         own["form"] = form
     if own.get("form", {}).keys() & set(_OF_SPACE):
-        own["axes"] = [{"place": place} for place in range(rank)]
+        own["axes"] = [{"place": axis} for axis in range(rank)]
     return Metadata(
         found.description or None,
         axes=found.axes,
@@ -164,13 +164,13 @@ def _axes(fields: dict[str, Any], rank: int) -> Sequence[Axis]:
     units = fields.get("xyzt_units", 0)
     space, time = SPACE_UNITS.get(units & 7), TIME_UNITS.get(units & 56)
     axes = []
-    for place in range(rank):
-        unit = space if place < 3 else time if place == 3 else None
-        start = fields.get("toffset", 0.0) if place == 3 else 0.0
+    for number in range(rank):
+        unit = space if number < 3 else time if number == 3 else None
+        start = fields.get("toffset", 0.0) if number == 3 else 0.0
         axes.append(
             Axis(
                 units=unit,
-                spacing=_spacing(fields["pixdim"][place + 1], unit),
+                spacing=_spacing(fields["pixdim"][number + 1], unit),
                 origin=start if start and isfinite(start) else None,
             )
         )
@@ -306,8 +306,8 @@ def _differ(fields: dict[str, Any], rank: int) -> bool:
         return True
     return any(
         abs(x - y) > SLACK
-        for place, (a, b) in enumerate(zip(*columns, strict=True))
-        if place == 3 or place < rank or (a and b)
+        for number, (a, b) in enumerate(zip(*columns, strict=True))
+        if number == 3 or number < rank or (a and b)
         for x, y in zip(a or (0.0,) * 3, b or (0.0,) * 3, strict=True)
     )
 
@@ -430,7 +430,7 @@ def _places(axes: Any, rank: int) -> list[int] | None:
     """The places that axes had in the source; None if that is not known, or they are others."""
     listed = axes if isinstance(axes, list) else []
     places = [one.get("place") if isinstance(one, dict) else None for one in listed]
-    fine = all(type(place) is int for place in places) and sorted(places) == list(range(rank))
+    fine = all(type(number) is int for number in places) and sorted(places) == list(range(rank))
     return places if fine else None
 
 
@@ -456,24 +456,24 @@ def _take_axes(
     units = 0
     rest = found.get("xyzt_units", 0)
     space = {axis.units for axis in axes[:3]} - {None}
-    for place, axis in enumerate(axes[:7]):
+    for number, axis in enumerate(axes[:7]):
         if axis.spacing is not None:
             value = float(axis.spacing) if is_real(axis.spacing) else 0.0
             value = abs(value) if axis.direction is not None else value
             if value > 0:
                 said = [] if axis.direction is not None else lost  # the sform says it, too
-                found["pixdim"][place + 1] = _rounded(value, layout.real, "spacing", said)
+                found["pixdim"][number + 1] = _rounded(value, layout.real, "spacing", said)
             else:
                 lost.append("axes (spacing)")
-        if place == 3 and axis.direction is None and is_real(axis.origin):
+        if number == 3 and axis.direction is None and is_real(axis.origin):
             found["toffset"] = _rounded(float(axis.origin or 0), layout.real, "origin", lost)
             axis = axis.replace(origin=None)  # noqa: PLW2901
         if axis.origin is not None and axis.direction is None:
             lost.append("axes (origin)")
-        codes = SPACE_CODES if place < 3 else TIME_CODES if place == 3 else {}
+        codes = SPACE_CODES if number < 3 else TIME_CODES if number == 3 else {}
         if axis.units is None:
             continue
-        if axis.units in codes and (place == 3 or len(space) == 1):
+        if axis.units in codes and (number == 3 or len(space) == 1):
             units |= codes[axis.units]
         else:
             lost.append("axes (units)")

@@ -111,9 +111,9 @@ def with_three_axes(array: Array) -> Array:
     # World axes as rows; a world of two axes has become one of three.
     known = [directed(axis, vector) for axis, vector in zip(axes, wide.vectors, strict=True)]
     meta = meta.replace(axes=known if array.index_order == "F" else known[::-1], space=wide.space)
-    for place in range(count, 3):
-        more = directed(Axis(units=axes[0].units), columns[place])
-        at = place if array.index_order == "F" else ndim - place
+    for number in range(count, 3):
+        more = directed(Axis(units=axes[0].units), columns[number])
+        at = number if array.index_order == "F" else ndim - number
         meta, ndim = meta.with_axis(at, more, ndim), ndim + 1
     dims = (*array.dims[:count], *(1,) * missing, *array.dims[count:])
     made = array.replace(dims=dims, meta=meta, extent=array.extent)

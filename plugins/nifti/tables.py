@@ -106,10 +106,10 @@ def unpacked(order: str, code: str, count: int, data: bytes) -> list[Any]:
     values = [*struct.unpack(form, data)]
     if code in "fd":
         size = len(data) // count
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             if not isfinite(value):
-                raw = data[place * size : (place + 1) * size]
-                values[place] = bits(raw if order == ">" else raw[::-1])
+                raw = data[index * size : (index + 1) * size]
+                values[index] = bits(raw if order == ">" else raw[::-1])
     return values
 
 

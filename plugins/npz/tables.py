@@ -43,8 +43,8 @@ def array_name(member: Member) -> str:
 
 def in_member(error: RaconvertError, member: Member) -> RaconvertError:
     """Add to an error the member in which it was found."""
-    place = f"member {member.filename!r}"
-    error.where = f"{place}, {error.where}" if error.where else place
+    where = f"member {member.filename!r}"
+    error.where = f"{where}, {error.where}" if error.where else where
     return error
 
 

@@ -86,21 +86,21 @@ def zero_runs(file: Any) -> Iterator[Any]:
     while more := file.read(READ_BYTES):
         data += more
         out = bytearray()
-        place = 0
-        while (zero := data.find(b"\0", place)) >= 0:
+        offset = 0
+        while (zero := data.find(b"\0", offset)) >= 0:
             # 00 n, or 00 00 lo hi; a run that the piece cuts waits for the next piece
             end = zero + (2 if data[zero + 1 : zero + 2] != b"\0" else 4)
             if end > len(data):
                 break
             count = data[zero + 1] or int.from_bytes(data[zero + 2 : end], "little")
-            out += data[place:zero]
+            out += data[offset:zero]
             out += bytes(count)
-            place = end
+            offset = end
             if len(out) > CHUNK_BYTES:
                 yield out
                 out = bytearray()
         cut = len(data) if zero < 0 else zero
-        yield out + data[place:cut]
+        yield out + data[offset:cut]
         data = data[cut:]
     if data:
         raise Corrupt("data ends inside a run of zeros", where=f"byte {file.tell()}")

@@ -224,14 +224,14 @@ def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[
 
 def _matches(form: re.Pattern[str], text: str, number: int, expected: str) -> list[re.Match[str]]:
     """So many matches, one after the other, that are the whole text."""
-    found, place = [], 0
+    found, offset = [], 0
     for _ in range(number):
-        match = form.match(text, place)
+        match = form.match(text, offset)
         if match is None:
             raise BadValue(expected, text)
         found.append(match)
-        place = match.end()
-    if text[place:].strip(BLANKS):
+        offset = match.end()
+    if text[offset:].strip(BLANKS):
         raise BadValue(expected, text)
     return found
 

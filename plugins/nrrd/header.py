@@ -158,33 +158,33 @@ def _lines(file: Any, source: Source) -> tuple[list[bytes], int, bool]:
     """The lines of the header, where it ends, and True if an empty line ended it."""
     buffer = file.read(FIRST_READ) or b""
     lines: list[bytes] = []
-    place, whole = 0, False
+    offset, whole = 0, False
     if not buffer.startswith(MAGIC):
         return [buffer[: len(MAGIC)]], 0, False
     while True:
-        found = _LINE_END.search(buffer, place)
+        found = _LINE_END.search(buffer, offset)
         end = found.start() if found else len(buffer)
-        _check_length(end, place, source, len(lines))
+        _check_length(end, offset, source, len(lines))
         # A CR that ends the buffer may be the first half of CRLF.
         if not whole and (found is None or found.end() == len(buffer)):
             more = file.read(max(FIRST_READ, len(buffer)))
             whole = not more
             buffer += more or b""
             continue
-        line = buffer[place:end]
+        line = buffer[offset:end]
         if not line:
-            return lines, found.end() if found else place, found is not None
+            return lines, found.end() if found else offset, found is not None
         lines.append(line)
         if found is None:
             return lines, len(buffer), False
-        place = found.end()
+        offset = found.end()
 
 
-def _check_length(end: int, place: int, source: Source, number: int) -> None:
+def _check_length(end: int, offset: int, source: Source, number: int) -> None:
     limits = source.limits
     rows = (
         (
-            end - place > limits.header_line_bytes,
+            end - offset > limits.header_line_bytes,
             f"lines of at most {limits.header_line_bytes} bytes",
         ),
         (end > limits.document_bytes, f"at most {limits.document_bytes} bytes"),

@@ -546,10 +546,10 @@ class _Draft:
         except Unsupported as error:
             self.lost.append(f"{what} ({error.what.removeprefix('metadata cannot be kept: ')})")
             return
-        place = self.record
+        record = self.record
         for part in path[:-1]:
-            place = place.setdefault(part, {})
-        place[path[-1]] = value
+            record = record.setdefault(part, {})
+        record[path[-1]] = value
 
     # --- all of it
 

@@ -139,10 +139,10 @@ def programs_of(array: Array, data: DecodedParts) -> dict[str, str]:
 def _python(array: Array, data: DecodedParts) -> str:
     """The program for Python; an empty text where bytes are to be skipped, or by an odd name."""
     part = data.parts[0]
-    place = "FILE"
+    file = "FILE"
     if part.source.path != data.header:
         name = relpath(part.source.path, dirname(data.header) or ".")
-        place = python(path(name))
+        file = python(path(name))
         if not name.isprintable() or re.search(r"\b(FILE|NAME|PATH)\b", name):
             return ""
     if part.skip:
@@ -163,5 +163,5 @@ def _python(array: Array, data: DecodedParts) -> str:
     lines[-1] += f".reshape({array.dims[::-1]})"
     heads = [f"import {module}"] * bool(module) + ["import numpy as np"]
     return "\n".join(
-        [*heads, f'with open({place}, "rb") as file:', f"    file.seek({part.offset})", *lines]
+        [*heads, f'with open({file}, "rb") as file:', f"    file.seek({part.offset})", *lines]
     )

@@ -172,9 +172,9 @@ def is_said_by(
     world, other = World.of(found, said), World.of(axes, space)
     if world is None or other is None or not world.is_same(other):
         return False
-    for place, axis in enumerate(found):
-        if directions[place] is not None and axis.direction is None:
-            known = axes[place]
+    for number, axis in enumerate(found):
+        if directions[number] is not None and axis.direction is None:
+            known = axes[number]
             if (axis.origin or 0) != (known.origin or 0):
                 return False
             if axis.spacing is not None and axis.spacing != known.spacing:

@@ -214,10 +214,10 @@ def decode(
         image = np.empty(expansion.shape(header.width, height), expansion.dtype)
         stream = PixelStream(file, spans, png)
         for part in header.passes():
-            place: Any = image[part.y :: part.dy, part.x :: part.dx]
+            target: Any = image[part.y :: part.dy, part.x :: part.dx]
             if rows is not None:
-                place = _Kept(image, rows)
-            _decode_pass(stream, header, part, expansion, place, path)
+                target = _Kept(image, rows)
+            _decode_pass(stream, header, part, expansion, target, path)
         stream.finish()
     except MemoryError as error:
         raise TooLarge(
@@ -263,10 +263,10 @@ def _decode_pass(
     header: Header,
     part: Pass,
     expansion: Expansion,
-    place: Samples | _Kept,
+    target: Samples | _Kept,
     path: str,
 ) -> None:
-    """Decode one pass (the whole image, or one of Adam7's) into `place`, slab by slab."""
+    """Decode one pass (the whole image, or one of Adam7's) into `target`, slab by slab."""
     above = bytes(part.row_bytes)
     step = max(1, SLAB_BYTES // _row_memory(header, expansion))
     for start in range(0, part.height, step):
@@ -274,7 +274,7 @@ def _decode_pass(
         rows = b"\0" + above + stream.read((stop - start) * (1 + part.row_bytes))
         try:
             unfiltered = unfilter(rows, part.row_bytes, header.pixel_bytes)[1:]
-            place[start:stop] = expansion(unpack(unfiltered, header, part.width))
+            target[start:stop] = expansion(unpack(unfiltered, header, part.width))
         except BadFilter as error:
             row, code = error.args
             where = f"row {start + row - 1}" + (f" of pass {part[:4]}" if header.interlace else "")

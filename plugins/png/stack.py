@@ -203,7 +203,7 @@ class PngStack:
     def _decode_batch(self, batch: Sequence[int], out: Samples, collect: bool) -> None:
         """Decode some images into `out`; those like the first one together."""
         streams = self._streams(batch, out, collect)
-        glued = [place for place, stream in enumerate(streams) if stream is not None]
+        glued = [index for index, stream in enumerate(streams) if stream is not None]
         if not glued:
             return
         try:
@@ -211,11 +211,11 @@ class PngStack:
                 self._unglue(streams, out)
             else:
                 images = np.empty((len(glued), *self.shape[1:]), self.dtype)
-                self._unglue([streams[place] for place in glued], images)
+                self._unglue([streams[index] for index in glued], images)
                 out[glued] = images
         except (BadFilter, BadIndex):
-            for place in glued:  # one of them will say what is wrong with it
-                opened = self._open(self._paths[batch[place]])
+            for index in glued:  # one of them will say what is wrong with it
+                opened = self._open(self._paths[batch[index]])
                 with opened.file:
                     self._decode_alone(opened)
             raise
@@ -228,9 +228,9 @@ class PngStack:
             if None not in streams:
                 self._alike += len(batch) * collect
                 return streams
-        for place, stream in enumerate(streams):
+        for number, stream in enumerate(streams):
             if stream is None:
-                streams[place] = self._long_way(batch[place], out[place], collect)
+                streams[number] = self._long_way(batch[number], out[number], collect)
             else:
                 self._alike += collect
         return streams

@@ -164,19 +164,19 @@ class _Reader:
         found: list[Values] = []
         fields = [field_of(self.layout, n) for n in declared.coordinates]
         for first, rows in self.together.rows(fields):
-            place = np.zeros(len(rows[0]), np.int64)
+            rank = np.zeros(len(rows[0]), np.int64)
             for dim, values in zip(declared.schema.dims, rows, strict=True):
                 outside = (values < dim.lo) | (values > dim.hi)
                 if outside.any():
                     self._refuse_coordinate(dim, first, values, outside)
-                place = place * (dim.hi - dim.lo + 1) + (values - dim.lo)
-            if in_order and not np.array_equal(place, np.arange(first, first + len(place))):
+                rank = rank * (dim.hi - dim.lo + 1) + (values - dim.lo)
+            if in_order and not np.array_equal(rank, np.arange(first, first + len(rank))):
                 in_order = False
                 check_memory(2 * COORDINATE_BYTES * self.count, self.source.max_memory, what)
                 if first:
                     found = [np.arange(first)]
             if not in_order:
-                found.append(place)
+                found.append(rank)
         if in_order:
             return None
         check_memory(2 * COORDINATE_BYTES * self.count, self.source.max_memory, what)
@@ -326,11 +326,11 @@ class _Reader:
         return Dense(field, self.shape)
 
     def _fixed(self, number: int, column: Column) -> Array:
-        name, place = self.declaration.names[number], self.layout.places[number]
+        name, field = self.declaration.names[number], self.layout.places[number]
         items = (column.items,) if column.items > 1 else ()
         shape = (*self.shape, *items)
         if self.scan:
-            pieces = partial(_fixed_pieces, self.scan, place, column)
+            pieces = partial(_fixed_pieces, self.scan, field, column)
             dtype = numpy_type(column)[0]
             data: Any = Pieces(self.scan, pieces, dtype, shape, name)
         elif self._is_verbatim(column):
@@ -346,9 +346,9 @@ class _Reader:
         return in_order and column.size == self.layout.width
 
     def _nulls(self, number: int) -> Array:
-        name, place = self.declaration.names[number], self.layout.places[number]
+        name, field = self.declaration.names[number], self.layout.places[number]
         if self.scan:
-            pieces = partial(_null_pieces, self.scan, place, self._watch)
+            pieces = partial(_null_pieces, self.scan, field, self._watch)
             data: Any = Pieces(self.scan, pieces, np.dtype(np.uint8), self.shape, name)
         else:
             prefixes = FileField(prefix_of(self.layout, number), self.together, self._watch)
@@ -406,14 +406,14 @@ def _accompany(array: Array, companion: Array, loss: str) -> None:
     array.meta = array.meta.with_format("scidb", companions=companions)
 
 
-def _fixed_pieces(scan: Scan, place: Place, column: Column) -> Iterator[Values]:
+def _fixed_pieces(scan: Scan, field: Place, column: Column) -> Iterator[Values]:
     for block in scan.decoded():
-        yield block.values(place, column)
+        yield block.values(field, column)
 
 
-def _null_pieces(scan: Scan, place: Place, watch: Any) -> Iterator[Values]:
+def _null_pieces(scan: Scan, field: Place, watch: Any) -> Iterator[Values]:
     for block in scan.decoded():
-        found = block.prefixes(place)
+        found = block.prefixes(field)
         watch(found)
         yield found
 

@@ -86,8 +86,8 @@ class Field:
 
 def field_of(layout: Layout, number: int) -> Field:
     """Where the values of a column lie in records of one width."""
-    place = layout.places[number]
-    return Field(layout.width or 0, place.value, *numpy_type(layout.columns[number]))
+    field = layout.places[number]
+    return Field(layout.width or 0, field.value, *numpy_type(layout.columns[number]))
 
 
 def prefix_of(layout: Layout, number: int) -> Field:
@@ -136,23 +136,23 @@ class Rows:
             self._starts[span] = found
         return found
 
-    def prefixes(self, place: Place) -> Values:
+    def prefixes(self, field: Place) -> Values:
         """The null prefixes of a column."""
-        return self._bytes[self.starts(place.span) + place.prefix]
+        return self._bytes[self.starts(field.span) + field.prefix]
 
-    def set_prefixes(self, place: Place, prefixes: Values) -> None:
+    def set_prefixes(self, field: Place, prefixes: Values) -> None:
         """Put the null prefixes of a column into their places."""
-        self._bytes[self.starts(place.span) + place.prefix] = prefixes
+        self._bytes[self.starts(field.span) + field.prefix] = prefixes
 
-    def values(self, place: Place, column: Column) -> Values:
+    def values(self, field: Place, column: Column) -> Values:
         """The values of a column of fixed width, flat."""
-        found = everywhere(self.data, _whole(column))[self.starts(place.span) + place.value]
+        found = everywhere(self.data, _whole(column))[self.starts(field.span) + field.value]
         return found.view(numpy_type(column)[0])
 
-    def set_values(self, place: Place, column: Column, values: Values) -> None:
+    def set_values(self, field: Place, column: Column, values: Values) -> None:
         """Put the values of a column of fixed width into their places."""
         one = _whole(column)
-        at = self.starts(place.span) + place.value
+        at = self.starts(field.span) + field.value
         everywhere(self.data, one, writeable=True)[at] = values.reshape(-1).view(one)
 
     def payload(self, variable: int) -> Values:

@@ -60,8 +60,8 @@ class Dense:
         strides += [field.dtype.itemsize] * len(field.items)
         shape, path = self.shape, field.source.path
         with field.source.open() as file:
-            place = (handle_of(file), path, field.offset)
-            return _seen(field, region(*place, field.dtype, shape, tuple(strides), key))
+            key_of_field = (handle_of(file), path, field.offset)
+            return _seen(field, region(*key_of_field, field.dtype, shape, tuple(strides), key))
 
 
 def _seen(field: FileField, values: Any) -> Any:
@@ -90,18 +90,18 @@ class Part:
 def parts_of(begin: int, end: int, length: int, chunk: int) -> list[Part]:
     """Cut the cells `begin` to `end` of an axis into runs in which all chunks are alike."""
     found = []
-    place = begin
-    while place < end:
-        number, inner = divmod(place, chunk)
+    start = begin
+    while start < end:
+        number, inner = divmod(start, chunk)
         height = min(chunk, length - number * chunk)
-        whole = (min(end, length - length % chunk) - place) // chunk if inner == 0 else 0
+        whole = (min(end, length - length % chunk) - start) // chunk if inner == 0 else 0
         if whole > 0:
-            found.append(Part(place - begin, place, whole, 0, chunk, chunk))
-            place += whole * chunk
+            found.append(Part(start - begin, start, whole, 0, chunk, chunk))
+            start += whole * chunk
         else:
-            count = min(end - place, height - inner)
-            found.append(Part(place - begin, number * chunk, 1, inner, count, height))
-            place += count
+            count = min(end - start, height - inner)
+            found.append(Part(start - begin, number * chunk, 1, inner, count, height))
+            start += count
     return found
 
 
@@ -138,13 +138,13 @@ class Region:
     def _runs(self, values: Values, field: Field) -> Iterator[tuple[Values, int, tuple[int, ...]]]:
         """Yield the runs of chunks: as a view of `values`, and by offset and strides in records."""
         for parts in product(*self.parts):
-            place, counts, strides = self._records(parts)
+            first, counts, strides = self._records(parts)
             cut = values[tuple(slice(p.out, p.out + p.count * p.length) for p in parts)]
             outside = np.lib.stride_tricks.as_strided(
                 cut, (*counts, *field.items), self._cut_strides(cut, parts)
             )
             inner = [field.dtype.itemsize] * len(field.items)
-            offset = place * field.width + field.offset
+            offset = first * field.width + field.offset
             yield outside, offset, (*(n * field.width for n in strides), *inner)
 
     def _records(self, parts: tuple[Part, ...]) -> tuple[int, list[int], list[int]]:

@@ -360,13 +360,13 @@ def _packed(layout: Layout, writers: list[_Writer], count: int, lengths: list[Va
         writers[n].payload(sizes, prefixes[n]) for n, sizes in zip(variable, lengths, strict=True)
     ]
     rows = Rows.empty(layout, np.stack([sizes for sizes, _ in payloads], axis=1))
-    for writer, place, nulls in zip(writers, layout.places, prefixes, strict=True):
+    for writer, field, nulls in zip(writers, layout.places, prefixes, strict=True):
         if nulls is not None:
-            rows.set_prefixes(place, nulls)
+            rows.set_prefixes(field, nulls)
         if writer.column.size is None:
-            rows.set_payload(place.span, payloads[place.span][1])
+            rows.set_payload(field.span, payloads[field.span][1])
         else:
-            rows.set_values(place, writer.column, writer.values(count, nulls))
+            rows.set_values(field, writer.column, writer.values(count, nulls))
     return np.frombuffer(rows.data, np.uint8)
 
 

@@ -121,11 +121,11 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     """
     from .reader import read_store
 
-    place, name = source.path, source.name
-    if is_remote(place):
-        folder = name not in MARKS and (place.endswith(".zarr") or not is_there(place))
+    path, name = source.path, source.name
+    if is_remote(path):
+        folder = name not in MARKS and (path.endswith(".zarr") or not is_there(path))
     else:
-        folder = os.path.isdir(place)
+        folder = os.path.isdir(path)
     return read_store(source, metadata_file="" if folder else name, described=metadata)
 
 

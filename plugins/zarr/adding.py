@@ -202,8 +202,8 @@ def _dimensions(
     """The coordinates to write; by array the axes that share no dimension."""
     wanted = {key: (name, made) for key, name, made in scales_of(bundle, places, {})}
     apart = apart_of(bundle, places)
-    for array, place in zip(bundle.arrays, places, strict=True):
-        group = place.rpartition("/")[0]
+    for array, folder in zip(bundle.arrays, places, strict=True):
+        group = folder.rpartition("/")[0]
         nodes = {key: node for key, node in there.nodes_in(group).items() if key not in gone}
         lengths: dict[str, set[int]] = {}
         for node in nodes.values():

@@ -50,11 +50,11 @@ class Node(Record):
     variable: str = ""
     data_type: Any = None
 
-    def key(self, place: tuple[int, ...]) -> str:
+    def key(self, index: tuple[int, ...]) -> str:
         """The key of a chunk, below that of the array."""
         if self.default_keys:
-            return self.separator.join(["c", *map(str, place)])
-        return self.separator.join(map(str, place)) if place else "0"
+            return self.separator.join(["c", *map(str, index)])
+        return self.separator.join(map(str, index)) if index else "0"
 
     def place(self, key: str) -> tuple[int, ...] | None:
         """The place in the grid of the chunk that has a key; None if no chunk has it."""
@@ -63,13 +63,13 @@ class Node(Record):
             parts = parts[1:]
         if not all(part.isdecimal() and part.isascii() and len(part) < 20 for part in parts):
             return None
-        place = tuple(map(int, parts))
-        if len(place) != len(self.shape) or self.key(place) != key:
+        index = tuple(map(int, parts))
+        if len(index) != len(self.shape) or self.key(index) != key:
             return None
         inside = (
-            n * high < size for n, high, size in zip(place, self.grid, self.shape, strict=True)
+            n * high < size for n, high, size in zip(index, self.grid, self.shape, strict=True)
         )
-        return place if all(inside) else None
+        return index if all(inside) else None
 
 
 def document(text: bytes, path: str, limits: Limits) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def attributes_of(fields: dict[str, Any], path: str) -> dict[str, Any]:
 def node_of_3(fields: dict[str, Any], path: str, limits: Limits) -> Node:
     """The array of a ``zarr.json``."""
     known = Fields(fields, path)
-    place = _grid_of_3(known)
+    grid = _grid_of_3(known)
     _refuse_extensions(fields, path)
     element, variable = type_of_3(fields.get("data_type"), path, limits)
     codecs = codecs_of_3(fields.get("codecs"), path, limits)
@@ -152,9 +152,9 @@ def node_of_3(fields: dict[str, Any], path: str, limits: Limits) -> Node:
         raise known.wrong("fill_value", "a value")
     names = fields.get("dimension_names")
     good = isinstance(names, list) and all(n is None or isinstance(n, str) for n in names)
-    if names is not None and (not good or len(names) != len(place.shape)):
+    if names is not None and (not good or len(names) != len(grid.shape)):
         raise known.wrong("dimension_names", "a name or null for each axis")
-    node = place._replace(
+    node = grid._replace(
         element=_ordered(element, codecs), codecs=codecs, fill=fields["fill_value"],
         attributes=attributes_of(fields, path), names=names, variable=variable,
         data_type=fields.get("data_type"),
@@ -297,14 +297,14 @@ def node_of_2(
     if fields.get("zarr_format") != 2:
         raise _version(fields.get("zarr_format"), 2, path)
     known = Fields(fields, path)
-    place, order = _grid_of_2(known), fields.get("order", "C")
+    grid, order = _grid_of_2(known), fields.get("order", "C")
     if order not in ("C", "F"):
         raise known.wrong("order", "C or F")
-    codecs = _codecs_of_2(known, order, len(place.shape), limits)
+    codecs = _codecs_of_2(known, order, len(grid.shape), limits)
     element, variable = type_of_2(
         fields.get("dtype"), {codec.name for codec in codecs}, path, limits
     )
-    node = place._replace(
+    node = grid._replace(
         element=element, codecs=codecs, attributes=attributes, variable=variable,
         data_type=fields.get("dtype"),
     )  # fmt: skip
@@ -471,8 +471,8 @@ def _set_pair(pair: Any, value: Any) -> None:
     parts = value if isinstance(value, list) else [value, 0.0]
     if len(parts) != 2:
         raise ValueError
-    for place, part in enumerate(parts):
-        _set_float(pair[place : place + 1], part)
+    for index, part in enumerate(parts):
+        _set_float(pair[index : index + 1], part)
 
 
 def _whole(value: Any) -> int:

@@ -362,16 +362,16 @@ def scales_of(
                 axis, around.along(array_key, axis, length)
             ):
                 continue  # by an array of a group around it, which stands for this one, too
-            place = same_on_disk(key)
+            folded = same_on_disk(key)
             made = _coordinate(axis, length)
             said = {k: v for k, v in axis.to_dict().items() if k != "kind"}
-            known = found.get(place)
-            if place not in found:
-                found[place] = None if made is None else (key, array.name, made, said, length)
+            known = found.get(folded)
+            if folded not in found:
+                found[folded] = None if made is None else (key, array.name, made, said, length)
             elif known is not None and (known[0], *known[3:]) != (key, said, length):
-                found[place] = None
+                found[folded] = None
     used = {same_on_disk(key) for key in (*keys, *groups.values())}
-    return [one[:3] for place, one in found.items() if one is not None and place not in used]
+    return [one[:3] for folded, one in found.items() if one is not None and folded not in used]
 
 
 def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:

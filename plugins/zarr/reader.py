@@ -95,9 +95,9 @@ def _stem(root: str) -> str:
 
 def _sort(bundle: Bundle, order: Any) -> None:
     """Put the arrays in an order of names, if it lists each of them once."""
-    place = {name: index for index, name in enumerate(order or ()) if isinstance(name, str)}
-    if len(place) == len(bundle.arrays) and all(name in place for name in bundle.names):
-        bundle.arrays.sort(key=lambda array: place[array.name])
+    position = {name: index for index, name in enumerate(order or ()) if isinstance(name, str)}
+    if len(position) == len(bundle.arrays) and all(name in position for name in bundle.names):
+        bundle.arrays.sort(key=lambda array: position[array.name])
 
 
 def _name(key: str, renamed: dict[str, str]) -> str:

@@ -138,17 +138,17 @@ class Store:
 
     def chunks(self, key: str, node: Node) -> Iterator[tuple[tuple[int, ...], int]]:
         """Yield the place in the grid and the bytes of each chunk of an array in a folder."""
-        for place, entry in self._keys(key, node):
+        for index, entry in self._keys(key, node):
             try:
-                yield place, entry.stat(follow_symlinks=False).st_size
+                yield index, entry.stat(follow_symlinks=False).st_size
             except OSError:
                 continue
 
     def _keys(self, key: str, node: Node) -> Iterator[tuple[tuple[int, ...], os.DirEntry[str]]]:
         for name, entry in files_below(self._folder(key)):
-            place = node.place(name)
-            if place is not None:
-                yield place, entry
+            index = node.place(name)
+            if index is not None:
+                yield index, entry
 
 
 def files_below(folder: str, above: str = "", depth: int = MAX_RANK) -> Iterator[Entry]:
@@ -176,10 +176,10 @@ def _strangers(folder: str) -> str | None:
         return next(iter(os.listdir(folder)))
     left = [folder]
     while left:
-        place = left.pop()
-        array = _array_in(place)
-        for name in sorted(os.listdir(place)):
-            path = os.path.join(place, name)
+        below = left.pop()
+        array = _array_in(below)
+        for name in sorted(os.listdir(below)):
+            path = os.path.join(below, name)
             strange: str | None = name
             if os.path.islink(path):
                 pass
@@ -191,7 +191,7 @@ def _strangers(folder: str) -> str | None:
                 strange = None
                 left.append(path)
             if strange is not None:
-                return os.path.relpath(os.path.join(place, strange), folder).replace(os.sep, "/")
+                return os.path.relpath(os.path.join(below, strange), folder).replace(os.sep, "/")
     return None
 
 

@@ -134,13 +134,13 @@ class Form:
             parts = index[box].reshape(-1, 2)
             there = parts[(parts != NOT_THERE).any(axis=1), 1]
             work.spend(float(there.sum(dtype=np.float64)), "a shard")
-        for place, low, part in overlaps(start, out.shape, self.inner.shape):
-            offset, nbytes = (int(n) for n in index[place])
+        for chunk, low, part in overlaps(start, out.shape, self.inner.shape):
+            offset, nbytes = (int(n) for n in index[chunk])
             if offset == nbytes == NOT_THERE:
                 continue
             if offset + nbytes > data.size:
                 raise Corrupt(
-                    f"index leads outside the shard, to part {_dotted(place)}",
+                    f"index leads outside the shard, to part {_dotted(chunk)}",
                     expected=f"at most {data.size}", got=offset + nbytes,
                 )  # fmt: skip
             self.inner.fill(out[part], low, Part(data, offset, nbytes), work)
@@ -191,8 +191,8 @@ def overlaps(
         range(low // high, -(-(low + n) // high))
         for low, n, high in zip(start, lengths, chunk, strict=True)
     ]
-    for place in _places(counts):
-        yield overlap(place, start, lengths, chunk)
+    for index in _places(counts):
+        yield overlap(index, start, lengths, chunk)
 
 
 def _places(counts: list[range]) -> Iterator[tuple[int, ...]]:
@@ -206,22 +206,22 @@ def _places(counts: list[range]) -> Iterator[tuple[int, ...]]:
 
 
 def overlap(
-    place: tuple[int, ...],
+    index: tuple[int, ...],
     start: tuple[int, ...],
     lengths: tuple[int, ...],
     chunk: tuple[int, ...],
 ) -> Piece:
     """A chunk that a box touches: place in the grid, where the box begins in it, its part."""
     begins, parts = [], []
-    for at, low, count, high in zip(place, start, lengths, chunk, strict=True):
+    for at, low, count, high in zip(index, start, lengths, chunk, strict=True):
         first, last = max(low, at * high), min(low + count, (at + 1) * high)
         begins.append(first - at * high)
         parts.append(slice(first - low, last - low))
-    return place, tuple(begins), (*parts, ...)  # a view, also of no axis
+    return index, tuple(begins), (*parts, ...)  # a view, also of no axis
 
 
-def _dotted(place: tuple[int, ...]) -> str:
-    return ".".join(map(str, place))
+def _dotted(index: tuple[int, ...]) -> str:
+    return ".".join(map(str, index))
 
 
 class Chunks:
@@ -320,16 +320,16 @@ class Chunks:
         for number in range(count):
             # Far apart from each other from the beginning: by the golden ratio.
             flat = int(number * 0.6180339887498949 * total) % total
-            place = []
+            index = []
             for length in reversed(grid):
                 flat, at = divmod(flat, length)
-                place.append(at)
-            if self._stored_bytes(tuple(reversed(place))) is not None:
+                index.append(at)
+            if self._stored_bytes(tuple(reversed(index))) is not None:
                 return True
         return False
 
-    def _stored_bytes(self, place: tuple[int, ...]) -> int | None:
-        key = self.node.key(place)
+    def _stored_bytes(self, index: tuple[int, ...]) -> int | None:
+        key = self.node.key(index)
         found = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
         if found is None:
             return None
@@ -362,7 +362,7 @@ class Chunks:
         if self.store.remote and touched > self.limits.absent_requests:
             self._check_touched(found)
         tasks = (
-            (place, low, out[part]) for place, low, part in self._pieces(start, count, touched)
+            (index, low, out[part]) for index, low, part in self._pieces(start, count, touched)
         )
         take = partial(self._take, found=found, use=self._fill)
         small = out.nbytes < LARGE and not self.store.remote
@@ -390,14 +390,14 @@ class Chunks:
         listed = self._all() if touched > DIRECT else self._listed
         if listed is None or not listed.complete:
             return overlaps(start, count, grid)
-        return (overlap(place, start, count, grid) for place in listed.inside(start, count, grid))
+        return (overlap(index, start, count, grid) for index in listed.inside(start, count, grid))
 
     def _take(
         self, task: Task, found: Found, use: Callable[[Values, tuple[int, ...], Source], int]
     ) -> None:
         """Read one chunk; what is wrong with it says which one."""
-        place, low, out = task
-        key = self.node.key(place)
+        index, low, out = task
+        key = self.node.key(index)
         source = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
         if source is None:
             found.add(None)
@@ -431,14 +431,14 @@ def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
         if nested or shards * max(PAGE, form.index_bytes) > store.source.limits.shard_index_bytes:
             return None
         found = 0
-        for place, _ in store.chunks(key, node):
-            name = node.key(place)
+        for index, _ in store.chunks(key, node):
+            name = node.key(index)
             source = store.find(f"{key}/{name}" if key else name, f"chunk {name}")
             if source is None:
                 return None
             inside = tuple(
                 min(high, n - at * high)
-                for n, at, high in zip(node.shape, place, node.grid, strict=True)
+                for n, at, high in zip(node.shape, index, node.grid, strict=True)
             )
             try:
                 found += form.count(source, inside)
@@ -458,8 +458,8 @@ class Listed:
     def __init__(self, store: Store, key: str, node: Node) -> None:
         flat = array("q")
         self.stored, count, most = 0, 0, store.source.limits.listed_files
-        for place, nbytes in store.chunks(key, node):
-            flat.extend(place)
+        for index, nbytes in store.chunks(key, node):
+            flat.extend(index)
             count += 1
             self.stored += nbytes
             if count > most:
@@ -477,8 +477,8 @@ class Listed:
             [(a + c - 1) // n for a, c, n in zip(start, count, grid, strict=True)], np.int64
         )
         picked = ((self.places >= low) & (self.places <= high)).all(axis=1)
-        for place in self.places[picked]:
-            yield tuple(place.tolist())
+        for index in self.places[picked]:
+            yield tuple(index.tolist())
 
 
 def _box_of(
@@ -502,10 +502,10 @@ def _range_of(part: Any, length: int) -> tuple[int, int, Any]:
             return 0, 0, slice(None)
         low, high = min(picked[0], picked[-1]), max(picked[0], picked[-1])
         return low, high - low + 1, slice(None, None, step)
-    place = part.__index__()
-    if not -length <= place < length:
-        raise IndexError(f"index {place} is out of bounds for an axis of length {length}")
-    return place % length, 1, 0
+    begin = part.__index__()
+    if not -length <= begin < length:
+        raise IndexError(f"index {begin} is out of bounds for an axis of length {length}")
+    return begin % length, 1, 0
 
 
 class Texts(Chunks):
@@ -569,9 +569,9 @@ class Texts(Chunks):
                 longest = max(longest, end - begin)
             return not any(low)
 
-        for place, low, part in self._pieces(zero, self.shape, total) if total else ():
+        for index, low, part in self._pieces(zero, self.shape, total) if total else ():
             shape = tuple(one.stop - one.start for one in part[:-1])
-            self._take((place, low, np.broadcast_to(np.uint8(0), shape)), found, look)
+            self._take((index, low, np.broadcast_to(np.uint8(0), shape)), found, look)
         return longest
 
     def _data(self, source: Source) -> memoryview:

@@ -239,8 +239,8 @@ class Writer:
                     # Blosc gives the same bytes again only where it is not in the main thread.
                     alone = len(some) == 1 and self.options.compressor != "blosc"
                     done = map(cut, some) if alone else pool.map(cut, some)
-                    for place, data in zip(some, done, strict=True):
-                        low = tuple(a + b for a, b in zip(start, place, strict=True))
+                    for index, data in zip(some, done, strict=True):
+                        low = tuple(a + b for a, b in zip(start, index, strict=True))
                         self._put(form, low, data)
         if feed.more():
             raise Corrupt(f"array '{array.name}' is longer than its dims say")
@@ -262,11 +262,11 @@ class Writer:
             pass
 
     def _put(self, form: Form, low: tuple[int, ...], data: Any) -> None:
-        place = [a // c for a, c in zip(low, form.unit, strict=True)]
+        index = [a // c for a, c in zip(low, form.unit, strict=True)]
         if self.options.version == 3:
-            key = "/".join(["c", *map(str, place)])
+            key = "/".join(["c", *map(str, index)])
         else:
-            key = ".".join(map(str, place)) or "0"
+            key = ".".join(map(str, index)) or "0"
         self.target.put(f"{form.key}/{key}", [data])
 
     def _encoder(self, width: int, form: Form) -> Callable[[Values], Any]:
@@ -407,10 +407,10 @@ def _shard(chunk: tuple[int, ...], encode: Callable[[Values], Any], values: Valu
     counts = tuple(a // b for a, b in zip(values.shape, chunk, strict=True))
     index = np.full((*counts, 2), NOT_THERE, "<u8")
     found, offset = [], 0
-    for place in product(*map(range, counts)):
-        low = (slice(a * n, (a + 1) * n) for a, n in zip(place, chunk, strict=True))
+    for part in product(*map(range, counts)):
+        low = (slice(a * n, (a + 1) * n) for a, n in zip(part, chunk, strict=True))
         data = bytes(encode(values[tuple(low)]))
-        index[place] = offset, len(data)
+        index[part] = offset, len(data)
         offset += len(data)
         found.append(data)
     return b"".join([*found, with_crc32c(index.tobytes())])

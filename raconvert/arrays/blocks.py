@@ -149,13 +149,13 @@ def region_of(array: Array, key: Any) -> np.ndarray[Any, Any]:
     return read_region(array.element, array.dims, extent, key)
 
 
-def index_of(array: Array, place: int) -> tuple[int, ...]:
+def index_of(array: Array, position: int) -> tuple[int, ...]:
     """Return the logical index of the element at this place in stored order."""
     if not array.dims:
         return ()
     import numpy as np
 
-    seen = tuple(int(i) for i in np.unravel_index(place, array.dims[::-1]))
+    seen = tuple(int(i) for i in np.unravel_index(position, array.dims[::-1]))
     return seen[::-1] if array.index_order == "F" else seen
 
 

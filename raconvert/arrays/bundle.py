@@ -226,11 +226,11 @@ class Bundle(Shown, Mapping[str, Array]):
 
     def _own(self, name: str) -> Array | None:
         for _ in range(2):
-            place = self._place(name)
-            if place is None:
+            index = self._place(name)
+            if index is None:
                 return None
-            if self.arrays[place].name == name:
-                return self.arrays[place]
+            if self.arrays[index].name == name:
+                return self.arrays[index]
             self._known = ()  # the list was sorted, or an array in it replaced
         return None
 
@@ -239,8 +239,8 @@ class Bundle(Shown, Mapping[str, Array]):
         known = self._known
         if not known or known[0] is not self.arrays or known[1:] != _state(self.arrays):
             self._places = {}
-            for place, array in enumerate(self.arrays):
-                self._places.setdefault(array.name, place)
+            for index, array in enumerate(self.arrays):
+                self._places.setdefault(array.name, index)
             self._known = (self.arrays, *_state(self.arrays))
         return self._places.get(name)
 

@@ -835,8 +835,8 @@ def check_axes(array: Any, axes: Sequence[Axis]) -> None:
         raise _misfit(array, f"names {len(axes)} axes", array.ndim)
     for number, (axis, length) in enumerate(zip(axes, array.shape, strict=False)):
         if axis.labels is not None and len(axis.labels) != length:
-            place = f"axis {number}" + (f" {axis.name!r}" if axis.name else "")
-            raise _misfit(array, f"has {len(axis.labels)} labels for {place}", length)
+            where = f"axis {number}" + (f" {axis.name!r}" if axis.name else "")
+            raise _misfit(array, f"has {len(axis.labels)} labels for {where}", length)
 
 
 def _misfit(array: Any, what: str, expected: Any) -> UsageError:

@@ -238,9 +238,9 @@ def _grid(
     """Read all indices of each axis that any element needs; `relative` finds them in that."""
     import numpy as np
 
-    for axis, place in listed:
+    for axis, index in listed:
         unique = np.unique(wanted[axis])
-        relative[place] = np.searchsorted(unique, wanted[axis])
+        relative[index] = np.searchsorted(unique, wanted[axis])
         wanted[axis] = unique
     return _block(dtype, wanted, read)
 
@@ -308,9 +308,9 @@ def _points(
             inside.append(at)
         found = _block(dtype, part, read).transpose([*axes, *others])
         values[points] = found[tuple(inside)]
-    for number, (_, place) in enumerate(listed):
+    for number, (_, listed_index) in enumerate(listed):
         where = np.arange(count) if number == 0 else np.zeros(count, np.intp)
-        relative[place] = where.reshape(together[0].shape)
+        relative[listed_index] = where.reshape(together[0].shape)
     values = np.moveaxis(values, 0, axes[0] - sum(axis < axes[0] for axis in axes[1:]))
     return np.expand_dims(values, tuple(axes[1:])) if len(axes) > 1 else values
 

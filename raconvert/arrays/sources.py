@@ -207,16 +207,16 @@ class RawParts:
         begin, nbytes = start * row_bytes, (stop - start) * row_bytes
         check_memory(nbytes, self._max_memory, "this part of the array")
         raw = np.empty(nbytes, np.uint8)
-        place = 0
+        offset = 0
         for extent in self._extents:
-            low, high = max(begin - place, 0), min(begin + nbytes - place, extent.nbytes)
+            low, high = max(begin - offset, 0), min(begin + nbytes - offset, extent.nbytes)
             if low < high:
                 piece = extent.part(low, high - low)
-                done = place + low - begin
+                done = offset + low - begin
                 for slab in self._slabs(piece, CHUNK_BYTES):
                     raw[done : done + len(slab)] = slab
                     done += len(slab)
-            place += extent.nbytes
+            offset += extent.nbytes
         return raw.view(self.dtype).reshape(stop - start, *self.shape[1:])
 
 
@@ -338,10 +338,10 @@ class Placed:
         self._path = path
         self._file = file
 
-    def read_into(self, memory: memoryview, place: int) -> int:
-        """Fill memory from byte `place`, as far as one read does, and return how far."""
+    def read_into(self, memory: memoryview, offset: int) -> int:
+        """Fill memory from byte `offset`, as far as one read does, and return how far."""
         try:
-            self._file.seek(place)
+            self._file.seek(offset)
             return int(self._file.readinto(memory))
         except OSError as error:
             raise read_failed(self._path, error) from error

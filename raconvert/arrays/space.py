@@ -160,7 +160,7 @@ class World(Record):
     @property
     def spatial(self) -> list[int]:
         """The places of the axes that have a step."""
-        return [place for place, vector in enumerate(self.vectors) if vector is not None]
+        return [axis for axis, vector in enumerate(self.vectors) if vector is not None]
 
     def to(self, frame: str) -> World | None:
         """Return the same places in another frame; None if one of the two is not anatomical."""
@@ -204,15 +204,15 @@ class World(Record):
 
         Their steps are their spacings, or 1, from their origins, or 0.
         """
-        others = [place for place, vector in enumerate(self.vectors) if vector is None]
+        others = [axis for axis, vector in enumerate(self.vectors) if vector is None]
         rank = self.rank
         wide = self.padded(rank + len(others))
         vectors, origin = list(wide.vectors), list(wide.origin or (0.0,) * wide.rank)
-        for number, place in enumerate(others):
-            step, start = axes[place].spacing, axes[place].origin
+        for number, axis in enumerate(others):
+            step, start = axes[axis].spacing, axes[axis].origin
             row = [0.0] * (rank + len(others))
             row[rank + number] = float(step) if is_vector([step]) and step else 1.0
-            vectors[place] = tuple(row)
+            vectors[axis] = tuple(row)
             origin[rank + number] = float(start or 0) if is_vector([start or 0]) else 0.0
         known = self.origin is not None or any(origin)
         return World(tuple(vectors), tuple(origin) if known else None, self.frame)
@@ -226,7 +226,7 @@ class World(Record):
         found: dict[int, tuple[float, float]] = {}
         for world_axis in range(3, rank):
             along = [
-                place for place, vector in enumerate(self.vectors)
+                axis for axis, vector in enumerate(self.vectors)
                 if vector is not None and vector[world_axis]
             ]  # fmt: skip
             if len(along) != 1 or along[0] in found:
@@ -235,7 +235,7 @@ class World(Record):
             if any(part for at, part in enumerate(vector) if at != world_axis):
                 return self, {}
             found[along[0]] = vector[world_axis], self.origin[world_axis] if self.origin else 0.0
-        vectors = [None if place in found else vector for place, vector in enumerate(self.vectors)]
+        vectors = [None if axis in found else vector for axis, vector in enumerate(self.vectors)]
         return World(tuple(vectors), self.origin, self.frame).first(3), found
 
     def is_same(self, other: World | None) -> bool:

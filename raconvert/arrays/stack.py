@@ -229,8 +229,8 @@ class Stack:
         check_memory(len(chosen) * first.nbytes, self._max_memory, "this part of the stack")
         out = np.empty((len(chosen), *first.shape), opaque_dtype(self.dtype))
         out[0] = opaque(first)
-        for place, number in enumerate(chosen[1:], 1):
-            out[place] = opaque(self._part(number, inner))
+        for position, number in enumerate(chosen[1:], 1):
+            out[position] = opaque(self._part(number, inner))
         return out.view(self.dtype)
 
     def _part(self, number: int, key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
@@ -371,8 +371,8 @@ def _flatten(
 def _nested(pairs: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[str, Any]:
     root: dict[str, Any] = {}
     for path, value in pairs:
-        place = root
+        folder = root
         for part in path[:-1]:
-            place = place.setdefault(part, {})
-        place[path[-1]] = value
+            folder = folder.setdefault(part, {})
+        folder[path[-1]] = value
     return root

@@ -173,9 +173,9 @@ class _Regions:
             both = tuple(map(_overlap, box, region))
             if any(_length(overlap) <= 0 for overlap in both):
                 continue
-            place = tuple(map(_relative, both, region))
+            target = tuple(map(_relative, both, region))
             part = values[tuple(map(_relative, both, box))]
-            transpose_into(out[tuple(place[axis] for axis in axes)], part.transpose(axes))
+            transpose_into(out[tuple(target[axis] for axis in axes)], part.transpose(axes))
 
     def _boxes(
         self, extent: Extent, region: tuple[slice, ...], itemsize: int
@@ -310,9 +310,9 @@ def _transpose_plane(out: Values, source: Values, buffer: Values, width: int) ->
             tile = buffer[: part.shape[0], : part.shape[1]]
             tile[...] = part
             turned = tile.T
-            place = out[column : column + width, row : row + TILE_ROWS]
+            corner = out[column : column + width, row : row + TILE_ROWS]
             for start in range(0, len(turned), line):
-                place[start : start + line] = turned[start : start + line]
+                corner[start : start + line] = turned[start : start + line]
 
 
 # Axes in another order: transposed, permuted or listed anew, each as a lazy array ----------------

@@ -112,9 +112,11 @@ def _strangers(folder: str) -> str | None:
     for entry in entries:
         own |= {entry.file, sidecar.path_of(entry.file), sidecar.items_path_of(entry.file)}
     folders = {file[:at] for file in own for at, letter in enumerate(file) if letter == "/"}
-    for place, inner, names in walk(folder):
-        above = "" if place == folder else os.path.relpath(place, folder).replace(os.sep, "/") + "/"
-        links = [name for name in inner if os.path.islink(os.path.join(place, name))]
+    for parent, inner, names in walk(folder):
+        above = (
+            "" if parent == folder else os.path.relpath(parent, folder).replace(os.sep, "/") + "/"
+        )
+        links = [name for name in inner if os.path.islink(os.path.join(parent, name))]
         strange = {above + name for name in (*names, *links)} - own
         strange |= {above + name for name in {*inner} - {*links}} - folders
         if strange:
@@ -153,8 +155,8 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
     folder = os.path.dirname(source.path)
     content = manifest.load(Source(os.path.join(folder, MANIFEST)))
     there = [
-        os.path.relpath(os.path.join(place, name), folder).replace(os.sep, "/")
-        for place, inner, names in walk(folder)
+        os.path.relpath(os.path.join(above, name), folder).replace(os.sep, "/")
+        for above, inner, names in walk(folder)
         for name in (*names, *inner)
     ]
     added = members.Added(bundle, content, folder, there, overwrite=overwrite)
@@ -172,20 +174,20 @@ def _write(
     bundle: Bundle, files: list[str], target: FolderTarget, text: bytes | None = None
 ) -> None:
     for array, file in zip(bundle.arrays, files, strict=True):
-        place = target.member(file)
-        with place:
-            ra.write(bundle.like([array]), place)
-            place.commit(sync=False)
-        written = Source(place.path, max_memory=target.max_memory)
+        path = target.member(file)
+        with path:
+            ra.write(bundle.like([array]), path)
+            path.commit(sync=False)
+        written = Source(path.path, max_memory=target.max_memory)
         for beside, content in members.sidecars_of(array, file, written):
             _write_file(target, beside, content)
     _write_file(target, MANIFEST, [text or manifest.text_of(bundle, files)])
 
 
 def _write_file(target: FolderTarget, file: str, content: Iterable[bytes]) -> None:
-    with target.member(file) as place:
+    with target.member(file) as path:
         try:
-            write_all(place.open(), content)
+            write_all(path.open(), content)
         except OSError as error:
             raise write_failed(target.path, error) from error
-        place.commit(sync=False)
+        path.commit(sync=False)

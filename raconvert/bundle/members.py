@@ -151,8 +151,8 @@ def _with_sidecar(array: Array, source: Source, find: Find, file: str) -> Array:
         return array
     array = apply(fields, array, beside.path)
     if fields.get("items"):
-        place = sidecar.items_path_of(file)
-        array.meta = array.meta.replace(items=items_of(find(place), place, array))
+        path = sidecar.items_path_of(file)
+        array.meta = array.meta.replace(items=items_of(find(path), path, array))
     return array
 
 

@@ -92,8 +92,8 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     above = folder_of(places, source.path)
 
     def find(file: str) -> Source | None:
-        place = places.get(above + file)
-        return Window(source, file, *place) if place else None
+        member = places.get(above + file)
+        return Window(source, file, *member) if member else None
 
     bundle = members.read(find, source.path, metadata=metadata)
     if trailing := _trailing_bytes(source, end + 2 * BLOCK):
@@ -101,14 +101,14 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     return bundle
 
 
-def _trailing_bytes(source: Source, place: int) -> int:
+def _trailing_bytes(source: Source, offset: int) -> int:
     """The number of bytes after the end of an archive, unless they are zeros that fill it up."""
-    found = max(0, source.size - place)
-    while place < source.size:
-        piece = source.read_at(place, CHUNK_BYTES)
+    found = max(0, source.size - offset)
+    while offset < source.size:
+        piece = source.read_at(offset, CHUNK_BYTES)
         if piece.strip(b"\0"):
             return found
-        place += len(piece) or CHUNK_BYTES
+        offset += len(piece) or CHUNK_BYTES
     return 0
 
 

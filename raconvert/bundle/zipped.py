@@ -128,9 +128,9 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
     listing = next((member for member in there if member.filename == above + MANIFEST), None)
     if listing is None or listing.method != ZIP_STORED:
         raise Unsupported("holds no stored bundle.yaml to add an array to", path=source.path)
-    place = Window(source, MANIFEST, listing.offset, listing.size, listing.crc)
+    window = Window(source, MANIFEST, listing.offset, listing.size, listing.crc)
     paths = [member.filename.removeprefix(above) for member in there]
-    added = members.Added(bundle, manifest.load(place), source.path, paths, overwrite=overwrite)
+    added = members.Added(bundle, manifest.load(window), source.path, paths, overwrite=overwrite)
 
     def write(target: Target) -> None:
         def put(array: Array, file: str) -> Put:

@@ -192,12 +192,12 @@ def add_options(parser: argparse.ArgumentParser, spec: Verb) -> None:
     """Add the options of a verb to a parser."""
     groups: dict[str, Any] = {}
     for option in spec.options:
-        place: Any = parser
+        group: Any = parser
         if option.exclusive:
             if option.exclusive not in groups:
                 groups[option.exclusive] = parser.add_mutually_exclusive_group()
-            place = groups[option.exclusive]
-        place.add_argument(*option.flags, **_arguments(option))
+            group = groups[option.exclusive]
+        group.add_argument(*option.flags, **_arguments(option))
 
 
 def _arguments(option: Opt) -> dict[str, Any]:

@@ -49,17 +49,17 @@ class Container:
         self.fields: dict[str, Any] | None = _sidecar(run, self.source)
 
     def _opened(self, run: Conversion) -> Source:
-        place = run.path.rstrip("/" + os.sep) or run.path
+        folder = run.path.rstrip("/" + os.sep) or run.path
         if run.row.folder:
-            mark = next((m for m in run.row.marks if os.path.isfile(os.path.join(place, m))), None)
+            mark = next((m for m in run.row.marks if os.path.isfile(os.path.join(folder, m))), None)
             if mark is None:
                 raise TargetExists(
                     f"is a folder that is not of the format {run.row.name}",
                     path=run.path,
                     remedy="name another folder",
                 )
-            place = os.path.join(place, mark)
-        return Source(place, max_memory=run.settings.max_memory)
+            folder = os.path.join(folder, mark)
+        return Source(folder, max_memory=run.settings.max_memory)
 
     def read(self, run: Conversion) -> Bundle:
         """What is read of the container; nothing if all in it is beyond the plugin."""

@@ -291,13 +291,13 @@ def _write_with_labels(
     report: Report,
 ) -> None:
     """Write a stack and its labels, which appear together or not at all."""
-    place = str(settings.labels)
+    destination = str(settings.labels)
     published: list[str] = []
     with (
-        Staging(place, sync=settings.sync) as staging,
-        Unfinished([path, place], single=True) as unfinished,
+        Staging(destination, sync=settings.sync) as staging,
+        Unfinished([path, destination], single=True) as unfinished,
     ):
-        stage_labels(labels, place, staging, settings, report)
+        stage_labels(labels, destination, staging, settings, report)
 
         def appear() -> None:
             if path != "-":

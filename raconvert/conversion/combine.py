@@ -305,12 +305,12 @@ def _joined(
     renamed = []
     for group, own in places.items():
         for name, value in own.items():
-            place = name
-            while place in joined and not _alike(joined[place], value):
-                place = f"{group}/{name}" if place == name else f"/{place}"
-            if place != name and place not in joined:
-                renamed.append(place)
-            joined[place] = value
+            title = name
+            while title in joined and not _alike(joined[title], value):
+                title = f"{group}/{name}" if title == name else f"/{title}"
+            if title != name and title not in joined:
+                renamed.append(title)
+            joined[title] = value
     return joined, renamed
 
 

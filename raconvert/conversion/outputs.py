@@ -221,13 +221,13 @@ def refuse_sources(paths: list[str], sources: list[str]) -> None:
 
 def last_change(source: str) -> float:
     """When a source was changed last, in seconds; `ReadFailed` if nobody says."""
-    place = file_of(source)
+    path = file_of(source)
     try:
-        if is_remote(place):
+        if is_remote(path):
             from raconvert.files.remote.listing import modified
 
-            return modified(place)
-        return os.path.getmtime(place)
+            return modified(path)
+        return os.path.getmtime(path)
     except OSError as error:
         raise read_failed(source, error) from error
 
@@ -507,9 +507,9 @@ def _partners(run: Conversion, target: Target, left: list[str]) -> list[Target]:
 
 
 def metadata_pieces(
-    run: Conversion, place: str, written: Source, *, asked: bool
+    run: Conversion, path: str, written: Source, *, asked: bool
 ) -> dict[str, Iterable[bytes]]:
-    """The metadata files that belong beside a finished file at `place`: path and content of each.
+    """The metadata files that belong beside a finished file at `path`: path and content of each.
 
     `written` is what that file holds. `asked`: the sidecar was asked for (``--meta sidecar``), so
     that it also says what is usual.
@@ -539,11 +539,11 @@ def metadata_pieces(
 
         fields["items_file"] = items_facts(items())
     facts = sidecar.describe(written, registry.load(row).data_range)
-    pieces: dict[str, Iterable[bytes]] = {sidecar.path_of(place): [sidecar.text_of(fields, facts)]}
+    pieces: dict[str, Iterable[bytes]] = {sidecar.path_of(path): [sidecar.text_of(fields, facts)]}
     if items is not None and not row.many:
         from raconvert.metadata.sidecar import items_lines
 
-        pieces[sidecar.items_path_of(place)] = items_lines(items())
+        pieces[sidecar.items_path_of(path)] = items_lines(items())
     return pieces
 
 

@@ -76,7 +76,7 @@ def convert_to_url(
             return report
         if single and not remote.replaces:
             remote.absent.add(url)
-        local = {name: remote.path_of(place) for name, place in places.items()}
+        local = {name: remote.path_of(path) for name, path in places.items()}
         unasked = {"overwrite": False, "skip_existing": False, "update": False, "sync": False}
         there = settings.replace(**unasked, **local)
         if "out_dir" in local:

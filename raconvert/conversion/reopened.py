@@ -45,10 +45,10 @@ class Origin:
         self.seen: dict[str, Identity] = seen
         self.place: int = 0
 
-    def at(self, place: int) -> Origin:
+    def at(self, index: int) -> Origin:
         """Return the origin of another array of the file."""
         other = Origin(self.spec, self.folder, self.reading, self.seen)
-        other.place = place
+        other.place = index
         return other
 
     def __call__(self) -> Array:
@@ -88,11 +88,11 @@ def open_here(spec: str | os.PathLike[str], *, mmap: bool, reading: dict[str, An
     folder = "" if "://" in spec or os.path.isabs(spec) else os.getcwd()
     origin = Origin(spec, folder, reading, opened.seen)
     try:
-        for place, array in enumerate(opened.bundle.arrays):
+        for index, array in enumerate(opened.bundle.arrays):
             if mmap and array.problem is None and array.nbytes:
                 _map(array, unscale=bool(reading.get("unscale")))
             if not _is_small(array):
-                array.comes_from(origin.at(place))
+                array.comes_from(origin.at(index))
     except BaseException:
         opened.bundle.close()
         raise

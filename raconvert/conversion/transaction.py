@@ -161,12 +161,12 @@ def _publish_one(file: Staged, kept: str) -> None:
 def _roll_back(made: list[str], done: list[Step]) -> bool:
     """Put back what was replaced, remove what was made; True if nothing is left to do."""
     whole = True
-    for place, kept, new in reversed(done):
+    for path, kept, new in reversed(done):
         try:
             if os.path.lexists(kept):
-                os.replace(kept, place)
-            elif new is not None and identity(place, follow=False) == new:
-                os.unlink(place)
+                os.replace(kept, path)
+            elif new is not None and identity(path, follow=False) == new:
+                os.unlink(path)
         except OSError:
             whole = False
     for folder in reversed(made):

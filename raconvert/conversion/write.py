@@ -132,7 +132,7 @@ def _planned(run: Conversion, lost: list[Fit], before: Callable[[], object]) -> 
         report.planned, report.files = True, 1
         return report
     if run.path == "-":
-        with _private_place() as place, _target_of(run, place) as target:
+        with _private_place() as path, _target_of(run, path) as target:
             _fill(run, target)
             _to_stdout(target)
     elif _is_sent(run):
@@ -217,13 +217,13 @@ def _adapt(run: Conversion, bundle: Bundle) -> None:
         report.add_order(run.origins, run.bundle.arrays)
 
 
-def _target_of(run: Conversion, place: str) -> Target:
+def _target_of(run: Conversion, path: str) -> Target:
     """The target of the plugin, or a file."""
     settings = run.settings
     make = run.plugin.target or Target
     total = sum(array.nbytes for array in run.bundle.arrays)
     return make(
-        place,
+        path,
         max_memory=settings.max_memory,
         progress=progress_of(settings.progress, total),
         overwrite=run.replaces or run.container is not None,

@@ -68,10 +68,12 @@ def from_file(
     if array.problem is not None:
         raise array.problem
     word = os.fspath(path)
-    place = word if is_remote(word) else os.path.abspath(word)
+    spec_path = word if is_remote(word) else os.path.abspath(word)
     mark = "" if is_remote(word) else os.stat(word.partition("#")[0]).st_mtime_ns
     chunks = _chunks(array, chunk_bytes)
-    token = tokenize(place, name, mark, array.shape, str(array.dtype), chunks, in_opts, index_order)
+    token = tokenize(
+        spec_path, name, mark, array.shape, str(array.dtype), chunks, in_opts, index_order
+    )
     return dask.array.from_array(  # type: ignore[no-untyped-call, unused-ignore]
         array,
         chunks=chunks,

@@ -96,12 +96,12 @@ def _in_memory(file: FileIO) -> bool:
     device = os.fstat(file.fileno()).st_dev
     if not hasattr(os, "major") or os.major(device):
         return False
-    place = f"{os.major(device)}:{os.minor(device)}".encode()
+    number = f"{os.major(device)}:{os.minor(device)}".encode()
     try:
         with open("/proc/self/mountinfo", "rb") as mounts:
             for line in mounts:
                 fields = line.split()
-                if fields[2] == place:
+                if fields[2] == number:
                     return fields[fields.index(b"-") + 1] in (b"tmpfs", b"ramfs")
     except (OSError, ValueError, IndexError):
         pass
@@ -239,18 +239,18 @@ class _Copy:
 
     def _cut(self, border: int) -> int:
         """Where numbers are cut nearest to a place of the file, relative to the extent."""
-        place = border - self._begin
-        return place - place % self._extent.swap
+        offset = border - self._begin
+        return offset - offset % self._extent.swap
 
     def _stretch(self, buffer: memoryview, start: int, stop: int) -> int:
         """Copy some slabs; what the compiled loop cannot read is read, or refused, by `_slab`."""
-        extent, place, source = self._extent, start, self._source
+        extent, offset, source = self._extent, start, self._source
         if self._compiled and isinstance(source, int) and start < stop:
             begins = extent.offset + start, self._begin + start, stop - start
             how = extent.swap, SLAB_BYTES, buffer
-            place += self._compiled(source, self._file.fileno(), *begins, *how)
+            offset += self._compiled(source, self._file.fileno(), *begins, *how)
         most = len(buffer) // extent.swap * extent.swap
-        for begin in range(place, stop, most):
+        for begin in range(offset, stop, most):
             self._slab(buffer[: min(most, stop - begin)], begin)
         return max(0, stop - start)
 
@@ -259,10 +259,10 @@ class _Copy:
         self._running.add(slab)
         if self._extent.swap > 1:
             swap_in_place(slab, self._extent.swap)
-        place = self._begin + start
+        offset = self._begin + start
         while slab:
-            written = write_at(self._file, slab, place)
-            place += written
+            written = write_at(self._file, slab, offset)
+            offset += written
             slab = slab[written:]
 
 
@@ -358,23 +358,23 @@ def read_extent_into(source: Handle, slab: memoryview, extent: Extent, start: in
         done += got
 
 
-def read_at(source: Handle, slab: memoryview, place: int) -> int:
-    """Fill the slab from byte `place` of an open file as far as one call does; return how far."""
+def read_at(source: Handle, slab: memoryview, offset: int) -> int:
+    """Fill the slab from byte `offset` of an open file as far as one call does; return how far."""
     if not isinstance(source, int):
-        return source.read_into(slab, place)
+        return source.read_into(slab, offset)
     if hasattr(os, "preadv"):
-        return os.preadv(source, [slab], place)
-    os.lseek(source, place, os.SEEK_SET)
+        return os.preadv(source, [slab], offset)
+    os.lseek(source, offset, os.SEEK_SET)
     piece = os.read(source, len(slab))  # Windows has neither preadv nor readv
     slab[: len(piece)] = piece
     return len(piece)
 
 
-def write_at(file: FileIO, slab: memoryview, place: int) -> int:
-    """Write the slab to byte `place` of a file as far as one call does; return how far."""
+def write_at(file: FileIO, slab: memoryview, offset: int) -> int:
+    """Write the slab to byte `offset` of a file as far as one call does; return how far."""
     if hasattr(os, "pwrite"):
-        return os.pwrite(file.fileno(), slab, place)
-    file.seek(place)
+        return os.pwrite(file.fileno(), slab, offset)
+    file.seek(offset)
     return file.write(slab) or 0
 
 
@@ -397,22 +397,22 @@ def _data_ranges(source: Handle, extent: Extent) -> Iterator[tuple[int, int]]:
             yield 0, extent.nbytes
         return
     end = extent.offset + extent.nbytes
-    place = extent.offset
+    offset = extent.offset
     if status.st_size < end:  # it became shorter: the usual copy says so
         yield 0, extent.nbytes
         return
-    while place < end:
+    while offset < end:
         try:
-            start = os.lseek(source, place, os.SEEK_DATA)
+            start = os.lseek(source, offset, os.SEEK_DATA)
         except OSError as error:
             if error.errno != errno.ENXIO:  # a file system that cannot tell: copy all that is left
-                first = place - extent.offset
+                first = offset - extent.offset
                 yield first - first % extent.swap, extent.nbytes
             return  # nothing but a hole from here to the end of the file
         if start >= end:
             return
-        place = min(end, os.lseek(source, start, os.SEEK_HOLE))
-        first, last = start - extent.offset, place - extent.offset
+        offset = min(end, os.lseek(source, start, os.SEEK_HOLE))
+        first, last = start - extent.offset, offset - extent.offset
         yield first - first % extent.swap, min(extent.nbytes, last + -last % extent.swap)
 
 

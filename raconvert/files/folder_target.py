@@ -95,13 +95,13 @@ class Folder(Target):
             self._before = _files_of(self.place)
             for file in self._before:
                 _copy_name(os.path.join(self.place, file), os.path.join(self.temp, file))
-            for place, inner, _ in walk(self.place):
-                below = os.path.join(self.temp, os.path.relpath(place, self.place))
+            for above, inner, _ in walk(self.place):
+                below = os.path.join(self.temp, os.path.relpath(above, self.place))
                 for name in inner:
-                    if not os.path.islink(os.path.join(place, name)):
+                    if not os.path.islink(os.path.join(above, name)):
                         os.makedirs(os.path.join(below, name), exist_ok=True)
-                if place != self.place:
-                    shutil.copystat(place, below)
+                if above != self.place:
+                    shutil.copystat(above, below)
         except OSError as error:
             raise write_failed(self.path, error) from error
 
@@ -232,10 +232,10 @@ class Folder(Target):
 def _files_of(folder: str) -> dict[str, tuple[int, ...]]:
     """What each file below a folder is, by its path there; links are files of their own."""
     found: dict[str, tuple[int, ...]] = {}
-    for place, inner, names in walk(folder):
-        links = [name for name in inner if os.path.islink(os.path.join(place, name))]
+    for above, inner, names in walk(folder):
+        links = [name for name in inner if os.path.islink(os.path.join(above, name))]
         for name in (*names, *links):
-            path = os.path.join(place, name)
+            path = os.path.join(above, name)
             status = os.lstat(path)
             found[os.path.relpath(path, folder)] = (
                 status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -280,9 +280,9 @@ def _next_member(file: Any, data: bytes, start: bytes, notes: list[str]) -> byte
 
 def left_in(file: Any) -> int:
     """The number of bytes that an open file has behind what was read of it."""
-    place = file.tell()
-    left: int = file.seek(0, SEEK_END) - place
-    file.seek(place)
+    offset = file.tell()
+    left: int = file.seek(0, SEEK_END) - offset
+    file.seek(offset)
     return left
 
 

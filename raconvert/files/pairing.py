@@ -29,8 +29,8 @@ def checksum(source: Source, start: int = 0, stop: int | None = None) -> str:
         return f"{crc32(source.read_at(start, stop - start)):08x}"
     state = 0
     for number in range(SAMPLES):
-        place = start + (stop - start - SAMPLE_BYTES) * number // (SAMPLES - 1)
-        state = crc32(source.read_at(place, SAMPLE_BYTES), state)
+        offset = start + (stop - start - SAMPLE_BYTES) * number // (SAMPLES - 1)
+        state = crc32(source.read_at(offset, SAMPLE_BYTES), state)
     return f"{state:08x}"
 
 

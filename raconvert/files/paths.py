@@ -312,34 +312,34 @@ def link(path: str, name: str, **how: Any) -> None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), path) from error
 
 
-def rename_new(temp: str, place: str) -> bool:
+def rename_new(temp: str, path: str) -> bool:
     """Give a file the name of what is not there; `FileExistsError` if it is, which is not replaced.
 
     False if the temporary name remains beside the new one, because it cannot be removed.
     """
     if os.name == "nt":  # where this is what it does
-        os.rename(temp, place)
+        os.rename(temp, path)
         return True
     try:
-        link(temp, place)
+        link(temp, path)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        _rename_new_without_links(temp, place)
+        _rename_new_without_links(temp, path)
         return True
     return remove(temp)
 
 
-def _rename_new_without_links(temp: str, place: str) -> None:
-    code = _renameat2(temp, place, _NOREPLACE)
+def _rename_new_without_links(temp: str, path: str) -> None:
+    code = _renameat2(temp, path, _NOREPLACE)
     if code == errno.EEXIST:
-        raise FileExistsError(code, os.strerror(code), place)
+        raise FileExistsError(code, os.strerror(code), path)
     if code:  # the name is taken by an empty file of ours first
-        os.close(os.open(place, CREATE_FLAGS, 0o600))
+        os.close(os.open(path, CREATE_FLAGS, 0o600))
         try:
-            os.replace(temp, place)
+            os.replace(temp, path)
         except BaseException:
-            remove(place)
+            remove(path)
             raise
 
 
@@ -422,24 +422,24 @@ def without_ending(path: str, ending: str) -> str:
 # Folders: how a finished one takes its place, and what lies in one -------------------------------
 
 
-def rename_new_folder(new: str, place: str) -> None:
+def rename_new_folder(new: str, path: str) -> None:
     """Rename a folder to what is not there, or is empty; `FileExistsError` for all else."""
     try:
-        os.rename(new, place)
+        os.rename(new, path)
     except OSError as error:
-        if error.errno not in (ENOTEMPTY, EEXIST, ENOTDIR) or not os.path.lexists(place):
+        if error.errno not in (ENOTEMPTY, EEXIST, ENOTDIR) or not os.path.lexists(path):
             raise
-        raise FileExistsError(EEXIST, os.strerror(EEXIST), place) from error
+        raise FileExistsError(EEXIST, os.strerror(EEXIST), path) from error
 
 
-def rename_by_way_of(new: str, place: str, old: str) -> None:
+def rename_by_way_of(new: str, path: str, old: str) -> None:
     """Rename a folder to what is there, which is renamed to `old` before."""
     try:
-        os.rename(place, old)
-        os.rename(new, place)
+        os.rename(path, old)
+        os.rename(new, path)
     except BaseException:
-        if os.path.isdir(old) and not os.path.lexists(place):
-            os.rename(old, place)
+        if os.path.isdir(old) and not os.path.lexists(path):
+            os.rename(old, path)
         raise
 
 
@@ -450,17 +450,17 @@ def walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
     """
     left = [folder]
     while left:
-        place = left.pop()
+        above = left.pop()
         inner: list[str] = []
         names: list[str] = []
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(above) as entries:
                 for entry in entries:
                     (inner if _is_folder(entry) else names).append(entry.name)
         except OSError:  # gone, not to be read, or its path is too long
             continue
-        paths = [os.path.join(place, name) for name in inner]
-        yield place, inner, names
+        paths = [os.path.join(above, name) for name in inner]
+        yield above, inner, names
         left += [path for path in reversed(paths) if not os.path.islink(path)]
 
 
@@ -582,8 +582,8 @@ def entries_below(
     linked = 0
     left = [(folder, os.path.realpath(folder), frozenset[str]())]  # with what links led to
     while left:
-        place, real, above = left.pop()
-        for entry in visible(place):
+        parent, real, above = left.pop()
+        for entry in visible(parent):
             there = os.path.join(real, entry.name)
             if not is_folder(entry) or is_whole(entry.path):
                 yield entry

@@ -142,8 +142,8 @@ class Positioned(io.RawIOBase):
         self.nbytes: int = nbytes
         self._place = 0
 
-    def fill(self, memory: memoryview, place: int) -> int:
-        """Fill memory from byte `place`, as far as one read does, and return how far."""
+    def fill(self, memory: memoryview, offset: int) -> int:
+        """Fill memory from byte `offset`, as far as one read does, and return how far."""
         raise NotImplementedError
 
     def readable(self) -> bool:

@@ -364,13 +364,13 @@ SYNC_EACH = 16  # files: from so many on, one wait for the whole file system is 
 
 def sync_tree(folder: str) -> None:
     """Wait until all files in a folder, and the folders in it, are on the disk."""
-    found = [(place, names) for place, _, names in walk(folder)]
+    found = [(above, names) for above, _, names in walk(folder)]
     if sum(len(names) for _, names in found) > SYNC_EACH and _sync_file_system(folder):
         return
-    for place, names in found:
+    for above, names in found:
         for name in names:
-            sync_file(os.path.join(place, name))
-        sync_folder(os.path.join(place, "."))
+            sync_file(os.path.join(above, name))
+        sync_folder(os.path.join(above, "."))
 
 
 def sync_files_below(folder: str, names: list[str]) -> None:
@@ -378,12 +378,12 @@ def sync_files_below(folder: str, names: list[str]) -> None:
     if len(names) > SYNC_EACH and _sync_file_system(folder):
         return
     places = [os.path.join(folder, name) for name in names]
-    for place in places:
-        if os.path.isdir(place):
-            sync_tree(place)
+    for above in places:
+        if os.path.isdir(above):
+            sync_tree(above)
         else:
-            sync_file(place)
-    for parent in {os.path.dirname(place) for place in places}:
+            sync_file(above)
+    for parent in {os.path.dirname(above) for above in places}:
         sync_folder(os.path.join(parent, "."))
 
 

@@ -106,9 +106,9 @@ class _Part(Positioned):
         self._file = file
         self._base = base
 
-    def fill(self, memory: memoryview, place: int) -> int:
-        self._file.seek(self._base + place)
-        return self._file.readinto(memory[: max(0, self.nbytes - place)]) or 0
+    def fill(self, memory: memoryview, offset: int) -> int:
+        self._file.seek(self._base + offset)
+        return self._file.readinto(memory[: max(0, self.nbytes - offset)]) or 0
 
     def close(self) -> None:
         self._file.close()

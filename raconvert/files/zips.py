@@ -155,9 +155,9 @@ def directory_start(source: Source, file: FileIO) -> int:
 
 def trailing_bytes(source: Source) -> int:
     """The number of bytes behind the end record of an archive and its comment."""
-    place, raw = end_record(source)
+    offset, raw = end_record(source)
     return (
-        source.size - place - END_BYTES - int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
+        source.size - offset - END_BYTES - int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
     )
 
 
@@ -165,8 +165,8 @@ def end_record(source: Source) -> tuple[int, bytes]:
     """The offset of the end record, and the bytes from there on; as Python's library finds it."""
     begin = max(0, source.size - END_BYTES - MAX_NAME_BYTES)  # a comment is no longer than a name
     tail = source.read_at(begin, source.size - begin)
-    place = tail.rfind(EMPTY_MAGIC)
-    return begin + place, tail[place:]
+    offset = tail.rfind(EMPTY_MAGIC)
+    return begin + offset, tail[offset:]
 
 
 def _check_count(source: Source, archive: ZipFile) -> None:
@@ -468,9 +468,9 @@ class Archive:
         self.directory.append(_central(*facts, begin, comment))
         return offset
 
-    def went_on(self, place: int) -> None:
+    def went_on(self, offset: int) -> None:
         """Go on at a place to which something else has been written. Raises nothing."""
-        self._place = place
+        self._place = offset
 
     def finish(self, comment: bytes = b"") -> None:
         """Write the directory, and the comment of the archive."""

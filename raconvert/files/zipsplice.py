@@ -73,10 +73,10 @@ def spliced(
         put(archive)
     last = archive.directory[known:]
     archive.directory[:] = [e for m in members for e in written[m.filename]] + last
-    place, raw = zips.end_record(source)
+    offset, raw = zips.end_record(source)
     length = int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
     archive.finish(raw[END_BYTES : END_BYTES + length])
-    behind = place + END_BYTES + length
+    behind = offset + END_BYTES + length
     _copy(source, file, behind, source.size)
 
 
@@ -85,14 +85,14 @@ def _entries(source: Source, count: int) -> tuple[int, list[bytes]]:
     with source.open() as file:
         start = zips.directory_start(source, file)
     raw = source.read_at(start, source.size - start)
-    found, place = [], 0
+    found, offset = [], 0
     for _ in range(count):
-        if len(raw) - place < _CENTRAL.size:
+        if len(raw) - offset < _CENTRAL.size:
             raise Corrupt("ZIP directory is cut off", path=source.path, where=f"byte {start}")
-        fields = _CENTRAL.unpack_from(raw, place)
-        end = place + _CENTRAL.size + sum(fields[_LENGTHS])
-        found.append(raw[place:end])
-        place = end
+        fields = _CENTRAL.unpack_from(raw, offset)
+        end = offset + _CENTRAL.size + sum(fields[_LENGTHS])
+        found.append(raw[offset:end])
+        offset = end
     return start, found
 
 
@@ -138,15 +138,15 @@ def _aligned(head: bytes, begin: int, offset: int) -> bytes:
 
 def _fields(extra: bytes) -> list[bytes] | None:
     """The fields of an extra field, or None if its lengths do not fit."""
-    found, place = [], 0
-    while place < len(extra):
-        if len(extra) - place < _FIELD.size:
+    found, offset = [], 0
+    while offset < len(extra):
+        if len(extra) - offset < _FIELD.size:
             return None
-        end = place + _FIELD.size + _FIELD.unpack_from(extra, place)[1]
+        end = offset + _FIELD.size + _FIELD.unpack_from(extra, offset)[1]
         if end > len(extra):
             return None
-        found.append(extra[place:end])
-        place = end
+        found.append(extra[offset:end])
+        offset = end
     return found
 
 

@@ -62,12 +62,12 @@ def digest(
         "max_memory": max_memory,
     }
     with ExitStack() as stack:
-        place = path_of(path, stack)
-        bundle = stack.enter_context(open_bundle(place, **options))
+        local = path_of(path, stack)
+        bundle = stack.enter_context(open_bundle(local, **options))
         if len(bundle.arrays) != 1:
             raise UsageError(
                 f"has {counted(len(bundle.arrays), 'array')}; a digest is of one",
-                path=place,
+                path=local,
                 remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
             )
         return digest_array(bundle.arrays[0], max_memory)

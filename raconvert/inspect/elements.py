@@ -206,10 +206,10 @@ class _Findings:
 
     def _keep_largest(self, name: str, values: Values, start: int, odd: Values) -> None:
         numbers = np.where(np.isnan(values), -1.0, values)
-        place = int(numbers.argmax())
+        index = int(numbers.argmax())
         best = self.largest[name]
-        if numbers[place] >= 0 and (best is None or numbers[place] > best[0]):
-            self.largest[name] = float(numbers[place]), self._index(start + int(odd[place]))
+        if numbers[index] >= 0 and (best is None or numbers[index] > best[0]):
+            self.largest[name] = float(numbers[index]), self._index(start + int(odd[index]))
 
     def _index(self, flat: int) -> list[int]:
         """Return the logical index of the element at this place in the compared order."""

@@ -70,17 +70,17 @@ def info(
         max_memory=max_memory,
     )
     with ExitStack() as stack:
-        place = public_name(path_of(path, stack))
-        if proof_beside(place) is None:
-            return _opened(place, settings, stack)
+        local = public_name(path_of(path, stack))
+        if proof_beside(local) is None:
+            return _opened(local, settings, stack)
         from raconvert.references.check import shown
 
-        return shown(place, max_memory, lambda: _opened(place, settings, stack))
+        return shown(local, max_memory, lambda: _opened(local, settings, stack))
 
 
-def _opened(place: str, settings: Settings, stack: ExitStack) -> dict[str, Any]:
-    opened = stack.enter_context(open_spec(place, settings))
-    return describe(opened.bundle, place, opened.reason)
+def _opened(local: str, settings: Settings, stack: ExitStack) -> dict[str, Any]:
+    opened = stack.enter_context(open_spec(local, settings))
+    return describe(opened.bundle, local, opened.reason)
 
 
 def describe(
@@ -119,8 +119,8 @@ def _stored_bytes(path: str, row: Row) -> int | None:
         return None if row.folder else Source(path).size
     if not os.path.isdir(path):
         return os.stat(path).st_size
-    places = [os.path.join(place, name) for place, _, names in walk(path) for name in names]
-    return sum(os.lstat(place).st_size for place in places)
+    places = [os.path.join(folder, name) for folder, _, names in walk(path) for name in names]
+    return sum(os.lstat(folder).st_size for folder in places)
 
 
 def _is_sidecar(path: str) -> bool:
@@ -324,17 +324,17 @@ def probe(path: Readable) -> Probe:
     Raises `ReadFailed` for a file that cannot be read.
     """
     with ExitStack() as stack:
-        place = public_name(path_of(path, stack))
-        source = Source(place)
+        local = public_name(path_of(path, stack))
+        source = Source(local)
         try:
             detection = registry.detect(source)
         except ReadFailed:
             raise
         except RaconvertError as error:
-            return Probe(place, None, error.what, error)
+            return Probe(local, None, error.what, error)
         finally:
             source.close()
-        return Probe(place, detection.row.name, detection.reason)
+        return Probe(local, detection.row.name, detection.reason)
 
 
 def why(path: str) -> dict[str, Any]:

@@ -93,13 +93,13 @@ class _Tokens:
 
 def _scan(text: str) -> Iterator[tuple[str, str, int]]:
     """Yield kind, text and place of each token, the end last."""
-    place = 0
+    offset = 0
     while True:
-        match = _TOKEN.match(text, place)
+        match = _TOKEN.match(text, offset)
         if match is None or match.lastgroup is None:
-            raise ValueError(f"character {place} begins no literal")
+            raise ValueError(f"character {offset} begins no literal")
         yield match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)
-        place = match.end()
+        offset = match.end()
 
 
 def _value(tokens: _Tokens, depth: int) -> Any:

@@ -143,8 +143,8 @@ def _tokens(text: str, most: int) -> tuple[list[Token], list[int], int]:
     """Return the lines up to the first that is not plain, where each begins, and where that is."""
     tokens: list[Token] = []
     starts: list[int] = []
-    match, place = _LINE.match, 0
-    while (line := match(text, place)) and len(tokens) < most:
+    match, offset = _LINE.match, 0
+    while (line := match(text, offset)) and len(tokens) < most:
         blanks, dash, key, *texts = line.groups()
         indent = len(blanks)
         value = _value_of(*texts)
@@ -154,14 +154,14 @@ def _tokens(text: str, most: int) -> tuple[list[Token], list[int], int]:
             break
         if dash and key is not None:
             tokens.append((indent, True, None, _NOTHING))
-            starts.append(place)
+            starts.append(offset)
             indent, dash = indent + 2, None
         tokens.append((indent, dash is not None, key, value))
-        starts.append(place)
-        place = line.end()
-    if text.startswith(_END, place) and len(text) == place + len(_END):
-        place = len(text)
-    return tokens, starts, place
+        starts.append(offset)
+        offset = line.end()
+    if text.startswith(_END, offset) and len(text) == offset + len(_END):
+        offset = len(text)
+    return tokens, starts, offset
 
 
 def _value_of(

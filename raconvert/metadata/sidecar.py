@@ -258,29 +258,29 @@ def items_reader(path: str, array: Array, said: Any) -> Callable[[], Iterator[di
 
     `said` is what the sidecar says of it.
     """
-    place = items_path_of(path)
-    return items_of(Source(place) if is_there(place) else None, place, array, said)
+    items = items_path_of(path)
+    return items_of(Source(items) if is_there(items) else None, items, array, said)
 
 
 def items_of(
-    beside: Source | None, place: str, array: Array, said: Any = None
+    beside: Source | None, path: str, array: Array, said: Any = None
 ) -> Callable[[], Iterator[dict[str, Any]]]:
     """Return a function that reads per-item metadata, line by line; None: it is missing."""
     if beside is None:
         raise Corrupt(
             "per-item metadata is missing, although the sidecar promises it",
-            path=place,
+            path=path,
             remedy="read without metadata: `--meta ignore`",
         )
     count = array.shape[0] if array.shape else 0
     facts = said if isinstance(said, dict) else {}
     if facts.get("size", beside.size) != beside.size:
-        raise _other_items(place, f"{facts['size']} bytes", beside.size)
+        raise _other_items(path, f"{facts['size']} bytes", beside.size)
     return lambda: _read_items(beside, count, facts)
 
 
-def _other_items(place: str, expected: str, got: object) -> Corrupt:
-    return Corrupt("per-item metadata is not of this array", path=place, expected=expected, got=got)
+def _other_items(path: str, expected: str, got: object) -> Corrupt:
+    return Corrupt("per-item metadata is not of this array", path=path, expected=expected, got=got)
 
 
 def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -288,23 +288,23 @@ def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[d
     from zlib import crc32
 
     number = state = 0
-    place = beside.path
+    path = beside.path
     with BufferedReader(beside.open()) as file:
         lines = iter(lambda: file.readline(beside.limits.document_bytes), b"")
         for number, line in enumerate(lines, 1):
             state = crc32(line, state)
             try:
-                item = parsed(line, beside.max_memory, f"'{place}': line {number}")
+                item = parsed(line, beside.max_memory, f"'{path}': line {number}")
             except ValueError as error:
                 raise Corrupt(
-                    f"per-item metadata is not JSON: {error}", path=place, where=f"line {number}"
+                    f"per-item metadata is not JSON: {error}", path=path, where=f"line {number}"
                 ) from error
             if not isinstance(item, dict):
                 raise Corrupt(
-                    "per-item metadata is not a JSON object", path=place, where=f"line {number}"
+                    "per-item metadata is not a JSON object", path=path, where=f"line {number}"
                 )
             yield item
     if number != count:
-        raise _other_items(place, f"{count} lines", number)
+        raise _other_items(path, f"{count} lines", number)
     if facts.get("crc32", f"{state:08x}") != f"{state:08x}":
-        raise _other_items(place, f"CRC-32 {facts['crc32']}", f"{state:08x}")
+        raise _other_items(path, f"CRC-32 {facts['crc32']}", f"{state:08x}")

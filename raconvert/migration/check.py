@@ -51,11 +51,11 @@ def _read_along(root: str, names: set[str]) -> Iterator[str]:
     marked = {os.path.dirname(p) for p in places if os.path.basename(p) in _MARKS}
     wholes = _topmost(marked - {root.rstrip(os.sep)})
     for folder in wholes:
-        for place, _, found in walk(folder):
-            paths = {os.path.join(place, name) for name in found}
+        for member, _, found in walk(folder):
+            paths = {os.path.join(member, name) for name in found}
             yield from (_below(root, path) for path in paths - places)
-    for place in {*places, *wholes}:
-        if beside := added(place, places):
+    for member in {*places, *wholes}:
+        if beside := added(member, places):
             yield _below(root, beside)
 
 
@@ -117,19 +117,19 @@ def _checked(file: Any, path: str) -> tuple[str, int, str]:
 
 
 def _found(root: str, name: str, size: int, digest: str) -> Finding:
-    place = os.path.join(root, *name.split("/"))
+    path = os.path.join(root, *name.split("/"))
     inside = os.path.join(os.path.realpath(root), "")
     try:
-        if not os.path.lexists(place):
+        if not os.path.lexists(path):
             return Finding(ONLY_THERE, name, "is missing")
-        if not os.path.realpath(place).startswith(inside):
+        if not os.path.realpath(path).startswith(inside):
             return Finding(ERROR, name, "leads out of the tree")
-        status = os.stat(place)
+        status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             return Finding(DIFFERENT, name, "is not a regular file")
         if status.st_size != size:
             return Finding(DIFFERENT, name, f"size {size}, now {status.st_size}")
-        now = digest_of(place)[1]
+        now = digest_of(path)[1]
     except RaconvertError as error:
         return Finding(ERROR, name, error.what)
     except (OSError, ValueError) as error:

@@ -228,9 +228,9 @@ def carry_out(version: str, job: str, batch: str, run: str) -> str:
 
 def _carry_out(job_text: str, batch_text: str, run: str) -> dict[str, Any]:
     job, batch = Job(*json.loads(job_text)), batch_of(json.loads(batch_text))
-    for place in (job.source, sign_of_driver(job, run)):
-        if "://" not in place and not os.path.exists(place):
-            return _refused(f"does not see '{place}'")
+    for path in (job.source, sign_of_driver(job, run)):
+        if "://" not in path and not os.path.exists(path):
+            return _refused(f"does not see '{path}'")
     sign = sign_of_batch(job, run, batch)
     try:
         os.close(os.open(sign, CREATE_FLAGS, 0o600))

@@ -197,8 +197,8 @@ class _Run:
             self.progress.planned(plan.units, 0, lambda: facts_of(plan, self.target))
             self._convert(plan.units, None, self._job({}))
             return
-        place = self._journal()
-        if not os.path.exists(place):  # else less is left to do
+        journal_path = self._journal()
+        if not os.path.exists(journal_path):  # else less is left to do
             check_space(self.target, plan.units)
         try:
             if not is_url(self.target):
@@ -210,7 +210,7 @@ class _Run:
 
             check_place(self.options["report"], overwrite=self.options["overwrite"])
         self.clock = clock_of(self.target)
-        with Journal(place) as journal:
+        with Journal(journal_path) as journal:
             if journal.note:
                 self.result.notes.append(journal.note)
             job = self._settled(journal)
@@ -265,15 +265,15 @@ class _Run:
 
     def _journal(self) -> str:
         """The path of the journal; other shards there than before are refused."""
-        place = self.options["journal"] or os.path.join(self.target, journals.NAME)
-        place = os.path.abspath(place)
-        shards.refuse_other_shards(place, self.shard, self.target)
+        journal = self.options["journal"] or os.path.join(self.target, journals.NAME)
+        journal = os.path.abspath(journal)
+        shards.refuse_other_shards(journal, self.shard, self.target)
         if self.shard is None:
-            return place
-        others = shards.options_of_others(place, self.shard)
+            return journal
+        others = shards.options_of_others(journal, self.shard)
         if others:
             _refuse_other_options(others, self._what_must_stay(), self.target)
-        return shards.journal_of(place, self.shard)
+        return shards.journal_of(journal, self.shard)
 
     def _what_must_stay(self) -> dict[str, Any]:
         """What may not be different when a run goes on."""

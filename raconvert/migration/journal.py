@@ -403,17 +403,17 @@ def read(path: str) -> tuple[dict[str, Any], list[Known]]:
 
 def _rows(base: sqlite3.Connection, path: str) -> Iterator[Known]:
     """Yield what the batches say of each file, the oldest first."""
-    place = None
+    offset = None
     try:
         for number, when, text in base.execute(
             "SELECT number, time, files FROM batches ORDER BY number"
         ):
-            place = f"batch {number}"
+            offset = f"batch {number}"
             seconds = time_of(when)
             for unit, outcome in known_of(text):
                 yield Known(unit, outcome, seconds)
     except (ValueError, sqlite3.Error) as error:  # of values, or of the pages of the database
-        raise _damaged(path, error, place) from error
+        raise _damaged(path, error, offset) from error
 
 
 def _settings(base: sqlite3.Connection, path: str) -> dict[str, Any]:
@@ -495,14 +495,14 @@ def is_local(folder: str) -> bool:
     """True if a folder is on a file system of this machine, as far as that is known."""
     if sys.platform != "linux":
         return False
-    place = os.path.realpath(folder or ".")
+    path = os.path.realpath(folder or ".")
     best, kind = "", ""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
             for line in lines:
                 fields, _, rest = line.partition(" - ")
                 mount = fields.split()[4].encode().decode("unicode_escape")
-                inside = place == mount or place.startswith(mount.rstrip("/") + "/")
+                inside = path == mount or path.startswith(mount.rstrip("/") + "/")
                 if inside and len(mount) >= len(best):
                     best, kind = mount, rest.split()[0]
     except (OSError, IndexError, UnicodeError):
@@ -581,9 +581,9 @@ class Lock:
 _OWNER = re.compile(rb"([^\n]{0,256}\n[0-9]+\n)?")
 
 
-def _bytes_at(file: int, place: int, nbytes: int) -> bytes:
+def _bytes_at(file: int, offset: int, nbytes: int) -> bytes:
     """At most so many bytes of an open file; as Windows does it, which has no `pread`."""
-    os.lseek(file, place, os.SEEK_SET)
+    os.lseek(file, offset, os.SEEK_SET)
     return os.read(file, nbytes)
 
 

@@ -60,18 +60,18 @@ def refuse_common_folders(
 
     `folders` are the identities of those of the source tree.
     """
-    for place in _and_above(os.path.realpath(source)):
-        if identity(place) == (identity(target) or ()):
+    for folder in _and_above(os.path.realpath(source)):
+        if identity(folder) == (identity(target) or ()):
             raise _inside(source, target, target)
-    for place in _and_above(os.path.realpath(target)):
-        if identity(place) in folders:
+    for folder in _and_above(os.path.realpath(target)):
+        if identity(folder) in folders:
             raise _inside(target, source, target)
     for below in {unit.target.rpartition("/")[0] for unit in units}:
-        place = os.path.join(target, below)
-        if identity(place) in folders:
+        folder = os.path.join(target, below)
+        if identity(folder) in folders:
             raise UsageError(
                 "a folder of the destination is one of the source",
-                path=place,
+                path=folder,
                 expected="two trees that have no file in common",
                 remedy="name another destination",
             )
@@ -88,8 +88,8 @@ def refused_targets(
     source: str, target: str, units: Sequence[Unit]
 ) -> list[tuple[Unit, RaconvertError]]:
     """The units whose target is there, and is a file of the source by a link, with the reason."""
-    linked = [(unit, place) for unit in units
-              if _has_names(place := os.path.join(target, unit.target))]  # fmt: skip
+    linked = [(unit, location) for unit in units
+              if _has_names(location := os.path.join(target, unit.target))]  # fmt: skip
     if not linked:
         return []
     paths = [
@@ -101,18 +101,18 @@ def refused_targets(
     return [
         (unit, TargetExists(
             "is a file of the source under another name, and is left as it was",
-            path=place,
+            path=location,
             remedy="name another destination, or remove the link",
         ))
-        for unit, place in linked
-        if identity(place) in sources
+        for unit, location in linked
+        if identity(location) in sources
     ]  # fmt: skip
 
 
-def _has_names(place: str) -> bool:
+def _has_names(path: str) -> bool:
     """True if a file is there under more than one name."""
     try:
-        status = os.lstat(place)
+        status = os.lstat(path)
     except OSError:
         return False
     return stat.S_ISLNK(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink > 1)
@@ -127,10 +127,10 @@ def case_counts(folder: str) -> bool:
         return identity(os.path.join(folder, name)) != identity(
             os.path.join(folder, name.swapcase())
         )
-    for place in _and_above(os.path.realpath(folder)):
-        above, name = os.path.split(place)
+    for path in _and_above(os.path.realpath(folder)):
+        above, name = os.path.split(path)
         if name.swapcase() != name:
-            return identity(place) != identity(os.path.join(above, name.swapcase()))
+            return identity(path) != identity(os.path.join(above, name.swapcase()))
     return True
 
 
@@ -336,16 +336,16 @@ def _without_collisions(
         if (
             unit.folder
             and unit.folder != unit.target
-            and ((place := key(unit.folder)) in above or place in targets)
+            and ((path := key(unit.folder)) in above or path in targets)
         ):
             unit = unit._replace(folder="")  # noqa: PLW2901
-        place = key(unit.target)
-        first.setdefault(place, unit)
-        if place not in above and first[place] is unit:
+        path = key(unit.target)
+        first.setdefault(path, unit)
+        if path not in above and first[path] is unit:
             kept.append(unit)
             continue
-        how = "in which" if place in above else "as"
-        other = above.get(place) or first[place].source
+        how = "in which" if path in above else "as"
+        other = above.get(path) or first[path].source
         refused.append((unit, TargetExists(
             f"would become '{unit.target}', {how} '{other}' does",
             path=unit.source,
@@ -364,8 +364,8 @@ def _folders(units: Sequence[Unit], key: Callable[[str], str]) -> dict[str, str]
             if folder == last:
                 continue
             last = folder
-            while folder and (place := key(folder)) not in found:
-                found[place] = unit.source
+            while folder and (path := key(folder)) not in found:
+                found[path] = unit.source
                 folder = folder.rpartition("/")[0]
     return found
 
@@ -412,10 +412,10 @@ def row_of(file: Found) -> Row | None:
 
 def _room(target: str) -> dict[str, int | None]:
     """The free bytes, and the number of files that may still be made; None where not known."""
-    place = nearest_folder(target)
-    if place is None or not hasattr(os, "statvfs"):
+    folder = nearest_folder(target)
+    if folder is None or not hasattr(os, "statvfs"):
         return {"free": None, "free_files": None}
-    status = os.statvfs(place)
+    status = os.statvfs(folder)
     free_files = status.f_favail if status.f_files else None
     return {"free": status.f_bavail * status.f_frsize, "free_files": free_files}
 

@@ -34,8 +34,8 @@ _ALONE = {
 
 def root_of(word: str) -> str:
     """The root of a tree as the words of the user name it: an absolute path, or a URL."""
-    place = located(word) if "://" in word else word
-    return place.rstrip("/") if is_url(place) else os.path.abspath(place)
+    root = located(word) if "://" in word else word
+    return root.rstrip("/") if is_url(root) else os.path.abspath(root)
 
 
 def check(source: str, target: str, options: dict[str, Any]) -> None:
@@ -184,15 +184,15 @@ def digest_of(url: str) -> tuple[int, str]:
     """The size of an object in bytes and its SHA-256."""
     from hashlib import sha256
 
-    state, place = sha256(), 0
+    state, offset = sha256(), 0
     found = stat(url)
     size = found.size if found else 0
-    while place < size:
-        piece = range_of(url, place, min(_PIECE, size - place))
+    while offset < size:
+        piece = range_of(url, offset, min(_PIECE, size - offset))
         if not piece:  # it is shorter by now
             break
         state.update(piece)
-        place += len(piece)
+        offset += len(piece)
     return size, state.hexdigest()
 
 

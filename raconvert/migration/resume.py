@@ -57,8 +57,8 @@ def resumed(
         elif before.outcome.state not in (DONE, SKIPPED):
             found.left.append(unit)
         else:
-            place = os.path.join(target, target_of(unit, before.outcome))
-            _settle(unit, before.unit, before.outcome, place, options, found)
+            path = os.path.join(target, target_of(unit, before.outcome))
+            _settle(unit, before.unit, before.outcome, path, options, found)
     return found
 
 
@@ -66,7 +66,7 @@ def _settle(
     unit: Unit,
     before: Unit,
     outcome: Outcome,
-    place: str,
+    path: str,
     options: dict[str, Any],
     found: Resumed,
 ) -> None:
@@ -85,26 +85,26 @@ def _settle(
     elif outcome.state == SKIPPED:
         found.left.append(unit)
     else:
-        _prove(unit, outcome, place, options, found)
+        _prove(unit, outcome, path, options, found)
 
 
 def _prove(
-    unit: Unit, outcome: Outcome, place: str, options: dict[str, Any], found: Resumed
+    unit: Unit, outcome: Outcome, path: str, options: dict[str, Any], found: Resumed
 ) -> None:
     """Decide on a unit by what is at its target."""
-    if "://" in place:
-        _prove_remote(unit, outcome, place, options, found)
+    if "://" in path:
+        _prove_remote(unit, outcome, path, options, found)
         return
     try:
-        status = os.stat(place)
-        whole = os.path.isdir(place) or status.st_size == outcome.size
+        status = os.stat(path)
+        whole = os.path.isdir(path) or status.st_size == outcome.size
         same = whole and status.st_mtime_ns == outcome.mtime
         if same and not options["paranoid"]:
             found.done.append((unit, outcome))
             return
-        size, digest = digest_of(place)
+        size, digest = digest_of(path)
         below = target_of(unit, outcome)
-        odd = _changed_partner(place.removesuffix(below), outcome, below)
+        odd = _changed_partner(path.removesuffix(below), outcome, below)
     except RaconvertError as error:
         found.refused.append((unit, error))
         return
@@ -121,17 +121,17 @@ def _prove(
         found.left.append(unit._replace(replaces=1))
         found.notes.append(f"'{target_of(unit, outcome)}' is {how}, and is written again")
     else:
-        found.refused.append((unit, _was_changed(odd or place)))
+        found.refused.append((unit, _was_changed(odd or path)))
 
 
 def _prove_remote(
-    unit: Unit, outcome: Outcome, place: str, options: dict[str, Any], found: Resumed
+    unit: Unit, outcome: Outcome, path: str, options: dict[str, Any], found: Resumed
 ) -> None:
     """Decide on a unit by what is at its URL."""
     from raconvert.migration.remote import state_of
 
     name = target_of(unit, outcome)
-    state = state_of(place.removesuffix(f"/{name}"), outcome, name, paranoid=options["paranoid"])
+    state = state_of(path.removesuffix(f"/{name}"), outcome, name, paranoid=options["paranoid"])
     if state == "same":
         found.done.append((unit, outcome))
     elif state == "gone":
@@ -141,13 +141,13 @@ def _prove_remote(
         found.left.append(unit._replace(replaces=1))
         found.notes.append(f"'{name}' is {state}, and is written again")
     else:
-        found.refused.append((unit, _was_changed(place)))
+        found.refused.append((unit, _was_changed(path)))
 
 
-def _was_changed(place: str) -> TargetExists:
+def _was_changed(path: str) -> TargetExists:
     return TargetExists(
         "was changed since it was written, and is left as it was",
-        path=place,
+        path=path,
         remedy="use `--overwrite` to write it again",
     )
 
@@ -158,13 +158,13 @@ def _changed_partner(root: str, outcome: Outcome, target: str) -> str:
     A sidecar that was laid beside the target since is one of them.
     """
     for path, _, digest in outcome.files:
-        place = os.path.join(root, path)
+        partner = os.path.join(root, path)
         if path.startswith(target + "/"):  # a folder, whose digest is that of all files in it
             return ""
-        if not os.path.isfile(place) or digest_of(place)[1] != digest:
-            return place
-    place = os.path.join(root, target)
-    return added(place, {os.path.join(root, path) for path, _, _ in outcome.files})
+        if not os.path.isfile(partner) or digest_of(partner)[1] != digest:
+            return partner
+    partner = os.path.join(root, target)
+    return added(partner, {os.path.join(root, path) for path, _, _ in outcome.files})
 
 
 # How far a migration is, while it runs and after: from its journal alone -------------------------

@@ -70,15 +70,15 @@ def _number_of(source: str, count: int) -> int:
     return int.from_bytes(sha256(os.fsencode(source)).digest()[:8], "big") % count + 1
 
 
-def journal_of(place: str, shard: Shard) -> str:
-    """The path of the journal of a shard, where `place` is that of a run without shards."""
-    stem, ending = os.path.splitext(place)
+def journal_of(path: str, shard: Shard) -> str:
+    """The path of the journal of a shard, where `path` is that of a run without shards."""
+    stem, ending = os.path.splitext(path)
     return f"{stem}.{shard.number}-of-{shard.total}{ending}"
 
 
-def journals(place: str) -> list[tuple[Shard, str]]:
+def journals(path: str) -> list[tuple[Shard, str]]:
     """The journals of shards that are there, in the order of their numbers."""
-    folder, name = os.path.split(place)
+    folder, name = os.path.split(path)
     stem, ending = os.path.splitext(name)
     pattern = re.compile(rf"{re.escape(stem)}\.([0-9]+)-of-([0-9]+){re.escape(ending)}", re.ASCII)
     try:
@@ -93,9 +93,9 @@ def journals(place: str) -> list[tuple[Shard, str]]:
     )
 
 
-def refuse_other_shards(place: str, shard: Shard | None, target: str) -> None:
+def refuse_other_shards(own: str, shard: Shard | None, target: str) -> None:
     """Raise `UsageError` where a destination was begun with another number of shards."""
-    before = {(other.total, path) for other, path in journals(place)} | {(0, place)}
+    before = {(other.total, path) for other, path in journals(own)} | {(0, own)}
     here = shard.total if shard else 0
     other = {count for count, path in before if count != here and _is_begun(path)}
     if other:
@@ -115,9 +115,9 @@ def _is_begun(path: str) -> bool:
     return os.path.exists(path) and bool(read(path)[0])
 
 
-def options_of_others(place: str, shard: Shard) -> dict[str, Any] | None:
+def options_of_others(own: str, shard: Shard) -> dict[str, Any] | None:
     """The options that another shard was begun with; None if none was begun."""
-    for other, path in journals(place):
+    for other, path in journals(own):
         if other.number != shard.number and (settings := read(path)[0]):
             options: dict[str, Any] = settings["options"]
             return options
@@ -134,10 +134,10 @@ def read_all(target: str, journal: str | None = None) -> tuple[dict[str, Any], l
         from raconvert.migration.remote import no_journal
 
         raise no_journal(target)
-    place = journal or os.path.join(target, NAME)
-    found = journals(place)
-    if not found or _is_begun(place):
-        return read(place)
+    own = journal or os.path.join(target, NAME)
+    found = journals(own)
+    if not found or _is_begun(own):
+        return read(own)
     counts = sorted({shard.total for shard, path in found if _is_begun(path)})
     if len(counts) > 1:
         raise UsageError(

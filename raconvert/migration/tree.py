@@ -269,12 +269,12 @@ def _looked_at(folder: str) -> Iterable[tuple[str, tuple[int, int] | None]]:
     """Pairs of each name in a folder and, of a regular file, its size and time of change."""
     if os.stat not in os.supports_dir_fd or os.listdir not in os.supports_fd:
         return [(name, None) for name in os.listdir(folder) if name[0] != "."]
-    place = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
-        names = [name for name in os.listdir(place) if name[0] != "."]
-        return zip(names, small.look_at_all(names, place), strict=True)
+        names = [name for name in os.listdir(handle) if name[0] != "."]
+        return zip(names, small.look_at_all(names, handle), strict=True)
     finally:
-        os.close(place)
+        os.close(handle)
 
 
 def _odd(path: str) -> tuple[int, int, str] | None:
@@ -364,10 +364,10 @@ def _a(row: Row) -> str:
 def _found(folder: str, path: str, row: Row) -> Found:
     """A folder as one source: with the bytes of all its files."""
     size = newest = 0
-    for place, _, names in walk_folders(folder):
+    for above, _, names in walk_folders(folder):
         for name in names:
             with suppress(OSError):  # it is missed when it is read
-                status = os.stat(os.path.join(place, name))
+                status = os.stat(os.path.join(above, name))
                 size, newest = size + status.st_size, max(newest, status.st_mtime_ns)
     return Found(path, size, newest, row.name)
 

@@ -108,12 +108,12 @@ def read(
 
 def _read_url(path: str, error: Exception, max_memory: int) -> np.ndarray[Any, Any]:
     """Read what could not be opened as a local file, if its path is a URL."""
-    place = public_name(path)
-    if place == path and not is_remote(path):
+    public = public_name(path)
+    if public == path and not is_remote(path):
         from raconvert.files.source import read_failed
 
         raise read_failed(path, error) from error
-    return _read_any(place, None, max_memory)
+    return _read_any(public, None, max_memory)
 
 
 def _read_any(path: str, out: np.ndarray[Any, Any] | None, max_memory: int) -> np.ndarray[Any, Any]:

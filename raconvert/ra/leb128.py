@@ -182,7 +182,7 @@ class DecodedBlocks:
                 got=group[-1],
                 remedy="the data is damaged, or is not LEB128",
             )
-        value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(group))
+        value = sum((byte & 0x7F) << 7 * position for position, byte in enumerate(group))
         if value > self._limit:
             signed = self._kind == "int"
             bounds = (~(self._limit >> 1), self._limit >> 1) if signed else (0, self._limit)
@@ -327,9 +327,9 @@ def _split_wide(values: np.ndarray) -> bytes:
     groups = np.empty((values.size, MAX_GROUP_BYTES), np.uint8)
     used = np.empty(groups.shape, np.bool_)
     rest = values.copy()
-    for place in range(MAX_GROUP_BYTES):
-        groups[:, place] = rest & np.uint64(0x7F)
-        used[:, place] = rest != 0
+    for number in range(MAX_GROUP_BYTES):
+        groups[:, number] = rest & np.uint64(0x7F)
+        used[:, number] = rest != 0
         rest >>= np.uint64(7)
     used[:, 0] = True
     groups[:, :-1] |= used[:, 1:].view(np.uint8) << np.uint8(7)

@@ -38,20 +38,20 @@ def view_of(path: str, max_memory: int) -> View:
 
     Raises what `raconvert.references.proof.load` raises.
     """
-    place = proof_beside(path) or path
-    proof = load(place, max_memory)
-    own = os.path.join(os.path.dirname(place), proof.view) if proof.view else place
-    if os.path.normpath(path) not in map(os.path.normpath, (own, place)):
-        raise Corrupt("proof is that of another view", path=place, expected=f"'{path}'",
+    proof_path = proof_beside(path) or path
+    proof = load(proof_path, max_memory)
+    own = os.path.join(os.path.dirname(proof_path), proof.view) if proof.view else proof_path
+    if os.path.normpath(path) not in map(os.path.normpath, (own, proof_path)):
+        raise Corrupt("proof is that of another view", path=proof_path, expected=f"'{path}'",
                       got=f"'{own}'")  # fmt: skip
-    return View(own, place, proof)
+    return View(own, proof_path, proof)
 
 
 def views_below(folder: str, *, recursive: bool) -> Iterator[str]:
     """The views in a folder that have a proof, and proofs whose view is gone."""
-    for place, _, names in walk(folder):
+    for above, _, names in walk(folder):
         for name in names:
-            path = os.path.join(place, name)
+            path = os.path.join(above, name)
             if not name.endswith(".json") or proof_beside(path) is None:
                 continue
             view = path.removesuffix(PROOF_SUFFIX)

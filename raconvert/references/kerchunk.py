@@ -55,11 +55,11 @@ def references(arrays: Sequence[Placed]) -> dict[str, Any]:
     urls: dict[str, str] = {}
     for array in arrays:
         step = -1 if array.index_order == "F" else 1
-        for place, piece in array.pieces:
+        for index, piece in array.pieces:
             url = urls.get(piece.path)
             if url is None:
                 url = urls[piece.path] = url_of(piece.path)
-            key = ".".join(map(str, place[::step])) or "0"
+            key = ".".join(map(str, index[::step])) or "0"
             refs[f"{array.name}/{key}"] = [url, piece.offset, piece.nbytes]
     return refs
 
@@ -121,9 +121,9 @@ def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dic
     own = array.name.rpartition("/")[2]
     unnamed = "dim" if alone else f"{own}_dim"
     found["_ARRAY_DIMENSIONS"] = dims = []
-    for place, (name, length) in enumerate(zip(names, array.shape, strict=True)):
+    for number, (name, length) in enumerate(zip(names, array.shape, strict=True)):
         wanted = [name, f"{own}_{name}"] if name else []
-        for dim in [*wanted, f"{unnamed}_{place}", f"{array.name}_{place}"]:
+        for dim in [*wanted, f"{unnamed}_{number}", f"{array.name}_{number}"]:
             if dim not in dims and lengths.setdefault(_inside(array, dim), length) == length:
                 dims.append(dim)
                 break

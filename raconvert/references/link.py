@@ -52,13 +52,13 @@ def add_link(header: Target, data: str, *, overwrite: bool) -> None:
 
     Raises `TargetExists` where another file has its name, `WriteFailed`.
     """
-    place = place_of(header.path, data)
-    if place is None:
+    path = place_of(header.path, data)
+    if path is None:
         return
-    if os.path.lexists(place) and not (overwrite and os.path.islink(place)):
-        raise TargetExists("exists already, and would become the link to the data", path=place,
+    if os.path.lexists(path) and not (overwrite and os.path.islink(path)):
+        raise TargetExists("exists already, and would become the link to the data", path=path,
                            remedy="choose another name")  # fmt: skip
-    link = Link(place, os.path.abspath(data), overwrite=overwrite)
+    link = Link(path, os.path.abspath(data), overwrite=overwrite)
     header.partners.append(link)
     link.make()
 
@@ -74,12 +74,12 @@ def place_of(header: str, data: str) -> str | None:
 
 def problem_of_link(header: str, data: str) -> str:
     """How the link beside a header is not the one to its data; empty if it is."""
-    place = place_of(header, data)
-    if place is None:
+    path = place_of(header, data)
+    if path is None:
         return ""
     try:
-        found = os.readlink(place)
+        found = os.readlink(path)
     except OSError:
-        return f"its link '{os.path.basename(place)}' to the data is gone"
-    same = os.path.abspath(os.path.join(os.path.dirname(place), found)) == os.path.abspath(data)
-    return "" if same else f"its link '{os.path.basename(place)}' leads to another file"
+        return f"its link '{os.path.basename(path)}' to the data is gone"
+    same = os.path.abspath(os.path.join(os.path.dirname(path), found)) == os.path.abspath(data)
+    return "" if same else f"its link '{os.path.basename(path)}' leads to another file"

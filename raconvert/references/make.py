@@ -67,9 +67,9 @@ def refs(
     Raises `WouldLose` for arrays that the view cannot show (compressed, of another order or type),
     `TargetExists`, and what `open` raises.
     """
-    place = os.fspath(target)
-    is_folder = place.endswith(os.sep) or os.path.isdir(place)
-    kind = _kind(place, kind)
+    destination = os.fspath(target)
+    is_folder = destination.endswith(os.sep) or os.path.isdir(destination)
+    kind = _kind(destination, kind)
     one = kind in SINGLE
     settings = Settings(
         arrays=arrays or (), from_=from_, in_opts=in_opts, meta=meta, index_order=index_order,
@@ -80,16 +80,16 @@ def refs(
         [os.fspath(word) for word in words], recursive=recursive, include=include, exclude=exclude
     ).paths
     if not is_folder:
-        check_target(place, overwrite=overwrite)
+        check_target(destination, overwrite=overwrite)
     found = Collection(paths, settings)
     found.judge(*_JUDGES[kind], leave_out="arrays" in allow or "all" in allow)
     if one:
         suffix = KINDS[kind][0][0]
         views = dict(
-            zip(_places(found.arrays, place, suffix, is_folder), found.arrays, strict=True)
+            zip(_places(found.arrays, destination, suffix, is_folder), found.arrays, strict=True)
         )
     elif is_folder:
-        raise UsageError(f"a view of kind {kind} is one file, not a folder", path=place)
+        raise UsageError(f"a view of kind {kind} is one file, not a folder", path=destination)
     used = dict.fromkeys([*files_of(found.arrays), *sorted(found.used)])
     proved = files_as_seen(found.seen, used, digest=digest)
     refuse_changed(found.seen)
@@ -99,10 +99,10 @@ def refs(
             refuse_used([path], used)
             made.write_single(path, array)
     else:
-        refuse_used([place], used)
-        made.write_all(place, found.arrays)
+        refuse_used([destination], used)
+        made.write_all(destination, found.arrays)
     return {
-        "path": place,
+        "path": destination,
         "kind": kind,
         "proofs": made.proofs,
         "arrays": len(found.arrays),

@@ -64,12 +64,12 @@ class Placed(Record):
             return None
         first = self.pieces[0][1]
         total = prod(self.dims) * self.element.nbytes
-        place, path = first.offset, first.path
+        offset, path = first.offset, first.path
         for _, piece in self.pieces:
-            if (piece.path, piece.offset) != (path, place):
+            if (piece.path, piece.offset) != (path, offset):
                 return None
-            place += piece.nbytes
-        whole = place - first.offset
+            offset += piece.nbytes
+        whole = offset - first.offset
         return first.part(0, total) if whole == total else None
 
 
@@ -156,7 +156,7 @@ def cut(
     nbytes = prod(chunk) * itemsize
     grid = product(*(range(n // c) for n, c in zip(shape, chunk, strict=True)))
     return tuple(chunk), [
-        (place, extent.part(number * nbytes, nbytes)) for number, place in enumerate(grid)
+        (index, extent.part(number * nbytes, nbytes)) for number, index in enumerate(grid)
     ]
 
 

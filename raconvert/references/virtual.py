@@ -108,8 +108,8 @@ def _array(array: Placed, lengths: dict[str, int], *, alone: bool) -> Any:
     grid = tuple(-(-n // c) for n, c in zip(array.dims[::-1], array.chunk, strict=True))
     paths = np.full(grid, "", np.dtypes.StringDType())
     offsets, nbytes = np.zeros(grid, np.uint64), np.zeros(grid, np.uint64)
-    for place, piece in array.pieces:
-        paths[place], offsets[place], nbytes[place] = (
+    for index, piece in array.pieces:
+        paths[index], offsets[index], nbytes[index] = (
             kerchunk.url_of(piece.path), piece.offset, piece.nbytes,
         )  # fmt: skip
     columns = (paths, offsets, nbytes)

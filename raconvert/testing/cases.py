@@ -78,9 +78,9 @@ def filled(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values:
     else:
         values = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).copy()
         little = dtype.newbyteorder("<")
-        for place, special in zip((1, 2, 3, 4), _SPECIAL.get(little.str, ()), strict=False):
-            if place < count:
-                values[place] = (
+        for index, special in zip((1, 2, 3, 4), _SPECIAL.get(little.str, ()), strict=False):
+            if index < count:
+                values[index] = (
                     np.array(bytes.fromhex(special)).view(f"V{dtype.itemsize}").view(little)[()]
                 )
     return values.reshape(shape)

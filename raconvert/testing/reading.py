@@ -108,14 +108,14 @@ def check_blocks(plugin: ModuleType) -> None:
             for max_bytes in (1, 7, 64, 100, 1 << 20):
                 with read(plugin, path) as bundle:
                     array = bundle.arrays[0]
-                    place = f"{values.dtype} {values.shape} in blocks of {max_bytes} bytes"
+                    form = f"{values.dtype} {values.shape} in blocks of {max_bytes} bytes"
                     for block in blocks(array, max_bytes):
                         if block.nbytes > max(max_bytes, block.itemsize):
-                            odd.append(f"{place}: one of {block.nbytes}")
+                            odd.append(f"{form}: one of {block.nbytes}")
                         if not block.flags.c_contiguous or block.dtype.byteorder == ">":
-                            odd.append(f"{place}: not contiguous, or big-endian")
+                            odd.append(f"{form}: not contiguous, or big-endian")
                     if not same(values, joined(array, max_bytes)):
-                        odd.append(f"{place}: they do not make up the whole")
+                        odd.append(f"{form}: they do not make up the whole")
         require_none(odd, "things are wrong")
 
 

@@ -56,12 +56,12 @@ def _visa(opened: Opened, chosen: Array | None, row: Row) -> Visa:
         first = f"one of {count} arrays" if row.many else "one array in a file"
         reasons.append(f"{first}; this is about '{chosen.name}'")
     suffix = row.suffixes[0] if row.suffixes else ""
-    place = os.path.join(tempfile.gettempdir(), f"raconvert-{uuid4().hex}", f"x{suffix}")
+    path = os.path.join(tempfile.gettempdir(), f"raconvert-{uuid4().hex}", f"x{suffix}")
     settings = Settings(dry_run=True, allow=("all",))
     report = Report([])
     outcome, flags = EXACT, []
     try:
-        run = Conversion(place, row, settings, report, opened=opened)
+        run = Conversion(path, row, settings, report, opened=opened)
         write_bundle(run, bundle)
     except WouldLose as error:
         outcome = REFUSED

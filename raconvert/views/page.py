@@ -103,14 +103,14 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     yield closing()
 
 
-def _lead(facts: dict[str, Any], place: str, count: int) -> Iterator[str]:
+def _lead(facts: dict[str, Any], path: str, count: int) -> Iterator[str]:
     parts = [
         f"{text_of(facts['title'])} <span class=soft>({text_of(facts['reason'])})</span>",
         f"{size(facts['stored_bytes'])}",
         f"{count} array{'s' * (count != 1)}" if facts["container"] else "",
     ]
-    if not is_remote(place):
-        changed = datetime.fromtimestamp(os.stat(place).st_mtime, UTC)
+    if not is_remote(path):
+        changed = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
         parts.append(f"changed {changed.isoformat(' ', 'seconds')[:19]} UTC")
     yield f'<p class="lead">{" · ".join(part for part in parts if part)}</p>\n'
     for note in facts["notes"][:10]:
@@ -235,8 +235,8 @@ def _damage(error: RaconvertError) -> str:
 
 
 def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
-    total, place = facts["stored_bytes"], opened.bundle.path
-    if not total or os.path.isdir(place):
+    total, path = facts["stored_bytes"], opened.bundle.path
+    if not total or os.path.isdir(path):
         return
     yield "<h2>Where the bytes are</h2>\n"
     found = places_of(opened.bundle, total)
@@ -248,8 +248,8 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
         yield f'<tr><td>{mark}{text_of(one.name)}</td><td class="n">{one.start:,}</td>'
         yield f'<td class="n">{one.nbytes:,}</td><td class="n">{share:.3g} %</td></tr>\n'
     yield TABLE_END
-    if not is_remote(place):
-        on_disk = getattr(os.stat(place), "st_blocks", total // 512 + 1) * 512
+    if not is_remote(path):
+        on_disk = getattr(os.stat(path), "st_blocks", total // 512 + 1) * 512
         if on_disk < 0.9 * total:
             yield f"<p>Of {size(total)} only {size(on_disk)} are on the disk: the rest are holes, "
             yield "which were never written and read as zeros.</p>\n"
@@ -295,7 +295,7 @@ def _broken(arrays: list[Array], count: int) -> Iterator[str]:
     yield f"read ({why}): no format gets anything of them.</p>\n"
 
 
-def _programs(array: Array, facts: dict[str, Any], place: str) -> Iterator[str]:
+def _programs(array: Array, facts: dict[str, Any], path: str) -> Iterator[str]:
     yield "<h2>Read it without raconvert</h2>\n"
     if array.problem is not None:
         yield "<p>No program is given: the elements cannot be read.</p>\n"
@@ -303,31 +303,31 @@ def _programs(array: Array, facts: dict[str, Any], place: str) -> Iterator[str]:
     if not array.nbytes:
         yield "<p>There is nothing to read.</p>\n"
         return
-    name = os.path.basename(place)
+    name = os.path.basename(path)
     if array.extent is not None and not is_remote(array.extent.path):
-        name = os.path.relpath(array.extent.path, os.path.dirname(place) or ".")
+        name = os.path.relpath(array.extent.path, os.path.dirname(path) or ".")
     stored = stored_of(array, name)
     if stored is None:
         spec = (
-            f"{os.path.basename(place)}#{array.name}"
+            f"{os.path.basename(path)}#{array.name}"
             if facts["container"]
-            else os.path.basename(place)
+            else os.path.basename(path)
         )
         yield from _encoded(array, name, spec, facts["format"])
         return
-    where = "A copy of the file here" if is_remote(place) else "In the folder of the file"
+    where = "A copy of the file here" if is_remote(path) else "In the folder of the file"
     yield f"<p>{where}; the elements are there as they are.</p>\n"
     yield from _listings(programs(stored))
 
 
-def _encoded(array: Array, place: str, spec: str, format: str) -> Iterator[str]:
+def _encoded(array: Array, path: str, spec: str, format: str) -> Iterator[str]:
     """What is encoded is read by a library; or by these programs, once it is plain."""
     link = format_details(format)["spec"]
     yield "<p>The elements are encoded, and take a library that decodes the format"
     if link.startswith("https://"):
         yield f" (<code>{text_of(link)}</code>)"
     asked = load(by_name(format)).programs
-    found = filled(asked(array), place, array.name) if asked else {}
+    found = filled(asked(array), path, array.name) if asked else {}
     if found:
         yield ":</p>\n"
         yield from _listings(found)
@@ -354,21 +354,21 @@ def _listings(found: dict[str, str], of: str = "") -> Iterator[str]:
 
 
 def _same(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]:
-    place, bundle = opened.bundle.path, opened.bundle
+    path, bundle = opened.bundle.path, opened.bundle
     total = facts["stored_bytes"]
-    name = os.path.basename(place)
+    name = os.path.basename(path)
     yield "<h2>Is it the same file?</h2>\n"
-    if not os.path.isfile(place):
-        what = "a file elsewhere" if is_remote(place) else "a folder"
+    if not os.path.isfile(path):
+        what = "a file elsewhere" if is_remote(path) else "a folder"
         yield f"<p>No checksum was made of all of it: it is {what}, of {size(total)}.</p>\n"
     elif full or total <= MOST_DIGEST:
         yield "<p>What <code>sha256sum</code> says of the file:</p>\n"
-        yield f"<pre>{text_of(manifest_line(name, _sum(place)))}</pre>\n"
+        yield f"<pre>{text_of(manifest_line(name, _sum(path)))}</pre>\n"
     else:
         yield f"<p>The file has {size(total)}, of which no checksum was made (<code>--full</code> "
         yield "makes it).</p>\n"
     sound = [one for one in bundle.arrays if one.problem is None and one.nbytes]
-    most = REMOTE_BUDGET if is_remote(place) else MOST_DIGEST
+    most = REMOTE_BUDGET if is_remote(path) else MOST_DIGEST
     cheap = sum(one.nbytes for one in sound) <= most and sum(map(chunk_count, sound)) <= MOST_PIECES
     if not (full or cheap):
         return

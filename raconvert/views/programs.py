@@ -92,9 +92,9 @@ def programs(stored: Stored) -> dict[str, str]:
     return {name: make(stored) for name, make in zip(LANGUAGES, makers, strict=True)}
 
 
-def filled(found: dict[str, str], place: str, name: str) -> dict[str, str]:
+def filled(found: dict[str, str], location: str, name: str) -> dict[str, str]:
     """The lines of a plugin (`Plugin.programs`) for a file and an array of these names."""
-    words = {"FILE": path(place), "NAME": name, "PATH": f"/{name}"}
+    words = {"FILE": path(location), "NAME": name, "PATH": f"/{name}"}
     lines = {}
     for language in LANGUAGES:
         if language in found:

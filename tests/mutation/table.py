@@ -159,7 +159,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
         "where it is not whole, the values do not count",
     ("plugins/scidb/scan.py", "return max(need, 2 + len(data))"): SPEED,
     ("plugins/scidb/record.py",
-     "return Field(layout.width or 1, place.value, *numpy_type(layout.columns[number]))"): NEVER,
+     "return Field(layout.width or 1, field.value, *numpy_type(layout.columns[number]))"): NEVER,
     ("plugins/scidb/record.py",
      "return Field(layout.width or 1, layout.places[number].prefix, np.dtype(np.uint8), ())"): NEVER,
     ("raconvert/files/zips.py", "left = max(1, self._source.size - self.tell())"):

@@ -83,10 +83,10 @@ def check_trees(file: File, address: int) -> None:
         if kind in _KINDS and len(body) >= 2:
             at = 2 + (_CREATION_BYTES[kind] if body[1] & 1 else 0) + ADDRESS_BYTES
             for number in range(2 if body[1] & 2 else 1):
-                place = int.from_bytes(body[at : at + ADDRESS_BYTES], "little")
+                root = int.from_bytes(body[at : at + ADDRESS_BYTES], "little")
                 at += ADDRESS_BYTES
-                if place != NOWHERE:
-                    check_tree(file, place, _KINDS[kind][number])
+                if root != NOWHERE:
+                    check_tree(file, root, _KINDS[kind][number])
 
 
 def check_tree(
@@ -152,19 +152,19 @@ class _Tree:
             self.most.append(most)
             self.totals.append(_width(below))
 
-    def count(self, place: int, records: int, level: int) -> int:
+    def count(self, address: int, records: int, level: int) -> int:
         """The number of records in a node and below it."""
         self.left -= 1
         if self.left < 0 or records > self.most[level]:
             raise _damaged(self.file, self.address, "has more in it than there is room for")
-        raw = self.file.source.read_at(self.file.userblock + place, self.node)
+        raw = self.file.source.read_at(self.file.userblock + address, self.node)
         mark = b"BTIN" if level else b"BTLF"
         if len(raw) < self.node or _NODE.unpack_from(raw) != (mark, 0, self.kind):
             raise _damaged(self.file, self.address, "has a node of another kind")
         at = _NODE.size + records * self.record
         if self.found is not None:
             places = range(_NODE.size, at, self.record)
-            self.found += [raw[place : place + self.record] for place in places]
+            self.found += [raw[address : address + self.record] for address in places]
         if not level:
             return records
         widths = ADDRESS_BYTES, self.widths[0], self.totals[level - 1]
@@ -229,12 +229,12 @@ def check_chunks(file: File, address: int, *, resizable: bool) -> None:
 def _chunked(body: bytes) -> tuple[int, int] | None:
     """The address of the index of a chunked dataset and its rank; None of other layouts."""
     if body[:1] in (b"\1", b"\2") and len(body) >= _OLD_LAYOUT.size:
-        _, rank, layout, place = _OLD_LAYOUT.unpack_from(body)
+        _, rank, layout, address = _OLD_LAYOUT.unpack_from(body)
     elif body[:1] == b"\3" and len(body) >= _LAYOUT.size:
-        _, layout, rank, place = _LAYOUT.unpack_from(body)
+        _, layout, rank, address = _LAYOUT.unpack_from(body)
     else:
         return None
-    return (place, rank) if layout == CHUNKED and 1 < rank <= MAX_RANK + 1 else None
+    return (address, rank) if layout == CHUNKED and 1 < rank <= MAX_RANK + 1 else None
 
 
 @cache
@@ -265,9 +265,9 @@ def _check_places(file: File, chunks: Values, nodes: list[Node]) -> None:
     starts = np.sort(chunks["child"])
     ends = starts + chunks["nbytes"][np.argsort(chunks["child"], kind="stable")]
     wrong = np.flatnonzero(ends[:-1] > starts[1:])
-    for place, reached in (sorted_places(own), file.taken()):
-        if place.size:
-            before = np.searchsorted(place, ends)  # so many begin before the end of a chunk
+    for start, reached in (sorted_places(own), file.taken()):
+        if start.size:
+            before = np.searchsorted(start, ends)  # so many begin before the end of a chunk
             wrong = np.append(wrong, np.flatnonzero(np.append(0, reached)[before] > starts))
     if wrong.size:
         raise Corrupt(
@@ -337,9 +337,9 @@ def _check_names(
     raw = file.source.read_at(file.userblock + address, _HEAP.size)
     if len(raw) < _HEAP.size or raw[:4] != b"HEAP":
         raise Corrupt("a group has no names", path=file.path, where=f"address {address}")
-    _, _, size, free, place = _HEAP.unpack(raw)
-    text = file.source.read_at(file.userblock + place, size)
-    file.places[address], file.places[place] = _HEAP.size, size
+    _, _, size, free, segment = _HEAP.unpack(raw)
+    text = file.source.read_at(file.userblock + segment, size)
+    file.places[address], file.places[segment] = _HEAP.size, size
     blocks = _free_blocks(text, free)
     starts = sorted(blocks)
 
@@ -401,11 +401,11 @@ def _free_blocks(text: bytes, free: int) -> dict[int, int]:
 
 def _symbols(file: File, address: int) -> list[tuple[int, int, int, int]]:
     """The entries of a node of a group, as `_SYMBOL` has them."""
-    place = file.userblock + address
-    raw = file.source.read_at(place, _SYMBOLS.size)
+    offset = file.userblock + address
+    raw = file.source.read_at(offset, _SYMBOLS.size)
     if len(raw) < _SYMBOLS.size or raw[:4] != b"SNOD":
         return []
-    raw = file.source.read_at(place + _SYMBOLS.size, _SYMBOLS.unpack(raw)[2] * _SYMBOL.size)
+    raw = file.source.read_at(offset + _SYMBOLS.size, _SYMBOLS.unpack(raw)[2] * _SYMBOL.size)
     return list(_SYMBOL.iter_unpack(raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]))
 
 
@@ -417,24 +417,24 @@ def _nodes(
     # Where a node is, its level and its last key, as the node above says.
     todo: list[tuple[int, int | None, bytes]] = [(address, None, b"")]
     while todo:
-        place, level, end = todo.pop()
-        head = file.source.read_at(file.userblock + place, _OLD_NODE.size)
+        node, level, end = todo.pop()
+        head = file.source.read_at(file.userblock + node, _OLD_NODE.size)
         if len(head) < _OLD_NODE.size:
-            raise _damaged(file, place, "lies outside the file")
+            raise _damaged(file, node, "lies outside the file")
         mark, found, at, count, _, _ = _OLD_NODE.unpack(head)
         if (mark, found) != (b"TREE", kind) or at not in ([level] if level is not None else LEVELS):
-            raise _damaged(file, place, "is of another kind, or another level, than it must be")
+            raise _damaged(file, node, "is of another kind, or another level, than it must be")
         nbytes = count * step + key.itemsize
         left -= _OLD_NODE.size + nbytes
         if left < 0:
-            raise _damaged(file, place, "has more nodes than there is room for")
-        raw = file.source.read_at(file.userblock + place + _OLD_NODE.size, nbytes)
+            raise _damaged(file, node, "has more nodes than there is room for")
+        raw = file.source.read_at(file.userblock + node + _OLD_NODE.size, nbytes)
         if len(raw) < nbytes:
-            raise _damaged(file, place, "lies outside the file")
+            raise _damaged(file, node, "lies outside the file")
         entries = np.frombuffer(raw, entry, count)
         last = raw[nbytes - key.itemsize : nbytes]
         above = np.frombuffer(end, key)[0] if end else None
-        yield Node(place, at, entries, np.frombuffer(last, key)[0], above, _OLD_NODE.size + nbytes)
+        yield Node(node, at, entries, np.frombuffer(last, key)[0], above, _OLD_NODE.size + nbytes)
         if at:
             ends = [raw[(n + 1) * step :][: key.itemsize] for n in range(count - 1)]
             below = zip(entries["child"].tolist(), [*ends, end and last], strict=False)

@@ -72,8 +72,8 @@ def _check_layout(
         raise _damaged(file, "is for one chunk, and there are several")
     if kind not in _BEFORE_ADDRESS:
         return
-    place = _BEFORE_ADDRESS[kind]
-    address = int.from_bytes(layout.rest[place : place + ADDRESS_BYTES], "little")
+    offset = _BEFORE_ADDRESS[kind]
+    address = int.from_bytes(layout.rest[offset : offset + ADDRESS_BYTES], "little")
     if address == NOWHERE:
         return
     if kind == FIXED:

@@ -130,10 +130,10 @@ def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]
     with suppress(struct_error):  # the library has read it before: another version, not for us
         if second:
             flags = head[5]
-            place = _V2_START + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
+            offset = _V2_START + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
             width = 1 << (flags & 3)
-            length = int.from_bytes(head[place : place + width], "little")
-            blocks = [(address + place + width, length)]
+            length = int.from_bytes(head[offset : offset + width], "little")
+            blocks = [(address + offset + width, length)]
         else:
             flags = 0
             blocks = [(address + _V1.size, _V1.unpack_from(head)[3])]
@@ -190,14 +190,14 @@ def message_places(head: bytes) -> tuple[int, list[tuple[int, bool, int, int]]] 
 
 
 def _places(
-    raw: bytes, place: int, end: int, *, second: bool, ordered: bool
+    raw: bytes, offset: int, end: int, *, second: bool, ordered: bool
 ) -> Iterator[tuple[int, bool, int, int]]:
     head = _V2_MESSAGE if second else _V1_MESSAGE
-    while place + head.size <= end:
-        kind, size, flags = head.unpack_from(raw, place)
-        place += head.size + (2 if ordered else 0)
-        yield kind, bool(flags & SHARED), place, size
-        place += size
+    while offset + head.size <= end:
+        kind, size, flags = head.unpack_from(raw, offset)
+        offset += head.size + (2 if ordered else 0)
+        yield kind, bool(flags & SHARED), offset, size
+        offset += size
 
 
 def attribute_data(file: File, address: int) -> dict[bytes, bytes]:
@@ -383,18 +383,18 @@ def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
 
 def _heap_objects(file: File, address: int) -> Iterator[tuple[int, memoryview]]:
     """Yield number and content of the objects of a global heap, walking as the library does."""
-    place = file.userblock + address
-    signature, size = _HEAP.unpack(file.source.read_exact(place, _HEAP.size, "a global heap"))
-    if signature != HEAP_SIGNATURE or not _HEAP.size <= size <= file.source.size - place:
-        raise Corrupt("global heap is damaged", path=file.path, where=f"byte {place}")
-    raw = memoryview(file.source.read_at(place, size))
+    offset = file.userblock + address
+    signature, size = _HEAP.unpack(file.source.read_exact(offset, _HEAP.size, "a global heap"))
+    if signature != HEAP_SIGNATURE or not _HEAP.size <= size <= file.source.size - offset:
+        raise Corrupt("global heap is damaged", path=file.path, where=f"byte {offset}")
+    raw = memoryview(file.source.read_at(offset, size))
     at = _HEAP.size
     while size - at >= _HEAP_OBJECT.size:
         number, length = _HEAP_OBJECT.unpack_from(raw, at)
         start = at + _HEAP_OBJECT.size if number else at  # free space counts its own head
         step = start - at + length + (-length % 8 if number else 0)
         if step == 0 or step > size - at:
-            raise Corrupt("global heap is damaged", path=file.path, where=f"byte {place + at}")
+            raise Corrupt("global heap is damaged", path=file.path, where=f"byte {offset + at}")
         yield number, raw[start : start + length]
         at += step
 
@@ -434,9 +434,9 @@ def check_dataset_header(file: File, address: int) -> None:
         elif kind == LAYOUT and body[:2] == bytes((4, VIRTUAL)):
             _check_mappings(file, *_HEAP_ID.unpack_from(body, 2))
         elif kind == LAYOUT and body[1:2] == bytes((CONTIGUOUS,)) and len(body) >= 2 + _BLOCK.size:
-            place, nbytes = _BLOCK.unpack_from(body, 2)
-            if body[0] in (3, 4) and place != NOWHERE:
-                file.places[place] = min(nbytes, file.source.size)
+            block, nbytes = _BLOCK.unpack_from(body, 2)
+            if body[0] in (3, 4) and block != NOWHERE:
+                file.places[block] = min(nbytes, file.source.size)
 
 
 def fills(file: File, address: int) -> list[bytes]:

@@ -76,10 +76,10 @@ def letters_of(array: Array) -> tuple[str, list[str], str]:
     if len({*said}) < len(said):
         return "", [], f"OME has no two axes {max(said, key=said.count)}"
     made_up = []
-    for place, letter in enumerate(letters):
+    for index, letter in enumerate(letters):
         if letter is None:
             free = [one for one in ("TCZ" if in_space else "ZTC") if one not in letters]
-            letters[place] = free[0]
+            letters[index] = free[0]
             made_up.append(f"the sort of an axis (unknown: written as {free[0]})")
     found = "".join(filter(None, ("S" * samples, "XY", *letters)))
     kept = kept_axes(axes, found)

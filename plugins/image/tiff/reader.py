@@ -181,7 +181,7 @@ def _array(
     meta, samples, count = metadata_of_page(page), page.samplesperpixel, len(places)
     size = (page.imagelength, page.imagewidth) + (samples,) * (samples > 1)
     start, step = places[0][0][0], page.nbytes
-    verbatim &= all(place[0][0] == start + n * step for n, place in enumerate(places))
+    verbatim &= all(segment[0][0] == start + n * step for n, segment in enumerate(places))
     series = described(file, meta.description or "", count, page, source.limits)
     images = (file.imagej_metadata or {}).get("images", 1)
     said = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
@@ -269,9 +269,9 @@ class Pages(Decoded):
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order."""
         step = max(1, max_bytes // self.dtype.itemsize)
-        for number, place in enumerate(self._places):
+        for number, segment in enumerate(self._places):
             with guarded(self._source.path, f"page {number}"):
-                flat = self._decoded(*place).reshape(-1)
+                flat = self._decoded(*segment).reshape(-1)
             yield from (flat[start : start + step] for start in range(0, flat.size, step))
 
     def __getitem__(self, key: Any) -> Any:

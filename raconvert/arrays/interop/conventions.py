@@ -106,9 +106,9 @@ class Coordinates:
         above = key if name and "/" not in name and key not in self._found else ""
         while above:
             above = above.rpartition("/")[0]
-            place = f"{above}/{name}" if above else name
-            if place in self._found and self._found[place].dims == (length,):
-                return place
+            path = f"{above}/{name}" if above else name
+            if path in self._found and self._found[path].dims == (length,):
+                return path
         return None
 
     def along(self, key: str, axis: Axis, length: int) -> dict[str, Any]:
@@ -116,12 +116,12 @@ class Coordinates:
 
         Empty where nothing does, or where its values cannot be read.
         """
-        place = self.at(key, axis.name or "", length)
-        if place is None:
+        path = self.at(key, axis.name or "", length)
+        if path is None:
             return {}
-        if place not in self._facts:
-            self._facts[place] = _known(self._found[place])
-        return self._facts[place]
+        if path not in self._facts:
+            self._facts[path] = _known(self._found[path])
+        return self._facts[path]
 
 
 def _known(coordinate: Array) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def renamed(arrays: Sequence[Array], places: Mapping[str, str]) -> Iterator[tupl
 def without_coordinates(meta: Metadata) -> str | None:
     """Return the reason that names the oblique axes of an array; None if it has none."""
     names = [
-        f"'{axis.name}'" if axis.name else str(place)
-        for place, (axis, along) in enumerate(
+        f"'{axis.name}'" if axis.name else str(number)
+        for number, (axis, along) in enumerate(
             zip(meta.axes, coordinates(meta.axes, meta.space), strict=True)
         )
         if axis.vector is not None and along.spacing is None and sum(map(bool, axis.vector)) > 1

@@ -217,8 +217,8 @@ def _data_array(
     placed = _place_of(values, _kept_of(values))
     fresh = bool(kept) and (kept["dims"], kept["shape"]) == (values.dims, values.shape)
     axes = []
-    for place, dim in enumerate(values.dims):
-        known = [kept["axes"][place]] if fresh else []
+    for number, dim in enumerate(values.dims):
+        known = [kept["axes"][number]] if fresh else []
         if str(dim) in apart:  # an array of its own says it all
             axes.append(Axis(name=str(dim)))
         elif dim in values.coords:
@@ -437,11 +437,11 @@ def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
     known = values.attrs.get(KEEPS)
     if values.index.nlevels > 1 or (known and known["dims"] == list(values.index.names)):
         _refuse_twins(values, list(values.columns))
-        pairs = [(str(key), values.iloc[:, place]) for place, key in enumerate(values.columns)]
+        pairs = [(str(key), values.iloc[:, column]) for column, key in enumerate(values.columns)]
         attrs = {key: own for key, own in values.attrs.items() if key != KEEPS}
         about = {} if len(pairs) == 1 else _attributes("", attrs, changes)
         return Bundle(_long(values, pairs, changes), attributes=about)
-    columns = {str(key): values.iloc[:, place] for place, key in enumerate(values.columns)}
+    columns = {str(key): values.iloc[:, column] for column, key in enumerate(values.columns)}
     axes: list[Axis] = []
     if not _is_count(values.index) or values.index.name is not None:
         index = _text(values.index.name, "index")
@@ -569,7 +569,7 @@ def _with_places(
     listed = values.tolist()
     if values.dtype.kind in "iuf" and len(listed) > 1:
         first, step = listed[0], listed[1] - listed[0]
-        if step and listed == [first + place * step for place in range(len(listed))]:
+        if step and listed == [first + number * step for number in range(len(listed))]:
             return axis.replace(origin=first, spacing=step)
     if values.dtype.kind in "mM" or not all(_is_plain(one) for one in listed):
         listed = values.astype(str).tolist() if values.dtype.kind in "mM" else [*map(str, listed)]

@@ -72,11 +72,11 @@ def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
 
 def _names(given: list[str | None]) -> list[str]:
     found: list[str] = []
-    for place, name in enumerate(given):
-        free, number = name or f"dim_{place}", 1
+    for column, name in enumerate(given):
+        free, number = name or f"dim_{column}", 1
         while free in found:
             number += 1
-            free = f"{name or f'dim_{place}'}_{number}"
+            free = f"{name or f'dim_{column}'}_{number}"
         found.append(free)
     return found
 
@@ -93,8 +93,8 @@ def _shown(array: Any) -> str:
 def _index(array: Any, names: list[str]) -> Any:
     """The index of a table: levels in the order of their labels, not sorted."""
     levels = []
-    for place, length in enumerate(array.shape):
-        values = array.axes[place].values(length) if array.axes else None
+    for number, length in enumerate(array.shape):
+        values = array.axes[number].values(length) if array.axes else None
         levels.append(pd.Index(np.arange(length) if values is None else values))
     if len(levels) == 1:
         return levels[0].rename(names[0])
@@ -180,7 +180,7 @@ def _refuse_gaps(table: Any, places: Values, levels: list[Any]) -> None:
         odd = int(gaps[0]) if len(gaps) else len(seen)
     names = [f"level {n}" if name is None else name for n, name in enumerate(table.index.names)]
     found = zip(names, levels, np.unravel_index(odd, shape), strict=True)
-    where = ", ".join(f"{name}={labels[int(place)]!r}" for name, labels, place in found)
+    where = ", ".join(f"{name}={labels[int(index)]!r}" for name, labels, index in found)
     raise WouldLose(
         f"{type(table).__name__} has {'two rows' if twice else 'no row'} for {where}",
         expected=f"each of the {cells} combinations of its index once",

@@ -293,11 +293,11 @@ class _Dimensions:
         placed = any("axes" in space for space in array.meta.formats.values())
         dims: list[str] = []
         shown = shown_along(array.axes, array.meta.space)
-        for place, axis in enumerate(array.axes):
+        for number, axis in enumerate(array.axes):
             many = len(self._arrays) > 1
-            unnamed = f"{name}_dim_{place}" if many else f"dim_{place}"
+            unnamed = f"{name}_dim_{number}" if many else f"dim_{number}"
             for dim in _proposals(name, axis.name, unnamed, axis.name in dims):
-                if dim not in dims and self._takes(dim, array.shape[place], axis, shown[place]):
+                if dim not in dims and self._takes(dim, array.shape[number], axis, shown[number]):
                     self._first.setdefault(dim, name)
                     dims.append(dim)
                     if placed:

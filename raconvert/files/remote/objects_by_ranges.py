@@ -90,9 +90,9 @@ class Object:
             return os.pread(self.whole.fileno(), end - begin, begin)
         return attempted(lambda: self._range(begin, end), self.url)
 
-    def near(self, place: int) -> memoryview:
+    def near(self, offset: int) -> memoryview:
         """The bytes from a place inside the file to the end of their block, which is kept."""
-        number = place // BLOCK_BYTES
+        number = offset // BLOCK_BYTES
         begin = number * BLOCK_BYTES
         with self._lock:
             block = self._blocks.get(number)
@@ -102,7 +102,7 @@ class Object:
                 if len(self._blocks) > KEPT_BLOCKS:
                     self._blocks.popitem(last=False)
             self._blocks.move_to_end(number)
-        return memoryview(block)[place - begin :]
+        return memoryview(block)[offset - begin :]
 
     def _range(self, begin: int, end: int) -> bytes:
         data = bytes(filesystem(self.url).cat_file(key_of(self.url), start=begin, end=end))

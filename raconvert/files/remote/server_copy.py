@@ -80,9 +80,9 @@ class CopiedUpload(S3Upload):
     def read_back(self) -> bool:
         """True if the bytes that are there are those of the source; both are read."""
         state = sha256()
-        for place in range(0, self.nbytes, _PIECE):
-            piece = range_of(self.url, place, min(_PIECE, self.nbytes - place))
-            if piece != self._content.read_at(place, _PIECE):
+        for offset in range(0, self.nbytes, _PIECE):
+            piece = range_of(self.url, offset, min(_PIECE, self.nbytes - offset))
+            if piece != self._content.read_at(offset, _PIECE):
                 return False
             state.update(piece)
         found = stat(self.url)

@@ -57,36 +57,36 @@ class RemoteFile:
         """True if the server gave the file as a whole only, and a temporary copy is read."""
         return self._object.whole is not None
 
-    def read_into(self, memory: memoryview, place: int) -> int:
-        """Fill the memory from byte `place` as far as one range does; return how far.
+    def read_into(self, memory: memoryview, offset: int) -> int:
+        """Fill the memory from byte `offset` as far as one range does; return how far.
 
         0 at the end of the file. Raises `ReadFailed` and `Changed`.
         """
-        wanted = min(len(memory), self.size - place)
+        wanted = min(len(memory), self.size - offset)
         if wanted <= 0:
             return 0
         with self._lock:
-            run = self._run if place == self._end else 0  # bytes just before, in order
-            data = self._near(place)
+            run = self._run if offset == self._end else 0  # bytes just before, in order
+            data = self._near(offset)
             if data is None and run and run + wanted >= SEQUENTIAL_FROM:
-                data = self._forward(place, max(run, wanted))
+                data = self._forward(offset, max(run, wanted))
             elif data is None and wanted < BLOCK_BYTES:
-                data = self._object.near(place)
+                data = self._object.near(offset)
         if data is None:  # not in the way of other threads
-            data = self._object.fetch(place, place + min(wanted, LARGEST_RANGE))
+            data = self._object.fetch(offset, offset + min(wanted, LARGEST_RANGE))
         data = data[:wanted]
         memory[: len(data)] = data
         with self._lock:
-            self._run, self._end = run + len(data), place + len(data)
+            self._run, self._end = run + len(data), offset + len(data)
         return len(data)
 
-    def read(self, nbytes: int, place: int) -> bytes:
-        """The bytes from `place`, fewer only where the file ends; raises what `read_into` does."""
-        data = bytearray(max(0, min(nbytes, self.size - place)))
+    def read(self, nbytes: int, offset: int) -> bytes:
+        """The bytes from `offset`, fewer only where the file ends; raises what `read_into` does."""
+        data = bytearray(max(0, min(nbytes, self.size - offset)))
         view = memoryview(data)
         done = 0
         while done < len(data):
-            done += self.read_into(view[done:], place + done)
+            done += self.read_into(view[done:], offset + done)
         return bytes(data)
 
     def close(self) -> None:
@@ -95,21 +95,21 @@ class RemoteFile:
             self._window = 0, self._object.first
             self._next = None
 
-    def _near(self, place: int) -> Any:
+    def _near(self, offset: int) -> Any:
         """What the first bytes or the last range have from a place on; None for nothing."""
         for begin, data in ((0, self._object.first), self._window):
-            if begin <= place < begin + len(data):
-                return memoryview(data)[place - begin :]
+            if begin <= offset < begin + len(data):
+                return memoryview(data)[offset - begin :]
         return None
 
-    def _forward(self, place: int, length: int) -> Any:
+    def _forward(self, offset: int, length: int) -> Any:
         """The next range of a file that is read from front to back, and ask for the one behind."""
-        if self._next is not None and self._next.begin == place:
+        if self._next is not None and self._next.begin == offset:
             data = self._next.result()
         else:
-            data = self._object.fetch(place, min(place + min(length, LARGEST_RANGE), self.size))
-        self._window = place, data
-        behind = place + len(data)
+            data = self._object.fetch(offset, min(offset + min(length, LARGEST_RANGE), self.size))
+        self._window = offset, data
+        behind = offset + len(data)
         more = min(2 * len(data), LARGEST_RANGE, self.size - behind) if self.ahead else 0
         self._next = _Ahead(self._object, behind, more) if more > 0 else None
         return memoryview(data)
@@ -154,9 +154,9 @@ class RemoteReader(Positioned):
         self.handle: RemoteFile = handle
         self.name: str = handle.url
 
-    def fill(self, memory: memoryview, place: int) -> int:
+    def fill(self, memory: memoryview, offset: int) -> int:
         """Fill memory as far as one range does."""
-        return self.handle.read_into(memory, place)
+        return self.handle.read_into(memory, offset)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -278,18 +278,18 @@ class S3Upload:
 
         Of parts that were copied the checksum must be known, else it is False.
         """
-        place = 0
+        offset = 0
         for nbytes, digest in self._sent:
             state = md5(usedforsecurity=False)
-            end = place + nbytes
-            while place < end:
-                piece = min(_PIECE, end - place)
-                state.update(range_of(self.url, place, piece))
-                place += piece
+            end = offset + nbytes
+            while offset < end:
+                piece = min(_PIECE, end - offset)
+                state.update(range_of(self.url, offset, piece))
+                offset += piece
             if digest is None or state.digest() != digest:
                 return False
         found = stat(self.url)
-        return found is not None and found.size == place
+        return found is not None and found.size == offset
 
     def take_back(self) -> None:
         """Remove the object, if it has appeared by this upload. Raises nothing."""
@@ -399,14 +399,14 @@ class OtherUpload:
 
     def read_back(self) -> bool:
         """True if the bytes that are there are those that were sent; they are all read."""
-        place = 0
+        offset = 0
         with open(self._path, "rb") as file:
             while piece := file.read(_PIECE):
-                if range_of(self.url, place, len(piece)) != piece:
+                if range_of(self.url, offset, len(piece)) != piece:
                     return False
-                place += len(piece)
+                offset += len(piece)
         found = stat(self.url)
-        return found is not None and found.size == place
+        return found is not None and found.size == offset
 
     def take_back(self) -> None:
         """Remove the object, if it has appeared by this upload. Raises nothing."""
@@ -605,7 +605,7 @@ class Remote:
         if path in self._sent or not os.path.isdir(path):
             return [path]
         refuse_occupied(self.url_of(path))
-        found = [os.path.join(place, name) for place, _, names in os.walk(path) for name in names]
+        found = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
         return sorted(found, key=lambda file: (os.path.basename(file) == MANIFEST, file))
 
 
