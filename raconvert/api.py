@@ -191,7 +191,7 @@ def _open(
     unscale: bool,
     max_memory: int,
 ) -> Array | Bundle:
-    """What `open` returns, of arguments that were checked."""
+    """Open a file whose arguments have been checked; for `open`, `open_array` and `open_bundle`."""
     options: dict[str, Any] = {
         "arrays": [array] if array is not None else None,
         "from_": from_,

@@ -1,4 +1,4 @@
-"""What is declared with types: the fields of `Record`, and the arguments of public functions.
+"""Declarations with types: the fields of `Record`, and the arguments of public functions.
 
 `Record` is `typing.NamedTuple` without the price of importing `typing` at start-up: a subclass
 declares its fields with their types, and gets methods and defaults like a named tuple's; type

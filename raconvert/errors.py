@@ -303,7 +303,7 @@ class ReadFailed(_SystemError):
 
 
 class NotFound(ReadFailed, FileNotFoundError):
-    """There is no such file; reports call it `ReadFailed`, as any file that cannot be read.
+    """The file does not exist; reports call it `ReadFailed`, as any file that cannot be read.
 
     >>> try:
     ...     raconvert.read("none.ra")

@@ -48,7 +48,7 @@ _SHEET = "a spreadsheet (.xlsx)"
 
 
 def _by_python(code: str) -> str:
-    """What to do with a file that a line of Python reads."""
+    """Return the remedy for a file that a line of Python reads."""
     return f"in Python: values = {code}, then numpy.save('x.npy', values)"
 
 
@@ -292,7 +292,7 @@ def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
 
 
 def known_content(source: Source) -> tuple[str, str] | None:
-    """What a file is by its first bytes, though no format claims it, and what to do with it."""
+    """Name a file that no format claims, by its first bytes, with a remedy; None if unknown."""
     head = source.head
     binary = any(byte < 9 or 13 < byte < 32 for byte in head)
     for row in of_kind("binary"):

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
         def __call__(self, source: Source, /, **options: Any) -> Bundle: ...
 
     class MakePlan(Protocol):
-        """What a file will be that holds a bundle, before any data is read.
+        """Plan the file that will hold a bundle, before any data is read.
 
         Raises nothing for what the format cannot hold: that is a `Fit` of the plan, made by
         `refused`. `Plan.write` raises `WouldLose` for what only shows in the data, `TooLarge`, and
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
         def __call__(self, bundle: Bundle, /, **options: Any) -> Plan: ...
 
     class Add(Protocol):
-        """What a container becomes when the arrays of a bundle are added to it.
+        """Plan the container that results when the arrays of a bundle are added to it.
 
         `source` is the container, `held` what `read` finds in it (no arrays if it finds none).
         `Plan.write` writes all of the new container, in which everything else is as it was, byte
@@ -120,7 +120,7 @@ if TYPE_CHECKING:
         def __call__(self, paths: list[str], /, *, max_memory: int, **options: Any) -> Array: ...
 
     class Check(Protocol):
-        """What `verify` checks besides decoding every array; raises `Corrupt`."""
+        """Check for `verify` what decoding the arrays does not check; raises `Corrupt`."""
 
         def __call__(self, source: Source, /) -> None: ...
 
@@ -138,7 +138,7 @@ if TYPE_CHECKING:
         def __call__(self, path: str, /, *, overwrite: bool) -> None: ...
 
     class DataRange(Protocol):
-        """Where the data of a file begin and end, in bytes, and fields that describe the file.
+        """Return begin and end of the data of a file, in bytes, and fields that describe the file.
 
         A sidecar repeats the fields and has checksums of the data. Raises what `read` raises.
         """
@@ -179,7 +179,7 @@ PROPERTIES = (  # what a fit is about
 
 
 class Format(Record):
-    """What a format is and can do; a frozen record, whose fields are given by name.
+    """A format and its abilities; a frozen record, whose fields are given by name.
 
     Only `name`, `title` and `suffixes` have no default:
 
@@ -316,7 +316,7 @@ def refused_type(array: Array, title: str, dtype: str) -> Fit:
 
 
 class Plan:
-    """What a file will be that holds a bundle: decided once, before any data is read.
+    """Plan of a file that will hold a bundle, made once, before any data is read.
 
     `fits` lists what would be changed or lost; `names`, parallel to the arrays, says under which
     names they are found again, read with `in_opts`; `write` fills a `Target`. `header` makes what

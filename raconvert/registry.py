@@ -1,4 +1,4 @@
-"""Which plugin reads or writes a file: by explicit name, by content, by suffix.
+"""Choice of the plugin that reads or writes a file: by explicit name, by content, by suffix.
 
 Built-in formats come from the static catalogue. Third-party formats come from the entry-point
 group ``raconvert.formats`` (each entry point names a plugin module); the scan costs several

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.bundle import Bundle
 
     class _Engine:  # of xarray's class, which need not be there for type checkers
-        """What opens files."""
+        """Base class of engines, for type checkers."""
 
 else:
     from xarray.backends import BackendEntrypoint as _Engine

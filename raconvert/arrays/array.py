@@ -168,7 +168,7 @@ class Protocols(Shown, Operators):
 
     @property
     def device(self) -> str:
-        """Where the elements are, in the words of the array API: always ``cpu``."""
+        """The device of the elements, in the words of the array API: always ``cpu``."""
         return "cpu"
 
     def to_device(self, device: str, /, *, stream: object = None) -> Self:
@@ -205,7 +205,7 @@ class Protocols(Shown, Operators):
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """What is known of each axis, in the order of `shape`."""
+        """The axes, one `Axis` each, in the order of `shape`; empty ones without metadata."""
         listed = self.meta.axes if self.described else ()
         return listed if len(listed) == len(self.shape) else tuple(Axis() for _ in self.shape)
 
@@ -468,7 +468,7 @@ class Array(Protocols):
 
     @property
     def meta(self) -> Metadata:
-        """What is known of the array, an immutable value: give it anew to change it."""
+        """The metadata of the array, an immutable value: assign a new one to change it."""
         if self._meta is None:
             self._meta = Metadata()
         return self._meta
@@ -482,7 +482,7 @@ class Array(Protocols):
 
     @property
     def ra_axes(self) -> tuple[Axis, ...]:
-        """What is known of each axis, in the order of `dims`: the fastest first; maybe empty."""
+        """The axes in the order of `dims`, the fastest first; empty if the metadata lists none."""
         if self._meta is None:
             return ()
         return self._meta.axes if self.index_order == "F" else self._meta.axes[::-1]
@@ -777,7 +777,7 @@ class Array(Protocols):
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle holds: where the elements are, if any file has them; else the elements."""
+        """Return the state for a pickle: where the elements are in a file, or else the elements."""
         from raconvert.arrays.pickling import state_of
 
         return state_of(self)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Again:
-    """What converts an array anew, in another process."""
+    """A conversion by `as_type` that is pickled, and carried out again in another process."""
 
     def __init__(self, array: Any, dtype: np.dtype[Any], casting: str) -> None:
         self.array: Any = array
@@ -75,7 +75,7 @@ def _slabs(shape: tuple[int, ...], most: int) -> Iterator[tuple[slice, ...]]:
 
 
 def as_type(array: Any, dtype: Any, casting: Any) -> dict[str, Any]:
-    """What changes of an array that is converted: element, and data that is opened when needed."""
+    """Return the fields that conversion changes: the element, and the data, converted when read."""
     dtype = np.dtype(dtype)
     if dtype.names is not None or not dtype.itemsize:
         raise UsageError(

@@ -69,7 +69,7 @@ class Group(Mapping[str, Array]):
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What the file says of the group."""
+        """The attributes of the group."""
         return self.bundle.groups.get(self.path, {})
 
     def __getitem__(self, name: str) -> Any:
@@ -294,7 +294,7 @@ class Bundle(Shown, Mapping[str, Array]):
 
     @property
     def forms(self) -> dict[str, str]:
-        """What groups are that their members do not tell, as an array of structs, by path.
+        """The forms of groups that their members do not show, such as an array of structs, by path.
 
         All mappings `forms` of the namespaces together, of groups that are there.
         """
@@ -386,7 +386,7 @@ class Bundle(Shown, Mapping[str, Array]):
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle holds: the arrays are opened again, nothing that is open goes along."""
+        """Return the state for a pickle: the arrays are opened again, nothing open is included."""
         left_out = {"_above", "_closers", "_known", "_places", "alike"}
         kept = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
         empty = Bundle([])
@@ -414,7 +414,7 @@ class Bundle(Shown, Mapping[str, Array]):
 
 
 class Alike(Record):
-    """What files have in common that begin and end as one that was read (`Bundle.alike`).
+    """A beginning and an end that many files share, and the way to their elements (`Bundle.alike`).
 
     `elements` is given the bytes between the two ends, and returns the elements, slowest axis first
     and little-endian; None if anything is odd, so that reading the file has more to say. It raises

@@ -1,4 +1,4 @@
-"""Which axes of an array make a picture, and which of them are colors."""
+"""Selection of the axes of an array that make a picture, and of the one that holds colors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCALAR, LINE, COLUMNS, IMAGE, COLOR, EMPTY = "scalar", "line", "columns", "image
 
 
 class Layout(Record):
-    """Which axes of an array, slowest first, make a picture; `outer` are those of the frames."""
+    """The axes of an array, slowest first, that make a picture; `outer` are those of the frames."""
 
     form: str
     rows: int

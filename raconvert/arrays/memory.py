@@ -1,4 +1,4 @@
-"""What has room in memory: checked before anything is allocated."""
+"""Limits of memory, checked before anything is allocated."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ _set = object.__setattr__
 
 
 class Axis(_Value):
-    """What is known of one axis: name, labels, spacing and origin in `units`, and its kind.
+    """Metadata of one axis: name, labels, spacing and origin in `units`, and its kind.
 
     `direction` is the unit vector, in the world of `Metadata.space`, along which the axis runs:
     one step moves by ``spacing * direction``. An axis without it is not spatial, as time or

@@ -1,4 +1,4 @@
-"""What a pickled array or bundle holds: where its elements are in a file, else the elements.
+"""Pickles of arrays and bundles: the location of the elements in a file, else the elements.
 
 A file that was changed since the array was opened is refused (`Changed`) when the elements are
 asked for, in any process.

@@ -143,7 +143,7 @@ LARGE = 64 << 20  # bytes of an array that is not decoded whole for a few of its
 
 
 def some_rows(array: Array) -> Any:
-    """What decodes a large array and returns only the rows of a list of indices in order, or None.
+    """Return the decoder of single rows of a large array, by a list of indices in order; or None.
 
     An array source that has not been opened offers it as `some_rows`. Raises nothing.
     """
@@ -177,7 +177,7 @@ class RawParts:
         self._extents = [part.source.extent(part.offset, part.nbytes, swap) for part in parts]
 
     def in_pieces(self) -> Pieces | Extent | str:
-        """Where the elements lie, if the parts are of one length."""
+        """The location of the elements, in pieces of one length; else a reason (str)."""
         return pieces_of_runs(self.shape, self.dtype.itemsize, self._extents)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:

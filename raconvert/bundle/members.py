@@ -1,4 +1,4 @@
-"""What folder, .zip and .tar share: arrays read from members, and the sidecars that belong to them.
+"""Parts that folder, .zip and .tar share: arrays read from members, and the sidecars of those.
 
 A store is a mapping from the path of a member to a `Source` over it: the whole file in a folder, a
 window into an archive.
@@ -44,7 +44,7 @@ SPEC = "docs/guide.md, Bundles"
 
 
 def _unchecked(_: str) -> None:
-    """Where the members have no checksums."""
+    """Check nothing: these members have no checksums."""
 
 
 def read(
@@ -179,7 +179,7 @@ def fits(bundle: Bundle, files: list[str]) -> list[Fit]:
 
 
 class Added:
-    """What becomes of a bundle with further arrays: its listing, and which members go.
+    """A bundle with further arrays: its new listing, the files to add and the members to drop.
 
     `files` are the paths of the new arrays; `gone` those of the members of arrays in whose place
     they come, by the name of the array.

@@ -171,7 +171,7 @@ def _open(file: FileIO, source: Source) -> TarFile:
 
 
 class _Bounded:
-    """What tarfile reads from: a file that refuses to read too much at once."""
+    """A file for tarfile that refuses to read too much at once."""
 
     mode = "rb"
 

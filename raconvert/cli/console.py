@@ -1,4 +1,4 @@
-"""What the command line prints: results, notes, errors, progress, and when with color."""
+"""Output of the command line: results, notes, errors, progress, and the choice of color."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def duration(seconds: float) -> str:
 
 
 def progress_of(args: Any, console: Console, label: str) -> Progress | None:
-    """What shows the progress, if --progress, -q and the terminal say so."""
+    """Return the progress display, or None if --progress, -q or the terminal rule it out."""
     terminal = sys.stderr.isatty()
     wanted = args.progress == "always" or (
         args.progress == "auto" and not console.quiet and terminal

@@ -64,7 +64,7 @@ def _convert(args: Any, progress: Progress | None) -> Report:
 
 
 def value_of(option: Option, given: Any) -> Any:
-    """What `convert` takes, of what the words of the command line became."""
+    """Turn the words that argparse collected into the value that `convert` takes."""
     if option.how != "append":
         return given
     if option.kind == "pair":

@@ -267,7 +267,7 @@ _MOST_FAILURES = 2  # reasons, each with its first file
 
 
 class Summary:
-    """What `info` found in many files."""
+    """Summary of what `info` reports about many files."""
 
     def __init__(self) -> None:
         self._count = self._stored = self._nbytes = 0
@@ -319,7 +319,7 @@ class Summary:
 
 
 def _shapes(text: str, shapes: list[tuple[int, ...]]) -> str:
-    """What the files of a kind hold: the one shape, or the range of them."""
+    """Describe the shapes of the files of one kind: a single shape, or their range."""
     low, high = min(shapes), max(shapes)
     if not text:
         few, most = low[0], high[0]

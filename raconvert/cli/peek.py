@@ -78,7 +78,7 @@ def _without_codes(text: str) -> str:
 
 
 def _facts(path: str, args: Any) -> dict[str, Any]:
-    """What programs are seen of one file."""
+    """Collect the facts that `peek` shows of one file, as plain values."""
     with opened_to_look(path, args) as opened, naming(path):
         return facts_of(opened.bundle, path, opened.reason, full=args.full)
 

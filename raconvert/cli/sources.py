@@ -1,4 +1,4 @@
-"""What the inspecting verbs share: how sources are named and read, and codes of many files."""
+"""Steps that the inspecting verbs share: how sources are named and read, and the exit code."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _views(
 
 
 def failing(console: Console, found: list[Any]) -> Callable[[str, RaconvertError], int]:
-    """What `each` does with a failure: it is an error, and with --json a part of what was found."""
+    """Return the function that `each` calls for a failure: it reports it, with --json as data."""
 
     def fail(path: str, error: RaconvertError) -> int:
         if console.json:

@@ -62,7 +62,7 @@ class Container:
         return Source(folder, max_memory=run.settings.max_memory)
 
     def read(self, run: Conversion) -> Bundle:
-        """What is read of the container; nothing if all in it is beyond the plugin."""
+        """Read the container; return an empty bundle if all in it is beyond the plugin."""
         try:
             return run.plugin.read(self.source, **self.in_opts)
         except Unsupported:
@@ -162,7 +162,7 @@ def plan(run: Conversion, bundle: Bundle, stack: ExitStack) -> bool:
 
 
 def plan_of(run: Conversion, bundle: Bundle, stack: ExitStack) -> Plan:
-    """What the plugin makes of the container with the arrays of a bundle.
+    """Plan the container that results when the arrays of a bundle are added to it.
 
     The container stays open until the `stack` is closed.
 

@@ -73,7 +73,7 @@ def is_source(entry: os.DirEntry[str]) -> bool:
 
 
 def with_whole(found: list[str]) -> list[str]:
-    """What a pattern matches, without folders but those that are one source, without its files."""
+    """Filter the matches of a pattern: drop plain folders, and the files inside folder formats."""
     whole = {path for path in found if os.path.isdir(path) and is_whole(path)}
     inside = tuple(os.path.join(path, "") for path in whole)
     files = [path for path in found if not os.path.isdir(path) or path in whole]
@@ -376,7 +376,7 @@ def _without_sidecars(paths: list[str]) -> list[str]:
 def _at_url(
     word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
 ) -> tuple[list[str], bool]:
-    """What `_expand` does, for a URL; one with the suffix of a format is taken for a file."""
+    """Do the work of `_expand` for a URL; one with the suffix of a format is taken for a file."""
     from raconvert.files.remote import listing
 
     if names_folder(word):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Jobs:
-    """What is to be done with the files of a run, the one of each number by ``do(number)``.
+    """Jobs on the files of a run: ``do(number)`` carries out the one of that number.
 
     The only other effect of a job are files; the folders in which it makes temporary ones are
     `folders(number)`. What it returns is made values of JSON by `pack`, and back by `unpack`, if it

@@ -49,7 +49,7 @@ _LIKE = 128  # bytes at the beginning: what is alike in them is not planned agai
 
 
 class Known(Record):
-    """What becomes of a file that begins with a header."""
+    """The conversion of all files that begin with the same header."""
 
     before: int  # bytes of the header
     after: bytes  # the new header
@@ -83,7 +83,7 @@ class Made(Record):
 
 
 class Expected(Record):
-    """What the lane would have made of a file that goes the usual way."""
+    """The file that the lane would write, to compare with the one that the ordinary road writes."""
 
     path: str
     content: bytes
@@ -201,7 +201,7 @@ class Lane:
         return Made(content, mtime, known)
 
     def _find(self, suffix: str, data: bytes) -> Known | None:
-        """What is known of the header with which a file begins."""
+        """Return the conversion for the header with which a file begins, or None."""
         for size in (len(data), _ANY):
             for length, headers in self._known.get((suffix, size), {}).items():
                 known = headers.get(data[:length])
@@ -278,7 +278,7 @@ def _is_open(row: Row, settings: Settings) -> bool:
 def _known(
     run: Conversion, opened: Opened, size: int, kinds: dict[tuple[Any, ...], int]
 ) -> Known | None:
-    """What is known of the header of a file whose conversion was planned."""
+    """Derive the conversion of a header from a file that was planned; None if that is unsafe."""
     bundle, report, plan = opened.bundle, run.report, run.plan
     if report.says_something or (plan.header is None and plan.whole is None):
         return None
@@ -302,9 +302,9 @@ def _known(
 
 
 def _elements_of(bundle: Bundle, size: int) -> tuple[int, int]:
-    """Where the elements of a file begin, to its end, and the width in which they are reversed.
+    """Return the offset of the elements, which end the file, and the width of numbers to reverse.
 
-    0 where its header does not tell all but them.
+    The offset is 0 if the header does not describe everything but the elements.
     """
     extent = bundle.arrays[0].extent
     if not bundle.header_tells or extent is None or extent.checksum is not None:

@@ -1,4 +1,4 @@
-"""What a run would change or lose: collected, then recorded, allowed, or refused all at once.
+"""Losses of a run, collected, then recorded, allowed, or refused all at once.
 
 Nothing is written before `judge` has let it pass.
 """
@@ -199,7 +199,7 @@ def undecided(run: Conversion) -> list[Fit]:
 
 
 def too_late(arrays: list[Array], row: Row) -> list[Fit]:
-    """What is lost of metadata that was known only when all data had been read."""
+    """List the metadata that is lost because it was complete only after all data had been read."""
     if row.sidecar != "asked":  # it lies beside the data there
         return []
     found = []

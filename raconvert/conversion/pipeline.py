@@ -177,7 +177,7 @@ def forget() -> None:
 
 
 def _key(row: Row, target: str, settings: Settings) -> tuple[Any, ...] | None:
-    """What calls have in common; None for those that no lane is for."""
+    """Return the cache key of a call; None if the fast lane is not for it."""
     if settings.in_opts or settings.out_opts or settings.progress is not None or target == "-":
         return None
     said = [

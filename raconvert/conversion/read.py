@@ -225,7 +225,7 @@ def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str
 
 
 def _detect_at_url(source: Source, name: str | None) -> tuple[Row, str]:
-    """What `_detect` does; the formats that are folders are known by their suffix, or files."""
+    """Do the work of `_detect` for a URL; folder formats are recognised by suffix or files."""
     from raconvert.conversion.inputs import row_of_url
     from raconvert.files.remote.listing import is_missing
 

@@ -31,7 +31,7 @@ SMALL_BYTES = 2048  # of elements in memory: a pickle holds them
 
 
 class Origin:
-    """Where an array comes from: a file as it was, how it is read, and the place of the array.
+    """The origin of an array: its file and identity, the reading options, and the array's index.
 
     `folder` is the working directory that relative paths are of.
     """

@@ -32,7 +32,7 @@ class Staged(Record):
 
 
 class Step(Record):
-    """What is undone if another file fails."""
+    """A step of the transaction, to be undone if another file fails."""
 
     place: str
     kept: str  # the second name of what was there

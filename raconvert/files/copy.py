@@ -238,7 +238,7 @@ class _Copy:
         return places and not ordered and _in_memory(self._file) and processors() > 1
 
     def _cut(self, border: int) -> int:
-        """Where numbers are cut nearest to a place of the file, relative to the extent."""
+        """Round an offset in the file down to a whole number; return it relative to the extent."""
         offset = border - self._begin
         return offset - offset % self._extent.swap
 
@@ -379,7 +379,7 @@ def write_at(file: FileIO, slab: memoryview, offset: int) -> int:
 
 
 def handle_of(file: Any) -> Handle:
-    """What `read_at` takes of a file that `Source.open` has opened."""
+    """Return the argument that `read_at` takes for a file that `Source.open` has opened."""
     handle: Handle | None = getattr(file, "handle", None)
     return int(file.fileno()) if handle is None else handle
 

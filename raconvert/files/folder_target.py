@@ -145,7 +145,7 @@ class Folder(Target):
             raise write_failed(self.path, error) from error
 
     def _path_of(self, file: str) -> str:
-        """Where one file of the folder is written; `Unsafe` if that is not below the folder."""
+        """Return the path to write one file of the folder at; `Unsafe` if outside the folder."""
         check_inside(file, "a file")
         return os.path.join(self.temp, *file.split("/"))
 
@@ -230,7 +230,7 @@ class Folder(Target):
 
 
 def _files_of(folder: str) -> dict[str, tuple[int, ...]]:
-    """What each file below a folder is, by its path there; links are files of their own."""
+    """Map the relative path of each file below a folder to its identity; links count as files."""
     found: dict[str, tuple[int, ...]] = {}
     for above, inner, names in walk(folder):
         links = [name for name in inner if os.path.islink(os.path.join(above, name))]

@@ -53,7 +53,7 @@ class Inflater:
 
     @property
     def behind(self) -> bytes:
-        """What was read behind the end of the stream."""
+        """The bytes that were read behind the end of the stream."""
         return self._decoder.unused_data
 
     def pieces(self, max_bytes: int = PIECE_BYTES) -> Iterator[bytes]:
@@ -135,7 +135,7 @@ READ_BYTES = 1 << 17  # what a decompressor does not take at once, it copies
 
 
 class Part(Record):
-    """What one file contributes to an array: `nbytes`, which begin at `offset` as it lies there.
+    """The part of one file that belongs to an array: `nbytes` stored bytes from `offset` on.
 
     `skip` bytes of what is decoded come first (negative: count from the end).
     """
@@ -320,7 +320,7 @@ def start_of(source: Source, nbytes: int) -> bytes:
 
 
 def length_mod_32(source: Source) -> int:
-    """What the end of a gzip file says of its last member: its length, modulo 2**32."""
+    """Read the length of the last member of a gzip file, modulo 2**32, from the end of the file."""
     return int.from_bytes(source.read_at(max(0, source.size - 4), 4), "little")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Source(Protocol):
-        """What names files: a `raconvert.files.source.Source`."""
+        """A source that names files: a `raconvert.files.source.Source`."""
 
         path: str
         trust_external: bool
@@ -86,7 +86,7 @@ def resolve(source: Source, name: str, what: str) -> str:
 
 
 def _best_of(found: list[tuple[str, str]]) -> tuple[str, str]:
-    """Of pairs of folder and path the first that is there and may be read, else one there."""
+    """Return the first (folder, path) that exists and is allowed, else any that exists."""
     if len(found) == 1:
         return found[0]
     return min(found, key=lambda at: (not os.path.lexists(at[1]), not _is_below(*at)))

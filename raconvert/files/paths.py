@@ -565,7 +565,7 @@ _MOST_LINKED = 10_000  # folders that links lead to
 
 
 def visible(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, but for names that begin with a dot."""
+    """List the entries of a folder whose names do not begin with a dot."""
     with os.scandir(folder) as entries:
         return [entry for entry in entries if not entry.name.startswith(".")]
 

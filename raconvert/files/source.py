@@ -52,7 +52,7 @@ class Checksum(Record):
 
 
 class Extent:
-    """Where an array's bytes lie contiguous and in stored order inside one local file.
+    """The location of an array's bytes in one local file, contiguous and in stored order.
 
     `offset` and `nbytes` are bytes; `swap` is the width of the numbers that must be reversed to
     become little-endian (1: none). `identity` is what the file was when it was first opened,
@@ -199,7 +199,7 @@ class Source:
 
     @property
     def identity(self) -> Identity:
-        """What the file was when it was first opened."""
+        """The identity of the file when it was first opened."""
         if self.path not in self.seen:
             self._look()
         return self.seen[self.path]

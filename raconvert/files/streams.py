@@ -106,7 +106,7 @@ def _path_of(source: Any) -> str:
 
 
 def shown(source: Any) -> str:
-    """What a source is called in messages."""
+    """Return the name of a source for messages."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
     name = getattr(source, "name", None)

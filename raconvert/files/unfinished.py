@@ -175,9 +175,9 @@ def _notes(above: str) -> list[str]:
 
 
 def _read(note: str, known: Collection[str]) -> _Said | None:
-    """What a note says of known files; None if it is not whole, as when nothing began yet.
+    """Read a note on the files of `known`; None if it is incomplete, as before the first begins.
 
-    Whoever may write into a folder above can have made it: no more is kept of it than is known.
+    Anyone who may write into a folder above can forge it, so only files of `known` are returned.
     """
     import json
 

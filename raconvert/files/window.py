@@ -55,7 +55,7 @@ class Window(Source):
 
     @property
     def identity(self) -> Identity:
-        """What the archive was when it was first opened."""
+        """The identity of the archive when it was first opened."""
         return self._whole.identity
 
     @property

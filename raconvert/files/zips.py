@@ -149,7 +149,7 @@ def _directory(source: Source, file: FileIO) -> tuple[list[ZipInfo], int]:
 
 
 def directory_start(source: Source, file: FileIO) -> int:
-    """Where the central directory begins. Raises what `members` raises."""
+    """Return the offset of the central directory. Raises what `members` raises."""
     return _directory(source, file)[1]
 
 
@@ -191,7 +191,7 @@ def _check_count(source: Source, archive: ZipFile) -> None:
 
 
 class _Bounded:
-    """What zipfile reads the directory from: a file that refuses to read too much at once."""
+    """A file for zipfile to read the directory from; it refuses to read too much at once."""
 
     def __init__(self, file: FileIO, source: Source) -> None:
         self.seek = file.seek

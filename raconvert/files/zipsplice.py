@@ -81,7 +81,7 @@ def spliced(
 
 
 def _entries(source: Source, count: int) -> tuple[int, list[bytes]]:
-    """Where the directory begins, and its entries as they are."""
+    """Return the offset of the directory, and its entries as raw bytes."""
     with source.open() as file:
         start = zips.directory_start(source, file)
     raw = source.read_at(start, source.size - start)

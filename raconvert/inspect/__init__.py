@@ -1,1 +1,1 @@
-"""What is in a file: `info`, `diff`, `verify`, `digest`."""
+"""Inspection of files: `info`, `diff`, `verify`, `digest`."""

@@ -1,4 +1,4 @@
-"""What two arrays, or files, say of themselves, compared field by field."""
+"""Comparison of the descriptions of two arrays, or files, field by field."""
 
 from __future__ import annotations
 

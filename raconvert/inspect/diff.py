@@ -114,7 +114,7 @@ def diff(
 
 
 def difference(found: dict[str, Any]) -> str:
-    """What `diff` has found, in few words; empty if nothing."""
+    """Summarise the result of `diff` in a few words; empty if there is no difference."""
     parts = []
     for array in found["arrays"]:
         said = []

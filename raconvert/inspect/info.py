@@ -1,4 +1,4 @@
-"""What files and formats are, as plain values: behind `raconvert info` and `raconvert formats`.
+"""Facts about files and formats as plain values, for `raconvert info` and `raconvert formats`.
 
 Nothing here reads elements, and nothing prints. All values can be dumped as JSON.
 """
@@ -294,9 +294,9 @@ _CHOICES = {int: "whole number", float: "number", bool: ["yes", "no"], str: "tex
 
 
 class Probe(Record):
-    """What a file is taken for: the name of the format, and why.
+    """The format that a file is taken for, and the reason.
 
-    `format` is None where no format claims the file, and `error` then says what it is and what can
+    `format` is None if no format claims the file, and `error` then says what it is and what can
     be done.
 
     >>> raconvert.probe("grid.ra")

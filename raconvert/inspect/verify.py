@@ -270,7 +270,7 @@ class Changes:
         return self._named is None or not self._named.isdisjoint({"", *names})
 
     def unexpected(self, source: Array, array: Array) -> str:
-        """What of an array's metadata differs and no conversion would name; empty if nothing."""
+        """List the metadata of an array that differs though no conversion reports it; or ""."""
         differ = lost_fields(source.meta.completed(), array.meta.completed())
         if source.shape != array.shape:
             differ = [field for field in differ if field not in ("axes", "space", "formats")]
@@ -415,7 +415,7 @@ class _Items:
         self._now = _Rising(_items_of(now, array.shape))
 
     def unexpected(self, item: int, source: int) -> str:
-        """What of an item's metadata differs and no conversion would name; empty if nothing.
+        """List the metadata of an item that differs though no conversion reports it; or "".
 
         Neither number may be below that of the last call.
         """

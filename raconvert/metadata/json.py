@@ -106,7 +106,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _rich(value: dict[str, Any]) -> Any:
-    """What a mapping stands for; what is in it is as it was already."""
+    """Restore the value that a mapping of one key encodes; its contents are restored already."""
     if len(value) != 1:
         return value
     ((key, inner),) = value.items()

@@ -1,4 +1,4 @@
-"""What an array was before a format took it, and the way back: one record, wherever it is kept.
+"""Record of an array as it was before a format took it, from which it is restored exactly.
 
 A format may hold an array only in a form of its own, and less of its metadata than there is. The
 *record* is a mapping of all that the file itself does not say:
@@ -73,7 +73,7 @@ BOOLS = (0, 1, 255)  # what stands for false and true; images have 255
 
 
 class Terms(Record):
-    """Where a record is, and what it is known by; see `restored`."""
+    """Terms of restoring a record: path for messages, encoding, bools, remedy; see `restored`."""
 
     path: str
     encoding: Any
@@ -464,7 +464,7 @@ OF_FILE: dict[str, type] = {"groups": dict, "attributes": object, "formats": dic
 
 
 def record_of_file(bundle: Bundle) -> dict[str, Any]:
-    """What a file says as a whole, beside its arrays; what is empty is left out."""
+    """Return the metadata of a file as a whole, beside its arrays; empty fields are left out."""
     found = {name: getattr(bundle, name) for name in OF_FILE if getattr(bundle, name)}
     formats = {name: without_local(space) for name, space in found.pop("formats", {}).items()}
     formats = {name: space for name, space in formats.items() if space}

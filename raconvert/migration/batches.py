@@ -254,7 +254,7 @@ def carried_out_here(
 
 
 class _Safe:
-    """Whether no unit of a batch can end the process that reads it; by suffix, asked once each."""
+    """Predicate: True if no unit of a batch can crash the process; looked up once per suffix."""
 
     def __init__(self, from_: str | None) -> None:
         self._known: dict[str, bool] = {}

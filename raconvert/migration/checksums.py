@@ -126,7 +126,7 @@ def _belongs(name: str, targets: set[str], longest: int) -> bool:
 
 
 def content(path: str) -> bytes | None:
-    """What the file holds; None if it is not there."""
+    """Read a file of the run; None if it does not exist."""
     if "://" in path:
         from raconvert.migration.remote import content_of
 

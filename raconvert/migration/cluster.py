@@ -96,7 +96,7 @@ def local_count(scheduler: str | None) -> int:
 
 
 def finder(scheduler: str | None, scheduler_file: str | None) -> Callable[[], str]:
-    """What tells the address of the scheduler, each time that it is needed."""
+    """Return a function that gives the address of the scheduler, looked up at each call."""
     if scheduler_file is None:
         return lambda: scheduler or ""
 
@@ -412,7 +412,7 @@ class Crew:
         return self._batches.without_too_large(batch, outcomes)
 
     def _answer_of(self, future: Any) -> dict[str, Any] | None:
-        """What a worker said, or that it died; None if everything is handed out again."""
+        """Return a worker's answer, or that it died; None if the work is handed out again."""
         from distributed import KilledWorker
 
         if future.status == "error":

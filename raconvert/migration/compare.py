@@ -51,7 +51,7 @@ MARKS = {
 
 
 class Finding(Record):
-    """What was found of one file, or of one array of a container."""
+    """The result of comparing one file, or one array of a container."""
 
     mark: str
     path: str  # below the root of the tree that is checked; of what is only there, below that
@@ -59,7 +59,7 @@ class Finding(Record):
 
 
 class Pair(Record):
-    """What is compared with each other, by path below the roots; empty where there is none."""
+    """Two paths below the roots that are compared; one is empty if it has no counterpart."""
 
     here: str
     there: str
@@ -106,7 +106,7 @@ def compare_trees(
 
 
 def unreadable(tree: Tree) -> Iterator[Finding]:
-    """What may hold arrays in a tree and cannot be looked at."""
+    """Yield a finding for each path of a tree that may hold arrays and cannot be read."""
     for path, reason in tree.left_out:
         if reason.startswith(UNREADABLE):
             yield Finding(ERROR, path, reason)
@@ -118,7 +118,7 @@ def unreadable(tree: Tree) -> Iterator[Finding]:
 def paired(
     here: Tree, there: Tree, *, files_only: bool = False
 ) -> tuple[list[Pair], list[Finding]]:
-    """What is to be compared, and what has no counterpart or more than one.
+    """Pair the files of two trees, and list those that have no counterpart or several.
 
     `files_only`: a file is the counterpart of a file, and never of a folder.
     """
@@ -250,7 +250,7 @@ def _parts(
 
 
 class _Comparison:
-    """What all pairs have in common."""
+    """Settings that the comparison of all pairs shares."""
 
     def __init__(self, here: str, there: str, max_memory: int, reading: dict[str, Any]) -> None:
         self._here = here
@@ -267,7 +267,7 @@ class _Comparison:
         return there if is_native(there) else here
 
     def of(self, pair: Pair) -> list[Finding]:
-        """What is found of a pair."""
+        """Compare the two sides of a pair; return the findings."""
         look = {"file": self._file, "stack": self._stack, "labels": self._labels,
                 "parts": self._parts, "whole": self._whole}[pair.kind]  # fmt: skip
         try:
@@ -395,7 +395,7 @@ class _Comparison:
 
 
 def _together(path: str, found: list[Finding]) -> Finding:
-    """What is found of a file, from what is found of its arrays."""
+    """Combine the findings of a file's arrays into one of the file: the worst mark counts."""
     several = len(found) > 1
     for mark in (ERROR, DIFFERENT, SAME):
         some = [one for one in found if one.mark == mark and (mark != SAME or one.reason)]

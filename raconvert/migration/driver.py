@@ -276,7 +276,7 @@ class _Run:
         return shards.journal_of(journal, self.shard)
 
     def _what_must_stay(self) -> dict[str, Any]:
-        """What may not be different when a run goes on."""
+        """Return the settings that must be the same when a run is resumed."""
         return {"source": self.source, "to": self.row.name, **self.result.options}
 
     def _planned(self) -> Plan:

@@ -103,7 +103,7 @@ def refused_of(row: list[Any]) -> tuple[Unit, Outcome]:
 
 
 def settings_of(values: dict[str, Any]) -> dict[str, Any]:
-    """What a run was begun with, as it is. Raises `ValueError`."""
+    """Check the settings with which a run began, and return them. Raises `ValueError`."""
     for name, value in values.items():
         if name in _SETTINGS and not _SETTINGS[name](value):
             raise ValueError(f"{name} cannot be {repr_of(value)}")
@@ -287,7 +287,7 @@ _LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "bcach
 
 
 class Known(Record):
-    """What the journal says of one source."""
+    """The last entry of the journal about one source."""
 
     unit: Unit
     outcome: Outcome | None  # None: begun, and not ended
@@ -329,7 +329,7 @@ class Journal:
         self._lock.release()
 
     def settings(self) -> dict[str, Any]:
-        """What the run was begun with; empty for a new journal."""
+        """The settings with which the run began; empty for a new journal."""
         return _settings(self._base, self.path)
 
     def set(self, values: dict[str, Any]) -> None:

@@ -124,7 +124,7 @@ def _failures(files: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _changes(files: list[dict[str, Any]]) -> Iterator[str]:
-    """What was changed or remarked, once each, with the number of files and the first one."""
+    """Yield the table of changes and remarks: each once, with its number of files and the first."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for file in files:
         for kind in ("allowed", "equivalent"):

@@ -154,7 +154,7 @@ FEWEST = 2  # files of a folder that are a stack
 
 
 class Plan(Record):
-    """What is to be done, in order, and what cannot be."""
+    """Plan of a run: units in order, and those that are refused or left out."""
 
     units: list[Unit]
     refused: list[tuple[Unit, RaconvertError]]
@@ -209,7 +209,7 @@ def planned(
 
 
 def _unreadable(tree: Tree) -> Iterator[tuple[Unit, RaconvertError]]:
-    """What may hold arrays and cannot be looked at, such as a folder."""
+    """Yield the paths, such as folders, that may hold arrays and cannot be read, with the error."""
     for path, why in tree.left_out:
         if why.startswith(UNREADABLE):
             yield Unit(path, path, 0, 0), ReadFailed(why, path=path, remedy="make it readable")
@@ -371,7 +371,7 @@ def _folders(units: Sequence[Unit], key: Callable[[str], str]) -> dict[str, str]
 
 
 def facts_of(plan: Plan, target: str, before: int = 0) -> dict[str, Any]:
-    """What a plan amounts to, as plain values."""
+    """Summarise a plan as plain values."""
     return {
         "files": len(plan.units) + len(plan.refused),
         "members": sum(len(unit.members) for unit in plan.units),

@@ -291,7 +291,7 @@ class Pool:
     def _understood(
         self, said: dict[str, Any] | None, hand: _Hand, batches: Batches
     ) -> tuple[Batch, list[Outcome]] | None:
-        """What a worker has said: a batch with its outcomes, or something else; None: its end."""
+        """Process a worker's answer (None: it ended); return a batch with outcomes, or None."""
         if said is None:
             return self._buried(hand, batches)
         self._failed_starts = 0
@@ -384,7 +384,7 @@ class _Hand:
                 left = left[os.write(self._ask, left) :]
 
     def hear(self) -> list[dict[str, Any] | None]:
-        """What it says, at least a whole line; None at last if it has ended."""
+        """Read its answers, at least one whole line; the last is None if the process has ended."""
         while True:
             piece = os.read(self.answers, _PIECE)
             self._heard += piece
@@ -437,7 +437,7 @@ class _Hand:
 
 
 def _understood(line: bytes) -> dict[str, Any]:
-    """What a worker says; outcomes also as the text that goes into the journal."""
+    """Parse an answer of a worker; outcomes also as the text that goes into the journal."""
     said: dict[str, Any] = json.loads(line)
     if "outcomes" in said:
         said["text"] = line.decode().partition(BEFORE)[2][:-1]

@@ -1,4 +1,4 @@
-"""What driver and workers tell each other: units of work, the job they belong to, outcomes.
+"""Messages between driver and workers: units of work, the job they belong to, outcomes.
 
 All of it is made of texts, numbers, lists and dicts, so that it travels as JSON.
 """
@@ -19,7 +19,7 @@ DONE, FAILED, SKIPPED, PLANNED = "done", "failed", "skipped", "planned"
 
 
 class Unit(Record):
-    """What becomes one target: a file, or the images of a folder."""
+    """A unit of work that becomes one target: a file, or the images of a folder."""
 
     source: str  # below the root of the source tree, with "/"; of a stack, its folder
     target: str  # below the root of the target tree
@@ -31,7 +31,7 @@ class Unit(Record):
 
 
 class Job(Record):
-    """What all units of a run have in common."""
+    """Settings that all units of a run share."""
 
     source: str  # the root of the source tree, absolute, or a URL
     target: str
@@ -45,7 +45,7 @@ class Job(Record):
 
 
 class Outcome(Record):
-    """What became of one unit."""
+    """The outcome of one unit."""
 
     state: str  # DONE, FAILED, SKIPPED or PLANNED
     size: int = 0  # of the target, in bytes
@@ -100,7 +100,7 @@ def unit_of(row: Sequence[Any]) -> Unit:
 
 
 def target_of(unit: Unit, outcome: Outcome) -> str:
-    """Where a unit is that is done, below the root of the target tree."""
+    """Return the path of a finished unit's target, below the root of the target tree."""
     return outcome.target or unit.target
 
 

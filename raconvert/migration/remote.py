@@ -197,7 +197,7 @@ def digest_of(url: str) -> tuple[int, str]:
 
 
 def content_of(url: str) -> bytes | None:
-    """What a small object holds; None if it is not there."""
+    """Read a small object; None if it does not exist."""
     found = stat(url)
     if found is None:
         return None

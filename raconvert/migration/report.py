@@ -68,9 +68,9 @@ class Progress:
 
     @property
     def within(self) -> Callable[[int, int], object] | None:
-        """What an engine may call with the bytes done, and all bytes, of a large file at hand.
+        """The callback for an engine with a large file: bytes done, bytes in all; None if unneeded.
 
-        With two zeros while it waits: then time goes on.
+        Two zeros mean that it waits: only the display of time goes on.
         """
         return None if self._listener is None else self._within
 
@@ -210,7 +210,7 @@ _MOST, _FEW, _SHARE = 256, 16, 64
 
 
 def probed(job: Job, units: Sequence[Unit]) -> dict[str, Any]:
-    """What would be refused of some files: how many were looked at, and the reasons, plain."""
+    """Try a sample of the files without writing; return how many, and the reasons for refusals."""
     chosen = _chosen(units)
     worker = Worker(job._replace(options={**job.options, "dry_run": True, "verify": False}))
     jobs = Jobs(lambda number: list(worker.carry_out(Batch(0, [chosen[number]]))[0]))
@@ -267,7 +267,7 @@ class Migration:
         self.seconds: float = 0.0
 
     def of_state(self, state: str) -> list[tuple[Unit, Outcome]]:
-        """What was done in this run and ended so: DONE, FAILED, SKIPPED or PLANNED."""
+        """List the units that ended in a state in this run: DONE, FAILED, SKIPPED or PLANNED."""
         return [(unit, outcome) for unit, outcome in self.outcomes if outcome.state == state]
 
     @property

@@ -1,4 +1,4 @@
-"""What an interrupted run, or an earlier one, has left to do.
+"""Remaining work of an interrupted or earlier run.
 
 A source is finished when the journal says so, it has not changed since, and its target is there as
 it was written: by size and time, else by its SHA-256. A target that was cut off or is damaged is

@@ -57,7 +57,7 @@ def shard_of(text: str) -> Shard:
 
 
 def part_of(plan: Plan, shard: Shard) -> Plan:
-    """What of a plan belongs to a shard; each source, and what is left out, to exactly one."""
+    """Select the part of a plan that belongs to a shard; each source belongs to exactly one."""
     return Plan(
         [unit for unit in plan.units if _number_of(unit.source, shard.total) == shard.number],
         [pair for pair in plan.refused if _number_of(pair[0].source, shard.total) == shard.number],
@@ -125,7 +125,7 @@ def options_of_others(own: str, shard: Shard) -> dict[str, Any] | None:
 
 
 def read_all(target: str, journal: str | None = None) -> tuple[dict[str, Any], list[Known]]:
-    """What the journal of a migration says, or those of all its shards together.
+    """Read the journal of a migration, or the journals of all its shards together.
 
     With shards the settings have ``shards``: how many there are (``count``), and the numbers of
     those that never ran (``missing``) and of those that have not ended (``open``).
@@ -176,7 +176,7 @@ def _merged(
 
 
 def lines_of(shards: dict[str, Any]) -> list[str]:
-    """What is to be said of shards that are not finished."""
+    """Return the lines that report unfinished shards."""
     count = shards["count"]
     return [
         f"{'shard' if len(numbers) == 1 else 'shards'} {_ranges(numbers)} of {count} {what}"

@@ -52,7 +52,7 @@ class Found(Record):
 
 
 class Tree(Record):
-    """What a source tree holds."""
+    """Contents of a source tree."""
 
     files: list[Found]  # in the order of their folders and, inside one, natural order of names
     left_out: list[tuple[str, str]]  # path below the root, and why
@@ -206,7 +206,7 @@ def walk(
 
 
 class _Suffixes:
-    """Whether a file has the suffix of a format that is read; asked once for each suffix."""
+    """Predicate: True if a file has the suffix of a format that is read; cached for each suffix."""
 
     def __init__(self, from_: str | None) -> None:
         self._rows: tuple[Row, ...] = (
@@ -357,7 +357,7 @@ def _whole(folder: str) -> Row | None:
 
 
 def _a(row: Row) -> str:
-    """What a folder of a format is called."""
+    """Name a folder of a format in a message, with its article."""
     return f"a {row.name}" if not row.suffixes else f"a folder of {row.title}"
 
 

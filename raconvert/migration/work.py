@@ -1,4 +1,4 @@
-"""What a worker does with a batch: convert its units, wait for the disk once, say what became."""
+"""Carry out a batch: convert its units, sync once, return the outcomes."""
 
 from __future__ import annotations
 
@@ -388,7 +388,7 @@ class Worker:
         return any(_made_since(os.path.join(self._job.target, place), since) for place in places)
 
     def _report(self, unit: Unit, target: str, *, ours: bool) -> tuple[Report, str]:
-        """What the conversion of a unit reports, and where its result is."""
+        """Convert a unit; return the report and the path of its result."""
         job = self._job
         source = os.path.join(job.source, unit.source)
         folder = os.path.dirname(target)
@@ -456,7 +456,7 @@ class Worker:
 
 
 def _places_of(unit: Unit, outcome: Outcome) -> list[str]:
-    """What a unit became, below the root: a file with its partners, or a folder."""
+    """Return the paths of a unit's result below the root: a file with its partners, or a folder."""
     target = target_of(unit, outcome)
     return [target, *(path for path, _, _ in outcome.files if not path.startswith(f"{target}/"))]
 

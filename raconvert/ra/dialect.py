@@ -1,4 +1,4 @@
-"""Which dialect the encoded data of an RA file is in, where size and type alone do not tell.
+"""Dialect of the encoded data of an RA file, if size and type alone do not decide it.
 
 Flag bit 1 and a `size` of elbyte times the dimensions: Julia says so of LEB128 data, whatever its
 length, and of raw floats; the C tool of an LZ4 block that is exactly as long as the decoded data.

@@ -127,7 +127,7 @@ def read_header(source: Source, *, unknown_flags: bool = False) -> Header:
 
 
 def data_range(source: Source) -> tuple[int, int, dict[str, Any]]:
-    """Where the data of a file lie, and the fields of the header that a sidecar repeats."""
+    """Return begin and end of the data of a file, and the header fields that a sidecar repeats."""
     header = read_header(source, unknown_flags=True)
     start = data_offset(len(header.dims))
     fields = {"eltype": header.eltype, "elbyte": header.elbyte, "dims": list(header.dims)}
@@ -268,7 +268,7 @@ def header_size(array: Array) -> int:
 
 
 def _own(array: Array) -> Mapping[str, Any]:
-    """What the metadata says that only RA knows."""
+    """Return the metadata that only RA has a place for."""
     if not array.described or RA not in array.meta.formats:
         return {}
     from raconvert.arrays.metadata import own_of
@@ -323,7 +323,7 @@ AXES = 16
 
 
 def fits(array: Array) -> list[Fit]:
-    """What BART does not read, and what is added for it. Raises nothing."""
+    """List what BART cannot read, and what is added for it. Raises nothing."""
     name, found = array.name, []
     if little(array.element) != ELEMENT:
         found.append(refused_type(array, "BART's .ra", "complex64"))

@@ -1,4 +1,4 @@
-"""What verify and info say of views: whether the files are what they were, and what is shown."""
+"""Views in `verify` and `info`: whether the files are unchanged, and what is reported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def views_below(folder: str, *, recursive: bool) -> Iterator[str]:
 
 
 def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, Any]:
-    """What became of the files of a view.
+    """Check the files of a view against its proof.
 
     ``references`` counts the files that are ``ok``, ``changed``, ``cut`` and ``missing``;
     ``problems`` has a row for each that is not what it was, and for the view itself.
@@ -94,7 +94,7 @@ def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, A
 
 
 def _own_problem(view: View) -> str:
-    """What became of the view itself."""
+    """Describe the change of the view itself; empty if there is none."""
     if view.proof.refs is not None:
         return problem_of_refs(view.proof)
     try:
@@ -120,9 +120,9 @@ def _arrays_by_file(proof: Proof) -> dict[int, list[str]]:
 
 
 def summary(view: View) -> dict[str, Any]:
-    """What is said of a view without a look into the files: whose they are, and whether they are.
+    """Summarise a view without reading its files: kind, number of files, and those that look odd.
 
-    ``odd`` names those that are not of the size and time that they were.
+    ``odd`` lists the files whose size or time of change differs from the proof.
     """
     states = [(file.path, *state_of(file)) for file in view.proof.files]
     return {

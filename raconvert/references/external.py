@@ -66,7 +66,7 @@ def attributes_of(array: Placed) -> list[tuple[str, str | int | float]]:
 
 
 def notes_of(array: Placed) -> list[str]:
-    """What is not kept."""
+    """List the metadata that is not kept."""
     if array.meta is None:
         return []
     kept = {name for name, _ in attributes_of(array)}

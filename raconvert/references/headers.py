@@ -84,7 +84,7 @@ def _problem_of_path(kind: str, path: str) -> str | None:
 
 
 def notes_of(kind: str, array: Placed) -> list[str]:
-    """What the header says otherwise, or does not keep."""
+    """List the metadata and types that the header changes or does not keep."""
     found = []
     if array.row_major and len([n for n in array.dims if n > 1]) > 1:
         found.append("axes are listed as they lie in the file, in Fortran order")
@@ -140,7 +140,7 @@ def _line(text: Any) -> str:
 
 
 def _per_axis(array: Placed, field: str) -> list[Any]:
-    """What is said of each axis, the fastest first; empty if nothing is."""
+    """Return one field of each axis, the fastest first; empty if no axis has it."""
     axes = array.ra_axes
     found = [getattr(axis, field) for axis in axes]
     return found if any(one is not None for one in found) and len(axes) == len(array.dims) else []

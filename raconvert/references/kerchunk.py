@@ -139,7 +139,7 @@ def _says(axis: Any) -> bool:
 
 
 def notes_of(array: Placed) -> list[str]:
-    """What is not kept: attributes that JSON cannot hold."""
+    """List the metadata that is not kept: attributes that JSON cannot hold, and items."""
     if array.meta is None:
         return []
     kept = {name for name, _ in _held(array.meta.attributes.items())}
@@ -149,7 +149,7 @@ def notes_of(array: Placed) -> list[str]:
 
 
 def _held(pairs: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
-    """Those of the values that JSON has a form for."""
+    """Yield the attributes that JSON can hold, as plain values."""
     for name, given in pairs:
         value = given.tolist() if hasattr(given, "tolist") else given
         try:

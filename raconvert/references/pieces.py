@@ -1,4 +1,4 @@
-"""Where the bytes of an array lie, as equal pieces of files, each a box of elements."""
+"""Location of an array as equal pieces of files, each a box of elements."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Placed(Record):
 
     @property
     def ra_axes(self) -> tuple[Any, ...]:
-        """What is known of each axis, in the order of `dims`; maybe empty."""
+        """The axes in the order of `dims`; empty if there is no metadata."""
         if self.meta is None:
             return ()
         axes: tuple[Any, ...] = self.meta.axes
@@ -74,7 +74,7 @@ class Placed(Record):
 
 
 def placed(array: Array, name: str, source: str) -> Placed | str:
-    """Where an array lies, or in a few words why that cannot be said."""
+    """Locate the bytes of an array; return a short reason if they cannot be located."""
     if array.problem is not None:
         return f"cannot be read: {array.problem.what}"
     extent, shape = array.extent, array.dims[::-1]
@@ -122,7 +122,7 @@ def _as_stored(element: Element, swaps: set[int]) -> Element | None:
 
 
 def _in_pieces(array: Array) -> Pieces | Extent | str:
-    """What the source of an array says of its bytes, or why it cannot."""
+    """Ask the source of an array for its location in the file; return a reason if it has none."""
     try:
         asked = getattr(array.data, "in_pieces", None)
         found: Pieces | Extent | str = asked() if asked is not None else ""

@@ -41,7 +41,7 @@ class File(Record):
 
 
 class Proof(Record):
-    """What a view is made of. `view` is the name of the file beside, empty if it is the same."""
+    """The files of which a view is made. `view` names the file beside, empty if it is the same."""
 
     kind: str
     files: list[File]
@@ -55,7 +55,7 @@ class Proof(Record):
 
 
 def files_as_seen(seen: dict[str, Identity], paths: Iterable[str], *, digest: bool) -> list[File]:
-    """What files were when they were opened; read to their end with `digest`."""
+    """List the files as they were when opened: size, time; with `digest` also their SHA-256."""
     found = []
     for path in paths:
         if path not in seen:  # a sidecar or partner that was read by another way
@@ -215,7 +215,7 @@ def _digest(value: Any) -> str:
 
 
 def state_of(file: File) -> tuple[str, str]:
-    """What became of a file by what the system says of it: a word, and what was found.
+    """Compare size and time of a file with its record: return a word for its state, and why.
 
     ``ok``, ``touched`` (another time of change), ``changed``, ``cut``, ``missing``.
     """
@@ -234,7 +234,7 @@ def state_of(file: File) -> tuple[str, str]:
 
 
 def compared(file: File, source: Source) -> tuple[str, str]:
-    """What became of a file, by its digest where it has one.
+    """Compare a file with its record, by the SHA-256 if the record has one.
 
     `source` is the file that names it: what is outside its folder is read with `trust_external`
     only (`Unsafe`).
@@ -251,7 +251,7 @@ def compared(file: File, source: Source) -> tuple[str, str]:
 
 
 def problem_of_refs(proof: Proof) -> str:
-    """What is wrong with references themselves; empty if they are as they were made."""
+    """Describe the damage of the references themselves; empty if there is none."""
     sizes = {f"file://{file.path}": file.size for file in proof.files}
     for key, value in proof.refs.items():
         if isinstance(value, str):

@@ -176,9 +176,9 @@ def _is_choice(option: Any) -> bool:
 
 
 def check_samples_are_sure(plugin: ModuleType) -> None:
-    """There is a sample; each has a suffix of the format and one of its magics, and is sure.
+    """Check that a sample exists, that each has a suffix and a magic of the format, and is sure.
 
-    A format without suffix and magic is read only where it is named, and needs none.
+    A format without suffix and magic is read only if it is named, and needs no sample.
 
     Raises `AssertionError` that lists what is wrong.
     """

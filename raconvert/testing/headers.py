@@ -62,7 +62,7 @@ def _problem(plugin: ModuleType, case: Case, path: Path) -> str:
 
 
 def _problem_of_coded(plugin: ModuleType, case: Case, array: Array, plan: Plan, path: Path) -> str:
-    """What is wrong with what is said of files whose elements are coded."""
+    """Describe the fault of `whole` or `alike` for a file of coded elements, or return ""."""
     try:
         report = write(plugin, [case.array()], path)
     except WouldLose:
@@ -100,7 +100,7 @@ def _problem_of_alike(plugin: ModuleType, path: Path, content: bytes) -> str:
 
 
 def _mismatch(plugin: ModuleType, path: Path, content: bytes) -> str:
-    """What is wrong with a file that is said to be told by its header."""
+    """Describe the fault of a file that claims `header_tells`; empty if there is none."""
     first, extent = _facts(plugin, path)
     if extent is None:
         return ""
@@ -114,7 +114,7 @@ def _mismatch(plugin: ModuleType, path: Path, content: bytes) -> str:
 
 
 def _facts(plugin: ModuleType, path: Path) -> tuple[Any, Any]:
-    """What is read of a file, and the extent of its elements if its header tells all else."""
+    """Return the facts read from a file, and the extent of its elements if `header_tells`."""
     with plugin.read(Source(str(path))) as bundle:
         (array,) = bundle.arrays
         facts = array.element, array.dims, array.index_order, array.row_major, repr(array.meta)

@@ -1,4 +1,4 @@
-"""What the checks use: the plugin as the core uses it, temporary files, lists of problems."""
+"""Tools of the checks: the plugin as the core uses it, temporary files, lists of problems."""
 
 from __future__ import annotations
 

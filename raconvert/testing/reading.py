@@ -159,7 +159,7 @@ def _open_files() -> set[str]:
 
 
 def check_unreadable_sources(plugin: ModuleType) -> None:
-    """What is missing or is a folder is refused by an error of ours that names it.
+    """Check that a missing file, and a folder, are refused by an error of ours that names the path.
 
     Raises `AssertionError` that lists what is wrong.
     """
@@ -208,7 +208,7 @@ def check_flipped_samples(plugin: ModuleType) -> None:
 
 
 def check_cut_files(plugin: ModuleType) -> None:
-    """What the plugin wrote itself never gives other elements once it is cut.
+    """Check that a file that the plugin wrote never gives other elements once it is cut.
 
     Raises `AssertionError` that lists what is wrong.
     """

@@ -126,7 +126,7 @@ def _is_fit(fit: object) -> bool:
 
 
 def check_round_trips(plugin: ModuleType) -> None:
-    """What `fits` lets pass comes back: bit for bit if exact, else with every value.
+    """Check that every array that `fits` accepts comes back: bit for bit if exact, else in value.
 
     Raises `AssertionError` that lists what is wrong.
     """
@@ -158,7 +158,7 @@ def check_round_trips(plugin: ModuleType) -> None:
 
 
 def check_refusals_write_nothing(plugin: ModuleType) -> None:
-    """What `fits` refuses raises `WouldLose`, names the array, and leaves the folder as it was."""
+    """Check that an array that `fits` refuses raises `WouldLose`, is named, and leaves no file."""
 
     def judge(case: Case, folder: Path) -> str | None:
         array = case.array("the_array")

@@ -1,1 +1,1 @@
-"""What arrays and files look like: samples, pictures, the terminal, pages."""
+"""Views of arrays and files: samples, pictures, the terminal, pages."""

@@ -1,4 +1,4 @@
-"""Where the bytes of a file are: its header, its arrays, what lies between and behind them.
+"""Map of the bytes of a file: its header, its arrays, the gaps between and the rest behind them.
 
 Chunks are drawn where they lie. Of very many, those with the least room between them are drawn as
 one box, so that a picture stays small whatever the file.
@@ -30,7 +30,7 @@ _MOST_PIECES = 1 << 16  # of one array, whose places are asked for one by one
 
 
 class Places(Record):
-    """Where everything is: boxes to draw, and rows of a table that add up to the whole file.
+    """The map of a file: boxes to draw, and rows of a table that add up to the whole file.
 
     The start of a row is where the first byte of its part lies.
     """
@@ -40,7 +40,7 @@ class Places(Record):
 
 
 def places_of(bundle: Bundle, size: int) -> Places:
-    """Where the bytes of a file of `size` bytes are; each of them is in one box and in one row."""
+    """Map a file of `size` bytes; each byte is in exactly one box and in one row."""
     starts, lengths, owner = _all_stretches(bundle, size)
     rest = _rest(bundle, owner)
     ends = np.minimum(starts + lengths, size)
@@ -117,7 +117,7 @@ def _rest(bundle: Bundle, owner: Values) -> tuple[str, str]:
 def _gaps(
     starts: Values, ends: Values, size: int, rest: tuple[str, str], most: int
 ) -> list[Stretch]:
-    """What no array is in; gaps between arrays are one part where there are more than `most`."""
+    """List the stretches outside all arrays; more than `most` gaps between arrays count as one."""
     lows, highs = np.append(0, ends), np.append(starts, size)
     lengths = highs - lows
     there = np.flatnonzero(lengths > 0)

@@ -129,7 +129,7 @@ class Labels(Record):
     words: tuple[str, ...]
 
     def of(self, numbers: Sequence[int]) -> list[str]:
-        """What the pictures of these numbers are; empty texts where that cannot be read."""
+        """Return the pictures of some frames, by number; empty texts if they cannot be read."""
         try:
             found = [for_showing(self.array[number : number + 1]) for number in numbers]
         except RaconvertError:

@@ -1,4 +1,4 @@
-"""What an array holds, as a part of a page: pictures of a sample or a plot, and its numbers."""
+"""Section of a page for one array: pictures of a sample, or a plot, and its numbers."""
 
 from __future__ import annotations
 

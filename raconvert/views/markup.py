@@ -1,4 +1,4 @@
-"""What all pages are made of: their beginning and end, and texts from elsewhere as they may stand.
+"""Markup that all pages share: their beginning and end, and texts of others, escaped.
 
 Such texts are escaped, in one line, nothing odd in them; nothing is loaded and nothing is obeyed.
 """

@@ -1,4 +1,4 @@
-"""What the values of an array are like, in a few numbers: of a sample, or of all of them.
+"""Statistics of the values of an array, of a sample or of all of them.
 
 Complex values count by their magnitude, times by what they are, text by its words.
 """

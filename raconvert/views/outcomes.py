@@ -1,4 +1,4 @@
-"""What would become of a file in every format that is written here: the plans, and nothing else.
+"""Outcomes of writing a file in every format: the plans, and nothing else.
 
 No element is read and nothing is written: it is what a dry run says, once for each format.
 """
@@ -30,7 +30,7 @@ _LAST = "nothing was written"  # of a refusal
 
 
 class Visa(Record):
-    """What would become of a file in one format: the outcome, why, and what would allow it."""
+    """The outcome of writing a file in one format: what it is, why, and what would allow it."""
 
     format: str
     title: str

@@ -214,7 +214,7 @@ def _cube(array: Array) -> str:
 
 
 def _held(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
-    """What an array holds; of one that is damaged, how, which is its problem from then on."""
+    """Yield the section of an array's values; if they are damaged, mark the array, and say so."""
     try:
         yield from list(holds(array, full=full, labels=labels_beside(bundle, array)))
     except RaconvertError as error:
@@ -282,7 +282,7 @@ def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
 
 
 def _broken(arrays: list[Array], count: int) -> Iterator[str]:
-    """Which arrays cannot be read and why, before anything is said of the others."""
+    """Yield the paragraph on the arrays that cannot be read, and why; it precedes the rest."""
     first = arrays[0]
     why = "" if first.problem is None else _damage(first.problem)
     if len(arrays) == count:
@@ -321,7 +321,7 @@ def _programs(array: Array, facts: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def _encoded(array: Array, path: str, spec: str, format: str) -> Iterator[str]:
-    """What is encoded is read by a library; or by these programs, once it is plain."""
+    """Yield the programs for encoded elements: with a library, or after conversion to .ra."""
     link = format_details(format)["spec"]
     yield "<p>The elements are encoded, and take a library that decodes the format"
     if link.startswith("https://"):

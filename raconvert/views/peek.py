@@ -42,7 +42,7 @@ _SMALL = REMOTE_BUDGET  # bytes of an array of which all is looked at
 
 
 class Screen(Record):
-    """What a look is drawn on: its width, how pictures are shown, and which characters it has."""
+    """The screen of `peek`: width in characters, way of showing pictures, and characters."""
 
     columns: int = 80
     way: str = terminal.CHARACTERS
@@ -333,7 +333,7 @@ def _odd(array: Array, numbers: Numbers) -> str:
 
 
 def class_name(array: Array, value: Any) -> str | None:
-    """What an array of classes calls one of them; None if it says nothing of it."""
+    """Return the label of a class, by its number; None if the array has no such label."""
     names = array.meta.attributes.get("labels") if array.described else None
     if isinstance(names, list) and isinstance(value, int) and 0 <= value < len(names):
         return str(names[value])
@@ -369,7 +369,7 @@ MOST_ARRAYS = 1000  # of a container that are named
 
 
 def facts_of(bundle: Bundle, path: str, reason: str, *, full: bool = False) -> dict[str, Any]:
-    """What a file is, the arrays in it, and the numbers of the one that a look is about.
+    """Return the facts for `peek`: the file, its arrays, and statistics of the chosen array.
 
     Raises what reading elements raises.
     """

@@ -37,7 +37,7 @@ GRAY, DEPTH, PHASE, CLASSES = "gray", "depth", "phase", "classes"
 
 
 class Scale(Record):
-    """Which values are the ends of the colors, and which colors: black to white, or others."""
+    """The scale of a picture: the values at the ends of the colors, and the name of the colors."""
 
     low: float
     high: float
@@ -52,7 +52,7 @@ class Picture(Record):
 
     @property
     def missing(self) -> Any:
-        """Where nothing but NaN is shown, as an array of bools of the form of the picture."""
+        """The pixels that show only NaN, as an array of bools of the shape of the picture."""
         if self.palette is None:
             return np.zeros(self.pixels.shape[:2], bool)
         return self.pixels == 0

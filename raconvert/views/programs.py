@@ -48,7 +48,7 @@ LANGUAGES = ("Python", "Julia", "MATLAB", "R", "C")
 
 
 class Stored(Record):
-    """Where elements lie as they are: file, offset, type, lengths of the axes, order."""
+    """The location of elements stored as they are: file, offset, type, axes, order."""
 
     place: str
     offset: int
@@ -69,7 +69,7 @@ class Stored(Record):
 
 
 def stored_of(array: Array, name: str) -> Stored | None:
-    """Where the elements of an array lie, in the file called `name`; None where no program says."""
+    """Locate the elements of an array in the file called `name`; None if no program can."""
     extent = array.extent
     if extent is None or array.problem is not None or not array.nbytes:
         return None
@@ -246,7 +246,7 @@ def _c(stored: Stored) -> str:
 
 
 def _index(stored: Stored) -> str:
-    """Where the element of some indices is, in words of C."""
+    """Return the formula in C for the index of an element."""
     if not stored.dims:
         return "one number"
     names = "ijklmnopqrstuvw"[: len(stored.dims)]

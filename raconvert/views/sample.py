@@ -55,7 +55,7 @@ class Frame(Record):
 
 
 class Sample(Record):
-    """What was read of an array: parts of one form, and in words how much of it that is."""
+    """A sample of an array: frames of one form, and a text that says how much they cover."""
 
     form: str
     frames: tuple[Frame, ...]

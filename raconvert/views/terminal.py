@@ -77,7 +77,7 @@ def drawn(pictures: list[Picture], way: str, *, columns: int, true_color: bool) 
 
 
 def missing_as(way: str) -> str:
-    """What NaN looks like in a picture."""
+    """Name the look of NaN in a picture."""
     return _MISSING if way == CHARACTERS else "red"
 
 

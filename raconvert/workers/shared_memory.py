@@ -159,7 +159,7 @@ class _Copy:
             os.write(self._ask, _TASK.pack(number, place))
 
     def hear(self) -> list[dict[str, Any] | None]:
-        """What it has said since; None at the end if it has ended."""
+        """Read its answers so far; the last is None if the process has ended."""
         piece = os.read(self.answers, _PIECE)
         if not piece:
             return [None]

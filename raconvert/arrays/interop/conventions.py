@@ -1,4 +1,4 @@
-"""What xarray says of an array in the words of CF, so that files can: dates, coordinates.
+"""Translation of xarray's metadata into CF, which files can hold: dates, coordinates.
 
 Specification: NetCDF Climate and Forecast (CF) Metadata Conventions: 4.4 "Time Coordinate", dates
 as numbers, ``hours since 2020-01-01``; 5 "Coordinate Systems", the attribute ``coordinates``;
@@ -112,9 +112,9 @@ class Coordinates:
         return None
 
     def along(self, key: str, axis: Axis, length: int) -> dict[str, Any]:
-        """What stands along an axis of the array of a key, as fields of an `Axis`.
+        """Return the fields of an `Axis` that a coordinate of the array of a key gives.
 
-        Empty where nothing does, or where its values cannot be read.
+        Empty if the axis has no coordinate, or the values of that cannot be read.
         """
         path = self.at(key, axis.name or "", length)
         if path is None:

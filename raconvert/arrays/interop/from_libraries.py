@@ -250,7 +250,7 @@ def _data_array(
 
 
 class _Placed(Record):
-    """Where a part of an array lies in space.
+    """The position of a part of an array in space.
 
     `axes` and `indices` are those of its spatial axes by dimension: what is left of them, and the
     index of each that is gone.
@@ -273,9 +273,9 @@ def _kept_of(values: Any) -> dict[str, Any]:
 
 
 def _place_of(values: Any, kept: dict[str, Any]) -> _Placed | None:
-    """Where an object lies in space, by what its coordinates say of the axes of the whole array.
+    """Compute the position of an object in space from its coordinates along the axes of the array.
 
-    None if it has no place there, or coordinates are gone or others.
+    None if it has no position there, or coordinates were dropped or changed.
     """
     if not kept:
         return None

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         """Elements in a file."""
 
     class _Engine:
-        """What opens files."""
+        """Base class of engines, for type checkers."""
 
 else:
     from xarray.backends import BackendArray as _BackendArray
@@ -206,7 +206,7 @@ def _variable(array: Any, own: str, dims: tuple[str, ...], lock: SerializableLoc
 
 
 def _whole(array: Any, dims: tuple[str, ...]) -> dict[str, Any]:
-    """What is kept of the axes of an array, so that a part of it is known for what it is."""
+    """Return the facts about the axes of an array by which a part of it can be located later."""
     return {
         "dims": dims,
         "shape": array.shape,

@@ -98,7 +98,7 @@ def cancel_requests() -> None:
 
 
 def key_of(url: str) -> str:
-    """What a URL is called in its file system: ``bucket/name``, or the address in the web."""
+    """Return the key of a URL in its file system: ``bucket/name``, or the address for HTTP."""
     sent = private(url)
     protocol, rest = SCHEMES[scheme_of(url)][0], sent.partition("://")[2]
     if protocol == "http":
@@ -233,6 +233,6 @@ def failed(error: BaseException, url: str, *, writing: bool, attempts: int = 1) 
 
 
 def _text(error: BaseException) -> str:
-    """What a library says, short, without what a URL in it should not tell."""
+    """Return a library's message on one line, 200 characters at most, without secrets."""
     text = " ".join(without_secrets(str(error)).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

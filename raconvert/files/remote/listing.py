@@ -1,4 +1,4 @@
-"""Which files there are at URLs: one, those of a folder, those that a pattern matches."""
+"""Listing of files at URLs: one file, those of a folder, those that a pattern matches."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def below(folder: str, url: str) -> str:
 
 
 def path_below(folder: str, url: str) -> str:
-    """What the name of a file in a store has behind that of a folder; empty if it is not in it."""
+    """Return the path of a file relative to a folder of the store; empty if it is outside."""
     above, key = key_of(folder).rstrip("/") + "/", key_of(url)
     return key[len(above) :] if key.startswith(above) else ""
 
@@ -274,7 +274,7 @@ def range_of(url: str, start: int, nbytes: int) -> bytes:
 
 
 def stat(url: str) -> Facts | None:
-    """What a store says of an object; None: not there.
+    """Return a store's facts about an object; None if it does not exist.
 
     Raises `ReadFailed` where the store does not answer.
     """

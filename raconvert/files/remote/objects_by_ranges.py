@@ -1,4 +1,4 @@
-"""What is at a URL, by ranges of its bytes: what every server has in common.
+"""Objects at URLs, read by ranges of bytes: the part that all servers have in common.
 
 The first request asks for the first bytes; its answer tells the size and the version (ETag, else
 time of change), and every further answer must be of that version. An answer that is not exactly the
@@ -38,7 +38,7 @@ _NO_DEVICE = -1  # in the identity of what is not on a device of this machine
 
 
 class Facts(Record):
-    """What a server tells of a file."""
+    """Facts that a server gives about a file."""
 
     size: int
     version: str  # an ETag, or whatever differs when the file does; may be empty
@@ -72,7 +72,7 @@ class Object:
 
     @property
     def identity(self) -> Identity:
-        """What the file is, in the form of that of a local one."""
+        """The identity of the file, in the form of that of a local one."""
         digest = blake2b(f"{self.url}\n{self.facts.version}".encode(), digest_size=7).digest()
         return _NO_DEVICE, int.from_bytes(digest), self.facts.size, self.facts.time
 
@@ -157,7 +157,7 @@ class Asked(Object):
         return bytes(sync(fs.loop, self._in_time, fs, begin, end))
 
     async def _in_time(self, fs: Any, begin: int, end: int) -> bytes | bytearray:
-        """What `_got` does; `ReadFailed` if the server takes longer than so many bytes may."""
+        """Do the work of `_got`; raises `ReadFailed` if the server is slower than the limit."""
         try:
             async with asyncio.timeout(PATIENCE + (end - begin) / SLOWEST) as limit:
                 return await self._got(fs, begin, end, limit)
@@ -178,7 +178,7 @@ class Asked(Object):
 
 
 def listed(info: dict[str, Any]) -> Facts:
-    """What fsspec tells of a file, and S3 of an object; its version is an ETag, else the time."""
+    """Convert the facts of fsspec, or of S3, on a file; the version is an ETag, else the time."""
     time = info.get("LastModified") or info.get("mtime") or info.get("last_modified")
     time = time or info.get("created")
     version = info.get("ETag") or info.get("etag") or info.get("generation") or time or ""
@@ -434,7 +434,7 @@ def notes_of(url: str, known: Identity) -> list[str]:
 
 
 def object_at(url: str, known: Identity | None = None) -> Object:
-    """What is at a URL, asked for anew; with `known` that of this identity, as it was then.
+    """Open the object at a URL with a new request; with `known`, reuse the one of that identity.
 
     Raises `Changed` if it is not the one that is known, `ReadFailed` if it cannot be read.
     """

@@ -44,7 +44,7 @@ class RemoteFile:
 
     @property
     def identity(self) -> Identity:
-        """What the file was when it was first opened."""
+        """The identity of the file when it was first opened."""
         return self._object.identity
 
     @property
@@ -96,7 +96,7 @@ class RemoteFile:
             self._next = None
 
     def _near(self, offset: int) -> Any:
-        """What the first bytes or the last range have from a place on; None for nothing."""
+        """Return the cached bytes from an offset on, of the first or last range; None if absent."""
         for begin, data in ((0, self._object.first), self._window):
             if begin <= offset < begin + len(data):
                 return memoryview(data)[offset - begin :]

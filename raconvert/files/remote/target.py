@@ -576,7 +576,7 @@ class Remote:
             os.unlink(path)
 
     def _known(self, urls: list[str]) -> set[str]:
-        """Those that are there; refused before anything is sent, unless they may be replaced."""
+        """Return the URLs that exist already; raises `TargetExists` unless they may be replaced."""
         known = set()
         wanted = self.looks and (not self.replaces or len(urls) > 1)
         for url in urls if wanted else ():
