@@ -82,7 +82,7 @@ MOST_HEADER_BYTES = 4 + 4 * 255
 
 
 class Header(Record):
-    """What is before the data; `offset` and `nbytes` say where that is, decompressed."""
+    """The header; `offset` and `nbytes` locate the data, after decompression."""
 
     element: Element
     dims: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Where the data of a header lies: the records of every type and storage, passed and checked.
+"""Location of the data of a header: the records of every type and storage, passed and checked.
 
 None of the values is read. Counters and splits that deviate from the rules by which this package
 writes go into `own`, the header's namespace in the metadata.
@@ -157,7 +157,7 @@ class _Boxes:
         self._done += self._count
 
     def parts(self, walk: Walk, record: Record, total: int) -> Parts:
-        """Where the data lies; as many values as the array has, or it is refused."""
+        """Return the location of the data; refused unless it has as many values as the array."""
         if self._done != total:
             walk.refuse("the parts hold more values than the array", record, total, self._done)
         return Parts(self._offsets, self._counts, None if self.in_order else self._boxes)

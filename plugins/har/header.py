@@ -132,7 +132,7 @@ class _Stage:
         return found
 
     def _places(self, counts: tuple[int, ...]) -> list[int | slice]:
-        """Where the values of each row are among single ones."""
+        """Return the index, or the slice, of each row's values in the flat tuple of values."""
         places: list[int | slice] = []
         start = 0
         for row, count in zip(self.rows, counts, strict=True):

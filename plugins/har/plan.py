@@ -1,4 +1,4 @@
-"""What writing makes of each array: header name, type, sets, texts; and what is lost by that.
+"""Plan of each array in a HAR file: header name, type, sets, texts; and the losses.
 
 Decided from types, shapes, names and metadata alone, before any data is read.
 """

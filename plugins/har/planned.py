@@ -1,4 +1,4 @@
-"""What writing makes of a bundle: a header for each array, and the housekeeping kept with it."""
+"""Plan of a HAR file: a header for each array, and the housekeeping headers of the metadata."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def _left_out(header: Header, notes: list[str]) -> dict[str, Any] | None:
 def _housekeeping(
     source: Source, file: Any, framing: str, header: Header, notes: list[str]
 ) -> dict[str, Any] | None:
-    """What is kept of a hidden header: its lines if it is text, else its records."""
+    """Read a hidden header: its lines if it is text, else its records; None if too long."""
     kept = {"name": header.name, **header.own, "long": header.long.rstrip(" ")}
     records = Records(source, file, framing)
     most = source.limits.text_bytes if header.type == TEXT else source.limits.raw_record_bytes

@@ -137,7 +137,7 @@ class Records:
         return Record(offset, start, nbytes, end, head)
 
     def behind(self, offset: int) -> int | None:
-        """Where the record at `offset` ends by its leading mark alone; None beyond the file."""
+        """Return the end of the record at `offset`, by its leading mark; None beyond the file."""
         try:
             lead, nbytes = self._lead(self.bytes_at(offset, HEAD_BYTES + 4), offset, "")
         except Corrupt:
@@ -146,7 +146,7 @@ class Records:
         return end if end <= self.size else None
 
     def begins(self, end: int) -> list[int]:
-        """Where the record that ends at `end` may begin by its trailing mark alone."""
+        """Return the possible offsets of the record that ends at `end`, by its trailing mark."""
         if self.framing != LAHEY:
             found = _INT32[self.framing].unpack(self.bytes_at(end - 4, 4))[0] if end >= 4 else -1
             return [end - 8 - found] if len(BLANKS) <= found <= end - 8 - self.first else []
@@ -160,7 +160,7 @@ class Records:
         return [start for start in starts if start >= self.first]
 
     def before(self, end: int) -> int | None:
-        """Where the record that ends at `end` begins; None if its marks do not agree."""
+        """Return the offset of the record that ends at `end`; None if its marks do not agree."""
         return next((start for start in self.begins(end) if self.behind(start) == end), None)
 
     def part(self, offset: int) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Where reading goes on behind records whose marks differ, or that the file cuts off.
+"""Recovery: the offset at which reading goes on behind damaged records, or at a cut.
 
 Both marks of a record say how long it is. Where they differ one of them is damaged, as a rule, and
 the other shows where the next record begins: the leading one, if a sound record follows there; the
@@ -111,7 +111,7 @@ class Resume:
         self._walk.go_back(end)
 
     def _behind(self, offset: int) -> tuple[int, bool]:
-        """Where to go on behind the damaged record at `offset`, and if it surely ends there."""
+        """Return the offset behind the damaged record at `offset`; True if it surely ends there."""
         records = self._walk.records
         by_lead = records.behind(offset)
         if by_lead is not None and not self._is_sound(by_lead):
@@ -137,7 +137,7 @@ class Resume:
         walk.go_back(end)
 
     def _next_sound(self, offset: int) -> int | None:
-        """Where the first record begins from which all are sound up to the end of the file."""
+        """Return the first offset behind `offset` from which all records are sound; or None."""
         records = self._walk.records
         if self._sound is None:
             found = array("q")

@@ -51,7 +51,7 @@ WHEN, TIMES = "WHEN", ["before", "after"]  # the axis of levels
 
 
 class Result(Record):
-    """What a variable has of one result: where in a header, and the components that these are.
+    """A variable's part of one result: its range in a header, and the components it stands for.
 
     `places` are None for all of them in order.
     """
@@ -155,7 +155,7 @@ class Solution:
         return [raw[i : i + width].rstrip(" \0") for i in range(0, len(raw), width)]
 
     def lines(self) -> str:
-        """What the file says of the simulation."""
+        """The description of the simulation in the file; empty if there is none."""
         return "\n".join(self.strings("VDSC")).strip() if "VDSC" in self.headers else ""
 
     def reals(self, name: str) -> int:
@@ -168,7 +168,7 @@ class Solution:
         self, counts: array[int], where: str, listed_in: str, places: array[int],
         outside: _Chosen | None = None,
     ) -> _Chosen:  # fmt: skip
-        """Which components of each variable are meant: all, none, or some that are listed.
+        """Select components of each variable: all, none, or some that are listed.
 
         Of shocks it is not certain what a list leaves out: those of all components, or those of all
         components that are exogenous (`outside`), or nothing. The length of the list tells.

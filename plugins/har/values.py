@@ -96,7 +96,7 @@ class Stored(InPlace):
         return super().part(key) if self.by_regions else self[key]
 
     def in_pieces(self) -> Pieces | Extent | str:
-        """Where the values of full storage lie: in one record, or in records of one length."""
+        """The location of the values of full storage: one record, or records of one length."""
         if type(self) is not Stored:
             return "its values are not stored one after the other"
         if self.parts.boxes is not None:

@@ -159,7 +159,7 @@ def are_places_sure(
 
 
 class Chunks:
-    """Where the chunks of one dataset are, and what is inside them.
+    """Index of the chunks of one dataset, and their decoder.
 
     `unit` is the width of an element in bytes; `fill` those of one element where nothing is stored.
     """
@@ -188,7 +188,7 @@ class Chunks:
         self._numbers = self._offsets = self._lengths = self._masks = _NONE
 
     def in_pieces(self, axes: tuple[int, ...], swap: int) -> Pieces | str:
-        """Where the chunks lie, with the filters by which others decode them.
+        """Locate the chunks, with the filters by which others decode them; or return a reason.
 
         `axes` are those of an element, which are whole in each chunk; numbers of `swap` bytes are
         big-endian.

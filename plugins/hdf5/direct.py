@@ -1,4 +1,4 @@
-"""Whether the chunks of a dataset are decoded here, past the library, and where they are."""
+"""Choice of the datasets whose chunks are decoded here, past the library, and their chunk index."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def info_of(holder: Any, path: bytes = b".") -> Info:
 
 
 def key_of(oid: Any) -> Key:
-    """What tells objects apart."""
+    """Return the key of an object: file number and address."""
     info = info_of(oid)
     return info.fileno, info.address
 
@@ -90,7 +90,7 @@ def name_in_link(raw: bytes | str) -> str:
 
 
 def sorted_places(places: dict[int, int]) -> tuple[Values, Values]:
-    """Where stretches begin, in order, and how far they reach up to each; from places and bytes."""
+    """Sort stretches, {offset: bytes}; return the offsets, and the furthest end up to each."""
     both = np.array(sorted(places.items()), "<u8").reshape(-1, 2)
     return both[:, 0], np.maximum.accumulate(both.sum(axis=1))
 
@@ -307,7 +307,7 @@ class File:
         return self._end
 
     def taken(self) -> tuple[Values, Values]:
-        """Where the metadata begins that was seen, in order, and how far it reaches up to each."""
+        """The sorted offsets of the metadata read so far, and the furthest end up to each."""
         if self.sorted[0] != len(self.places):
             self.sorted = len(self.places), sorted_places(self.places)
         return self.sorted[1]
@@ -420,7 +420,7 @@ def _begin(source: Source) -> int:
 
 
 def reason_of(error: Exception) -> str:
-    """What an error of the library says, in one line without its routine beginning."""
+    """Return the message of an error of libhdf5 on one line, without its routine beginning."""
     if isinstance(error, UnicodeDecodeError):
         return UNTOLD
     spoken = error.strerror if isinstance(error, OSError) and error.strerror else None

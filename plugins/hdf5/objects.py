@@ -138,14 +138,14 @@ def root(file: File) -> Object:
 
 
 def linked(file: File, link: Link) -> Object | None:
-    """What a hard link leads to; None for links to elsewhere, which are not followed."""
+    """Open the object of a hard link; None for other links, which are not followed."""
     if link.kind != h5l.TYPE_HARD:
         return None
     return Object(file, h5o.open(link.group, link.name), link.address)
 
 
 def referred(file: File, reference: Any) -> Object:
-    """What a reference leads to; ValueError if that is nowhere."""
+    """Open the object of a reference; ValueError if the reference is null."""
     if not reference:
         raise ValueError("a reference leads nowhere")
     oid = h5r.dereference(reference, file.fid)

@@ -1,4 +1,4 @@
-"""Where fixed strings end: by a NUL, by trailing blanks, or by trailing NULs.
+"""Padding of fixed strings: they end at a NUL, at trailing blanks, or at trailing NULs.
 
 File format specification 3.0, IV.A.2.d "The Datatype Message", class 3 (bits 0 to 3). NumPy's own
 strings end where nothing but NULs follows, as null-padded ones do. A null-terminated string ends at

@@ -1,4 +1,4 @@
-"""What an HDF5 file will be that holds a bundle."""
+"""Plan of an HDF5 file that will hold a bundle."""
 
 from __future__ import annotations
 

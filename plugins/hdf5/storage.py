@@ -119,7 +119,7 @@ def filter_text(number: int, values: tuple[int, ...]) -> str:
 def extent_of(
     kind: Kind, element: Element, storage: Storage, pieces: list[Extent], nbytes: int, file: File
 ) -> Extent | None:
-    """Where the elements lie side by side as they are, if they do."""
+    """Return the extent of the elements if they lie side by side as they are; else None."""
     as_is = kind.memory is None and kind.finish is None and not kind.endings
     verbatim = as_is and kind.element is not None
     if not verbatim or not nbytes or storage.filters or is_text(element):

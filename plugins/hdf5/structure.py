@@ -49,7 +49,7 @@ def structure_of(bundle: Bundle, options: Options) -> Structure:
 
 
 def fits_of(bundle: Bundle, options: Options, structure: Structure) -> list[Fit]:
-    """What HDF5 keeps in another form, or cannot hold."""
+    """List what HDF5 changes in form, or cannot hold."""
     found: list[Fit] = []
     names: set[str] = set()
     links = dict(zip(bundle.names, structure.links, strict=True))

@@ -90,7 +90,7 @@ class Dataset:
         return max(1 << 16, self.file.source.max_memory // 4)
 
     def in_pieces(self) -> Pieces | Extent | str:
-        """Where the chunks lie, if others can decode them by the names of their filters."""
+        """The location of the chunks, if others can decode them by the names of their filters."""
         is_bool = self.kind.element is not None and self.kind.element.kind == "bool"
         other = self.kind.memory is not None or self.kind.endings
         if other or (self.kind.finish is not None and not is_bool):

@@ -68,7 +68,7 @@ UNLIMITED = (1 << 64) - 1
 
 
 class Run(namedtuple("Run", "start stride block length")):
-    """What a grid has on one axis: `length` positions, in blocks of `block` every `stride`."""
+    """A grid along one axis: `length` positions, in blocks of `block` every `stride`."""
 
     __slots__ = ()
 

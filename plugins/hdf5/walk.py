@@ -65,7 +65,7 @@ Link = namedtuple("Link", "path kind target file", defaults=(None,))
 
 
 class Walk:
-    """What a walk found: objects in order, further links, and what was left out, with why."""
+    """Result of a walk: objects in order, further links, and what was left out, with the reason."""
 
     def __init__(self, files: Files) -> None:
         self.found: list[Found] = []
@@ -267,7 +267,7 @@ class Walk:
         return file, here
 
     def _link_of(self, file: File, group: bytes, name: bytes) -> tuple[int, Any]:
-        """What `link_of` says, asked once: chains of links come by the same ones again."""
+        """Return the result of `link_of`, cached: chains of links pass the same ones again."""
         key = (file, group, name)
         if key not in self._links_asked:
             self._links_asked[key] = link_of(file, group, name)
@@ -290,7 +290,7 @@ def links_of(file: File, group: bytes) -> list[tuple[bytes, int, Any]]:
 
 
 def links_in(file: File, gid: h5g.GroupID, address: int) -> list[tuple[bytes, int, Any]]:
-    """What `links_of` returns, of an open group."""
+    """Do the work of `links_of` for an open group."""
     kinds = {kind for kind, _ in messages(file, address)}
     # A group with a symbol table knows no order; to ask the library for it takes long.
     tracked = (SYMBOL_TABLE not in kinds or LINK_INFO in kinds) and (
@@ -361,7 +361,7 @@ _Form = namedtuple("_Form", "length same address")
 
 
 class Headers:
-    """Which headers of one file are known to be sound."""
+    """Cache of the headers of one file that were found sound."""
 
     __slots__ = ("_forms", "_kinds")
 
@@ -370,7 +370,7 @@ class Headers:
         self._kinds: dict[bytes, bytes] = {}  # of sound headers
 
     def known(self, file: File, address: int) -> Said | None:
-        """What the header at an address says, if one that says the same was found to be sound."""
+        """Return the facts of the header at an address if an equal one was sound; else None."""
         head = _head(file, address)
         for form in self._forms:
             kind = self._kinds.get(_same(head, form))
@@ -409,7 +409,7 @@ def _said(head: bytes, form: _Form, kind: bytes) -> Said:
 
 
 def _form_of(head: bytes) -> _Form | None:
-    """Where the odd bytes of a header are; None if it does not lie here whole, or says more."""
+    """Return the form that alike headers share; None if it is not whole, or has other messages."""
     found = message_places(head)
     if found is None:
         return None

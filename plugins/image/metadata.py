@@ -41,9 +41,9 @@ def field(array: Array, name: str, kind: type) -> Any:
 def metadata_fits(
     bundle: Bundle, title: str, kept: set[str] | None = None, besides: Sequence[str] = ()
 ) -> list[Fit]:
-    """What a format leaves out: all but what it has `kept`, fields as ``icc``, or ``axes``.
+    """List the losses of a format: all metadata but `kept`, fields such as ``icc``, or ``axes``.
 
-    `besides` names what it leaves out of those.
+    `besides` names the parts of those that it leaves out as well.
     """
     array = bundle.arrays[0]
     held = kept or set()

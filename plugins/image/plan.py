@@ -1,4 +1,4 @@
-"""What the formats of one picture have in common when they are written."""
+"""Plan that the formats of one picture share."""
 
 from __future__ import annotations
 

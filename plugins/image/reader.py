@@ -130,7 +130,7 @@ def read_picture(
 
 
 def _fields(info: dict[str, Any]) -> dict[str, Any]:
-    """What all formats call by the same names."""
+    """Return the metadata fields that all formats give under the same names."""
     unit, density = info.get("jfif_unit", 0), info.get("jfif_density", (0, 0))
     known = density not in ((0, 0), (1, 1)) and unit < len(UNITS)
     data, exif, orientation = info.get("exif", b"").removeprefix(EXIF), Image.Exif(), None

@@ -242,7 +242,7 @@ class Contents:
         return found
 
     def _called(self, names: list[str], path: str, what: str) -> dict[str, str]:
-        """What each of the names is called in the file; fits for those that had to change."""
+        """Return the name in the file for each name; a fit is added for each that changes."""
         chosen: dict[str, str] = {}
         used = {name for name in names if is_name(name)}
         for name in names:

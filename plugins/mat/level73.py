@@ -123,7 +123,7 @@ class _Walker:
                 self.tree.give_up(path, error, mark)
 
     def _linked(self, link: Link) -> Any:
-        """What a hard link leads to, or the error why it cannot be had; None for other links."""
+        """Open the object of a hard link, or return the error; None for other links."""
         try:
             with self._guarded(link.name.decode("latin-1")):
                 return linked(self.file, link)
@@ -261,7 +261,7 @@ class _Walker:
     def _numeric(
         self, item: Object, stored: Stored, facts: Facts, is_empty: bool
     ) -> Callable[[str], None]:
-        """What adds the numbers under a path."""
+        """Return the function that adds the numbers under a path."""
         is_complex = item.has(EMPTY_COMPLEX) if is_empty else stored.is_complex
         facts = facts._replace(complex=is_complex)
         element = element_of_class(facts)
@@ -296,7 +296,7 @@ class _Walker:
         return add
 
     def _char(self, stored: Stored, facts: Facts, is_empty: bool) -> Callable[[str], None]:
-        """What adds the text under a path."""
+        """Return the function that adds the text under a path."""
         if not is_empty and (stored.kind is REFERENCES or stored.kind.buffer.kind not in "iu"):
             raise ValueError("char of a type that is not a whole number")
         self.tree.check_dims(facts.dims, 4, stored.place)

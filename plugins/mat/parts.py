@@ -231,7 +231,7 @@ class InflatedPart:
         return reader
 
     def region(self, _: tuple[int, ...], __: Any) -> None:
-        """None: compressed numbers have no regions that could be read alone."""
+        """Return None: regions of compressed numbers cannot be read alone."""
         return
 
 
@@ -272,5 +272,5 @@ class LaterPart:
         return self.order + stored
 
     def region(self, _: tuple[int, ...], __: Any) -> None:
-        """None: compressed numbers have no regions that could be read alone."""
+        """Return None: regions of compressed numbers cannot be read alone."""
         return

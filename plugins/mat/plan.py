@@ -1,4 +1,4 @@
-"""What a MAT file will be that holds a bundle."""
+"""Plan of a MAT file that will hold a bundle."""
 
 from __future__ import annotations
 

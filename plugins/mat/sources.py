@@ -129,7 +129,7 @@ class Numbers(Elements):
         yield from pieces if small else ahead(pieces, ALIVE)
 
     def in_pieces(self) -> Extent | str:
-        """Where the numbers lie, if they are stored as those of the class."""
+        """The location of the numbers, if stored in the type of the class; else a reason."""
         if len(self._parts) != 1:
             return "its real and imaginary parts lie apart"
         part = self._parts[0]

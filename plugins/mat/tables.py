@@ -1,4 +1,4 @@
-"""What numbers and words mean in MAT files: storage types, classes, names, limits.
+"""Tables of numbers and words in MAT files: storage types, classes, names, limits.
 
 MathWorks "MAT-File Format", version 5 chapters "Data Types" (table 1-1) and "MATLAB Array Data
 Element" (table 1-3), level 4 chapter for MOPT.

@@ -1,4 +1,4 @@
-"""What a MAT file holds, collected while it is walked: arrays, groups, and what was left out.
+"""Contents of a MAT file, collected during the walk: arrays, groups, and what was left out.
 
 Paths: a variable is its name; fields of a struct lie below it; elements of a cell or of a struct
 array lie below their linear index, counted from 1 as MATLAB does: ``c/3`` is ``c{3}``,

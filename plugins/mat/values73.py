@@ -50,7 +50,7 @@ class Stored(namedtuple("Stored", "path file dataset kind storage shape")):
 
     @property
     def place(self) -> str:
-        """Where this is, for messages."""
+        """The variable, as messages name it."""
         return f"variable '{self.path}'"
 
     @property
@@ -176,7 +176,7 @@ class ClassNumbers(Decoded):
             yield self._of_class(piece)
 
     def in_pieces(self) -> Pieces | Extent | str:
-        """Where the chunks lie, if their numbers are those of the class."""
+        """The location of the chunks, if they have the type of the class; else a reason."""
         if self._values.dtype != self.dtype or self._values.shape != self.shape:
             return f"its numbers are stored as {self._values.dtype}, and are {self.dtype}"
         return self._values.in_pieces()

@@ -178,7 +178,7 @@ class _Deflated:
 
 
 def _lead(node: Node, name: str) -> bytes:
-    """What comes before the contents of a matrix: flags, dims, name; fields of a struct."""
+    """Return the bytes before the contents of a matrix: flags, dims, name; fields of a struct."""
     number, nzmax = class_number(node.cls), 0
     is_complex = is_logical = False
     if isinstance(node, Leaf):

@@ -1,4 +1,4 @@
-"""Where the data of a MetaImage is: behind its header, in one file, or piece after piece in many.
+"""Location of the data of a MetaImage: behind its header, in one file, or in a list of files.
 
 Facts (``metaImage.cxx``): ``LIST D`` is followed by a line for each file, which has the first D
 axes (without D all but the slowest); ``a%03d.raw MIN MAX STEP`` has a file for each index of the
@@ -120,7 +120,7 @@ def _named(
 
 
 def _part(source: Source, header: Header, offset: int, nbytes: int) -> Part:
-    """What one file gives, if it can have all of it; `Corrupt` if not."""
+    """Return the part of the data in one file; `Corrupt` if the file is too short for it."""
     offset += max(header.skip, 0)
     if header.skip == -1 and header.encoding is None:
         offset = max(source.size - nbytes, 0)

@@ -65,7 +65,7 @@ _END = re.compile(rb"^[ \t]*ElementDataFile[ \t]*[=:][^\n]*(?:\n|\Z)", re.MULTIL
 
 
 class Header(Record):
-    """What the header says; `dims` with the channels first, `offset` where it ends."""
+    """The header; `dims` with the channels first, `offset` behind its last byte."""
 
     path: str
     fields: dict[str, str]

@@ -1,4 +1,4 @@
-"""What of the metadata a MetaImage holds, both ways.
+"""Translation of metadata to MetaImage fields, and back.
 
 The namespace ``metaimage`` may have been edited, or made by anybody: a field of a wrong form is
 left out, and named.

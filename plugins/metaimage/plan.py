@@ -1,4 +1,4 @@
-"""Whether arrays fit a MetaImage, and the file itself."""
+"""Plan of a MetaImage: whether the arrays fit, and the file itself."""
 
 from __future__ import annotations
 

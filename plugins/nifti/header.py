@@ -40,7 +40,7 @@ SEAL_BYTES = 56  # of the text of the last extension of a pair that we write
 
 
 class Header(Record):
-    """What the header says; `offset` and `nbytes` tell where the data is, decompressed."""
+    """The header; `offset` and `nbytes` locate the data, after decompression."""
 
     version: int
     order: str  # little or big
@@ -162,7 +162,7 @@ def _check_size(header: Header, data: Source, *, gzip: bool) -> None:
 
 
 def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[str, Any]]:
-    """What lies between header and data: codes and bytes; a note where it is something else."""
+    """Read the extensions between header and data, as codes and bytes; note anything else."""
     begin = LAYOUTS[header.version].nbytes
     most = start.source.limits.record_bytes
     end = begin + most if start.pair else header.offset

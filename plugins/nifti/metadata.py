@@ -485,7 +485,7 @@ def _take_axes(
 
 
 def _ones(axes: Sequence[Axis], found: dict[str, Any]) -> list[str]:
-    """What is lost since a `pixdim` of 1 is a spacing if its units are said, and nothing if not."""
+    """List the spacings lost since NIfTI takes a `pixdim` of 1 for one only with units."""
     placed = bool(found.get("sform_code") or found.get("qform_code"))
     lost = []
     for axis, written in zip(axes[:MAX_RANK], _axes(found, len(axes[:MAX_RANK])), strict=True):

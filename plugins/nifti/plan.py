@@ -1,4 +1,4 @@
-"""Whether arrays fit a NIfTI file, and the file itself."""
+"""Plan of a NIfTI file: whether the arrays fit, and the file itself."""
 
 from __future__ import annotations
 

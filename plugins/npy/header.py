@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
 
     class Readable(Protocol):
-        """What a header is read from: a file, or one member of an archive."""
+        """The bytes that a header is read from: a file, or one member of an archive."""
 
         @property
         def path(self) -> str:

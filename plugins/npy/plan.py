@@ -1,4 +1,4 @@
-"""Whether arrays fit an NPY file, and the file itself."""
+"""Plan of an NPY file: whether the array fits, and the file itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plan(bundle: Bundle) -> Plan:
 
 
 def array_fits(array: Array) -> list[Fit]:
-    """What NPY cannot hold of one array."""
+    """List what NPY cannot hold of one array."""
     found = []
     name, element = array.name, array.element
     if element.kind in FLOATS and (foreign := ml_name(element)) is not None:

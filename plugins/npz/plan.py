@@ -1,4 +1,4 @@
-"""Whether arrays fit an NPZ file, and the file itself."""
+"""Plan of an NPZ file: whether the arrays fit, and the file itself."""
 
 from __future__ import annotations
 

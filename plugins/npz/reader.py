@@ -54,7 +54,7 @@ class MemberValues(InPlace):
             yield Placed(self.path, file), self._member.offset + self._offset
 
     def in_pieces(self) -> Extent | str:
-        """Where the elements of a stored member lie."""
+        """The location of the elements of a stored member; a reason if it is compressed."""
         if self._member.method != ZIP_STORED:
             return "its member of the archive is compressed"
         offset = self._member.offset + self._offset

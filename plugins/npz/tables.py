@@ -1,4 +1,4 @@
-"""What reader and writer of NPZ share: the suffix of members, methods, limits, a sample."""
+"""Tables that reader and writer of NPZ share: the suffix of members, methods, limits, a sample."""
 
 from __future__ import annotations
 

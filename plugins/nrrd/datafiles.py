@@ -1,4 +1,4 @@
-"""Where the data of a NRRD file is: in which files, behind which skips, and if it can be there.
+"""Location of the data of a NRRD file: its files, the bytes to skip, and whether it can be there.
 
 One array lies in one file or, piece after piece, in many (`Part` each).
 

@@ -33,7 +33,7 @@ _REMEDY = "read the numbers as they are with `--in-opt restore=no`"
 
 
 def facts_of(type: str, sizes: Any) -> Record:
-    """What a pair describes: type and sizes, in the words of the header."""
+    """Return the facts of a pair: type and sizes, in the words of the header."""
     return {"type": type, "sizes": list(sizes)}
 
 
@@ -125,7 +125,7 @@ def _have_parts(stored: Array) -> bool:
 
 
 def _axis_of_parts(stored: Array) -> Record:
-    """What makes the axis of the parts again: of its facts, those that are not its kind."""
+    """Return the facts that restore the axis of the parts: all but its kind."""
     entries = stored.meta.formats.get(NAMESPACE, {}).get("axes")
     entry = entries[-1] if entries else {}  # in C order, the fastest last
     fields = {key: value for key, value in stored.ra_axes[0].to_dict().items() if key != "kind"}

@@ -1,4 +1,4 @@
-"""What a NRRD file will be that holds an array: its header, and what that does not hold."""
+"""Plan of a NRRD file: its header, and what that cannot hold."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def decoder(
     encoding: str, dtype: np.dtype[Any], notes: list[str]
 ) -> Callable[[Any, Part], Iterator[Any]]:
-    """What yields the bytes of a part from its open file; `notes` takes what is found behind."""
+    """Return the function that yields the bytes of a part from its open file."""
 
     def decode(file: Any, part: Part) -> Iterator[Any]:
         if encoding in COMPRESSED:

@@ -92,7 +92,7 @@ class Header(namedtuple("Header", "width height bit_depth color_type interlace")
 
 
 class Png:
-    """What `scan` found in one file.
+    """The chunks of one file, as `scan` read them.
 
     `ancillary` are the valid ancillary chunks in file order, `ancillary_bytes` their length; `trns`
     is the raw tRNS payload; `frames` the animation in file order, where a frame with the spans of

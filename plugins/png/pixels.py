@@ -227,7 +227,7 @@ def decode(
 
 
 class _Kept:
-    """Where slabs of rows are put of which only some are kept."""
+    """Image that keeps only some of the rows of the slabs that are assigned to it."""
 
     def __init__(self, image: Samples, rows: Sequence[int]) -> None:
         self._image = image
@@ -313,7 +313,7 @@ def unpack(rows: Samples, header: Header, width: int) -> Samples:
 
 
 class Expansion:
-    """What turns the samples of the file into the values of the array, by options.
+    """Conversion of the samples of the file to the values of the array, by options.
 
     `channels` is 0 for grey without a channel axis; `key` is equal for equal expansions, so that
     images can be expanded together.

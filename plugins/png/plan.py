@@ -1,4 +1,4 @@
-"""What a PNG will be: what is changed or lost, and the image as a file."""
+"""Plan of a PNG: what is changed or lost, and the image as a file."""
 
 from __future__ import annotations
 

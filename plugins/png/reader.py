@@ -56,7 +56,7 @@ def _alike(source: Source, png: Png, options: dict[str, str]) -> Alike | None:
 
 
 class _Pixels:
-    """What decodes the pixels of the default image, or of all `images` composed, as an ndarray."""
+    """Decoder of the pixels of the default image, or of all `images` composed, as an ndarray."""
 
     def __init__(
         self, source: Source, png: Png, images: list[Frame] | None, options: dict[str, str]
@@ -71,7 +71,7 @@ class _Pixels:
 
     @property
     def some_rows(self) -> Callable[[Sequence[int]], Any] | None:
-        """What decodes an image and keeps only some of its rows; None where they are not in order.
+        """Return the decoder that keeps only some rows; None for interlaced or composed images.
 
         All of it is decoded and checked nevertheless.
         """

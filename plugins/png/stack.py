@@ -339,7 +339,7 @@ class PngStack:
 
 
 class Events:
-    """What a copy of this process finds of metadata: how many are as the first, and the others."""
+    """Metadata of the items in one copy of this process: runs like the first, and others."""
 
     def __init__(self, first: dict[str, Any]) -> None:
         self._first = first

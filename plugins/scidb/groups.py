@@ -1,4 +1,4 @@
-"""Which arrays of a bundle belong together: the attributes that they become.
+"""Groups of the arrays of a bundle that become one SciDB attribute.
 
 Arrays that are marked as companions (by the namespace ``scidb`` in their metadata, or by their
 names where asked) make an attribute nullable, or variable in length.

@@ -1,4 +1,4 @@
-"""What a file of records is: from options, the schema beside it, or a schema for its folder.
+"""Declaration of a file of records: from options, the schema beside it, or one for its folder.
 
 Binary SciDB files say nothing about themselves. In this order:
 
@@ -88,7 +88,7 @@ class Text(namedtuple("Text", "value name path")):
 
 
 def declare(source: Source, options: dict[str, str]) -> Declaration:
-    """What the file of records is; `options` are those of `read`, by name."""
+    """Return the declaration of the file of records; `options` are those of `read`, by name."""
     given = {name: value for name, value in options.items() if value not in ("", "auto")}
     texts = {name: Text(value, name, "") for name, value in given.items()}
     if "schema" not in given:
@@ -182,7 +182,7 @@ def _nothing_known(source: Source) -> UsageError:
 
 
 def combine(path: str, texts: dict[str, Text], limits: Limits) -> Declaration:
-    """What the texts say together, of the file at `path`."""
+    """Combine texts into the declaration of the file at `path`."""
 
     def word(name: str) -> str:
         return str(texts[name].value) if name in texts else "auto"

@@ -104,7 +104,7 @@ def _origin(axis: Any) -> int:
 
 
 def all_metadata_fits(plan: RecordPlan, dims: list[Dimension]) -> list[Fit]:
-    """What SciDB cannot hold of the metadata of the arrays."""
+    """List what SciDB cannot hold of the metadata of the arrays."""
     return [
         fit
         for out in plan.outs
@@ -117,7 +117,7 @@ def all_metadata_fits(plan: RecordPlan, dims: list[Dimension]) -> list[Fit]:
 
 
 def metadata_fits(array: Array, items: int, kind: str, dims: list[Dimension]) -> list[Fit]:
-    """What SciDB cannot hold of the metadata of one array, of the SciDB type `kind`."""
+    """List what SciDB cannot hold of the metadata of one array, of the SciDB type `kind`."""
     held = ["scidb"]
     if array.meta.units == UNITS.get(kind):
         held.append("units")

@@ -1,4 +1,4 @@
-"""What becomes of a bundle as SciDB records: decided from types, shapes, names and metadata.
+"""Plan of a bundle as SciDB records, made from types, shapes, names and metadata.
 
 Arrays that came from SciDB, whole and as they were, are written back byte for byte. Any others of
 one shape become the attributes of one SciDB array.
@@ -101,7 +101,7 @@ def _names(plan: RecordPlan, bundle: Bundle) -> list[str]:
 
 
 def _origin_of(bundle: Bundle) -> Declaration | None:
-    """What the metadata says of the SciDB file that the arrays come from, if it is sound."""
+    """Return the declaration of the SciDB file that the arrays come from; None without one."""
     space = bundle.formats.get("scidb")
     if not space and len(bundle.arrays) == 1:
         space = bundle.arrays[0].meta.formats.get("scidb", {}).get("file")

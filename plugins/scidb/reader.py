@@ -49,7 +49,7 @@ def read_bundle(source: Source, options: dict[str, str]) -> Bundle:
 
 
 class _Reader:
-    """What is known of one file while its bundle is made."""
+    """State of one file while its bundle is made."""
 
     def __init__(self, source: Source, size: int, declaration: Declaration) -> None:
         self.source = source
@@ -227,7 +227,7 @@ class _Reader:
         return Bundle(arrays, formats={"scidb": space}, notes=self.notes)
 
     def namespace(self) -> dict[str, Any]:
-        """What an exact way back needs to know of the file as a whole."""
+        """Return the facts of the file that writing it back exactly needs, as metadata."""
         declared = self.declaration
         return {
             "schema": declared.schema_text,

@@ -85,13 +85,13 @@ class Field:
 
 
 def field_of(layout: Layout, number: int) -> Field:
-    """Where the values of a column lie in records of one width."""
+    """Locate the values of a column in records of one width."""
     field = layout.places[number]
     return Field(layout.width or 0, field.value, *numpy_type(layout.columns[number]))
 
 
 def prefix_of(layout: Layout, number: int) -> Field:
-    """Where the null prefixes of a nullable column lie in records of one width."""
+    """Locate the null prefixes of a nullable column in records of one width."""
     return Field(layout.width or 0, layout.places[number].prefix, np.dtype(np.uint8), ())
 
 
@@ -126,7 +126,7 @@ class Rows:
         return cls(layout, data, at, sizes)
 
     def starts(self, span: int) -> Values:
-        """Where this span begins in every record."""
+        """Return the offset of a span in every record, in bytes."""
         found = self._starts.get(span)
         if found is None:
             if span == 0:

@@ -64,7 +64,7 @@ class Fault(Exception):
 
     @property
     def place(self) -> str:
-        """Where it is: line and column, both from 1."""
+        """The position in the text for messages: line and column, both from 1."""
         before = self.text[: self.at]
         return f"line {before.count(chr(10)) + 1}, column {self.at - before.rfind(chr(10))}"
 

@@ -115,7 +115,7 @@ OPAQUE_OLD = bytes.fromhex("acec0a00")
 
 
 def name_of(head: bytes) -> str | None:
-    """What these first bytes of a file are, if they are known."""
+    """Name the kind of a file by its first bytes; None if they are not SciDB's."""
     if head.startswith(OPAQUE):
         return "an opaque SciDB dump"
     if head.startswith(OPAQUE_OLD):

@@ -133,7 +133,7 @@ class Together:
         return values
 
     def _taken(self, field: FileField) -> Values | None:
-        """What was decoded ahead of a field, which is then kept no longer."""
+        """Return and release the values that were decoded ahead for a field; None if none were."""
         with self._lock:
             kept, field.kept = field.kept, None
         if kept is not None:

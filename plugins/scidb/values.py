@@ -252,7 +252,7 @@ class Scattered(Decoded):
 
 
 class Pieces(Decoded):
-    """What the blocks of a scanned file hold of one column: one dimension, or shaped.
+    """Values of one column in the blocks of a scanned file: one dimension, or shaped.
 
     `pieces` gives the decoded pieces anew whenever it is called; `name` is that of the column.
     """

@@ -262,7 +262,7 @@ def _ended(sizes: Values, data: Values, there: Values) -> tuple[Values, Values]:
 
 
 def _fields(layout: Layout, number: int) -> tuple[Field, Field | None]:
-    """Where the values of a column lie, and its null prefixes if it is nullable."""
+    """Locate the values of a column, and its null prefixes if it is nullable."""
     nullable = layout.columns[number].nullable
     return field_of(layout, number), prefix_of(layout, number) if nullable else None
 

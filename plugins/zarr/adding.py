@@ -69,7 +69,7 @@ class Hierarchy:
         )
 
     def kind(self, key: str) -> str:
-        """What lies at a key: an array, a group, something else, or nothing."""
+        """Return the kind of node at a key: array, group, something else, or empty for nothing."""
         path = os.path.join(self.folder, *key.split("/")) if key else self.folder
         if os.path.islink(path):
             raise Unsafe("is a link, which is not followed", path=path)

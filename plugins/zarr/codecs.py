@@ -154,7 +154,7 @@ def _raw(value: Any) -> Values:
 
 
 def _location(name: str, settings: dict[str, Any]) -> str:
-    """Where the checksum stands."""
+    """Return the side of the chunk that the checksum is on: start or end."""
     usual = "end" if name in ("crc32c", "fletcher32", "jenkins_lookup3") else "start"
     found = settings.get("location", usual)
     if found not in ("start", "end"):
@@ -429,7 +429,7 @@ COMPRESSORS: dict[str, tuple[Callable[..., Any], Callable[[int, int, str], Step]
 
 
 def encoder(name: str, level: int, width: int, inner: str) -> Step | None:
-    """What compresses the bytes of a chunk of elements of `width` bytes; None for nothing."""
+    """Return the function that compresses chunks of elements of `width` bytes; None for none."""
     make = COMPRESSORS[name][1] if name in COMPRESSORS else None
     return None if make is None else make(level, width, inner)
 

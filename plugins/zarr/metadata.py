@@ -210,7 +210,7 @@ def _encoded_missing(array: Array, version: int) -> dict[str, Any] | None:
 def divided(
     array: Array, key: str, version: int, coordinates: Coordinates, apart: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    """What of an array becomes attributes, names of dimensions, and the record of the rest.
+    """Divide an array's metadata: attributes, names of dimensions, and the record of the rest.
 
     `coordinates` are read back with the array. `apart`: names of axes that are not those of
     dimensions.
@@ -402,7 +402,7 @@ def _is_said(axis: Axis, facts: Mapping[str, Any]) -> bool:
 
 
 def _coordinate(axis: Axis, length: int) -> Array | None:
-    """What stands along an axis as an array; None if it says nothing, or no plain values."""
+    """Return the values along an axis as an array; None if it has none, or not plain ones."""
     values = axis.values(length) if 1 <= length <= MOST else None
     if values is None or values.dtype.kind not in "ifU":
         return None

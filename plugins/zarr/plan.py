@@ -1,4 +1,4 @@
-"""What a hierarchy will be that holds a bundle: names, types, chunks, and what does not fit."""
+"""Plan of a hierarchy: names, types, chunks, and what does not fit."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _has_padding(descr: Any) -> bool:
 
 
 def fits_of(bundle: Bundle, forms: list[Form], options: Options) -> Iterator[Fit]:
-    """What of the arrays is changed or cannot be held. Raises nothing."""
+    """List what of the arrays is changed or cannot be held. Raises nothing."""
     seen: set[str] = set()
     keys = {array.name: form.key for array, form in zip(bundle.arrays, forms, strict=True)}
     for name, reason in renamed(bundle.arrays, keys):

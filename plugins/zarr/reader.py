@@ -343,7 +343,7 @@ def _consolidated_3(store: Store, fields: dict[str, Any], all_of: Any) -> Iterat
 
 
 def _tried(key: str, look: Callable[[], Found]) -> Found:
-    """What a node is, or why it cannot be read."""
+    """Read a node; return the error in its place if it cannot be read."""
     try:
         return look()
     except RaconvertError as error:

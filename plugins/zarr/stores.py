@@ -1,4 +1,4 @@
-"""Where the keys of a hierarchy are: files of a folder, or of one at a URL; none of them elsewhere.
+"""Stores of a hierarchy: map keys to files of a folder, or of one at a URL; never outside of it.
 
 A key is a path below the root of the store. Links are followed only to files in the same folder
 tree, and folders that are links are not looked into.
@@ -76,7 +76,7 @@ class Store:
         return self._listing.named(key, what) if os.path.lexists(self.path(key)) else None
 
     def _find_at_url(self, key: str, what: str) -> Source | None:
-        """What `find` does, with one request: that for the first bytes."""
+        """Do the work of `find` with one request, the one for the first bytes."""
         from raconvert.files.remote.listing import is_missing, place_of_partner
 
         found = self._listing.at(place_of_partner(self._listing.path, key, what))

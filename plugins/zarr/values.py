@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Task = tuple[tuple[int, ...], tuple[int, ...], Values]
 
     class Bytes(Protocol):
-        """What is read of a key: a `Source`, or a stretch of one."""
+        """The bytes of a key: a `Source`, or a stretch of one."""
 
         @property
         def size(self) -> int:
@@ -494,7 +494,7 @@ def _box_of(
 
 
 def _range_of(part: Any, length: int) -> tuple[int, int, Any]:
-    """Where a part of a key begins, how much is read, and what is taken of that."""
+    """Return start and length to read along an axis for a part of a key, and the index within."""
     if isinstance(part, slice):
         start, stop, step = part.indices(length)
         picked = range(start, stop, step)

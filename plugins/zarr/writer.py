@@ -270,7 +270,7 @@ class Writer:
         self.target.put(f"{form.key}/{key}", [data])
 
     def _encoder(self, width: int, form: Form) -> Callable[[Values], Any]:
-        """What makes of the elements of one unit the bytes of its file."""
+        """Return the function that encodes the elements of one unit as the bytes of its file."""
         text = _is_text(form)
         width = 1 if text else width
         compress = encoder(self.options.compressor, self.options.level, width, self.options.inner)

@@ -165,7 +165,7 @@ def header_bytes(file: File, address: int) -> int:
 
 
 def message_places(head: bytes) -> tuple[int, list[tuple[int, bool, int, int]]] | None:
-    """Where the messages of a header end, and (type, shared, place, bytes) of each.
+    """Return the end of a header's messages, and (type, shared, offset, bytes) of each.
 
     None if it is in several blocks, or not whole in these bytes.
     """
@@ -359,7 +359,7 @@ def total_length(raw: bytes, count: int) -> int:
 
 
 def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
-    """What each of `count` references leads to; elements are `width` bytes."""
+    """Return the bytes that each of `count` references points to; elements are `width` bytes."""
     raw = raw[: count * REFERENCE_BYTES]
     check_references(raw, file, width)
     heaps: dict[int, dict[int, memoryview]] = {}
@@ -490,7 +490,7 @@ SHARED_FILE, SHARED_DATASET, SAME_FILE = 1, 2, 4  # flags of a source of a virtu
 def _after_names(
     raw: bytes, at: int, flags: int, number: int, named: tuple[set[int], set[int]]
 ) -> int:
-    """Where the names of file and dataset of an entry end; ValueError if they make no sense.
+    """Return the offset behind the names of file and dataset of an entry; ValueError if malformed.
 
     HDF5 2.0 writes a second version of the list, where an entry may have the names of an earlier
     one (its number, 8 bytes), or no name of a file: that of the virtual dataset.
@@ -509,7 +509,7 @@ def _after_names(
 
 
 def _after_selection(raw: bytes, at: int) -> int:
-    """Where a serialized selection ends; ValueError if it makes no sense.
+    """Return the offset behind a serialized selection; ValueError if it is malformed.
 
     File format specification 3.0, VIII.A "Data Space Encoding"; the library does not look at the
     rank before it uses it.

@@ -41,7 +41,7 @@ MICRONS = ("um", "micron", "microns", "\\u00B5m", "\N{MICRO SIGN}m", "\N{GREEK S
 
 
 def metadata_of_page(page: Any) -> Metadata:
-    """What the tags of a page say, the description as it is."""
+    """Return the metadata in the tags of a page, the description as it is."""
     value, table = page.tags.valueof, page.colormap
     fields = {name: value(code) for name, code, kind in TAGS if isinstance(value(code), kind)}
     pairs, unit = [value(282), value(283)], RESOLUTION_UNITS.get(value(296, 2))
@@ -90,7 +90,7 @@ def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> An
 
 
 def _shaped(text: str, itemsize: int) -> Any:
-    """What a note of tifffile tells: ``{"shape": [...], "axes": "...", "description": ...}``."""
+    """Parse a note of tifffile: ``{"shape": [...], "axes": "...", "description": ...}``."""
     try:
         said = json.loads(text)
         shape, axes = tuple(said["shape"]), said.get("axes", "")

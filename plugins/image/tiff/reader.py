@@ -69,7 +69,7 @@ class _File(io.BufferedReader):
 
 
 class _Strict(logging.Handler):
-    """What tifffile logs as an error in this thread is one: it would go on with a guess."""
+    """Log handler that raises `Corrupt` for an error of tifffile, which would guess instead."""
 
     def __init__(self, path: str) -> None:
         super().__init__(logging.ERROR)
@@ -134,7 +134,7 @@ def read_pages(source: Source) -> Bundle:
 
 
 def _checked(page: Any, source: Source) -> Place:
-    """Where the strips or tiles of a page are, and their bytes.
+    """Check a page, and return the offsets and lengths of its strips or tiles.
 
     Raises `Unsupported` for a page that is not read here, `Corrupt` for one that cannot be.
     """
