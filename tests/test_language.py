@@ -15,6 +15,10 @@ MODULES = [
     path for folder in ("raconvert", "plugins") for path in sorted((ROOT / folder).rglob("*.py"))
 ]
 HEADS = re.compile(r"(Returns? (what|how|whether|where|which|when|why|who)|Tells?|Says?) ")
+# A docstring begins with a verb or a noun: what the function does, or what the thing is.
+OPENINGS = re.compile(
+    r"(What|Where|Which|Whether|Whatever|Whoever|Whose|Of|Those|That|None|There)\b"
+)
 # Names that say nothing to a newcomer.
 ODD_NAMES = {"told", "told_of", "parted"}
 # "there is no", "is no longer", "None where there is no file": plain English.
@@ -27,6 +31,9 @@ def test_the_rules_find_what_they_are_for() -> None:
     assert HEADS.match("Return what a key picks.")
     assert HEADS.match("Tell whether a folder is a bundle.")
     assert HEADS.match("Return the part that a key picks.") is None
+    assert OPENINGS.match("Where the record ends.")
+    assert OPENINGS.match("None: it has no regions.")
+    assert OPENINGS.match("The offset where the record ends.") is None
     assert NO_NOUN.search("'12x' is no size")
     assert NO_NOUN.search("these are no numbers")
     assert NO_NOUN.search("there is no place for it") is None
@@ -66,6 +73,17 @@ def test_docstrings_and_messages_are_plain_english(path: Path) -> None:
     assert messages == [], "write 'X does not exist', 'is missing', 'not enough space'"
     assert heads == [], "a docstring names the result, or says 'True if'"
     assert found == [], "write 'is not a ...'"
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
+        for path in MODULES
+        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        if OPENINGS.match(text)
+    ]
+
+    assert found == []
 
 
 PAGES = sorted(
