@@ -75,21 +75,21 @@ def read_header(source: Source, data: Source) -> tuple[tuple[int, ...], str]:
     """
     most = source.limits.short_header_bytes
     text = source.read_exact(0, source.size, "the header") if source.size <= most else b""
-    found = _LENGTHS.search(text)
-    if found is None:
+    match = _LENGTHS.search(text)
+    if match is None:
         raise Corrupt(
             "has no lengths of axes", path=source.path, where="byte 0",
             expected=f"a line '# Dimensions' and numbers, in at most {most} bytes",
             got=source.head[:40],
         )  # fmt: skip
-    words = found[1].split()
+    words = match[1].split()
     dims = tuple(int(word) for word in words if len(word) < 20)
     if not 1 <= len(words) <= MOST_AXES or len(dims) != len(words) or 0 in dims:
         raise Corrupt("wrong lengths of axes", path=source.path, where="# Dimensions",
-                      expected="1 to 16 lengths of 1 or more", got=found[1][:80])  # fmt: skip
+                      expected="1 to 16 lengths of 1 or more", got=match[1][:80])  # fmt: skip
     if prod(dims) * ELEMENT.nbytes > MAX_SPAN:
         raise Corrupt("array is too large", path=source.path, expected="fewer than 2**63 bytes")
-    rest = text[: found.start()] + text[found.end() :]
+    rest = text[: match.start()] + text[match.end() :]
     if seal := _SEAL.search(text):
         line = seal[0].decode("utf-8", "replace")[2:]
         check_seal(line, text.replace(seal[0], b"", 1), data, source.path)
@@ -114,9 +114,9 @@ def sealed(text: bytes, seal: str) -> bytes:
 
 def plan(bundle: Bundle) -> Plan:
     """A header of lengths, and complex64 beside it; no other type, and no metadata."""
-    found = [fit for array in bundle.arrays for fit in _fits(array)]
+    fits = [fit for array in bundle.arrays for fit in _fits(array)]
     return Plan(
-        [*found, *file_fits(bundle, "CFL")],
+        [*fits, *file_fits(bundle, "CFL")],
         lambda target: _write(bundle.arrays[0], target),
         names=bundle.names,
     )
@@ -136,18 +136,18 @@ def _sections(array: Array) -> str:
 
 
 def _fits(array: Array) -> list[Fit]:
-    name, found = array.name, []
+    name, fits = array.name, []
     if little(array.element) != ELEMENT:
-        found.append(refused_type(array, "CFL", "complex64"))
+        fits.append(refused_type(array, "CFL", "complex64"))
     if 0 in array.dims or array.ndim > MOST_AXES:
-        found.append(refused(name, "shape", f"CFL has 1 to {MOST_AXES} axes, none of length 0"))
+        fits.append(refused(name, "shape", f"CFL has 1 to {MOST_AXES} axes, none of length 0"))
     elif spanned(array.dims, ELEMENT.nbytes) > MAX_SPAN:
-        found.append(refused(name, "shape", "2**63 bytes or more"))
+        fits.append(refused(name, "shape", "2**63 bytes or more"))
     elif not array.dims:
-        found.append(equivalent(name, "shape", "no axes become one of length 1"))
+        fits.append(equivalent(name, "shape", "no axes become one of length 1"))
     elif array.ndim == MOST_AXES and array.dims[-1] == 1:
         reason = "lengths of 1 at the end of 16 are read as filling"
-        found.append(equivalent(name, "shape", reason))
+        fits.append(equivalent(name, "shape", reason))
     if array.described and array.meta:
         own = array.meta.formats.get(NAMESPACE, {})
         lost = facts_of(array, NAMESPACE)
@@ -155,8 +155,8 @@ def _fits(array: Array) -> list[Fit]:
         lost += [NAMESPACE] if own and not _sections(array) else []
         if lost:
             reason = f"CFL has no place for it: {', '.join(lost)}"
-            found.append(equivalent(name, "metadata", reason))
-    return found
+            fits.append(equivalent(name, "metadata", reason))
+    return fits
 
 
 def _write(array: Array, target: Target) -> None:
@@ -204,13 +204,13 @@ def read(source: Source, *, dims: str = "auto") -> Bundle:
         header, data = source, source.beside(".cfl", "the data of the header")
     else:
         header, data = source.beside(".hdr", "the header of the data"), source
-    found, sections = read_header(header, data)
-    if dims == "auto" and len(found) == MOST_AXES:
-        while len(found) > 1 and found[-1] == 1:
-            found = found[:-1]
+    lengths, sections = read_header(header, data)
+    if dims == "auto" and len(lengths) == MOST_AXES:
+        while len(lengths) > 1 and lengths[-1] == 1:
+            lengths = lengths[:-1]
     array = Array(
         ELEMENT,
-        found,
+        lengths,
         name=source.stem,
         index_order="F",
         meta=Metadata(formats={NAMESPACE: {"sections": sections}}) if sections else None,

@@ -129,18 +129,18 @@ RECORDS_AT_ONCE = 256
 def plan(bundle: Bundle) -> Plan:
     """Records of the labels and images; nothing but these arrays."""
     layout = _layout(bundle)
-    found: list[Fit] = []
+    fits: list[Fit] = []
     for array in bundle.arrays:
         if layout is None:
             wanted = " or ".join(", ".join([*one.labels, "images"]) for one in LAYOUTS.values())
-            found.append(refused(array.name, "names", f"CIFAR has the arrays {wanted}, no others"))
+            fits.append(refused(array.name, "names", f"CIFAR has the arrays {wanted}, no others"))
         else:
-            found += _fits(array, bundle.arrays[0])
+            fits += _fits(array, bundle.arrays[0])
         if array.described and array.meta:
             reason = f"CIFAR has no place for it: {', '.join(facts_of(array))}"
-            found.append(equivalent(array.name, "metadata", reason))
-    found += file_fits(bundle, "CIFAR")
-    return Plan(found, lambda target: _write(bundle, layout, target), names=bundle.names)
+            fits.append(equivalent(array.name, "metadata", reason))
+    fits += file_fits(bundle, "CIFAR")
+    return Plan(fits, lambda target: _write(bundle, layout, target), names=bundle.names)
 
 
 def _layout(bundle: Bundle) -> Layout | None:
@@ -149,18 +149,18 @@ def _layout(bundle: Bundle) -> Layout | None:
 
 
 def _fits(array: Array, first: Array) -> list[Fit]:
-    found = []
+    fits = []
     inner = IMAGE if array.name == "images" else ()
     if array.element != BYTE:
         reason = f"CIFAR has no {type_name(array.element)}"
         flag = None if array.element.kind == "user" else "--dtype uint8"
-        found.append(refused(array.name, "type", reason, flag))
+        fits.append(refused(array.name, "type", reason, flag))
     count = first.dims[-1] if first.dims else 0
     if not count or array.dims != (*inner[::-1], count):
         wanted = ("N", *map(str, inner))
         reason = f"CIFAR has {array.name} of shape ({', '.join(wanted)}), the same N for all"
-        found.append(refused(array.name, "shape", reason))
-    return found
+        fits.append(refused(array.name, "shape", reason))
+    return fits
 
 
 def _write(bundle: Bundle, layout: Layout | None, target: Target) -> None:

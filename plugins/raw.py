@@ -108,9 +108,9 @@ def element_named(text: str) -> Element:
             dtype = np.dtype(named[2] if named else text)
             if named:
                 dtype = dtype.newbyteorder(named[1] or "<")
-            found = element_from(dtype.str)
-            if 0 < found.nbytes < 1 << 31:
-                return found
+            element = element_from(dtype.str)
+            if 0 < element.nbytes < 1 << 31:
+                return element
     except (RaconvertError, TypeError, ValueError, SyntaxError, OverflowError):
         pass
     raise UsageError(

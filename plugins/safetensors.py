@@ -131,12 +131,12 @@ def read_header(source: Source) -> tuple[list[Tensor], dict[str, str]]:
 
 def _parsed(raw: bytes, source: Source) -> dict[str, Any]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            once = set(found)
+        mapping = dict(pairs)
+        if len(mapping) != len(pairs):
+            once = set(mapping)
             twice = next(name for name, _ in pairs if name not in once or once.discard(name))
             raise ValueError(f"'{twice[:80]}' is there twice")
-        return found
+        return mapping
 
     try:
         entries = parsed(raw, source.max_memory, f"'{source.path}': header", unique)
@@ -275,22 +275,22 @@ SAMPLE = len(_TEXT).to_bytes(8, "little") + _TEXT + bytes(range(12)) + b"\1"
 
 def plan(bundle: Bundle) -> Plan:
     """A header and the elements of all arrays; names must differ, metadata of arrays is lost."""
-    found: list[Fit] = []
+    fits: list[Fit] = []
     names: set[str] = set()
     for array in bundle.arrays:
         reason = _name_problem(array.name, names)
-        found += [refused(array.name, "names", reason)] if reason else []
-        found += _fits(array)
+        fits += [refused(array.name, "names", reason)] if reason else []
+        fits += _fits(array)
         names.add(array.name)
     texts = {k: v for k, v in bundle.attributes.items() if isinstance(v, str) and _is_text(k + v)}
     others = {k: v for k, v in bundle.attributes.items() if k not in texts}
     rest = bundle.like(bundle.arrays)
     rest.attributes = others
-    found += file_fits(rest, "safetensors")
-    whole = not any(fit.outcome == "refused" for fit in found)
+    fits += file_fits(rest, "safetensors")
+    whole = not any(fit.outcome == "refused" for fit in fits)
     if whole and len(header_bytes(bundle.arrays, texts)[0]) > MAX_HEADER_BYTES:
-        found.append(refused("", "metadata", f"a header above {MAX_HEADER_BYTES} bytes"))
-    return Plan(found, lambda target: _write(bundle, texts, target), names=bundle.names)
+        fits.append(refused("", "metadata", f"a header above {MAX_HEADER_BYTES} bytes"))
+    return Plan(fits, lambda target: _write(bundle, texts, target), names=bundle.names)
 
 
 def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
@@ -342,20 +342,20 @@ def _is_text(text: str) -> bool:
 
 
 def _fits(array: Array) -> list[Fit]:
-    name, found = array.name, []
+    name, fits = array.name, []
     if dtype_of_array(array) is None:
         dtype = "complex64" if array.element.kind == "complex" else "float64"
-        found.append(refused_type(array, "safetensors", dtype))
+        fits.append(refused_type(array, "safetensors", dtype))
     if array.ndim > MAX_RANK or spanned(array.dims, array.element.nbytes) > MAX_SPAN:
-        found.append(refused(name, "shape", "more than 64 axes, or 2**63 bytes"))
+        fits.append(refused(name, "shape", "more than 64 axes, or 2**63 bytes"))
     if array.described and array.meta:
         own = array.meta.formats.get(OWN)
         lost = facts_of(array, OWN)
         lost += [OWN] if own and (own.keys() != {"dtype"} or array.element.kind != "user") else []
         if lost:
             reason = f"safetensors has no place for it: {', '.join(lost)}"
-            found.append(equivalent(name, "metadata", reason))
-    return found
+            fits.append(equivalent(name, "metadata", reason))
+    return fits
 
 
 def _write(bundle: Bundle, attributes: dict[str, str], target: Target) -> None:

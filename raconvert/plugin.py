@@ -423,18 +423,18 @@ def facts_of(array: Array, *held: str) -> list[str]:
     Raises nothing.
     """
     meta = array.meta
-    found = [(name, name) for name in ("description", "units", "encoding") if getattr(meta, name)]
+    facts = [(name, name) for name in ("description", "units", "encoding") if getattr(meta, name)]
     if fields := fields_of_axes(meta.axes, *Axis.FIELDS):
-        found.append(("axes", f"axes ({', '.join(fields)})"))
+        facts.append(("axes", f"axes ({', '.join(fields)})"))
     if meta.space is not None and meta.space.to_dict():
-        found.append(("space", "space"))
+        facts.append(("space", "space"))
     if meta.attributes:
         names = first_of([*map(str, meta.attributes)], 10)
-        found.append(("attributes", f"attributes ({names})"))
-    found += [(name, f"namespace {name}") for name, own in meta.formats.items() if own]
+        facts.append(("attributes", f"attributes ({names})"))
+    facts += [(name, f"namespace {name}") for name, own in meta.formats.items() if own]
     if meta.items is not None:
-        found.append(("items", "items"))
-    return [words for field, words in found if field not in held]
+        facts.append(("items", "items"))
+    return [words for field, words in facts if field not in held]
 
 
 def fields_of_axes(axes: Sequence[Axis], *fields: str) -> list[str]:

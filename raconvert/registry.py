@@ -283,9 +283,9 @@ def detect(source: Source, name: str | None = None) -> Detection:
         verdict, reason = ask(source, likely)  # what all others would say changes nothing
         return Detection(likely, reason, [Candidate(likely.name, VERDICTS[verdict], reason)])
     candidates: list[Candidate] = []
-    found = _by_content(source, ROWS, candidates) or _by_content(source, third_party, candidates)
-    if found is not None:
-        return Detection(*found, candidates)
+    match = _by_content(source, ROWS, candidates) or _by_content(source, third_party, candidates)
+    if match is not None:
+        return Detection(*match, candidates)
     candidates += [Candidate(name, "broken", error.what) for name, error in broken().items()]
     from raconvert.foreign import refuse_foreign
 
@@ -345,19 +345,19 @@ def _by_first_byte() -> dict[int, dict[bytes, set[int]]]:
 
     Those without a magic are at place -1.
     """
-    found: dict[int, dict[bytes, set[int]]] = {}
+    numbers: dict[int, dict[bytes, set[int]]] = {}
     for number, row in enumerate(ROWS):
         for at, text in row.magic or ((-1, b""),):
-            found.setdefault(at, {}).setdefault(text[:1], set()).add(number)
-    return found
+            numbers.setdefault(at, {}).setdefault(text[:1], set()).add(number)
+    return numbers
 
 
 def _possible(head: bytes) -> list[Row]:
     """The built-in formats that a file with these first bytes may be in, in order."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for at, there in _by_first_byte().items():
-        found |= there.get(head[at : at + 1] if at >= 0 else b"", set())
-    return [ROWS[number] for number in sorted(found)]
+        numbers |= there.get(head[at : at + 1] if at >= 0 else b"", set())
+    return [ROWS[number] for number in sorted(numbers)]
 
 
 def ask(source: Source, row: Row) -> tuple[int, str]:

@@ -159,8 +159,8 @@ class RaconvertBackend(_Engine):
 
         Raises what `open_dataset` does.
         """
-        found = self.open_groups_as_dict(filename_or_obj, drop_variables=drop_variables, **options)
-        return DataTree.from_dict(found)
+        groups = self.open_groups_as_dict(filename_or_obj, drop_variables=drop_variables, **options)
+        return DataTree.from_dict(groups)
 
 
 def _given(*options: Any) -> dict[str, Any]:

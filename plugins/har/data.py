@@ -44,10 +44,10 @@ def strings(walk: Walk, count: int, width: int, what: str) -> tuple[Parts, array
     done = 0
     while True:
         record = walk.next(what)
-        found, start = walk.fields(STRINGS, record)
-        here = found.here
-        if found.total != count:
-            walk.refuse(f"{what} is one of another length", record, count, found.total)
+        fields, start = walk.fields(STRINGS, record)
+        here = fields.here
+        if fields.total != count:
+            walk.refuse(f"{what} is one of another length", record, count, fields.total)
         if not (0 if done == count else 1) <= here <= count - done:
             walk.refuse(f"{what} has a wrong number of strings in a record", record,
                         f"1 to {count - done}", here)  # fmt: skip
@@ -56,7 +56,7 @@ def strings(walk: Walk, count: int, width: int, what: str) -> tuple[Parts, array
                         f"{start + here * width} bytes", record.nbytes)  # fmt: skip
         offsets.append(record.start + start)
         counts.append(here)
-        counters.append(found.counter)
+        counters.append(fields.counter)
         done += here
         if done == count:
             return Parts(offsets, counts, None), counters
@@ -88,16 +88,16 @@ def read_matrix(walk: Walk, header: Header) -> None:
     counters = array("i")
     while True:
         record = walk.next("a part of the matrix")
-        found, start = walk.fields(MATRIX, record)
-        if found.sizes != header.dims:
+        fields, start = walk.fields(MATRIX, record)
+        if fields.sizes != header.dims:
             walk.refuse("a part is of another matrix", record, " x ".join(map(str, header.dims)),
-                        " x ".join(map(str, found.sizes)))  # fmt: skip
-        count = boxes.checked(walk, record, found.box)
+                        " x ".join(map(str, fields.sizes)))  # fmt: skip
+        count = boxes.checked(walk, record, fields.box)
         if record.nbytes != start + 4 * count:
             walk.refuse("a part of the matrix has a wrong length", record,
                         f"{start + 4 * count} bytes", record.nbytes)  # fmt: skip
-        boxes.add(found.box, record.start + start)
-        counters.append(found.counter)
+        boxes.add(fields.box, record.start + start)
+        counters.append(fields.counter)
         done += count
         if done >= total:
             break
@@ -170,12 +170,12 @@ def read_full(walk: Walk, header: Header) -> None:
     """Pass the dimension record and the parts of a RE or RL header of full storage."""
     sizes = header.sizes
     record = walk.next("the dimension record", DIMENSIONS.nbytes)
-    found, _ = walk.fields(DIMENSIONS, record)
-    if found.rank != MAX_RANK or found.sizes != sizes:
+    fields, _ = walk.fields(DIMENSIONS, record)
+    if fields.rank != MAX_RANK or fields.sizes != sizes:
         walk.refuse("the dimension record tells of another array", record, list(sizes),
-                    list(found.sizes))  # fmt: skip
+                    list(fields.sizes))  # fmt: skip
     total, done = prod(sizes), 0
-    counters = array("i", [found.counter])
+    counters = array("i", [fields.counter])
     boxes = _Boxes(sizes)
     while done < total or len(counters) == 1:  # an array without values has one part, too
         done += _usual_part(walk, boxes, counters) or _part(walk, boxes, counters)
@@ -187,10 +187,10 @@ def read_full(walk: Walk, header: Header) -> None:
 
 def _usual_part(walk: Walk, boxes: _Boxes, counters: array[int]) -> int:
     """Pass the two records of a part in which nothing is unusual; return its values, else 0."""
-    found = walk.records.part(walk.offset)
-    if found is None:
+    part = walk.records.part(walk.offset)
+    if part is None:
         return 0
-    first, *box, second, count, start, end = found
+    first, *box, second, count, start, end = part
     if boxes.volume(box) != count or not count:
         return 0
     counters.append(first)
@@ -206,9 +206,9 @@ def _part(walk: Walk, boxes: _Boxes, counters: array[int]) -> int:
     position, _ = walk.fields(POSITION, record)
     count = boxes.checked(walk, record, position.box)
     record = walk.next("a part of the data", DATA.nbytes + 4 * count)
-    found, start = walk.fields(DATA, record)
+    fields, start = walk.fields(DATA, record)
     counters.append(position.counter)
-    counters.append(found.counter)
+    counters.append(fields.counter)
     boxes.add(position.box, record.start + start)
     return count
 
@@ -235,10 +235,10 @@ def read_sparse(walk: Walk, header: Header) -> None:
     done = 0
     while True:
         record = walk.next("a part of the sparse data")
-        found, start = walk.fields(SPARSE_PART, record)
-        here = found.here
-        if found.total != total:
-            walk.refuse("a part is of other sparse data", record, f"{total} values", found.total)
+        fields, start = walk.fields(SPARSE_PART, record)
+        here = fields.here
+        if fields.total != total:
+            walk.refuse("a part is of other sparse data", record, f"{total} values", fields.total)
         if not (0 if done == total else 1) <= here <= total - done:
             walk.refuse("wrong number of values in a record", record, f"1 to {total - done}", here)
         if record.nbytes != start + 8 * here:
@@ -246,7 +246,7 @@ def read_sparse(walk: Walk, header: Header) -> None:
                         f"{start + 8 * here} bytes", record.nbytes)  # fmt: skip
         offsets.append(record.start + start)
         counts.append(here)
-        counters.append(found.counter)
+        counters.append(fields.counter)
         done += here
         if done == total:
             break
@@ -276,7 +276,7 @@ def _note_counters(header: Header, counters: array[int]) -> None:
     count = len(counters)
     if counters == array("i", range(count, 0, -1)):
         return
-    odd = [[n, found] for n, found in enumerate(counters) if found != count - n]
+    odd = [[n, counter] for n, counter in enumerate(counters) if counter != count - n]
     header.own["counters"] = odd[:MAX_DEVIATIONS]
 
 

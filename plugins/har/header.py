@@ -59,19 +59,19 @@ class Layout:
         if self._bare:
             layout = self._first[order]
             return self.fields._make(layout.unpack_from(payload, offset)), self.nbytes
-        found: list[Any] = []
+        values: list[Any] = []
         for stage in self._stages:
-            counts = stage.counts or stage.counted(found)
+            counts = stage.counts or stage.counted(values)
             layout = stage.struct(order, counts)
-            found += stage.grouped(layout.unpack_from(payload, offset), counts)
+            values += stage.grouped(layout.unpack_from(payload, offset), counts)
             offset += layout.size
-        return self.fields._make(found), offset
+        return self.fields._make(values), offset
 
     def pack(self, order: str, *values: Any) -> bytes:
         """The payload of a record from one value for each row."""
         if self._bare:
             return BLANKS + self._first[order].pack(*values)
-        found = BLANKS
+        payload = BLANKS
         start = 0
         for stage in self._stages:
             given = values[start : start + len(stage.rows)]
@@ -80,8 +80,8 @@ class Layout:
             for row, value in zip(stage.rows, given, strict=True):
                 group = [value] if row.times == 1 else value
                 flat += [_padded(word, row.width) for word in group] if row.width else group
-            found += stage.struct(order, stage.lengths(given)).pack(*flat)
-        return found
+            payload += stage.struct(order, stage.lengths(given)).pack(*flat)
+        return payload
 
 
 class _Stage:
@@ -98,9 +98,9 @@ class _Stage:
         self._structs: dict[str, dict[tuple[int, ...], Struct]] = {"<": {}, ">": {}}
         self._groups: dict[tuple[int, ...], itemgetter[Any]] = {}
 
-    def counted(self, found: list[Any]) -> tuple[int, ...]:
+    def counted(self, values: list[Any]) -> tuple[int, ...]:
         """How many there are of each row, by the fields before."""
-        before = self._before._make(found)
+        before = self._before._make(values)
         return tuple([1 if times == 1 else times(before) for times in self._times])
 
     def lengths(self, given: Sequence[Any]) -> tuple[int, ...]:
@@ -111,25 +111,25 @@ class _Stage:
     def struct(self, order: str, counts: tuple[int, ...]) -> Struct:
         """The values of so many of each row, one after the other."""
         known = self._structs[order]
-        found = known.get(counts)
-        if found is None:
-            found = known[counts] = Struct(order + _code(self.rows, counts))
-        return found
+        codec = known.get(counts)
+        if codec is None:
+            codec = known[counts] = Struct(order + _code(self.rows, counts))
+        return codec
 
     def grouped(self, flat: tuple[Any, ...], counts: tuple[int, ...]) -> list[Any]:
         """One value for each row, from single ones."""
         group = self._groups.get(counts)
         if group is None:
             group = self._groups[counts] = itemgetter(*self._places(counts), slice(0))
-        found = list(group(flat))
-        found.pop()
+        values = list(group(flat))
+        values.pop()
         for n in self._texts:
-            value = found[n]
+            value = values[n]
             if type(value) is bytes:
-                found[n] = value.decode("latin-1")
+                values[n] = value.decode("latin-1")
             else:
-                found[n] = [word.decode("latin-1") for word in value]
-        return found
+                values[n] = [word.decode("latin-1") for word in value]
+        return values
 
     def _places(self, counts: tuple[int, ...]) -> list[int | slice]:
         """Return the index, or the slice, of each row's values in the flat tuple of values."""

@@ -155,8 +155,8 @@ def _records_of(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
 
 def _second_record(walk: Walk, header: Header) -> None:
     record = walk.next("the second record")
-    found, end = walk.fields(SECOND, record)
-    header.type, header.storage, header.long = found.type, found.storage, found.long
+    fields, end = walk.fields(SECOND, record)
+    header.type, header.storage, header.long = fields.type, fields.storage, fields.long
     header.own["type"] = header.type
     if header.type not in SIZES:
         return
@@ -166,14 +166,14 @@ def _second_record(walk: Walk, header: Header) -> None:
         walk.refuse(
             f"unknown storage of a {header.type} header", record, allowed, repr(header.storage)
         )
-    if found.count != SIZES[header.type]:
+    if fields.count != SIZES[header.type]:
         what = f"wrong number of sizes of a {header.type} header"
-        walk.refuse(what, record, SIZES[header.type], found.count)
+        walk.refuse(what, record, SIZES[header.type], fields.count)
     if record.nbytes != end:
         walk.refuse("the second record has a wrong length", record, f"{end} bytes", record.nbytes)
-    header.sizes = found.sizes
+    header.sizes = fields.sizes
     if min(header.sizes) < 0:
-        walk.refuse("negative size", record, "sizes of 0 and more", list(found.sizes))
+        walk.refuse("negative size", record, "sizes of 0 and more", list(fields.sizes))
 
 
 def _leave_out(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
@@ -208,31 +208,31 @@ def _real(walk: Walk, header: Header) -> None:
 
 def _label_record(walk: Walk, header: Header) -> None:
     record = walk.next("the label record")
-    found, end = walk.fields(LABELS, record)
-    rank = found.rank
+    fields, end = walk.fields(LABELS, record)
+    rank = fields.rank
     if not 0 <= rank <= MAX_RANK or set(header.sizes[max(0, rank) :]) - {1}:
         walk.refuse("wrong number of dimensions", record,
                     f"0 to {MAX_RANK}, all others of size 1", rank)  # fmt: skip
     header.dims = header.sizes[:rank]
-    if not 0 <= found.extra <= MAX_RANK or record.nbytes != end:
+    if not 0 <= fields.extra <= MAX_RANK or record.nbytes != end:
         walk.refuse("the label record has a wrong length", record,
-                    f"{end} bytes for {len(found.names)} sets and {found.extra} element names",
+                    f"{end} bytes for {len(fields.names)} sets and {fields.extra} element names",
                     f"{record.nbytes} bytes")  # fmt: skip
     own = header.own
-    own["coefficient"] = found.coefficient.rstrip(" ")
-    if (found.first, found.second) != (1, 1):
-        own["logical"] = [found.first, found.second]
-    names = [name.rstrip(" ") for name in found.names]
-    status = "".join(found.status)
-    if any(found.numbers):
-        own["numbers"] = list(found.numbers)
-    if found.extra:
-        own["elements"] = [word.rstrip(" ") for word in found.elements]
+    own["coefficient"] = fields.coefficient.rstrip(" ")
+    if (fields.first, fields.second) != (1, 1):
+        own["logical"] = [fields.first, fields.second]
+    names = [name.rstrip(" ") for name in fields.names]
+    status = "".join(fields.status)
+    if any(fields.numbers):
+        own["numbers"] = list(fields.numbers)
+    if fields.extra:
+        own["elements"] = [word.rstrip(" ") for word in fields.elements]
     if set(status) - set("kue"):
         walk.refuse("unknown status of a dimension", record, "k, u or e", repr(status))
     known = len({name for name, letter in zip(names, status, strict=True) if letter == "k"})
-    if found.lists != known:
-        walk.refuse("wrong number of label lists", record, known, found.lists)
+    if fields.lists != known:
+        walk.refuse("wrong number of label lists", record, known, fields.lists)
     _axes(walk, header, names, status)
 
 
@@ -290,12 +290,12 @@ def _labels(walk: Walk, size: int, name: str, splits: list[int]) -> tuple[str, .
     raw = b"".join(pieces)
     if parts.counts[0] != min(size, strings_limit(WORD_CHARS)):
         splits.append(parts.counts[0])
-    found = walk.labels.get(raw)
-    if found is None:
-        found = walk.labels[raw] = tuple(_words(raw))
+    labels = walk.labels.get(raw)
+    if labels is None:
+        labels = walk.labels[raw] = tuple(_words(raw))
     else:
         walk.label_count -= size
-    return found
+    return labels
 
 
 def _words(raw: bytes) -> list[str]:

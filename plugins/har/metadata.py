@@ -152,8 +152,8 @@ def plan_sets(header: HeaderPlan) -> None:
             header.equivalent("metadata", f"axis '{_shown(axis.name)}' becomes the set '{name}'")
     status = header.own.get("status", "").ljust(rank)
     header.status = "".join(
-        "e" if letter == "e" and size == 1 else "u" if found is None else "k"
-        for letter, size, found in zip(status[:rank], array.dims, labels, strict=True)
+        "e" if letter == "e" and size == 1 else "u" if axis_labels is None else "k"
+        for letter, size, axis_labels in zip(status[:rank], array.dims, labels, strict=True)
     )
 
 
@@ -163,16 +163,16 @@ def _shown(name: str) -> str:
 
 def _shortened(words: list[str], *, origin: bool = False) -> list[str]:
     """Words of up to 12 Latin-1 characters, numbered where they would be the same."""
-    found = [_fitted(word, WORD_CHARS, origin=origin) for word in words]
-    taken = {word.upper() for word, whole in zip(found, words, strict=True) if word == whole}
+    short = [_fitted(word, WORD_CHARS, origin=origin) for word in words]
+    taken = {word.upper() for word, whole in zip(short, words, strict=True) if word == whole}
     numbers: dict[str, int] = {}
     made: dict[str, str] = {}
     for n, whole in enumerate(words):
-        if found[n] != whole:
+        if short[n] != whole:
             if whole not in made:
-                made[whole] = _numbered(found[n], taken, numbers)
-            found[n] = made[whole]
-    return found
+                made[whole] = _numbered(short[n], taken, numbers)
+            short[n] = made[whole]
+    return short
 
 
 def _numbered(word: str, taken: set[str], numbers: dict[str, int]) -> str:
@@ -191,7 +191,7 @@ def _distinct(
 ) -> list[tuple[str, list[str] | None]]:
     """Give sets of one name but other labels a name of their own; a name has one label list."""
     seen: dict[str, tuple[str, list[str] | None]] = {}
-    found = []
+    sets = []
     for name, own in zip(names, labels, strict=True):
         entry, number = (name, own), 1
         key = name if header.own else name.upper()
@@ -201,8 +201,8 @@ def _distinct(
             key = entry[0] if header.own else entry[0].upper()
         if own is not None:
             seen[key] = entry
-        found.append(entry)
-    return found
+        sets.append(entry)
+    return sets
 
 
 def _labels(header: HeaderPlan, axis: Axis, size: int) -> list[str] | None:
@@ -213,13 +213,13 @@ def _labels(header: HeaderPlan, axis: Axis, size: int) -> list[str] | None:
     if len(axis.labels) != size:
         header.equivalent("metadata", f"{len(axis.labels)} {what} are left out: it has {size}")
         return None
-    found = _shortened([_label(label) for label in axis.labels], origin=bool(header.own))
-    changed = [(a, b) for a, b in zip(axis.labels, found, strict=True) if a != b]
+    labels = _shortened([_label(label) for label in axis.labels], origin=bool(header.own))
+    changed = [(a, b) for a, b in zip(axis.labels, labels, strict=True) if a != b]
     if changed:
         some = ", ".join(f"{_shown(str(a))!r} is {b!r}" for a, b in islice(changed, 3))
         more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
         header.equivalent("metadata", f"{what} become texts of {WORD_CHARS}: {some}{more}")
-    return found
+    return labels
 
 
 def _label(label: object) -> str:
@@ -252,7 +252,7 @@ def hidden_headers(planned: FilePlan, space: dict[str, Any]) -> list[dict[str, A
     listed = space.get("hidden", [])
     listed = listed if isinstance(listed, list) else [None]
     swapped = (planned.framing == BIG) != (space.get("framing") == BIG)
-    found = []
+    headers = []
     for kept in listed:
         reason = _unusable(kept)
         if not reason and swapped and "records" in kept:
@@ -262,8 +262,8 @@ def hidden_headers(planned: FilePlan, space: dict[str, Any]) -> list[dict[str, A
             text = f"the housekeeping header {name!r} is left out: {reason}"
             planned.fits.append(equivalent("", "metadata", text))
         else:
-            found.append(kept)
-    return found
+            headers.append(kept)
+    return headers
 
 
 def _unusable(kept: Any) -> str:

@@ -123,12 +123,12 @@ def _results(source: Source, headers: dict[str, Header], variable: Variable, mad
 def _alike(headers: list[Header]) -> list[str]:
     """Note names that GEMPACK does not tell apart."""
     seen: dict[str, str] = {}
-    found = []
+    notes = []
     for header in headers:
         first = seen.setdefault(header.name.upper(), header.name)
         if first != header.name:
-            found.append(f"headers '{first}' and '{header.name}' are one name to GEMPACK")
-    return found
+            notes.append(f"headers '{first}' and '{header.name}' are one name to GEMPACK")
+    return notes
 
 
 def _foreign(source: Source) -> Corrupt | NotSupportedYet:
@@ -172,7 +172,7 @@ def _array(source: Source, framing: str, header: Header) -> Array:
         made = Element("user", width, "|", f"|S{width}")
     else:
         made = element("int" if kind == INTEGER else "float", 4, order)
-    found = Array(
+    array = Array(
         made,
         header.dims,
         name=header.name,
@@ -191,12 +191,12 @@ def _array(source: Source, framing: str, header: Header) -> Array:
     )
     parts = header.parts
     in_order = header.storage == FULL and parts.boxes is None and kind != TEXT
-    if in_order and len(parts.offsets) == 1 and found.nbytes:
+    if in_order and len(parts.offsets) == 1 and array.nbytes:
         offset = parts.offsets[0] + source.base
         swap = 4 if made.order == ">" else 1
-        found.extent = source.extent(offset, found.nbytes, swap)
-        return found
-    return found.replace(data=partial(_stored, source, header, made))
+        array.extent = source.extent(offset, array.nbytes, swap)
+        return array
+    return array.replace(data=partial(_stored, source, header, made))
 
 
 def _stored(source: Source, header: Header, made: Element) -> Any:

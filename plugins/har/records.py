@@ -128,11 +128,11 @@ class Records:
                 f"{nbytes} bytes and their mark", max(0, self.size - start),
             )  # fmt: skip
         head = head[lead : lead + min(nbytes, HEAD_BYTES)]
-        found = self.bytes_at(start + nbytes, len(trail))
-        if found != trail:
+        mark = self.bytes_at(start + nbytes, len(trail))
+        if mark != trail:
             self._refuse(
                 "the two marks of a record differ", offset, where,
-                f"{trail.hex()} at byte {start + nbytes}", found.hex(),
+                f"{trail.hex()} at byte {start + nbytes}", mark.hex(),
             )  # fmt: skip
         return Record(offset, start, nbytes, end, head)
 

@@ -66,9 +66,9 @@ def is_second(record: Record | None) -> bool:
 
 def nameless(name: str, offset: int, problem: RaconvertError) -> Header:
     """A part of the file that cannot be read, under a name that no header can have."""
-    found = Header(name, offset)
-    found.problem = problem
-    return found
+    header = Header(name, offset)
+    header.problem = problem
+    return header
 
 
 class Resume:
@@ -140,13 +140,13 @@ class Resume:
         """Return the first offset behind `offset` from which all records are sound; or None."""
         records = self._walk.records
         if self._sound is None:
-            found = array("q")
+            offsets = array("q")
             start = records.before(records.size)
             while start is not None and start > offset:
-                found.append(start)
+                offsets.append(start)
                 start = records.before(start)
-            found.reverse()
-            self._sound = found
+            offsets.reverse()
+            self._sound = offsets
         index = bisect_right(self._sound, offset)
         return self._sound[index] if index < len(self._sound) else None
 

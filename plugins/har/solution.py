@@ -278,12 +278,12 @@ class Solution:
         sizes = [n if own == "y" else 0 for n, own in zip(self.ints["VNCP"], given, strict=True)]
         for name in ("LEVB", "LEVA"):
             self.expect(name, self.reals(name), sum(sizes))
-        found = []
+        levels = []
         starts = [0, *accumulate(sizes)]
         for v, sets in enumerate(self._sets_of()):
             words = said[v].split()
             if given[v] == "y":
-                found.append(
+                levels.append(
                     Variable(
                         f"levels/{words[2] if len(words) == 3 else self.texts['VARS'][v]}",
                         self.texts["VCLB"][v].strip(" "),
@@ -295,7 +295,7 @@ class Solution:
                         False,
                     )
                 )
-        return found
+        return levels
 
     def _kept(self, exogenous: _Chosen) -> array[int]:
         """The list of what has results: CMNL, or all that is not exogenous where that is empty."""
@@ -303,13 +303,13 @@ class Solution:
         some = [v for v in range(self.count) if 0 < counts[v] < totals[v]]
         if self.ints["CMNL"] or not some:
             return self.ints["CMNL"]
-        found = array("i")
+        listed = array("i")
         most = self.reals("CUMS")
         for v in some:
             outside = set(exogenous.of(v) or ())
             if len(outside) + counts[v] == totals[v] and counts[v] <= most:
-                found.extend(n for n in range(1, totals[v] + 1) if n not in outside)
-        return found
+                listed.extend(n for n in range(1, totals[v] + 1) if n not in outside)
+        return listed
 
     def _start(self, name: str, v: int, count: int, most: int) -> int:
         start = self.ints[name][v] - 1
@@ -325,14 +325,14 @@ class Solution:
         number, *_ = self.integers("STLS") or (0,)
         if number:
             self.expect("STDS", len(self.strings("STDS")), number)
-        found = []
+        subtotals = []
         for n in range(1, number + 1):
             self.expect(f"{n:03}S", self.reals(f"{n:03}S"), self.reals("CUMS"))
             counts, places = self.integers(f"{n:03}C"), self.integers(f"{n:03}L")
             self.expect(f"{n:03}C", len(counts), self.count)
             chosen = self.chosen(counts, f"{n:03}C", f"{n:03}L", places, exogenous)
-            found.append((f"{n:03}S", chosen))
-        return found
+            subtotals.append((f"{n:03}S", chosen))
+        return subtotals
 
     def _shocks_of(
         self, v: int, start: int, shock: array[int] | None, part: _Chosen
@@ -384,11 +384,13 @@ class _Chosen:
             return array("i")
         if not self._some[v] and self._outside is not None:
             return self._outside.of(v)
-        found = self._places[self._starts[v] : self._starts[v + 1]]
-        if min(found) < 1 or max(found) > total or len(set(found)) < len(found):
+        components = self._places[self._starts[v] : self._starts[v + 1]]
+        if min(components) < 1 or max(components) > total or len(set(components)) < len(components):
             what = f"components of '{self._tables.texts['VARS'][v]}' that it has not"
-            raise self._tables.refuse(what, self.name, f"1 to {total}, each once", list(found[:9]))
-        return found
+            raise self._tables.refuse(
+                what, self.name, f"1 to {total}, each once", list(components[:9])
+            )
+        return components
 
 
 # The values of a variable of a solution file, put together from results and shocks ---------------
@@ -434,10 +436,10 @@ class Results(Decoded):
 
     def _read(self, piece: Result) -> Values:
         stored = Stored(self._source, self._headers[piece.header], self._element)
-        found: Values = np.asarray(
+        values: Values = np.asarray(
             stored.part((..., slice(piece.start, piece.start + piece.count)))
         )
-        return found.reshape(-1)
+        return values.reshape(-1)
 
 
 def _places(places: Any) -> Any:

@@ -189,8 +189,8 @@ class Texts(Stored):
 
     def part(self, key: Any) -> Any:
         """The strings that a key picks, without padding."""
-        found = np.array(super().part(key), self.dtype)
-        return _unpadded(found.reshape(-1)).reshape(found.shape)
+        strings = np.array(super().part(key), self.dtype)
+        return _unpadded(strings.reshape(-1)).reshape(strings.shape)
 
     def load(self) -> Values:
         """Read all strings, without padding."""

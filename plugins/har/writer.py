@@ -133,7 +133,7 @@ def _padded(words: str, length: int) -> bytes:
 
 def _counters(total: int, odd: Sequence[list[int]]) -> Iterator[int]:
     """Yield the counters of so many records, down to 1, but for the odd ones of the source."""
-    changed = {n: found for n, found in odd if n < total}
+    changed = {n: counter for n, counter in odd if n < total}
     for n in range(total):
         yield changed.get(n, total - n)
 
@@ -333,12 +333,12 @@ def _nonzero(array: Array, target: Target, storage: str) -> int | None:
     limit = array.count if storage == "sparse" else array.count * SPARSE_BELOW
     if storage == "full" or (storage == "auto" and (array.count == 0 or array.ndim == 0)):
         return None
-    found = 0
+    count = 0
     for block in blocks(array, block_bytes(target.max_memory)):
-        found += _count(block.reshape(-1))
-        if found > limit or (storage == "auto" and found >= limit):
+        count += _count(block.reshape(-1))
+        if count > limit or (storage == "auto" and count >= limit):
             return None
-    return found
+    return count
 
 
 def _count(block: Values) -> int:
@@ -352,7 +352,7 @@ def _sparse(out: Out, header: HeaderPlan, data: _Elements, total: int) -> None:
     pairs = tee(_kept(data.converted()))
     place_type = np.dtype(f"{out.order}i4")
     places = Feed((kept.astype(place_type) for kept, _ in pairs[0]), place_type, what)
-    values = Feed((found for _, found in pairs[1]), data.dtype, what)
+    values = Feed((block for _, block in pairs[1]), data.dtype, what)
     for _, here, counter in _list_parts(
         total, own.get("split", SPARSE_LIMIT), own.get("counters", [])
     ):

@@ -166,22 +166,22 @@ def programs(array: Array) -> dict[str, str]:
     kind, width = array.element.kind, array.element.nbytes
     if not isinstance(array.data, Dataset) or not array.name.isprintable():
         return {}
-    found = dict(PROGRAMS)
+    lines = dict(PROGRAMS)
     filters = {text.split()[0] for text in array.storage.get("filters", ())}
     if filters - USUAL_FILTERS:
         more = "" if filters - USUAL_FILTERS == {"lzf"} else "import hdf5plugin  # its filters\n"
-        found = {"Python": more + found["Python"]}
+        lines = {"Python": more + lines["Python"]}
     if kind == "bool":
-        return {"Python": found["Python"].replace("[()]", "[()].astype(bool)")}
+        return {"Python": lines["Python"].replace("[()]", "[()].astype(bool)")}
     if kind not in ("int", "uint", "float", "complex"):
         return {}
     kind_in_c = C_TYPES.get((kind, width))
-    if kind_in_c is None or "C" not in found:
-        return {name: found[name] for name in ("Python", "Julia") if name in found}
-    found["C"] = found["C"].replace("TYPE", kind_in_c[0]).replace("NATIVE", kind_in_c[1])
-    found["C"] = found["C"].replace("COUNT", str(array.count))
+    if kind_in_c is None or "C" not in lines:
+        return {name: lines[name] for name in ("Python", "Julia") if name in lines}
+    lines["C"] = lines["C"].replace("TYPE", kind_in_c[0]).replace("NATIVE", kind_in_c[1])
+    lines["C"] = lines["C"].replace("COUNT", str(array.count))
     if width == 8 and kind != "float":
-        found["R"] = found["R"].replace("NAME)", 'NAME, bit64conversion = "bit64")')
+        lines["R"] = lines["R"].replace("NAME)", 'NAME, bit64conversion = "bit64")')
     elif (kind, width) == ("uint", 4):
-        del found["R"]  # which has no such numbers
-    return found
+        del lines["R"]  # which has no such numbers
+    return lines

@@ -143,15 +143,15 @@ def _named_axes(array: Array, link: str) -> Iterator[tuple[Axis, int, str]]:
 
 def _clashes(root: Any, array: Array, link: str) -> list[Fit]:
     """A change for each axis whose name is that of something else in the group."""
-    found = []
+    clashes = []
     for axis, length, path in _named_axes(array, link):
         if path != link and _kind_at(root, path) and not shares(root, path, axis, length):
             reason = (
                 f"its axis '{axis.name}' is not the dimension '{path}' of the container: other "
                 "programs see another name, the axis itself is kept"
             )
-            found.append(equivalent(array.name, "metadata", reason))
-    return found
+            clashes.append(equivalent(array.name, "metadata", reason))
+    return clashes
 
 
 def _kind_at(root: Any, path: str) -> int | None:

@@ -53,7 +53,7 @@ def read_attributes(
 
     One that cannot be read is a problem of its own; the others are read all the same.
     """
-    found = Attributes({}, {}, [])
+    attributes = Attributes({}, {}, [])
     stored = Stored(oid, file)
     for raw in names:
         name = raw.decode("utf-8", "backslashreplace")
@@ -62,14 +62,14 @@ def read_attributes(
         try:
             value, remembered = _read(raw, stored)
         except RaconvertError as error:
-            found.problems.append((name, error.what))
+            attributes.problems.append((name, error.what))
         except FAILURES as error:
-            found.problems.append((name, reason_of(error)))
+            attributes.problems.append((name, reason_of(error)))
         else:
-            found.values[name] = value
+            attributes.values[name] = value
             if remembered is not None:
-                found.types[name] = remembered
-    return found
+                attributes.types[name] = remembered
+    return attributes
 
 
 def value_of(oid: Any, file: File, name: bytes) -> Any:

@@ -197,12 +197,12 @@ class Chunks:
             return "some of its chunks are stored without its filters"
         places = np.stack(np.unravel_index(self._numbers, self._grid), axis=1).tolist()
         rest = (0,) * len(axes)
-        found = [
+        pieces = [
             ((*index, *rest), self._source.extent(int(offset), int(length), swap))
             for index, offset, length in zip(places, self._offsets, self._lengths, strict=True)
         ]
         fill = None
-        if len(found) < prod(self._grid):
+        if len(pieces) < prod(self._grid):
             if self._fill.tobytes().strip(b"\0"):
                 return "elements that were never written have a fill value"
             fill = 0
@@ -212,7 +212,7 @@ class Chunks:
             FLETCHER32: ("fletcher32", {}),
         }
         filters = tuple(names[number] for number in self._filters)
-        return Pieces((*self._chunk, *axes), found, filters, fill)
+        return Pieces((*self._chunk, *axes), pieces, filters, fill)
 
     def stretches(self) -> tuple[Values, Values]:
         """The first bytes and the lengths of all chunks."""

@@ -91,9 +91,9 @@ def _kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
         memory = _with_axes(_variable(tid.get_cset()), dims)
         return Kind(None, dims, np.dtype(object), memory, None, "")
     for special in (_complex_kind, bfloat_kind, float8_kind):
-        found = special(tid, dims)
-        if found is not None:
-            return found
+        kind = special(tid, dims)
+        if kind is not None:
+            return kind
     layout = layout_of(tid)
     dtype = layout.dtype
     if bits_are_bools and tid.get_class() == h5t.BITFIELD and dtype.itemsize == 1:
@@ -459,15 +459,15 @@ def in_file(tid: h5t.TypeID) -> tuple[int, tuple[int, ...]]:
         return count * size, tuple(n * size + at for n in range(count) for at in places)
     if tid.get_class() != h5t.COMPOUND:
         return int(tid.get_size()), ()
-    found: list[int] = []
+    offsets: list[int] = []
     more = 0
     numbers = range(tid.get_nmembers())
     for number in sorted(numbers, key=tid.get_member_offset):
         member = tid.get_member_type(number)
         size, places = in_file(member)
-        found += [tid.get_member_offset(number) + more + at for at in places]
+        offsets += [tid.get_member_offset(number) + more + at for at in places]
         more += size - int(member.get_size())
-    return int(tid.get_size()) + more, tuple(found)
+    return int(tid.get_size()) + more, tuple(offsets)
 
 
 def fixed_dtype(dtype: Dtype, widths: dict[tuple[str, ...], int], path: Path = ()) -> Dtype:

@@ -83,15 +83,15 @@ class Dense:
                     "attributes in dense storage are larger than the file", path=file.path,
                     expected=f"at most {file.source.size} bytes",
                 )  # fmt: skip
-            found = attribute_of(message)
-            if found is not None:
-                self._names[found[0]] = named
+            attribute = attribute_of(message)
+            if attribute is not None:
+                self._names[attribute[0]] = named
 
     def get(self, name: bytes) -> Attribute | None:
         """Return the attribute of this name, or None."""
         named = self._names.get(name)
-        found = attribute_of(self._message(named)) if named is not None else None
-        return None if found is None else found[1]
+        attribute = attribute_of(self._message(named)) if named is not None else None
+        return None if attribute is None else attribute[1]
 
     def _message(self, named: Named) -> bytes:
         if not named.shared:
@@ -108,9 +108,9 @@ def dense_attribute(file: File, address: int, name: bytes) -> Attribute | None:
     """
     for raw in shared_attributes(file, address):  # in the header, where they are
         message = shared_heap(file).get(raw)
-        found = attribute_of(message)
-        if found is not None and found[0] == name:
-            return found[1]
+        attribute = attribute_of(message)
+        if attribute is not None and attribute[0] == name:
+            return attribute[1]
     for kind, body in messages(file, address):
         if kind == ATTRIBUTE_INFO and len(body) > 1:
             at = 4 if body[1] & 1 else 2
@@ -230,8 +230,8 @@ class Heap:
         raise self._damaged("has too many tables inside each other")
 
     def _check(self, address: int, mark: bytes) -> None:
-        found = _BLOCK.unpack(self._read(address, _BLOCK.size))
-        if found != (mark, 0, self.address):
+        fields = _BLOCK.unpack(self._read(address, _BLOCK.size))
+        if fields != (mark, 0, self.address):
             raise self._damaged("has a block of another kind")
 
     def _read(self, address: int, nbytes: int) -> bytes:

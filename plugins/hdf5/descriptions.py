@@ -80,14 +80,14 @@ def _code_of(tid: h5t.TypeID) -> str | None:
 
 
 def _describe_string(tid: h5t.TypeID) -> dict[str, Any]:
-    found: dict[str, Any] = {"class": "string"}
+    description: dict[str, Any] = {"class": "string"}
     if not tid.is_variable_str():
-        found["size"] = tid.get_size()
+        description["size"] = tid.get_size()
     padding = tid.get_strpad()
     charset = tid.get_cset()
     if padding not in PADDINGS or charset not in CHARSETS:
         raise cannot("its strings have an unknown padding or character set")
-    return {**found, "padding": PADDINGS[padding], "charset": CHARSETS[charset]}
+    return {**description, "padding": PADDINGS[padding], "charset": CHARSETS[charset]}
 
 
 def _describe_compound(tid: h5t.TypeID) -> dict[str, Any]:

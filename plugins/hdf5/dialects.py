@@ -91,11 +91,11 @@ def packed_of(file: File, address: int) -> Packed | None:
     """
     if file.address_bytes != ADDRESS_BYTES:
         return None
-    found = dict(messages(file, address))
+    bodies = dict(messages(file, address))
     try:
-        chunk, stored, mask, at = _single_chunk(found[LAYOUT])
-        shape = lengths_of(found[DATASPACE])
-        filters = _pipeline(found[FILTERS])
+        chunk, stored, mask, at = _single_chunk(bodies[LAYOUT])
+        shape = lengths_of(bodies[DATASPACE])
+        filters = _pipeline(bodies[FILTERS])
         tid = _type(file, address)
     except DAMAGED:
         return None
@@ -133,7 +133,7 @@ def _pipeline(body: bytes) -> tuple[tuple[int, tuple[int, ...]], ...]:
     version, count = body[:2]
     if version != 2:
         raise ValueError("another pipeline")
-    found = []
+    filters = []
     at = 2
     for _ in range(count):
         number, name = _PAIR.unpack_from(body, at)
@@ -141,6 +141,6 @@ def _pipeline(body: bytes) -> tuple[tuple[int, tuple[int, ...]], ...]:
         at += 4 if number >= NAMED_FROM else 2
         _, values = _PAIR.unpack_from(body, at)  # flags, client values
         at += _PAIR.size + name
-        found.append((number, Struct(f"<{values}I").unpack_from(body, at)))
+        filters.append((number, Struct(f"<{values}I").unpack_from(body, at)))
         at += 4 * values
-    return tuple(found)
+    return tuple(filters)

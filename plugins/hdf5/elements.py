@@ -93,8 +93,8 @@ def _encoded(block: Values, array: Array, done: int, path: str) -> Values:
     """A block in the bytes that the file has: text in UTF-8; `done` elements were before it."""
     if not is_text(array.element):
         return block
-    if (found := beyond(block)) is not None:
-        position, code = found
+    if (bad := beyond(block)) is not None:
+        position, code = bad
         raise WouldLose(
             f"array '{array.name}' holds a number that is not a character",
             path=path,

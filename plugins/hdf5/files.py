@@ -73,9 +73,9 @@ UNTOLD = "HDF5 gives a reason that cannot be read"
 
 def info_of(holder: Any, path: bytes = b".") -> Info:
     """Kind, number of the open file, and address of the object at a path from `holder`."""
-    found = h5g.get_objinfo(holder, path)
-    low, high = found.objno  # halves where a C long has 32 bits; else all of it is in the first
-    return Info(int(found.type), tuple(found.fileno), int(low) | int(high) << 32)
+    info = h5g.get_objinfo(holder, path)
+    low, high = info.objno  # halves where a C long has 32 bits; else all of it is in the first
+    return Info(int(info.type), tuple(info.fileno), int(low) | int(high) << 32)
 
 
 def key_of(oid: Any) -> Key:
@@ -433,8 +433,8 @@ def system_reason(error: Exception) -> str:
     """The system's reason for an error of the library, else what the library says."""
     number = error.errno if isinstance(error, OSError) else None
     if not number:
-        found = _ERRNO.search(str(error))
-        number = int(found[1]) if found else 0
+        match = _ERRNO.search(str(error))
+        number = int(match[1]) if match else 0
     return os.strerror(number) if number else reason_of(error)
 
 

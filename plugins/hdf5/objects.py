@@ -83,8 +83,7 @@ class Object:
         """The links of a group, in the order of writing where that was kept, else by name."""
         check_trees(self.file, self.address)
         return {
-            found[0]: Link(self.oid, *found)
-            for found in links_in(self.file, self.oid, self.address)
+            link[0]: Link(self.oid, *link) for link in links_in(self.file, self.oid, self.address)
         }
 
     def has(self, name: bytes) -> bool:
@@ -121,14 +120,14 @@ class Object:
 
         Each length is checked before it is read. Empty if the header does not have it.
         """
-        found = self._attributes.get(name)
-        if found is None:
+        value = self._attributes.get(name)
+        if value is None:
             return []
-        count = count_of(found.space)
-        if total_length(found.data, count) > self.file.source.size:
+        count = count_of(value.space)
+        if total_length(value.data, count) > self.file.source.size:
             what = f"texts of attribute {name.decode()} are longer than the file"
             raise Corrupt(what, path=self.file.path)
-        return [text.decode("latin-1") for text in sequences(found.data, count, self.file, 1)]
+        return [text.decode("latin-1") for text in sequences(value.data, count, self.file, 1)]
 
 
 def root(file: File) -> Object:

@@ -38,8 +38,8 @@ def options_of(compress: str, chunks: str, shuffle: bool, strings: str) -> Optio
         chunk = tuple(map(int, parts))
     if chunk is None and name != "none":
         raise UsageError(f"compress={compress} needs chunks", expected="chunks=auto, or a shape")
-    found = None if name == "none" else name
-    return Options(found, int(level) if level else DEFAULT_LEVEL, chunk, shuffle, strings)
+    compressor = None if name == "none" else name
+    return Options(compressor, int(level) if level else DEFAULT_LEVEL, chunk, shuffle, strings)
 
 
 def chunk_of(

@@ -26,11 +26,11 @@ def endings_of(tid: h5t.TypeID, path: tuple[str, ...] = ()) -> Endings:
     while tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()
     if tid.get_class() == h5t.COMPOUND:
-        found = []
+        endings = []
         for number in range(tid.get_nmembers()):
             name = tid.get_member_name(number).decode()
-            found += endings_of(tid.get_member_type(number), (*path, name))
-        return tuple(found)
+            endings += endings_of(tid.get_member_type(number), (*path, name))
+        return tuple(endings)
     if tid.get_class() != h5t.STRING or tid.is_variable_str():
         return ()
     padding = tid.get_strpad()

@@ -152,10 +152,10 @@ def _times(descr: Any) -> dict[str, Any] | None:
     if letter not in ("m", "M") or unit not in _UNITS:
         return None
     if letter == "M":
-        found = {"units": f"{_UNITS[unit]} since 1970-01-01", "calendar": "proleptic_gregorian"}
+        fields = {"units": f"{_UNITS[unit]} since 1970-01-01", "calendar": "proleptic_gregorian"}
     else:
-        found = {"units": _UNITS[unit], "dtype": f"timedelta64[{unit if unit in _KNOWN else 's'}]"}
-    return {**found, "_FillValue": NOT_A_TIME}
+        fields = {"units": _UNITS[unit], "dtype": f"timedelta64[{unit if unit in _KNOWN else 's'}]"}
+    return {**fields, "_FillValue": NOT_A_TIME}
 
 
 def take_times(attributes: Attributes, record: dict[str, Any]) -> None:
@@ -198,8 +198,8 @@ def scale_name(dataset: h5d.DatasetID, file: File) -> str:
 
 def attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:
     """Label and scales of each dimension, slowest first; empty if there are none."""
-    found = _attached_to(dataset, file)
-    return found if any(label or keys for label, keys in found) else []
+    attached = _attached_to(dataset, file)
+    return attached if any(label or keys for label, keys in attached) else []
 
 
 class Numbers:
@@ -292,8 +292,8 @@ def _addresses(dataset: h5d.DatasetID, file: File) -> list[list[int]]:
     raw = stored.data(name)
     if raw is not None:
         return [
-            np.frombuffer(found[: len(found) // 8 * 8], "<u8").tolist()
-            for found in sequences(raw, aid.shape[0], file, 8)
+            np.frombuffer(sequence[: len(sequence) // 8 * 8], "<u8").tolist()
+            for sequence in sequences(raw, aid.shape[0], file, 8)
         ]
     check_all_heaps(file)
     values = np.empty(aid.shape, aid.dtype)
@@ -501,9 +501,9 @@ def values_around(path: str, length: int, own: Mapping[str, Array]) -> Array | N
     """
     above, _, name = path.rpartition("/")
     while True:
-        found = own.get(f"{above}/{name}" if above else name)
-        if found is not None and found.dims == (length,):
-            return found
+        scale = own.get(f"{above}/{name}" if above else name)
+        if scale is not None and scale.dims == (length,):
+            return scale
         if not above:
             return None
         above = above.rpartition("/")[0]

@@ -102,7 +102,7 @@ def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> d
         facts["files"] = sorted(map(name_in_link, names))
     if storage.chunk is not None:
         facts["chunks"] = list(storage.chunk)
-        facts["filters"] = [filter_text(*found) for found in storage.filters]
+        facts["filters"] = [filter_text(*one) for one in storage.filters]
         limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
         shape = dataset.get_space().get_simple_extent_dims()
         if limits != shape:

@@ -50,32 +50,32 @@ def structure_of(bundle: Bundle, options: Options) -> Structure:
 
 def fits_of(bundle: Bundle, options: Options, structure: Structure) -> list[Fit]:
     """List what HDF5 changes in form, or cannot hold."""
-    found: list[Fit] = []
+    fits: list[Fit] = []
     names: set[str] = set()
     links = dict(zip(bundle.names, structure.links, strict=True))
     for name, reason in renamed(bundle.arrays, links):
-        found.append(equivalent(name, "metadata", reason))
+        fits.append(equivalent(name, "metadata", reason))
     for array, link, tid in zip(bundle.arrays, structure.links, structure.types, strict=True):
         if array.name in names:
-            found.append(refused(array.name, "names", "the name is used twice"))
+            fits.append(refused(array.name, "names", "the name is used twice"))
         elif link != array.name:
             reason = f"no link can have this name; it is '{link}', and the name is kept beside it"
-            found.append(equivalent(array.name, "names", reason))
+            fits.append(equivalent(array.name, "names", reason))
         names.add(array.name)
-        found += _array_fits(array, tid, options)
+        fits += _array_fits(array, tid, options)
     for array, axis in unshared(bundle, structure.links):
         reason = (
             f"its axis '{axis}' is not the dimension '{axis}', which says something else: other "
             "programs see another name, the axis itself is kept"
         )
-        found.append(equivalent(array.name, "metadata", reason))
+        fits.append(equivalent(array.name, "metadata", reason))
     left = structure.unlinked
     if left:
         some = [f"'{alias}' of '{bundle.aliases[alias] or '/'}'" for alias in left[:NAMED]]
         more = ", …" * (len(left) > NAMED)
         reason = f"no link can be made for further names: {', '.join(some)}{more}"
-        found.append(equivalent("", "metadata", reason))
-    return found
+        fits.append(equivalent("", "metadata", reason))
+    return fits
 
 
 def _array_fits(array: Array, tid: Any, options: Options) -> Iterator[Fit]:

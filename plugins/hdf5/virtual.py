@@ -74,11 +74,11 @@ class Run(namedtuple("Run", "start stride block length")):
 
     def inside(self, low: int, high: int) -> tuple[Places, Places]:
         """The indices from `low` to `high` that are selected, and which ones these are."""
-        found = np.arange(max(low, self.start), min(high, self.end), dtype=np.int64)
-        whole, rest = np.divmod(found - self.start, self.stride)
+        indices = np.arange(max(low, self.start), min(high, self.end), dtype=np.int64)
+        whole, rest = np.divmod(indices - self.start, self.stride)
         which = whole * self.block + rest
         chosen = (rest < self.block) & (which < self.length)
-        return found[chosen], which[chosen]
+        return indices[chosen], which[chosen]
 
     def at(self, which: Places) -> Places:
         """The indices of these positions."""
@@ -108,7 +108,7 @@ class Grid:
         parts = [r.inside(s, s + n) for r, s, n in zip(self.runs, start, count, strict=True)]
         if not parts:
             return (), np.zeros(1, np.int64)
-        places = np.meshgrid(*(found for found, _ in parts), indexing="ij")
+        places = np.meshgrid(*(indices for indices, _ in parts), indexing="ij")
         which = np.meshgrid(*(number for _, number in parts), indexing="ij")
         flat = np.ravel_multi_index([w.reshape(-1) for w in which], self.lengths) \
             if which[0].size else np.zeros(0, np.int64)  # fmt: skip
@@ -259,8 +259,8 @@ class Virtual:
     def _pieces_in(self, start: tuple[int, ...], count: tuple[int, ...]) -> Iterator[Piece]:
         low = np.array(start, np.uint64)
         high = low + np.array(count, np.uint64)
-        found = ((self._lows < high) & (self._highs > low)).all(axis=1)
-        for number in np.flatnonzero(found):
+        touched = ((self._lows < high) & (self._highs > low)).all(axis=1)
+        for number in np.flatnonzero(touched):
             yield self.pieces[number]
 
     def _fill_value(self, kind: Kind) -> Any:
@@ -295,14 +295,14 @@ def _copy_grid(
     if [here.lengths[k] for k in long_here] != [there.lengths[k] for k in long_there]:
         return False
     parts = [r.inside(s, s + n) for r, s, n in zip(here.runs, start, count, strict=True)]
-    if not all(found.size for found, _ in parts):
+    if not all(indices.size for indices, _ in parts):
         return True
     wanted = [run.at(np.zeros(1, np.int64)) for run in there.runs]
     for a, b in zip(long_here, long_there, strict=True):
         wanted[b] = there.runs[b].at(parts[a][1])
     values = piece.source.read(wanted, kind, tid)
-    shape = tuple(found.size for found, _ in parts)
-    places = [found - low for (found, _), low in zip(parts, start, strict=True)]
+    shape = tuple(indices.size for indices, _ in parts)
+    places = [indices - low for (indices, _), low in zip(parts, start, strict=True)]
     opaque(out)[np.ix_(*places)] = opaque(values).reshape(shape + kind.dims)
     return True
 
@@ -436,15 +436,15 @@ class Resolver:
             shape = tuple(ends[k] if k in axes else n for k, n in enumerate(shape))
         for piece in pieces:
             _check_piece(piece, shape, file)
-        found = Virtual(shape, pieces, plist)
-        if found.reads > limits.virtual_sources:
+        values = Virtual(shape, pieces, plist)
+        if values.reads > limits.virtual_sources:
             raise Unsupported(
                 "virtual dataset takes too many pieces from others",
                 path=file.path,
                 expected=f"at most {limits.virtual_sources}",
-                got=found.reads,
+                got=values.reads,
             )
-        return found
+        return values
 
     def _pieces(
         self, said: Said, file: File, depth: int

@@ -108,16 +108,16 @@ class Walk:
         """Note an object and, where it is a group, all that hard links lead to from there."""
         stack: list[Iterator[Found | Link]] = [iter([root])]
         while stack:
-            found = next(stack[-1], None)
-            if found is None:
+            link = next(stack[-1], None)
+            if link is None:
                 stack.pop()
                 continue
-            if isinstance(found, Link):
-                self._later.append((len(self.found), found))
+            if isinstance(link, Link):
+                self._later.append((len(self.found), link))
                 continue
             try:
-                with guarded(found.file.path, f"object '/{found.path}'"):
-                    inside = self._note(found)
+                with guarded(link.file.path, f"object '/{link.path}'"):
+                    inside = self._note(link)
                     if inside and len(stack) > self.limits.group_levels:
                         raise Unsupported(
                             f"groups are nested more than {self.limits.group_levels} deep"
@@ -125,7 +125,7 @@ class Walk:
             except TooMany:
                 raise
             except RaconvertError as error:
-                self.left_out.append((found.path, error))
+                self.left_out.append((link.path, error))
             else:
                 stack.append(iter(inside))
 
@@ -326,12 +326,12 @@ def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
 
 def _group(file: File, path: bytes) -> tuple[h5g.GroupID, int]:
     """The group of this path, and its address."""
-    found = h5o.open(file.fid, path)
-    if not isinstance(found, h5g.GroupID):
+    group = h5o.open(file.fid, path)
+    if not isinstance(group, h5g.GroupID):
         raise ReadFailed("link leads to nothing: a dataset is not a group", path=file.path)
-    address = info_of(found).address
+    address = info_of(group).address
     check_trees(file, address)
-    return found, address
+    return group, address
 
 
 # --- datasets whose headers say the same ----------------------------------------------------------
@@ -410,10 +410,10 @@ def _said(head: bytes, form: _Form, kind: bytes) -> Said:
 
 def _form_of(head: bytes) -> _Form | None:
     """Return the form that alike headers share; None if it is not whole, or has other messages."""
-    found = message_places(head)
-    if found is None:
+    places = message_places(head)
+    if places is None:
         return None
-    end, messages = found
+    end, messages = places
     odd: list[tuple[int, int]] = []
     address = None
     for kind, shared, at, size in messages:
@@ -517,19 +517,19 @@ def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], 
     taken |= named
     for paths in (space.get("dimensions"), space.get("empty")):
         taken.update(paths if isinstance(paths, dict) else ())
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     left: list[str] = []
     for alias, name in bundle.aliases.items():
         if alias in named:
             continue
         there = name in links or name in groups
         if there and alias not in groups and may_be_group(alias, taken):
-            found[alias] = links.get(name, name)
+            targets[alias] = links.get(name, name)
             taken.add(alias)
             groups.update(parents(alias))
         else:
             left.append(alias)
-    return found, left
+    return targets, left
 
 
 def component(part: str) -> str:

@@ -458,7 +458,7 @@ class Writer:
             for part in above:
                 here = here.setdefault(part, {})
             here[last] = name
-        found: list[str] = []
+        names: list[str] = []
         stack = [iter(tree.values())]
         while stack:
             inner = next(stack[-1], None)
@@ -467,8 +467,8 @@ class Writer:
             elif isinstance(inner, dict):
                 stack.append(iter(inner.values()))
             else:
-                found.append(inner)
-        return found
+                names.append(inner)
+        return names
 
     def _links(self) -> None:
         """Write the second names of objects, and links that lead nowhere, as they were."""

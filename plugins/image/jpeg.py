@@ -90,19 +90,19 @@ def _walk(data: bytes, path: str, most: int) -> tuple[bytes, bytes, int]:
     """
     if not data.startswith(MAGIC):
         raise Corrupt("does not begin as a JPEG file", path=path)
-    at, code, found = 2, 0, defaultdict[int, list[bytes]](list)
+    at, code, segments = 2, 0, defaultdict[int, list[bytes]](list)
     while code != END:
         marker = _MARKER.search(data, at)
         if marker is None:
             raise Corrupt("is cut off: it has no end marker", path=path)
         at, code = marker.start(), marker[0][1]
-        if len(found[code]) <= most:  # a file may be markers and nothing else
-            found[code].append(data[at : at + 10])
+        if len(segments[code]) <= most:  # a file may be markers and nothing else
+            segments[code].append(data[at : at + 10])
         at += 2 + int.from_bytes(data[at + 2 : at + 4], "big") * (code not in STANDALONE)
-    frames, scans = [frame for code in FRAMES for frame in found[code]], found[SCAN]
+    frames, scans = [frame for code in FRAMES for frame in segments[code]], segments[SCAN]
     frame = (frames or [b"\0\0\0\0\x08\0\1"])[0]
     faults = {
-        "is a lossless, hierarchical or arithmetic-coded JPEG": OTHER_FRAMES & found.keys(),
+        "is a lossless, hierarchical or arithmetic-coded JPEG": OTHER_FRAMES & segments.keys(),
         f"is a JPEG of {frame[4]} bits": frame[4] != 8,
         "does not say its height before the pixels": frame[5:7] == b"\0\0",
         f"has more than {most} scans": len(scans) > most,

@@ -52,5 +52,5 @@ def metadata_fits(
     lost += [f"{NAMESPACE}.{field}" for field in own if field not in held]
     lost += besides
     reason = f"{title} has no place for it: {', '.join(lost)}"
-    found = [equivalent(array.name, "metadata", reason)] if lost else []
-    return [*found, *file_fits(bundle, title)]
+    fits = [equivalent(array.name, "metadata", reason)] if lost else []
+    return [*fits, *file_fits(bundle, title)]

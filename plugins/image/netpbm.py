@@ -98,13 +98,13 @@ def _header(source: Source) -> tuple[bytes, tuple[int, ...], int, int]:
         what = "is a PAM file" if tool == "pamtopng" else "is netpbm's plain text"
         remedy = f"convert it first, for instance with: {tool}"
         raise Unsupported(what, path=source.path, remedy=remedy)
-    found = _HEADER.match(data)
-    magic, *words = [word for word in found.groups() if word] if found else [b"", 0, 0]
+    match = _HEADER.match(data)
+    magic, *words = [word for word in match.groups() if word] if match else [b"", 0, 0]
     width, height, maxval = map(int, [*words, 1][:3])
-    if not (found and min(width, height) > 0 < maxval < 65536):
+    if not (match and min(width, height) > 0 < maxval < 65536):
         what = "header is damaged, or has no pixels or a maxval that is not 1 to 65535"
         raise Corrupt(what, path=source.path)
-    depth, start = 3 if magic == b"P6" else 1, found.end()
+    depth, start = 3 if magic == b"P6" else 1, match.end()
     row = -(-width // 8) if magic == b"P4" else width * depth * (1 if maxval < 256 else 2)
     if max(width, height) > MAX_SIDE or start + height * row > source.size:
         raise Corrupt(
@@ -138,9 +138,9 @@ def plan(bundle: Bundle) -> Plan:
         write_all(file, [_written_header(array, target.path)])
         write_all(file, target.counted(_written_pixels(array, target.max_memory)))
 
-    found = image_fits(bundle.arrays[0], "netpbm", MAX_SIDE, "bool, uint8 and uint16")
-    found += metadata_fits(bundle, "netpbm")
-    return Plan(found, write, names=bundle.names)
+    fits = image_fits(bundle.arrays[0], "netpbm", MAX_SIDE, "bool, uint8 and uint16")
+    fits += metadata_fits(bundle, "netpbm")
+    return Plan(fits, write, names=bundle.names)
 
 
 def _written_header(array: Array, path: str) -> bytes:

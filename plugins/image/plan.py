@@ -48,11 +48,11 @@ def image_plan(
         if target.progress is not None:
             target.progress(array.nbytes)
 
-    found = image_fits(array, title, max_side, held, forms)
-    if lossy and not found:
+    fits = image_fits(array, title, max_side, held, forms)
+    if lossy and not fits:
         reason = f"{title} keeps no value exactly; PNG, TIFF and WebP do"
-        found = [refused(array.name, "precision", reason, "--allow precision")]
-    return Plan([*found, *metadata_fits(bundle, title)], write, names=bundle.names)
+        fits = [refused(array.name, "precision", reason, "--allow precision")]
+    return Plan([*fits, *metadata_fits(bundle, title)], write, names=bundle.names)
 
 
 def image_fits(
@@ -60,7 +60,7 @@ def image_fits(
 ) -> list[Fit]:
     """Why an array is not one picture of one of the `forms`, and of the types `held`."""
     name, kind, shape = type_name(little(array.element)), array.element.kind, array.shape
-    forms, found = (GREY,) if kind == "bool" else forms, []
+    forms, fits = (GREY,) if kind == "bool" else forms, []
     in_tiff = kind != "user" and ml_name(array.element) is None
     held_by = HELD_BY if in_tiff else HELD_BY.replace("TIFF, ", "")
     if name not in held.replace(",", "").split():
@@ -68,7 +68,7 @@ def image_fits(
         if kind in REALS:
             types = [f"--dtype {word}" for word in ("uint8", "uint16") if word in held]
             flag = ", ".join(types) + ("" if kind == "bool" else " or --scale")
-        found.append(refused(array.name, "type", reason + ("" if flag else held_by), flag))
+        fits.append(refused(array.name, "type", reason + ("" if flag else held_by), flag))
     form, plane = _form(shape), _form(shape[split(array) :])
     flag = "--planes" if form != COLOR and plane in forms else None
     reason = f"an image of {title} has the shape {' or '.join(forms)}, not {shape}"
@@ -79,8 +79,8 @@ def image_fits(
         reason = f"a side of {max(shape)} is above {title}'s {max_side}{held_by}"
         fit = refused(array.name, "shape", reason)
     elif form in forms:
-        return found
-    return [*found, fit]
+        return fits
+    return [*fits, fit]
 
 
 def _form(shape: tuple[int, ...]) -> str:

@@ -38,8 +38,8 @@ def tiff_programs(array: Array) -> dict[str, str]:
     pages = array.data
     if pages.planar and not pages.planes_first:  # of another order to tifffile
         return {}
-    found = {"Python": _TIFFFILE.replace("SHAPE", str(array.shape))}
+    lines = {"Python": _TIFFFILE.replace("SHAPE", str(array.shape))}
     one = array.storage.get("pages") == 1 and (array.ndim == 2 or array.shape[2:] == (3,))
     if one and not pages.planar and array.element.kind == "uint" and array.element.nbytes <= 2:
-        found["MATLAB"] = "x = imread(FILE);"
-    return found
+        lines["MATLAB"] = "x = imread(FILE);"
+    return lines

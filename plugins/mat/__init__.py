@@ -119,15 +119,15 @@ def programs(array: Array) -> dict[str, str]:
         return {}
     kind = array.element.kind
     if isinstance(array.data, Numbers):
-        found = dict(PROGRAMS)
+        lines = dict(PROGRAMS)
         if kind == "complex":  # of which SciPy drops the imaginary part where it sees to types
-            found["Python"] = found["Python"].replace(", mat_dtype=True", "")
+            lines["Python"] = lines["Python"].replace(", mat_dtype=True", "")
         elif array.storage.get("class") == "double" and array.storage.get("stored") != "f8":
-            found["Python"] += ".astype(float)"  # of level 4 SciPy gives what is stored
-        return found
+            lines["Python"] += ".astype(float)"  # of level 4 SciPy gives what is stored
+        return lines
     if isinstance(array.data, ClassNumbers):
-        found = {**PROGRAMS_73, "Python": PROGRAMS_73["Python"] + AFTER_73.get(kind, "")}
+        lines = {**PROGRAMS_73, "Python": PROGRAMS_73["Python"] + AFTER_73.get(kind, "")}
         if kind == "complex":
-            del found["R"]
-        return found
+            del lines["R"]
+        return lines
     return {}

@@ -238,8 +238,8 @@ class Contents:
             while not isinstance(inside.get(f"{name}_{number}", {}), dict):
                 number += 1
             name = f"{name}_{number}"
-        found: dict[str, Any] = inside.setdefault(name, {})
-        return found
+        group: dict[str, Any] = inside.setdefault(name, {})
+        return group
 
     def _called(self, names: list[str], path: str, what: str) -> dict[str, str]:
         """Return the name in the file for each name; a fit is added for each that changes."""
@@ -261,7 +261,7 @@ class Contents:
 
     def _variables(self, root: dict[str, Any]) -> list[tuple[str, Node]]:
         called = self._called(list(root), "", "variable")
-        found = []
+        variables = []
         for name, content in in_order(root, self._listed):
             node = self._node(content, name, called[name])
             if self.version != "7.3" and node.nbytes > MAX_V5_BYTES:
@@ -270,8 +270,8 @@ class Contents:
                     f"most {MAX_V5_BYTES} in one"
                 )
                 self.fits.append(refused(self._one_of(content, name), "storage", reason, V73))
-            found.append((called[name], node))
-        return found
+            variables.append((called[name], node))
+        return variables
 
     def _one_of(self, content: Any, name: str) -> str:
         return name if isinstance(content, int) else ""
@@ -374,15 +374,15 @@ class Contents:
 
 def sanitised(name: str, used: set[str]) -> str:
     """A name that MATLAB takes, like another one and different from all `used`."""
-    found = re.sub(r"[^A-Za-z0-9_]", "_", name[: 2 * MAX_NAME], flags=re.ASCII)[:MAX_NAME]
-    if not found[:1].isalpha() or found in KEYWORDS:
-        found = f"x{found}"[:MAX_NAME]
-    if found not in used:
-        return found
+    taken = re.sub(r"[^A-Za-z0-9_]", "_", name[: 2 * MAX_NAME], flags=re.ASCII)[:MAX_NAME]
+    if not taken[:1].isalpha() or taken in KEYWORDS:
+        taken = f"x{taken}"[:MAX_NAME]
+    if taken not in used:
+        return taken
     number = 2
     while True:
         ending = f"_{number}"
-        other = found[: MAX_NAME - len(ending)] + ending
+        other = taken[: MAX_NAME - len(ending)] + ending
         if other not in used:
             return other
         number += 1
@@ -435,24 +435,24 @@ def _is_own_text(array: Array) -> bool:
 
 def shape_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
     """The fits of a shape that changes, and of what is too large."""
-    name, dims, found = array.name, leaf.dims, []
+    name, dims, fits = array.name, leaf.dims, []
     if leaf.change == "bytes":
         pass
     elif not array.dims:
         what = "one row" if leaf.form == "char" else " x ".join(map(str, dims))
-        found.append(equivalent(name, "shape", f"a single element becomes {what}"))
+        fits.append(equivalent(name, "shape", f"a single element becomes {what}"))
     elif array.ndim == 1 and leaf.form != "char":
-        found.append(equivalent(name, "shape", f"one axis of {dims[1]} becomes 1 x {dims[1]}"))
+        fits.append(equivalent(name, "shape", f"one axis of {dims[1]} becomes 1 x {dims[1]}"))
     if len(dims) > 2 and dims[-1] == 1:
         reason = "written, but MATLAB drops trailing axes of length 1"
-        found.append(equivalent(name, "shape", reason))
+        fits.append(equivalent(name, "shape", reason))
     if len(dims) > MAX_RANK[version]:
         reason = f"{len(dims)} axes; version {version} holds at most {MAX_RANK[version]}"
         flag = "--out-opt version=7" if version == "7.3" and len(dims) <= MAX_RANK["7"] else None
-        found.append(refused(name, "shape", reason, flag))
+        fits.append(refused(name, "shape", reason, flag))
     if version != "7.3" and max(dims) > MAX_DIM:
         reason = f"an axis of {max(dims)}; version {version} holds at most {MAX_DIM}"
-        found.append(refused(name, "shape", reason, V73))
+        fits.append(refused(name, "shape", reason, V73))
     if spanned(dims, WIDEST) > MAX_SPAN:
-        found.append(refused(name, "shape", "its axes span more than an array of MAT can have"))
-    return found
+        fits.append(refused(name, "shape", "its axes span more than an array of MAT can have"))
+    return fits

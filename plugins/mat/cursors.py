@@ -175,12 +175,12 @@ class DecodedCursor(InflateCursor):
 
     def take(self, nbytes: int) -> bytes:
         """The next bytes; goes on behind them."""
-        found = self._data[self.place : self.place + nbytes]
-        if len(found) < nbytes:
+        data = self._data[self.place : self.place + nbytes]
+        if len(data) < nbytes:
             raise Corrupt("compressed variable ends inside its data", path=self.path,
                           where=self.where)  # fmt: skip
         self.place += nbytes
-        return found
+        return data
 
     def skip(self, nbytes: int) -> None:
         """Go on behind so many bytes."""

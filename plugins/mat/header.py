@@ -131,5 +131,5 @@ def _element(cls: str, is_complex: bool, order: str) -> Element | None:
         return row and element(row.kind, row.nbytes, order)
     if cls in WIDE_COMPLEX:
         return COMPLEX_ELEMENTS["double"]
-    found = COMPLEX_ELEMENTS.get(cls)
-    return found and element(found.kind, found.nbytes, order)
+    numbers = COMPLEX_ELEMENTS.get(cls)
+    return numbers and element(numbers.kind, numbers.nbytes, order)

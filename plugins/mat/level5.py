@@ -158,16 +158,16 @@ def lying(source: Source) -> tuple[Header, list[Lying]]:
     """The header of a file and all its elements. Raises `Corrupt` where one is cut off."""
     header = parse_header(source.read_exact(0, HEADER_BYTES, "the MAT header"))
     walker = _Walker(Tree(source, char="strings", sparse="dense"), header.order, header.subsystem)
-    found, offset = [], HEADER_BYTES
+    spans, offset = [], HEADER_BYTES
     with source.open() as file:
         while source.size - offset >= 8:
             cursor = FileCursor(source, file, offset, source.size)
             code, nbytes = parse_words(cursor.take(8), header.order)
             walker.check_element(offset, code, nbytes)
             name = walker.name_in(file, offset, code)
-            found.append(Lying(name, offset, offset + 8 + nbytes, code))
+            spans.append(Lying(name, offset, offset + 8 + nbytes, code))
             offset += 8 + nbytes
-    return header, found
+    return header, spans
 
 
 def _signed(data: bytes, order: str) -> int:
@@ -438,10 +438,10 @@ class _Walker:
     # --- numbers ----------------------------------------------------------------------------
 
     def _storage(self, cursor: Cursor, part: Any) -> dict[str, Any]:
-        found = {"stored": getattr(part, "dtype", "")[1:]}
+        facts = {"stored": getattr(part, "dtype", "")[1:]}
         if isinstance(cursor, InflateCursor):
-            found["compression"] = "zlib"
-        return found
+            facts["compression"] = "zlib"
+        return facts
 
     def _counted(self, cursor: Cursor, end: int, count: int, what: str) -> Any:
         part = self._part(cursor, end, what)

@@ -348,10 +348,10 @@ class _Walker:
     def _fields_of(self, group: Object, path: str, depth: int) -> None:
         names = group.words(FIELDS)
         group.check_links()
-        found = self._members(group)
-        names = names if sorted(names) == sorted(found) else list(found)
+        members = self._members(group)
+        names = names if sorted(names) == sorted(members) else list(members)
         self.tree.count(len(names))
-        items = [self._linked(found[name]) for name in names]
+        items = [self._linked(members[name]) for name in names]
         fields = self.tree.fields(names, path)
         is_global = bool(group.number(b"MATLAB_global"))
         references = [item for item in items if _is_references(item)]
@@ -439,13 +439,13 @@ def _is_references(item: Any) -> bool:
 def _storage(stored: Stored) -> dict[str, Any]:
     """How a dataset is stored, for people."""
     storage = stored.storage
-    found: dict[str, Any] = {"layout": storage.layout}
+    facts: dict[str, Any] = {"layout": storage.layout}
     if storage.chunk is not None:
-        found["chunks"] = list(storage.chunk[::-1])
+        facts["chunks"] = list(storage.chunk[::-1])
         words = [
             WORDS[FILTERS[number]] for number, _ in storage.filters if FILTERS.get(number) in WORDS
         ]
         if words:
-            found["compression"] = words[0]
-    found["stored_bytes"] = storage.stored
-    return found
+            facts["compression"] = words[0]
+    facts["stored_bytes"] = storage.stored
+    return facts

@@ -53,7 +53,7 @@ def forms_of(
         while path and path not in there:
             there.add(path)
             path = above(path)
-    found = {}
+    forms = {}
     for path, facts in values.items():
         cls, dims = facts["class"], facts["dims"]
         if cls == "cell":
@@ -61,8 +61,8 @@ def forms_of(
         else:
             shown = dims == [1, 1] and not all(map(is_index, facts.get("fields") or [""]))
         if not shown or facts.get("global"):
-            found[path] = f"{cls} {' x '.join(map(str, dims))}"
-    return found
+            forms[path] = f"{cls} {' x '.join(map(str, dims))}"
+    return forms
 
 
 def telling(**facts: Any) -> dict[str, Any]:

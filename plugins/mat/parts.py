@@ -120,9 +120,9 @@ class Inflater:
 
     def read(self, nbytes: int) -> bytes:
         """Exactly so many bytes; the caller knows that they are few."""
-        found = bytearray(nbytes)
-        self.read_into(memoryview(found))
-        return bytes(found)
+        data = bytearray(nbytes)
+        self.read_into(memoryview(data))
+        return bytes(data)
 
     def read_into(self, view: memoryview) -> None:
         """Fill the view; `Corrupt` where the variable ends."""
@@ -201,15 +201,15 @@ def _stored(variable: Compressed) -> Iterator[bytes]:
 
 def inflated_head(data: bytes, nbytes: int) -> bytes:
     """The first decoded bytes, as many as there are before the data is wrong or cut off."""
-    found = b""
+    head = b""
     try:
         for piece in inflate.Inflater([data], inflate.ZLIB_WBITS, "").pieces(64):
-            found += piece
-            if len(found) >= nbytes:
+            head += piece
+            if len(head) >= nbytes:
                 break
     except Corrupt:
         pass
-    return found
+    return head
 
 
 class InflatedPart:

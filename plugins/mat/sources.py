@@ -47,12 +47,12 @@ def cast(values: Values, dtype: np.dtype[Any]) -> Values:
         return values
     # A signalling NaN warns in every cast.
     with np.errstate(all="ignore"):
-        found = values.astype(dtype)
+        converted = values.astype(dtype)
         # 64-bit integers as doubles are safe to numpy, but rounded.
         if np.can_cast(values.dtype, dtype, "safe") and values.dtype.itemsize < dtype.itemsize:
-            return found
-        same = found.astype(values.dtype) == values
-    for whole, real in ((values, found), (found, values)):
+            return converted
+        same = converted.astype(values.dtype) == values
+    for whole, real in ((values, converted), (converted, values)):
         if whole.dtype.kind in "iu" and real.dtype.kind == "f":
             # A float of 2**63 is beyond int64, and may wrap to its largest number and back.
             same &= real < float(np.iinfo(whole.dtype).max) + 1
@@ -61,7 +61,7 @@ def cast(values: Values, dtype: np.dtype[Any]) -> Values:
     if not same.all():
         wrong = values.reshape(-1)[np.argmin(same)]
         raise ValueError(f"{wrong} stored as {values.dtype.name}")
-    return found
+    return converted
 
 
 class Elements(Decoded):
@@ -83,14 +83,14 @@ class Elements(Decoded):
         if real.kind == "c":
             real = np.dtype(f"{real.byteorder}f{real.itemsize // 2}")
         try:
-            found = [cast(half, real) for half in halves]
+            numbers = [cast(half, real) for half in halves]
         except ValueError as error:
             what = f"a value does not fit the class {real.name}: {error}{where}"
             raise self.corrupt(what) from error
-        if len(found) == 1:
-            return found[0]
-        whole = np.empty((*found[0].shape, 2), real)
-        whole[..., 0], whole[..., 1] = found
+        if len(numbers) == 1:
+            return numbers[0]
+        whole = np.empty((*numbers[0].shape, 2), real)
+        whole[..., 0], whole[..., 1] = numbers
         return whole.view(self.dtype)[..., 0]
 
     def check(self, nbytes: int, what: str) -> None:
@@ -165,10 +165,10 @@ class Numbers(Elements):
             raise
 
     def __getitem__(self, key: Any) -> Any:
-        found = [part.region(self.shape, key) for part in self._parts]
-        if any(values is None for values in found):
+        regions = [part.region(self.shape, key) for part in self._parts]
+        if any(values is None for values in regions):
             return super().__getitem__(key)
-        return self.as_class([np.asarray(values) for values in found])[()]
+        return self.as_class([np.asarray(values) for values in regions])[()]
 
 
 def _taken(reader: Any, buffer: bytearray, count: int) -> Values:
@@ -183,11 +183,11 @@ def load(part: Any) -> Values:
     """All numbers of a part; the caller has checked the memory."""
     reader = part.open()
     try:
-        found = _taken(reader, bytearray(part.nbytes), part.count)
+        numbers = _taken(reader, bytearray(part.nbytes), part.count)
         reader.finish()
     finally:
         reader.close()
-    return found
+    return numbers
 
 
 # --- char ---------------------------------------------------------------------------------------
@@ -307,16 +307,16 @@ def text_units(part: Any, dims: tuple[int, ...], *, as_rows: bool = False) -> Va
 def _decoded_rows(data: Values, dims: tuple[int, ...]) -> Values | None:
     """Bytes as characters, each row decoded and filled up with NULs; None if one is not."""
     lines = np.ascontiguousarray(data.reshape(dims[-1], prod(dims[:-1])).T)
-    found = lines.astype("<u4")
+    units = lines.astype("<u4")
     for line in np.flatnonzero((lines >= 0x80).any(axis=1)):
         try:
             text = lines[line].tobytes().decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             return None
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
-        found[line] = 0
-        found[line][: points.size] = points
-    return found.T.reshape(-1)
+        units[line] = 0
+        units[line][: points.size] = points
+    return units.T.reshape(-1)
 
 
 def is_packed(units: Values) -> bool:
@@ -335,11 +335,11 @@ def as_units(data: Values) -> Values:
     wide = data.dtype.itemsize == 4 and data.dtype.kind == "u"
     limit = 0x10FFFF if wide else 0xFFFF
     with np.errstate(all="ignore"):
-        found = data.astype("<u4" if wide else "<u2")
-        wrong = (found != data) | (found > limit)
+        units = data.astype("<u4" if wide else "<u2")
+        wrong = (units != data) | (units > limit)
     if wrong.any():
         raise Corrupt(f"{data[np.argmax(wrong)]} is not a character")
-    return found
+    return units
 
 
 # --- sparse -------------------------------------------------------------------------------------

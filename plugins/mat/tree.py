@@ -204,11 +204,11 @@ class Tree:
         if self._is_hole(path, facts):
             return
         if not scalar or facts.is_global or not fields or all(map(is_index, fields)):
-            found = telling(
+            form = telling(
                 **{"class": facts.cls, "dims": list(facts.dims), "fields": fields},
                 **{"global": facts.is_global},
             )
-            self.values[path] = found
+            self.values[path] = form
         count = prod(facts.dims)
         if count == 0 or (fields is not None and not fields):
             self.groups[path] = {}

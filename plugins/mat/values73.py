@@ -140,13 +140,17 @@ def whole(stored: Stored) -> Values:
     if stored.kind is not REFERENCES:
         small = _small(stored) if 0 < count * item <= SMALL else None
         return opened(stored)[...].reshape(-1) if small is None else small
-    found = np.empty(stored.shape, h5py.ref_dtype)
+    references = np.empty(stored.shape, h5py.ref_dtype)
     with guarded(source.path, stored.place, UNREADABLE):
         if count:
             read_box(
-                stored.dataset, (0,) * found.ndim, found.shape, found, h5t.py_create(found.dtype)
+                stored.dataset,
+                (0,) * references.ndim,
+                references.shape,
+                references,
+                h5t.py_create(references.dtype),
             )
-    return found.reshape(-1)
+    return references.reshape(-1)
 
 
 def _small(stored: Stored) -> Values | None:
@@ -204,15 +208,15 @@ class ClassNumbers(Decoded):
                 if values.dtype.names
                 else (values.real, values.imag)
             )
-            found = np.empty(values.shape, self.dtype)
-            found.real, found.imag = (cast(half, real) for half in pairs)
+            numbers = np.empty(values.shape, self.dtype)
+            numbers.real, numbers.imag = (cast(half, real) for half in pairs)
         except ValueError as error:
             raise Corrupt(
                 f"a value does not fit the class {real.name}: {error}",
                 path=self._stored.file.path,
                 where=self._stored.place,
             ) from error
-        return found
+        return numbers
 
 
 class SparseDatasets:

@@ -111,8 +111,8 @@ def _sparse_pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tup
         return
     start = 0
     for places, values in stored_elements(leaf, target):
-        found = (places % leaf.dims[0]).astype("<u8") if part == 0 else values
-        data = np.ascontiguousarray(found).view(np.uint8)
+        numbers = (places % leaf.dims[0]).astype("<u8") if part == 0 else values
+        data = np.ascontiguousarray(numbers).view(np.uint8)
         yield start, data
         start += data.nbytes
 
@@ -134,29 +134,29 @@ class _Writer:
     def value(self, group: Any, name: bytes, node: Node) -> Any:
         """Write one value and return what holds it."""
         if _is_empty(node):
-            found = self._empty(group, name, node)
+            item = self._empty(group, name, node)
         elif isinstance(node, Leaf):
-            found = self._leaf(group, name, node)
+            item = self._leaf(group, name, node)
         elif node.cls == "cell":
-            found = self._cell(group, name, node)
+            item = self._cell(group, name, node)
         else:
-            found = self._struct(group, name, node)
+            item = self._struct(group, name, node)
         if node.is_global:
-            _number(found, b"MATLAB_global", h5t.STD_I32LE, 1)
-        return found
+            _number(item, b"MATLAB_global", h5t.STD_I32LE, 1)
+        return item
 
     def _empty(self, group: Any, name: bytes, node: Node) -> Any:
         """Write a value without elements, or structs without fields: its dims, not reversed."""
         space = h5s.create_simple((len(node.dims),))
-        found = h5d.create(group, name, h5t.STD_U64LE, space, _dataset_properties())
-        found.write(h5s.ALL, h5s.ALL, np.array(node.dims, "<u8"))
-        self._class(found, node)
-        _number(found, b"MATLAB_empty", h5t.STD_U8LE, 1)
+        item = h5d.create(group, name, h5t.STD_U64LE, space, _dataset_properties())
+        item.write(h5s.ALL, h5s.ALL, np.array(node.dims, "<u8"))
+        self._class(item, node)
+        _number(item, b"MATLAB_empty", h5t.STD_U8LE, 1)
         if isinstance(node, Leaf) and node.complex:
-            _number(found, EMPTY_COMPLEX, h5t.STD_U8LE, 1)
+            _number(item, EMPTY_COMPLEX, h5t.STD_U8LE, 1)
         if not isinstance(node, Leaf) and node.cls == "struct":
-            _fields(found, node.fields)
-        return found
+            _fields(item, node.fields)
+        return item
 
     def _class(self, item: Any, node: Node) -> None:
         text = node.cls.encode("ascii")
@@ -164,8 +164,8 @@ class _Writer:
         kind.set_size(len(text))
         kind.set_strpad(h5t.STR_NULLTERM)
         space = h5s.create(h5s.SCALAR)
-        found = h5a.create(item, b"MATLAB_class", kind, space)
-        found.write(np.array(text, f"S{len(text)}"), mtype=kind)
+        attribute = h5a.create(item, b"MATLAB_class", kind, space)
+        attribute.write(np.array(text, f"S{len(text)}"), mtype=kind)
         if node.cls in DECODE:
             _number(item, b"MATLAB_int_decode", h5t.STD_I32LE, DECODE[node.cls])
 
@@ -179,11 +179,11 @@ class _Writer:
             and leaf.form == "numbers"
             and (prod(shape) * kind.get_size() >= MIN_CHUNKED)
         ):
-            found = self._chunked(group, name, leaf, kind)
+            item = self._chunked(group, name, leaf, kind)
         else:
-            found = self._room(group, name, kind, shape, leaf, 0)
-        self._class(found, leaf)
-        return found
+            item = self._room(group, name, kind, shape, leaf, 0)
+        self._class(item, leaf)
+        return item
 
     def _room(
         self, group: Any, name: bytes, kind: Any, shape: tuple[int, ...], leaf: Leaf, part: int
@@ -192,9 +192,9 @@ class _Writer:
         properties = _dataset_properties()
         properties.set_alloc_time(h5d.ALLOC_TIME_EARLY)
         properties.set_fill_time(h5d.FILL_TIME_NEVER)
-        found = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
-        self.later.append((leaf, (found.get_offset(), part if leaf.form == "sparse" else None)))
-        return found
+        dataset = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
+        self.later.append((leaf, (dataset.get_offset(), part if leaf.form == "sparse" else None)))
+        return dataset
 
     def _chunked(self, group: Any, name: bytes, leaf: Leaf, kind: Any) -> Any:
         """Write compressed chunks, each a run of elements in stored order."""
@@ -205,31 +205,31 @@ class _Writer:
         properties.set_chunk(chunk)
         properties.set_shuffle()
         properties.set_deflate(self.level)
-        found = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
+        dataset = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
         pieces = (
             np.ascontiguousarray(block).view(np.uint8).reshape(-1)
             for block in whole_numbers(leaf, self.target)
         )
-        write_chunks(pieces, leaf.array.name, found, kind, shape, chunk, options, self.target)  # type: ignore[arg-type]
-        return found
+        write_chunks(pieces, leaf.array.name, dataset, kind, shape, chunk, options, self.target)  # type: ignore[arg-type]
+        return dataset
 
     def _sparse(self, group: Any, name: bytes, leaf: Leaf) -> Any:
-        found = h5g.create(group, name, gcpl=_group_properties())
-        self._class(found, leaf)
-        _number(found, b"MATLAB_sparse", h5t.STD_U64LE, leaf.dims[0])
+        created = h5g.create(group, name, gcpl=_group_properties())
+        self._class(created, leaf)
+        _number(created, b"MATLAB_sparse", h5t.STD_U64LE, leaf.dims[0])
         count = int(leaf.jc[-1])
         if count:
-            self._room(found, b"data", _number_type(leaf), (count,), leaf, 2)
-            self._room(found, b"ir", h5t.STD_U64LE, (count,), leaf, 0)
+            self._room(created, b"data", _number_type(leaf), (count,), leaf, 2)
+            self._room(created, b"ir", h5t.STD_U64LE, (count,), leaf, 0)
         elif leaf.complex:
-            _number(found, EMPTY_COMPLEX, h5t.STD_U8LE, 1)
-        self._room(found, b"jc", h5t.STD_U64LE, (leaf.jc.size,), leaf, 1)
-        return found
+            _number(created, EMPTY_COMPLEX, h5t.STD_U8LE, 1)
+        self._room(created, b"jc", h5t.STD_U64LE, (leaf.jc.size,), leaf, 1)
+        return created
 
     def _cell(self, group: Any, name: bytes, box: Box) -> Any:
-        found = self._reference_dataset(group, name, box.dims, box.members)
-        self._class(found, box)
-        return found
+        dataset = self._reference_dataset(group, name, box.dims, box.members)
+        self._class(dataset, box)
+        return dataset
 
     def _reference_dataset(
         self, group: Any, name: bytes, dims: tuple[int, ...], members: list[Node]
@@ -241,9 +241,9 @@ class _Writer:
             self.value(self._references, hidden, member)
             references[index] = h5r.create(self._references, hidden, h5r.OBJECT)
         space = h5s.create_simple(dims[::-1])
-        found = h5d.create(group, name, h5t.STD_REF_OBJ, space, _dataset_properties())
-        found.write(h5s.ALL, h5s.ALL, references.reshape(dims[::-1]))
-        return found
+        dataset = h5d.create(group, name, h5t.STD_REF_OBJ, space, _dataset_properties())
+        dataset.write(h5s.ALL, h5s.ALL, references.reshape(dims[::-1]))
+        return dataset
 
     def _hidden_name(self) -> bytes:
         """The next name in ``#refs#``: a, b, ..., z, ba, bb, ..."""
@@ -259,16 +259,16 @@ class _Writer:
                 return letters
 
     def _struct(self, group: Any, name: bytes, box: Box) -> Any:
-        found = h5g.create(group, name, gcpl=_group_properties())
-        self._class(found, box)
-        _fields(found, box.fields)
+        created = h5g.create(group, name, gcpl=_group_properties())
+        self._class(created, box)
+        _fields(created, box.fields)
         for index, field in enumerate(box.fields):
             if box.dims == (1, 1):
-                self.value(found, field.encode("ascii"), box.members[index])
+                self.value(created, field.encode("ascii"), box.members[index])
             else:
                 column = box.members[index :: len(box.fields)]
-                self._reference_dataset(found, field.encode("ascii"), box.dims, column)
-        return found
+                self._reference_dataset(created, field.encode("ascii"), box.dims, column)
+        return created
 
 
 _REFERENCES = b"#refs#"
@@ -288,9 +288,9 @@ def _letters(number: int) -> bytes:
 
 
 def _dataset_properties() -> Any:
-    found = h5p.create(h5p.DATASET_CREATE)
-    found.set_obj_track_times(False)
-    return found
+    properties = h5p.create(h5p.DATASET_CREATE)
+    properties.set_obj_track_times(False)
+    return properties
 
 
 def _group_properties() -> Any:
@@ -298,8 +298,8 @@ def _group_properties() -> Any:
 
 
 def _number(item: Any, name: bytes, kind: Any, value: int) -> None:
-    found = h5a.create(item, name, kind, h5s.create(h5s.SCALAR))
-    found.write(np.array(value, kind.dtype))
+    attribute = h5a.create(item, name, kind, h5s.create(h5s.SCALAR))
+    attribute.write(np.array(value, kind.dtype))
 
 
 def _fields(item: Any, names: list[str]) -> None:
@@ -329,7 +329,7 @@ def _number_type(leaf: Leaf) -> Any:
     if not leaf.complex:
         return number
     width = number.get_size()
-    found = h5t.create(h5t.COMPOUND, 2 * width)
-    found.insert(b"real", 0, number)
-    found.insert(b"imag", width, number)
-    return found
+    tid = h5t.create(h5t.COMPOUND, 2 * width)
+    tid.insert(b"real", 0, number)
+    tid.insert(b"imag", width, number)
+    return tid

@@ -186,11 +186,11 @@ def _lead(node: Node, name: str) -> bytes:
         if node.form == "sparse":
             number, nzmax = NUMBERS["sparse"], max(1, int(node.jc[-1]))
     flags = Flags(number, node.cls, is_complex, node.is_global, is_logical, nzmax)
-    found = flags_bytes(flags) + dims_bytes(node.dims)
-    found += element_bytes(MI_INT8, name.encode("ascii"))
+    data = flags_bytes(flags) + dims_bytes(node.dims)
+    data += element_bytes(MI_INT8, name.encode("ascii"))
     if node.cls == "struct":
-        found += _fields(node.fields)  # type: ignore[union-attr]
-    return found
+        data += _fields(node.fields)  # type: ignore[union-attr]
+    return data
 
 
 def _fields(names: list[str]) -> bytes:
@@ -267,8 +267,8 @@ def payload(leaf: Leaf, target: Target, part: int | None = None) -> Iterator[Pie
 
 
 def _blocks(leaf: Leaf, target: Target, part: int | None = None) -> Iterator[Values]:
-    found = blocks(leaf.array, block_bytes(target.max_memory))
-    return target.counted(found) if not part else found
+    pieces = blocks(leaf.array, block_bytes(target.max_memory))
+    return target.counted(pieces) if not part else pieces
 
 
 # --- numbers --------------------------------------------------------------------------------------
@@ -316,14 +316,14 @@ def _as_class(leaf: Leaf, values: Values) -> Values:
     if values.dtype == dtype:
         return values
     with np.errstate(all="ignore"):
-        found = values.astype(dtype)
-        if leaf.change == "integers" and (found != values).any():
-            wrong = values[np.argmax(found != values)]
+        numbers = values.astype(dtype)
+        if leaf.change == "integers" and (numbers != values).any():
+            wrong = values[np.argmax(numbers != values)]
             raise WouldLose(
                 f"array '{leaf.array.name}' was {leaf.cls} in MATLAB and holds {wrong} now",
                 remedy="cast it to another complex type, or drop its metadata with `--meta ignore`",
             )
-    return found
+    return numbers
 
 
 # --- text -----------------------------------------------------------------------------------------

@@ -132,15 +132,15 @@ def _fields(text: str, source: Source) -> dict[str, str]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip(BLANKS):
             continue
-        found = _LINE.fullmatch(line.strip(BLANKS))
-        if found is None:
+        match = _LINE.fullmatch(line.strip(BLANKS))
+        if match is None:
             remark = ", and MetaImage has no comment lines" if line.lstrip()[:1] in "#%" else ""
             raise Corrupt(f"a line of the header is none of KEY = VALUE{remark}", path=source.path,
                           where=f"line {number}", got=line[:60])  # fmt: skip
-        key = ALIASES.get(found[1], found[1])
+        key = ALIASES.get(match[1], match[1])
         if key in fields:
             raise Corrupt(f"field {key} is there twice", path=source.path, where=f"line {number}")
-        fields[key] = found[2].strip(BLANKS)
+        fields[key] = match[2].strip(BLANKS)
     return fields
 
 

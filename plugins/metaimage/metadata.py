@@ -111,15 +111,15 @@ def _placed(
         world = world.padded(3)
     if world.rank > 3:  # directions that mix space with what is behind it
         world = World(world.vectors, world.origin, None)
-    found = []
+    placed = []
     for number, axis in enumerate(axes):
         if number in others:
             step, start = others[number]
             said = step != 1 or axis.units is not None  # 1 stands for what is not known
-            found.append(axis.replace(spacing=step if said else None, origin=start or None))
+            placed.append(axis.replace(spacing=step if said else None, origin=start or None))
         else:
-            found.append(directed(axis, world.vectors[number], abs(steps[number])))
-    return found, world.space
+            placed.append(directed(axis, world.vectors[number], abs(steps[number])))
+    return placed, world.space
 
 
 def anatomy_of(axes: Sequence[Axis]) -> str:
@@ -145,9 +145,9 @@ def _numbers(text: str, name: str, rank: int, notes: list[str]) -> list[float]:
     """The numbers of a field, one for each axis, or a matrix; none, and a note, if it is wrong."""
     if not text:
         return []
-    count, found = rank * rank if name == MATRIX else rank, _reals(text)
-    if len(found) == count:
-        return found
+    count, numbers = rank * rank if name == MATRIX else rank, _reals(text)
+    if len(numbers) == count:
+        return numbers
     notes.append(f"{name} was ignored, as it is not {count} numbers: {text[:40]}")
     return []
 
@@ -163,10 +163,10 @@ def _text(raw: str) -> str:
 def _reals(text: str) -> list[float]:
     """Finite numbers; none if a word is something else."""
     try:
-        found = [float(word) for word in text.split() if len(word) < 400]
+        numbers = [float(word) for word in text.split() if len(word) < 400]
     except ValueError:
         return []
-    return found if all(map(isfinite, found)) else []
+    return numbers if all(map(isfinite, numbers)) else []
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -196,32 +196,32 @@ def _own(array: Array) -> Mapping[str, Any]:
 def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
     """The fields of a header beside those of the structure, and what is lost. Raises nothing."""
     lost: list[str] = []
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     if not array.described:
-        return found, lost
+        return fields, lost
     meta, own = array.meta, _own(array)
     first = has_channels(array)
     rank = max(array.ndim - first, 1)
-    _take_axes(array, first, found, lost)
-    _take_space(array, first, found, lost)
+    _take_axes(array, first, fields, lost)
+    _take_space(array, first, fields, lost)
     for name, field in _VECTORS.items():
         if name in own:
-            _take_numbers(own[name], rank, field, found, lost, name)
-    _take_sizes(_entries(array), array, first, found, lost)
+            _take_numbers(own[name], rank, field, fields, lost, name)
+    _take_sizes(_entries(array), array, first, fields, lost)
     for key, value in _texts(own.get("fields"), lost).items():
-        if key not in found:
-            found[_line(key)] = _line(value)
+        if key not in fields:
+            fields[_line(key)] = _line(value)
     if meta.description:
         if _is_line(meta.description):
-            found["Comment"] = _line(meta.description)
+            fields["Comment"] = _line(meta.description)
         else:
             lost.append("description")
     lost += [f"metaimage {key}" for key in own.keys() - {"fields", "axes", *_VECTORS}]
     lost += facts_of(array, "description", "axes", "space", NAMESPACE)
-    return found, lost
+    return fields, lost
 
 
-def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]) -> None:
+def _take_axes(array: Array, first: bool, fields: dict[str, str], lost: list[str]) -> None:
     axes = array.ra_axes
     spacings = [axis.spacing for axis in axes[first:]]
     if any(spacing is not None for spacing in spacings):
@@ -231,15 +231,15 @@ def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]
         turned = any(axis.direction is not None for axis in axes[first:])
         if any(axis.spacing is None for axis in axes[first:] if axis.direction or not turned):
             lost.append(UNKNOWN)
-        found[SPACING] = " ".join(repr(1.0 if number is None else number) for number in numbers)
+        fields[SPACING] = " ".join(repr(1.0 if number is None else number) for number in numbers)
     units = {axis.units for axis in axes[first:]}
     if units - {None}:
         (unit, *others) = units
-        if unit in UNITS and not others and SPACING in found:
-            found["DistanceUnits"] = str(unit)
+        if unit in UNITS and not others and SPACING in fields:
+            fields["DistanceUnits"] = str(unit)
         else:
             lost.append("axes (units)")
-    if "DistanceUnits" not in found:
+    if "DistanceUnits" not in fields:
         ones = [axis for axis in axes[first:] if axis.spacing == 1 and axis.direction is None]
         placed = any(axis.direction is not None for axis in axes[first:])
         if ones and (placed or all(spacing in (None, 1) for spacing in spacings)):
@@ -260,7 +260,7 @@ def _length(axis: Axis) -> float | None:
     return abs(number) if number > 0 or axis.direction is not None else None
 
 
-def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str]) -> None:
+def _take_space(array: Array, first: bool, fields: dict[str, str], lost: list[str]) -> None:
     """Put matrix, offset and anatomy into the fields: the world of ITK, which is LPS."""
     axes = array.ra_axes[first:]
     wide, missing = as_itk(axes, array.meta.space)
@@ -268,7 +268,7 @@ def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str
     if wide is None:
         along = [axis for axis in axes if axis.direction is None]
         lost += [f"axes ({field})" for field in fields_of_axes(along, "origin")]
-        if SPACING in found and any(axis.spacing is None for axis in along):
+        if SPACING in fields and any(axis.spacing is None for axis in along):
             lost.append(UNKNOWN)
         return
     rows, steps = [], []
@@ -276,13 +276,13 @@ def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str
         length, parts = _row(axis, vector or ())
         steps.append(length)
         rows += parts
-    found[SPACING] = " ".join(map(repr, steps))
-    found[MATRIX] = " ".join(map(repr, rows))
+    fields[SPACING] = " ".join(map(repr, steps))
+    fields[MATRIX] = " ".join(map(repr, rows))
     if wide.origin is not None:
-        found[OFFSET] = " ".join(map(repr, map(float, wide.origin)))
+        fields[OFFSET] = " ".join(map(repr, map(float, wide.origin)))
     steps_in_space = zip(axes, wide.vectors, strict=True)
     if letters := anatomy_of([directed(a, v) for a, v in steps_in_space if a.vector]):
-        found[ANATOMY] = letters
+        fields[ANATOMY] = letters
 
 
 def _row(axis: Axis, vector: Sequence[float]) -> tuple[float, list[float]]:
@@ -293,23 +293,23 @@ def _row(axis: Axis, vector: Sequence[float]) -> tuple[float, list[float]]:
 
 
 def _take_sizes(
-    axes: Any, array: Array, first: bool, found: dict[str, str], lost: list[str]
+    axes: Any, array: Array, first: bool, fields: dict[str, str], lost: list[str]
 ) -> None:
     if not isinstance(axes, list):
         lost += ["metaimage axes"] * (axes is not None)
         return
     sizes = [axis.get("size") if isinstance(axis, dict) else None for axis in axes][first:]
     if any(size is not None for size in sizes):
-        _take_numbers(sizes, array.ndim - first, SIZE, found, lost, "axes (size)")
+        _take_numbers(sizes, array.ndim - first, SIZE, fields, lost, "axes (size)")
     if not first and any(isinstance(axis, dict) and axis.get("channels") for axis in axes):
         lost.append("metaimage axes (channels)")
 
 
 def _take_numbers(
-    value: Any, count: int, field: str, found: dict[str, str], lost: list[str], name: str
+    value: Any, count: int, field: str, fields: dict[str, str], lost: list[str], name: str
 ) -> None:
     if are_reals(value, count):
-        found[field] = " ".join(repr(float(number)) for number in value)
+        fields[field] = " ".join(repr(float(number)) for number in value)
     else:
         lost.append(f"metaimage {name}")
 

@@ -39,9 +39,9 @@ SIZE_DIGITS = 20  # room for the size of compressed data, known when it is writt
 
 def plan(bundle: Bundle, *, compress: str = "no") -> Plan:
     """The header with what it holds of the metadata, and the elements, little-endian."""
-    found = [fit for array in bundle.arrays for fit in _fits(array)]
+    fits = [fit for array in bundle.arrays for fit in _fits(array)]
     return Plan(
-        [*found, *file_fits(bundle, "MetaImage")],
+        [*fits, *file_fits(bundle, "MetaImage")],
         lambda target: _write(bundle.arrays[0], target, compress == "zlib"),
         names=bundle.names,
     )
@@ -53,25 +53,25 @@ def _type_of(array: Array) -> str | None:
 
 
 def _fits(array: Array) -> list[Fit]:
-    name, found = array.name, []
+    name, fits = array.name, []
     if _type_of(array) is None:
-        found.append(refused_type(array, "MetaImage", "float32"))
+        fits.append(refused_type(array, "MetaImage", "float32"))
     elif array.element.kind == "bool":
-        found.append(equivalent(name, "type", "bool becomes uint8"))
+        fits.append(equivalent(name, "type", "bool becomes uint8"))
     rank = array.ndim - has_channels(array)
     if 0 in array.dims or rank > MAX_RANK:
         reason = f"MetaImage has 1 to {MAX_RANK} axes, none of length 0"
-        found.append(refused(name, "shape", reason))
+        fits.append(refused(name, "shape", reason))
     elif spanned(array.dims, array.element.nbytes) > MAX_SPAN:
-        found.append(refused(name, "shape", "2**63 bytes or more"))
+        fits.append(refused(name, "shape", "2**63 bytes or more"))
     elif not array.dims:
-        found.append(equivalent(name, "shape", "no axes become one of length 1"))
+        fits.append(equivalent(name, "shape", "no axes become one of length 1"))
     fields, lost = fields_of(array)
     if len(header_bytes(fields)) > DEFAULT.short_header_bytes // 2:
-        found.append(refused(name, "metadata", "the header would be too long"))
+        fits.append(refused(name, "metadata", "the header would be too long"))
     if lost:
-        found.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
-    return found
+        fits.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
+    return fits
 
 
 def _fields(array: Array, packed: bool, data_file: str) -> dict[str, str]:

@@ -65,9 +65,9 @@ class Start:
         self.version, self.order, self.pair = 0, "<", False
         for layout in LAYOUTS.values():
             offset = layout.nbytes - 4 if layout.version == 1 else 4
-            found = self.head[offset : offset + len(layout.magic)]
-            if found in (layout.magic, layout.pair):
-                self.pair = found == layout.pair
+            magic = self.head[offset : offset + len(layout.magic)]
+            if magic in (layout.magic, layout.pair):
+                self.pair = magic == layout.pair
                 for order, name in (("<", "little"), (">", "big")):
                     if int.from_bytes(self.head[:4], name) == layout.nbytes:  # type: ignore[arg-type]
                         self.version, self.order = layout.version, order
@@ -117,14 +117,14 @@ def read_header(start: Start, data: Source, *, gzip: bool) -> Header:
 
 
 def _fields(layout: Layout, start: Start) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     offset = 0
     for name, code, count in layout.fields:
         size = count * calcsize(f"<{code}")
         values = unpacked(start.order, code, count, start.head[offset : offset + size])
-        found[name] = values[0] if count == 1 else values
+        fields[name] = values[0] if count == 1 else values
         offset += size
-    return found
+    return fields
 
 
 def _dims(fields: dict[str, Any], start: Start) -> tuple[int, ...]:
@@ -171,20 +171,20 @@ def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[s
     data = start.read(min(end, begin + most))[begin:]
     end = begin + len(data) if start.pair else end
     word = "little" if start.order == "<" else "big"
-    found, offset = [], 4
+    extensions, offset = [], 4
     while data[:1] not in (b"\0", b"") and offset + 8 <= len(data):
         size = int.from_bytes(data[offset : offset + 4], word)  # type: ignore[arg-type]
         code = int.from_bytes(data[offset + 4 : offset + 8], word)  # type: ignore[arg-type]
         if size < 8 or offset + size > len(data):
             break
-        found.append({"code": code, "data": data[offset + 8 : offset + size].hex()})
+        extensions.append({"code": code, "data": data[offset + 8 : offset + size].hex()})
         offset += size
-    if start.pair and found and found[-1]["data"].startswith(MARK.encode().hex()):
-        del found[-1]
+    if start.pair and extensions and extensions[-1]["data"].startswith(MARK.encode().hex()):
+        del extensions[-1]
     rest = end - begin - offset
     if rest > 15 or any(data[offset:]):
         notes.append(f"{rest} bytes between the header and the data were ignored")
-    return found
+    return extensions
 
 
 def check_sealed(start: Start, data: Source) -> None:

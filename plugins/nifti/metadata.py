@@ -93,23 +93,23 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
     """Return the metadata of an array, and note what a reader should know of it."""
     layout = LAYOUTS[header.version]
     rank = len(header.dims)
-    found = meaning_of(header.fields, rank)
-    own = dict(found.own)
+    meaning = meaning_of(header.fields, rank)
+    own = dict(meaning.own)
     if header.version == 2:
         own["version"] = 2
     if odd := _not_finite(header.fields):
         notes.append(f"fields that are not finite were ignored: {', '.join(odd)}")
     if extensions := extensions_of(header, start, notes):
         own["extensions"] = extensions
-    form, matters = _form_of(header, found, layout)
-    if form and (matters or own or found.axes or found.description):
+    form, matters = _form_of(header, meaning, layout)
+    if form and (matters or own or meaning.axes or meaning.description):
         own["form"] = form
     if own.get("form", {}).keys() & set(_OF_SPACE):
         own["axes"] = [{"place": axis} for axis in range(rank)]
     return Metadata(
-        found.description or None,
-        axes=found.axes,
-        space=found.space,
+        meaning.description or None,
+        axes=meaning.axes,
+        space=meaning.space,
         formats={NAMESPACE: own} if own else None,
     )
 
@@ -140,8 +140,8 @@ def meaning_of(fields: dict[str, Any], rank: int) -> Meaning:
 def _not_finite(fields: dict[str, Any]) -> list[str]:
     """The fields with numbers that are none; a scale of NaN is a way to say that there is none."""
     names = [name for name in (*_REALS, *_LISTS, "quatern", "qoffset") if name not in _SCALE]
-    found = [name for name in names if not all(map(isfinite, _numbers(fields[name])))]
-    return found + ["sform"] * (not all(map(isfinite, fields["srow"])))
+    names_found = [name for name in names if not all(map(isfinite, _numbers(fields[name])))]
+    return names_found + ["sform"] * (not all(map(isfinite, fields["srow"])))
 
 
 def _numbers(value: Any) -> list[float]:
@@ -185,14 +185,14 @@ def _spacing(number: float, unit: str | None) -> float | None:
 # --- the form of a header -------------------------------------------------------------------------
 
 
-def _form_of(header: Header, found: Meaning, layout: Layout) -> tuple[dict[str, Any], bool]:
+def _form_of(header: Header, written: Meaning, layout: Layout) -> tuple[dict[str, Any], bool]:
     """The fields whose bytes differ from those that we write for the same meaning.
 
     Also True if any of them matters: text behind the end of a text, a negative spacing, a number
     that is not finite.
     """
     rank, form, matters = len(header.dims), {}, False
-    known = _fields(found, rank, layout, [], [])
+    known = _fields(written, rank, layout, [], [])
     for name in (*_FORM_TEXTS, *_FORM_LISTS, *_REALS, *_CODES):
         if name not in header.fields:
             continue
@@ -211,7 +211,7 @@ def _form_of(header: Header, found: Meaning, layout: Layout) -> tuple[dict[str, 
                 isfinite(n) and (n >= 0 or signed) for n in numbers
             )
             matters |= signed and any(numbers)
-    if found.space is not None and form.keys() & set(_OF_SPACE):
+    if written.space is not None and form.keys() & set(_OF_SPACE):
         # All of them or none: a part would go with the place of another image.
         for name in _OF_SPACE:
             value = header.fields[name]
@@ -249,11 +249,11 @@ def _number(kept: object, layout: Layout) -> float | None:
 
 
 def _take_form(
-    said: Meaning, found: dict[str, Any], rank: int, layout: Layout, unplaced: list[str]
+    said: Meaning, written: dict[str, Any], rank: int, layout: Layout, unplaced: list[str]
 ) -> list[str]:
     """Put fields into the form they had, if that still says the same; name those that cannot be.
 
-    `unplaced` names what the fields `found` do not say of the place; the form they had may.
+    `unplaced` names what the fields `written` do not say of the place; the form they had may.
     """
     form, places = said.own.get("form", {}), _places(said.own.get("axes"), rank)
     lost: list[str] = []
@@ -267,15 +267,15 @@ def _take_form(
         elif name in _OF_SPACE:
             of_space[name] = value
         elif name == "dim":
-            found["dim"] = value if len(value) == MAX_RANK - rank else None
-        elif _says_the_same(found, {name: value}, rank):
-            found[name] = value
-    return lost + _take_form_of_space(said, found, of_space, places, unplaced)
+            written["dim"] = value if len(value) == MAX_RANK - rank else None
+        elif _says_the_same(written, {name: value}, rank):
+            written[name] = value
+    return lost + _take_form_of_space(said, written, of_space, places, unplaced)
 
 
 def _take_form_of_space(
     said: Meaning,
-    found: dict[str, Any],
+    written: dict[str, Any],
     of_space: dict[str, Any],
     places: list[int] | None,
     unplaced: list[str],
@@ -283,16 +283,16 @@ def _take_form_of_space(
     """Put sform, qform and pixdim into the form they had, all of them or none."""
     rank = max(len(said.axes), 1) if places is None else len(places)
     unmoved = of_space and places == list(range(rank))
-    if unmoved and meaning_of({**found, **of_space}, rank).is_placed_as(said):
-        found.update(of_space)
+    if unmoved and meaning_of({**written, **of_space}, rank).is_placed_as(said):
+        written.update(of_space)
         return []
     lost = list(unplaced)
-    differ = _differ({**found, **of_space}, rank)
+    differ = _differ({**written, **of_space}, rank)
     pixdim = of_space.pop("pixdim", None)
     if differ:
         lost.append("nifti qform_code, quatern and qoffset, which say another place than sform")
     if pixdim is not None:
-        lost += _take_pixdim(pixdim, found, said.axes, places)
+        lost += _take_pixdim(pixdim, written, said.axes, places)
     return lost
 
 
@@ -313,12 +313,12 @@ def _differ(fields: dict[str, Any], rank: int) -> bool:
 
 
 def _take_pixdim(
-    kept: list[float], found: dict[str, Any], axes: Sequence[Axis], places: list[int] | None
+    kept: list[float], written: dict[str, Any], axes: Sequence[Axis], places: list[int] | None
 ) -> list[str]:
     """Put the spacings back for which the axes have the same, and those of no axis."""
     if places is None:  # the spacings are those of other axes
         return ["nifti form (pixdim)"] * (not all(number >= 0 for number in kept[1:]))
-    rank, pixdim = len(places), found["pixdim"]
+    rank, pixdim = len(places), written["pixdim"]
     pixdim[0] = kept[0] if (kept[0] < 0) == (pixdim[0] < 0) else pixdim[0]
     pixdim[rank + 1 :] = kept[rank + 1 :]
     for n, place in enumerate(places):
@@ -328,9 +328,9 @@ def _take_pixdim(
     return []
 
 
-def _says_the_same(found: dict[str, Any], values: dict[str, Any], rank: int) -> bool:
+def _says_the_same(written: dict[str, Any], values: dict[str, Any], rank: int) -> bool:
     """True if a header with these values of fields means what it does without."""
-    return meaning_of({**found, **values}, rank).is_same(meaning_of(found, rank))
+    return meaning_of({**written, **values}, rank).is_same(meaning_of(written, rank))
 
 
 def _of_form(name: object, kept: Any, layout: Layout) -> Any:
@@ -382,9 +382,9 @@ def fields_of(
     own = own if isinstance(own, dict) else {}
     said = Meaning(meta.description or "", array.ra_axes, own, meta.space)
     unplaced: list[str] = []
-    found = _fields(said, array.ndim, layout, lost, unplaced)
-    lost += _take_form(said, found, max(array.ndim, 1), layout, unplaced)
-    lost += _ones(said.axes, found)
+    fields = _fields(said, array.ndim, layout, lost, unplaced)
+    lost += _take_form(said, fields, max(array.ndim, 1), layout, unplaced)
+    lost += _ones(said.axes, fields)
     lost += facts_of(array, "description", "axes", "space", NAMESPACE)
     extensions = own.get("extensions", [])
     if not _are_extensions(extensions):
@@ -392,36 +392,38 @@ def fields_of(
         extensions = []
     elif any(len(one["data"]) // 2 % 16 != 8 for one in extensions):
         lost.append("extensions (padded with zeros to a multiple of 16 bytes)")
-    return found, extensions, lost
+    return fields, extensions, lost
 
 
 def _fields(
     meaning: Meaning, rank: int, layout: Layout, lost: list[str], unplaced: list[str]
 ) -> dict[str, Any]:
     """The fields of a header that has this meaning, in the form that we write."""
-    found: dict[str, Any] = {"pixdim": [1.0] * 8}
-    _take_own(meaning.own, found, lost, layout)
-    _take_axes(meaning.axes, found, lost, layout)
-    _take_space(meaning, rank, found, unplaced, layout)
-    _take_text(meaning.description, "descrip", 80, found, lost, "description")
-    if not found.keys() & set(_SCALE):
-        found["scl_slope"] = 1.0
-    return found
+    written: dict[str, Any] = {"pixdim": [1.0] * 8}
+    _take_own(meaning.own, written, lost, layout)
+    _take_axes(meaning.axes, written, lost, layout)
+    _take_space(meaning, rank, written, unplaced, layout)
+    _take_text(meaning.description, "descrip", 80, written, lost, "description")
+    if not written.keys() & set(_SCALE):
+        written["scl_slope"] = 1.0
+    return written
 
 
-def _take_own(own: dict[str, Any], found: dict[str, Any], lost: list[str], layout: Layout) -> None:
+def _take_own(
+    own: dict[str, Any], written: dict[str, Any], lost: list[str], layout: Layout
+) -> None:
     codes = {name: code for name, code, _ in layout.fields}
     for name, value in own.items():
         if name in ("axes", "version", "extensions", "form"):
             continue
         if name in (*_NUMBERS, "xyzt_units") and name in codes and _is_integer(value, codes[name]):
-            found[name] = value
+            written[name] = value
         elif name in _REALS and is_real(value):
-            found[name] = _rounded(float(value), layout.real, name, lost)
+            written[name] = _rounded(float(value), layout.real, name, lost)
         elif name in _LISTS and are_reals(value, _LISTS[name]):
-            found[name] = [_rounded(float(number), layout.real, name, lost) for number in value]
+            written[name] = [_rounded(float(number), layout.real, name, lost) for number in value]
         elif name in _TEXTS and name in codes:
-            _take_text(value, name, _TEXTS[name], found, lost, name)
+            _take_text(value, name, _TEXTS[name], written, lost, name)
         else:
             lost.append(f"nifti {name}")
 
@@ -435,26 +437,26 @@ def _places(axes: Any, rank: int) -> list[int] | None:
 
 
 def _take_space(
-    meaning: Meaning, rank: int, found: dict[str, Any], lost: list[str], layout: Layout
+    meaning: Meaning, rank: int, written: dict[str, Any], lost: list[str], layout: Layout
 ) -> None:
     """Put sform and qform into the fields."""
     values, qfac, missing = fields_of_space(meaning.axes, meaning.space, max(rank, 1), layout)
     lost += missing
-    found["pixdim"][0] = qfac
+    written["pixdim"][0] = qfac
     for name, value in values.items():
         if name == "quatern":  # the sform says it more exactly
-            found[name] = [_rounded(part, layout.real, name, []) for part in value]
+            written[name] = [_rounded(part, layout.real, name, []) for part in value]
         elif isinstance(value, list):
-            found[name] = [_rounded(part, layout.real, "space", lost) for part in value]
+            written[name] = [_rounded(part, layout.real, "space", lost) for part in value]
         else:
-            found[name] = value
+            written[name] = value
 
 
 def _take_axes(
-    axes: Sequence[Axis], found: dict[str, Any], lost: list[str], layout: Layout
+    axes: Sequence[Axis], written: dict[str, Any], lost: list[str], layout: Layout
 ) -> None:
     units = 0
-    rest = found.get("xyzt_units", 0)
+    rest = written.get("xyzt_units", 0)
     space = {axis.units for axis in axes[:3]} - {None}
     for number, axis in enumerate(axes[:7]):
         if axis.spacing is not None:
@@ -462,11 +464,11 @@ def _take_axes(
             value = abs(value) if axis.direction is not None else value
             if value > 0:
                 said = [] if axis.direction is not None else lost  # the sform says it, too
-                found["pixdim"][number + 1] = _rounded(value, layout.real, "spacing", said)
+                written["pixdim"][number + 1] = _rounded(value, layout.real, "spacing", said)
             else:
                 lost.append("axes (spacing)")
         if number == 3 and axis.direction is None and is_real(axis.origin):
-            found["toffset"] = _rounded(float(axis.origin or 0), layout.real, "origin", lost)
+            written["toffset"] = _rounded(float(axis.origin or 0), layout.real, "origin", lost)
             axis = axis.replace(origin=None)  # noqa: PLW2901
         if axis.origin is not None and axis.direction is None:
             lost.append("axes (origin)")
@@ -481,7 +483,7 @@ def _take_axes(
         lost.append("axes (units)")  # an axis without units would get those of the others
     lost += [f"axes ({field})" for field in fields_of_axes(axes, "name", "labels", "kind")]
     rest &= ~(7 if units & 7 else 0) & ~(56 if units & 56 else 0)
-    found["xyzt_units"] = units | rest
+    written["xyzt_units"] = units | rest
 
 
 def _ones(axes: Sequence[Axis], found: dict[str, Any]) -> list[str]:
@@ -499,13 +501,13 @@ def _ones(axes: Sequence[Axis], found: dict[str, Any]) -> list[str]:
 
 
 def _take_text(
-    text: Any, name: str, nbytes: int, found: dict[str, Any], lost: list[str], what: str
+    text: Any, name: str, nbytes: int, written: dict[str, Any], lost: list[str], what: str
 ) -> None:
     if not text:
         return
     raw = text.encode("latin-1", "replace") if isinstance(text, str) else b""
     if isinstance(text, str) and len(raw) <= nbytes and _text(raw) == text:
-        found[name] = raw
+        written[name] = raw
     else:
         lost.append(what)
 

@@ -38,13 +38,13 @@ def plan(bundle: Bundle, *, version: str = "auto") -> Plan:
     """The header with what it holds of the metadata, and the elements, little-endian."""
     array = bundle.arrays[0]
     wide = with_three_axes(array)
-    found = _fits(array, version)
-    if wide is not array and any(NOT_FIRST in fit.reason for fit in found):
-        array, found = wide, _fits(wide, version)
+    fits = _fits(array, version)
+    if wide is not array and any(NOT_FIRST in fit.reason for fit in fits):
+        array, fits = wide, _fits(wide, version)
         reason = "axes of length 1 are added, so that the first three are those of space"
-        found.append(equivalent(array.name, "shape", reason))
+        fits.append(equivalent(array.name, "shape", reason))
     return Plan(
-        [*found, *file_fits(bundle, "NIfTI")],
+        [*fits, *file_fits(bundle, "NIfTI")],
         lambda target: _write(array, target, version),
         names=bundle.names,
     )
@@ -56,25 +56,25 @@ def _version(array: Array, asked: str) -> int:
 
 
 def _fits(array: Array, asked: str) -> list[Fit]:
-    name, found = array.name, []
+    name, fits = array.name, []
     version = _version(array, asked)
     if datatype_of(array.element) is None:
-        found.append(refused_type(array, "NIfTI", "float32"))
+        fits.append(refused_type(array, "NIfTI", "float32"))
     elif array.element.kind == "bool":
-        found.append(equivalent(name, "type", "bool becomes uint8"))
+        fits.append(equivalent(name, "type", "bool becomes uint8"))
     if 0 in array.dims or array.ndim > MAX_RANK:
-        found.append(refused(name, "shape", f"NIfTI has 1 to {MAX_RANK} axes, none of length 0"))
+        fits.append(refused(name, "shape", f"NIfTI has 1 to {MAX_RANK} axes, none of length 0"))
     elif version == 1 and max(array.dims, default=0) > MAX_LENGTH_1:
         reason = f"NIfTI-1 has lengths up to {MAX_LENGTH_1}"
-        found.append(refused(name, "shape", reason, "--out-opt version=2"))
+        fits.append(refused(name, "shape", reason, "--out-opt version=2"))
     elif spanned(array.dims, 16) > MAX_SPAN:
-        found.append(refused(name, "shape", "2**63 bytes or more"))
+        fits.append(refused(name, "shape", "2**63 bytes or more"))
     elif not array.dims:
-        found.append(equivalent(name, "shape", "no axes become one of length 1"))
+        fits.append(equivalent(name, "shape", "no axes become one of length 1"))
     lost = fields_of(array, LAYOUTS[version])[2]
     if lost:
-        found.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
-    return found
+        fits.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
+    return fits
 
 
 def _write(array: Array, target: Target, asked: str) -> None:

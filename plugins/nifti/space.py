@@ -147,13 +147,13 @@ def fields_of_space(
     columns = _three([vector for vector in turned.vectors if vector is not None])
     origin = turned.origin or (0.0,) * 3
     rows = [n for row in range(3) for n in (*(column[row] for column in columns), origin[row])]
-    found: dict[str, Any] = {"sform_code": code, "srow": rows}
+    fields: dict[str, Any] = {"sform_code": code, "srow": rows}
     quaternion, qfac = _quaternion(columns)
     if quaternion is not None and _is_held(quaternion, columns, qfac, layout):
-        found |= {"qform_code": code, "quatern": quaternion, "qoffset": list(origin)}
+        fields |= {"qform_code": code, "quatern": quaternion, "qoffset": list(origin)}
     else:
         qfac = 1.0
-    return found, qfac, lost
+    return fields, qfac, lost
 
 
 def _three(columns: list[tuple[float, ...]]) -> list[tuple[float, ...]]:

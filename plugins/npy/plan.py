@@ -21,9 +21,9 @@ __all__ = ["array_fits", "plan"]
 
 def plan(bundle: Bundle) -> Plan:
     """Header and elements in stored order; metadata, bfloat16 and more than 64 axes do not fit."""
-    found = [fit for array in bundle.arrays for fit in array_fits(array)]
+    fits = [fit for array in bundle.arrays for fit in array_fits(array)]
     return Plan(
-        [*found, *file_fits(bundle, "NPY")],
+        [*fits, *file_fits(bundle, "NPY")],
         lambda target: _write(bundle.arrays[0], target),
         names=bundle.names,
         header=lambda: header_of(bundle.arrays[0]),
@@ -32,27 +32,27 @@ def plan(bundle: Bundle) -> Plan:
 
 def array_fits(array: Array) -> list[Fit]:
     """List what NPY cannot hold of one array."""
-    found = []
+    fits = []
     name, element = array.name, array.element
     if element.kind in FLOATS and (foreign := ml_name(element)) is not None:
         what = f"V{element.nbytes}, bytes without meaning"
         reason = f"NPY has no {foreign}; its type would be lost ({what})"
-        found.append(refused(name, "type", reason, "--allow dtype"))
+        fits.append(refused(name, "type", reason, "--allow dtype"))
     if not 0 < element.nbytes <= MAX_ITEM_BYTES:
         reason = f"elements of {element.nbytes} bytes; NumPy takes 1 to {MAX_ITEM_BYTES}"
-        found.append(refused(name, "type", reason))
+        fits.append(refused(name, "type", reason))
     elif isinstance(element.descr, tuple) and len(header_of(array)) > DEFAULT.header_bytes:
         reason = f"{len(element.descr)} fields need a header above {DEFAULT.header_bytes} bytes"
-        found.append(refused(name, "type", reason))
+        fits.append(refused(name, "type", reason))
     if array.ndim > MAX_RANK:
         reason = f"{array.ndim} axes; NumPy takes at most {MAX_RANK}"
-        found.append(refused(name, "shape", reason))
+        fits.append(refused(name, "shape", reason))
     if spanned(array.dims, element.nbytes) > MAX_SPAN:
-        found.append(refused(name, "shape", "axes span 2**63 bytes or more, beyond NumPy"))
+        fits.append(refused(name, "shape", "axes span 2**63 bytes or more, beyond NumPy"))
     if array.described and array.meta:
         reason = f"NPY has no place for it: {', '.join(facts_of(array))}"
-        found.append(equivalent(name, "metadata", reason))
-    return found
+        fits.append(equivalent(name, "metadata", reason))
+    return fits
 
 
 def _write(array: Array, target: Target) -> None:

@@ -200,5 +200,5 @@ def programs(array: Array) -> dict[str, str]:
 
     known = array.element.kind in ("int", "uint", "float", "complex", "bool")
     data = array.data
-    found = isinstance(data, MemberValues) and data.key == array.name and array.name.isprintable()
-    return dict(PROGRAMS) if known and found else {}
+    stored = isinstance(data, MemberValues) and data.key == array.name and array.name.isprintable()
+    return dict(PROGRAMS) if known and stored else {}

@@ -36,23 +36,23 @@ __all__ = ["add", "plan"]
 
 def plan(bundle: Bundle, *, compress: str = "none") -> Plan:
     """One NPY member for each array; names that NumPy cannot tell apart do not fit."""
-    found = []
+    fits = []
     names: set[str] = set()
     keys = [member.removesuffix(SUFFIX) for member in members_of(bundle.names, SUFFIX)]
     taken = {*bundle.names, *keys}
     for array, key in zip(bundle.arrays, keys, strict=True):
         reason = _name_problem(array.name, key, names, taken)
         if reason:
-            found.append(refused(array.name, "names", reason))
+            fits.append(refused(array.name, "names", reason))
         elif key != array.name:
             reason = (
                 f"unpacking it would write elsewhere; its member is '{key}', and keeps the name"
             )
-            found.append(equivalent(array.name, "names", reason))
-        found += array_fits(array)
+            fits.append(equivalent(array.name, "names", reason))
+        fits += array_fits(array)
         names.add(array.name)
     return Plan(
-        [*found, *file_fits(bundle, "NPZ")],
+        [*fits, *file_fits(bundle, "NPZ")],
         lambda target: _write(bundle, keys, target, METHODS[compress]),
         names=bundle.names,
     )

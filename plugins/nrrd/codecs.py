@@ -67,8 +67,8 @@ def hexadecimal(file: Any) -> Iterator[bytes]:
         try:
             yield unhexlify(digits[: len(digits) & ~1])
         except HexError:
-            found = re.search(rb"[^0-9A-Fa-f]", digits)
-            at = found.start() if found else 0
+            match = re.search(rb"[^0-9A-Fa-f]", digits)
+            at = match.start() if match else 0
             yield unhexlify(digits[: at & ~1])
             raise Corrupt(
                 "text is not hexadecimal",

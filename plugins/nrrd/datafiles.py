@@ -120,8 +120,8 @@ def _after_lines(source: Source, start: int, lines: int) -> int:
             body = data[:-1] if more and data.endswith(b"\r") else data
             ends = body.count(b"\n") + body.count(b"\r") - body.count(b"\r\n")
             if ends >= left:
-                found = islice(re.finditer(rb"\r\n|\n|\r", body), left - 1, None)
-                return offset + next(found).end()
+                match = islice(re.finditer(rb"\r\n|\n|\r", body), left - 1, None)
+                return offset + next(match).end()
             if not more:
                 raise Corrupt(
                     "file has fewer lines than 'line skip' says",

@@ -137,8 +137,8 @@ def _space_dimension(text: str, fields: dict[str, Any]) -> int:
 
 
 def _space_origin(text: str, fields: dict[str, Any]) -> list[float] | None:
-    found: list[float] | None = _vectors(lambda _: 1)(text, fields)[0]
-    return found
+    origin: list[float] | None = _vectors(lambda _: 1)(text, fields)[0]
+    return origin
 
 
 def _as_it_is(text: str, fields: dict[str, Any]) -> str:
@@ -174,12 +174,12 @@ def _sizes(text: str, fields: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _centers(text: str, fields: dict[str, Any]) -> list[str | None]:
-    found: list[str | None] = []
+    centers: list[str | None] = []
     for word in _words(text, fields):
         if word not in UNKNOWN and word.lower() not in CENTERS:
             raise BadValue("cell, node or ??? for each axis", word)
-        found.append(None if word in UNKNOWN else word.lower())
-    return found
+        centers.append(None if word in UNKNOWN else word.lower())
+    return centers
 
 
 def _kinds(text: str, fields: dict[str, Any]) -> list[str | None]:
@@ -205,8 +205,8 @@ def _quoted(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[str]]:
 
     def parse(text: str, fields: dict[str, Any]) -> list[str]:
         number = count(fields)
-        found = _matches(_QUOTED, text, number, f"{number} texts in double quotes")
-        return [match[1].replace('\\"', '"') for match in found]
+        texts = _matches(_QUOTED, text, number, f"{number} texts in double quotes")
+        return [match[1].replace('\\"', '"') for match in texts]
 
     return parse
 
@@ -216,24 +216,24 @@ def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[
 
     def parse(text: str, fields: dict[str, Any]) -> list[list[float] | None]:
         number, rank = count(fields), space_rank_of(fields)
-        found = _matches(_VECTOR, text, number, f"{number} vectors (x,y,...) or {NO_VECTOR}")
-        return [_vector(match[1], rank) for match in found]
+        vectors = _matches(_VECTOR, text, number, f"{number} vectors (x,y,...) or {NO_VECTOR}")
+        return [_vector(match[1], rank) for match in vectors]
 
     return parse
 
 
 def _matches(form: re.Pattern[str], text: str, number: int, expected: str) -> list[re.Match[str]]:
     """So many matches, one after the other, that are the whole text."""
-    found, offset = [], 0
+    matches, offset = [], 0
     for _ in range(number):
         match = form.match(text, offset)
         if match is None:
             raise BadValue(expected, text)
-        found.append(match)
+        matches.append(match)
         offset = match.end()
     if text[offset:].strip(BLANKS):
         raise BadValue(expected, text)
-    return found
+    return matches
 
 
 # --- the texts of values --------------------------------------------------------------------------

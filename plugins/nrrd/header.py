@@ -162,22 +162,22 @@ def _lines(file: Any, source: Source) -> tuple[list[bytes], int, bool]:
     if not buffer.startswith(MAGIC):
         return [buffer[: len(MAGIC)]], 0, False
     while True:
-        found = _LINE_END.search(buffer, offset)
-        end = found.start() if found else len(buffer)
+        match = _LINE_END.search(buffer, offset)
+        end = match.start() if match else len(buffer)
         _check_length(end, offset, source, len(lines))
         # A CR that ends the buffer may be the first half of CRLF.
-        if not whole and (found is None or found.end() == len(buffer)):
+        if not whole and (match is None or match.end() == len(buffer)):
             more = file.read(max(FIRST_READ, len(buffer)))
             whole = not more
             buffer += more or b""
             continue
         line = buffer[offset:end]
         if not line:
-            return lines, found.end() if found else offset, found is not None
+            return lines, match.end() if match else offset, match is not None
         lines.append(line)
-        if found is None:
+        if match is None:
             return lines, len(buffer), False
-        offset = found.end()
+        offset = match.end()
 
 
 def _check_length(end: int, offset: int, source: Source, number: int) -> None:

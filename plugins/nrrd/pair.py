@@ -68,10 +68,10 @@ def taken(
 
 
 def _of_file(record: Record) -> Record:
-    found = record.get("file", {})
-    if not isinstance(found, dict) or not set(found) <= {"attributes", "groups", "formats"}:
+    fields = record.get("file", {})
+    if not isinstance(fields, dict) or not set(fields) <= {"attributes", "groups", "formats"}:
         raise ValueError("its field 'file' has a wrong form")
-    return found
+    return fields
 
 
 def restore(stored: Array, record: Record, bundle: Bundle, complex: str, path: str) -> Array:
@@ -99,10 +99,10 @@ def restore(stored: Array, record: Record, bundle: Bundle, complex: str, path: s
     if array.meta.space is not None:  # the header says where, the record at most in which frame
         space = record.pop("space", {})
         frame = space.get("frame") if Space.takes(space) else None
-        found = reframed(array.ra_axes, array.meta.space, frame) if frame else None
-        if found is not None:
-            listed = found[0] if array.index_order == "F" else found[0][::-1]
-            array.meta = array.meta.replace(axes=listed, space=found[1])
+        framed = reframed(array.ra_axes, array.meta.space, frame) if frame else None
+        if framed is not None:
+            listed = framed[0] if array.index_order == "F" else framed[0][::-1]
+            array.meta = array.meta.replace(axes=listed, space=framed[1])
     return roundtrip.apply(record, array, path)
 
 

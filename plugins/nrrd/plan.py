@@ -81,13 +81,13 @@ def _type_fits(array: Array, encoding: str) -> list[Fit]:
         return [refused(name, "type", reason, "--dtype float32")]
     if kind == "user":
         return _block_fits(array, encoding, only_bytes=is_void(array.element))
-    found = []
+    fits = []
     if kind == "complex":
         reason = "complex numbers become pairs on a new fastest axis of kind complex"
-        found.append(equivalent(name, "type", reason))
+        fits.append(equivalent(name, "type", reason))
     elif kind == "bool":
-        found.append(equivalent(name, "type", "bool becomes uint8"))
-    return found
+        fits.append(equivalent(name, "type", "bool becomes uint8"))
+    return fits
 
 
 def _block_fits(array: Array, encoding: str, *, only_bytes: bool) -> list[Fit]:

@@ -123,17 +123,17 @@ def programs_of(array: Array, data: DecodedParts) -> dict[str, str]:
     """
     encoding = data.encoding
     # Teem takes one piece of bzip2 only, and how many there are is not known without reading all.
-    found = {} if encoding == BZIP2 else {"C": PROGRAMS["C"]}
+    lines = {} if encoding == BZIP2 else {"C": PROGRAMS["C"]}
     if len(data.parts) > 1:
-        return found
+        return lines
     python = _python(array, data)
     if python:
-        found["Python"] = python
+        lines["Python"] = python
     if encoding == GZIP:
-        found["Julia"] = PROGRAMS["Julia"]
+        lines["Julia"] = PROGRAMS["Julia"]
         if (array.element.kind, array.element.nbytes) in _IN_R:
-            found["R"] = PROGRAMS["R"]
-    return found
+            lines["R"] = PROGRAMS["R"]
+    return lines
 
 
 def _python(array: Array, data: DecodedParts) -> str:

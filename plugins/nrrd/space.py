@@ -47,9 +47,9 @@ def axes_in(
     """
     name, units = own.get("space"), own.get("space_units") or []
     rank = SPACE_RANKS[name] if name is not None else own.get("space_dimension")
-    found = [Axis() for _ in directions]
+    axes = [Axis() for _ in directions]
     if rank is None:
-        return found, None, None
+        return axes, None, None
     origin = own.get("space_origin")
     vectors = [None if v is None else tuple(float(part) for part in v) for v in directions]
     if origin is not None:
@@ -69,10 +69,10 @@ def axes_in(
         if at in others:
             step, start = others[at]
             said = step != 1 or unit is not None  # 1 stands for what is not known
-            found[at] = Axis(spacing=step if said else None, origin=start or None, units=unit)
+            axes[at] = Axis(spacing=step if said else None, origin=start or None, units=unit)
         else:
-            found[at] = directed(Axis(units=unit), world.vectors[at])
-    return found, world.space, world
+            axes[at] = directed(Axis(units=unit), world.vectors[at])
+    return axes, world.space, world
 
 
 def _unit_of(vector: Any, units: Sequence[Any]) -> str | None:

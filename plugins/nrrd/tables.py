@@ -88,8 +88,8 @@ _KIND_ROWS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 
 def _spellings(kind: str) -> tuple[str, ...]:
     """The ways to write a matrix kind: -sym-, and -tensor for -matrix."""
-    found = (kind, kind.replace("-matrix", "-tensor"))
-    return found + tuple(name.replace("symmetric", "sym") for name in found)
+    words = (kind, kind.replace("-matrix", "-tensor"))
+    return words + tuple(name.replace("symmetric", "sym") for name in words)
 
 
 KIND_SIZES = {kind: size for kind, size, _ in _KIND_ROWS}  # 0: any size

@@ -70,11 +70,11 @@ def animation_fields(png: Png, images: list[Frame]) -> dict[str, Any]:
 
 def _check_sequence(png: Png, frames: list[Frame]) -> None:
     """The fcTL and fdAT chunks are numbered without gaps in file order."""
-    found: list[Any] = []
+    numbers: list[Any] = []
     for control, spans in frames:
-        found.append(None if control is None else control.sequence)
-        found += [SEQUENCE.unpack(span.lead)[0] for span in spans if span.lead]
-    for expected, number in enumerate(found):
+        numbers.append(None if control is None else control.sequence)
+        numbers += [SEQUENCE.unpack(span.lead)[0] for span in spans if span.lead]
+    for expected, number in enumerate(numbers):
         if number != expected:
             raise Corrupt(
                 "the animation's chunks are out of order",

@@ -68,10 +68,10 @@ class _Room:
 
 def _split(data: bytes, parts: int) -> list[bytes]:
     """Split at the first NUL bytes into exactly `parts`."""
-    found = data.split(b"\0", parts - 1)
-    if len(found) < parts:
+    parts_found = data.split(b"\0", parts - 1)
+    if len(parts_found) < parts:
         raise ValueError("a separator is missing")
-    return found
+    return parts_found
 
 
 def _keyword(data: bytes) -> str:

@@ -139,18 +139,18 @@ def programs(array: Array) -> dict[str, str]:
     as_stored = "native" in fields or ("color_type" in fields and channels < 3)
     if not usual or channels not in _MODES or as_stored:
         return {}
-    found = {"Python": _PILLOW.replace("MODE", _MODES[channels])}
+    lines = {"Python": _PILLOW.replace("MODE", _MODES[channels])}
     if array.element.nbytes > 1:
-        found["Python"] = _PYPNG.replace("SHAPE", str(array.shape))
+        lines["Python"] = _PYPNG.replace("SHAPE", str(array.shape))
     usual_samples = fields.keys().isdisjoint(("bit_depth", "color_type", "trns"))
     if usual_samples and channels in (1, 3) and "sbit" not in fields:
-        found["MATLAB"] = _MATLAB
+        lines["MATLAB"] = _MATLAB
     transforms = ["SWAP_ENDIAN"] * (array.element.nbytes > 1)
     if not usual_samples or channels in (2, 4):
         transforms.append("EXPAND")
     if usual_samples or "color_type" in fields or "trns" not in fields:
-        found["C"] = _libpng(array, channels, transforms or ["IDENTITY"])
-    return found
+        lines["C"] = _libpng(array, channels, transforms or ["IDENTITY"])
+    return lines
 
 
 def _libpng(array: Array, channels: int, transforms: list[str]) -> str:

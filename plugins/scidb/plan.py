@@ -86,15 +86,15 @@ def _names(plan: RecordPlan, bundle: Bundle) -> list[str]:
     if plan.raw is not None:
         return [RAW]
     namer = Namer()
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for out in plan.outs:
         for role in ROLES:
             array = getattr(out, role)
             if array is not None:
-                found[id(array)] = namer.name(out.name, role)
+                names[id(array)] = namer.name(out.name, role)
     if plan.cells is not None:
-        found[id(plan.cells)] = namer.name(CELLS, "values")
-    return [found.get(id(array), array.name) for array in bundle.arrays]
+        names[id(plan.cells)] = namer.name(CELLS, "values")
+    return [names.get(id(array), array.name) for array in bundle.arrays]
 
 
 # What came from SciDB -----------------------------------------------------------------------------

@@ -161,7 +161,7 @@ class _Reader:
         total = prod(self.shape)
         what = f"'{self.source.path}': the coordinates of {self.count} records"
         in_order = self.count == total
-        found: list[Values] = []
+        parts: list[Values] = []
         fields = [field_of(self.layout, n) for n in declared.coordinates]
         for first, rows in self.together.rows(fields):
             rank = np.zeros(len(rows[0]), np.int64)
@@ -174,13 +174,13 @@ class _Reader:
                 in_order = False
                 check_memory(2 * COORDINATE_BYTES * self.count, self.source.max_memory, what)
                 if first:
-                    found = [np.arange(first)]
+                    parts = [np.arange(first)]
             if not in_order:
-                found.append(rank)
+                parts.append(rank)
         if in_order:
             return None
         check_memory(2 * COORDINATE_BYTES * self.count, self.source.max_memory, what)
-        cells = np.concatenate([np.zeros(0, np.int64), *found])
+        cells = np.concatenate([np.zeros(0, np.int64), *parts])
         self._refuse_repeated(cells)
         return cells
 
@@ -242,34 +242,34 @@ class _Reader:
 
     def _arrays(self) -> list[Array]:
         declared = self.declaration
-        found: list[Array] = []
+        arrays: list[Array] = []
         for number, column in enumerate(declared.columns):
             if number in declared.coordinates and self.dense:
                 continue  # told by the place in the array
-            found += self._of_column(number, column)
+            arrays += self._of_column(number, column)
         if self.cells is not None:
             data = self.cells
             cells = self._array(CELLS, "cells", None, INDEX, (len(data),), data=data)
             if len(data) < prod(self.shape):  # the others are zero, and no record says so
-                for array in found:
+                for array in arrays:
                     _accompany(array, cells, "nulls")
-            found.append(cells)
-        return found
+            arrays.append(cells)
+        return arrays
 
     def _of_column(self, number: int, column: Column) -> list[Array]:
         """The arrays of a column, each knowing those without which it says less."""
         if column.size is None and self.scan is not None:
             offsets, values = self._variable(self.scan, number)
             _accompany(values, offsets, "elements")
-            found = [offsets, values]
+            arrays = [offsets, values]
         else:
             values = self._fixed(number, column)
-            found = [values]
+            arrays = [values]
         if column.nullable:
             nulls = self._nulls(number)
             _accompany(values, nulls, "nulls")
-            found.append(nulls)
-        return found
+            arrays.append(nulls)
+        return arrays
 
     def _array(
         self, attribute: str, role: str, number: int | None, kind: Element, shape: tuple[int, ...],
@@ -413,9 +413,9 @@ def _fixed_pieces(scan: Scan, field: Place, column: Column) -> Iterator[Values]:
 
 def _null_pieces(scan: Scan, field: Place, watch: Any) -> Iterator[Values]:
     for block in scan.decoded():
-        found = block.prefixes(field)
-        watch(found)
-        yield found
+        prefixes = block.prefixes(field)
+        watch(prefixes)
+        yield prefixes
 
 
 def _byte_pieces(scan: Scan, which: int) -> Iterator[Values]:

@@ -165,8 +165,8 @@ def _is_chained(block: Block, rows: Rows) -> bool:
 
 def counts_at(data: bytearray, spans: list[int]) -> Values:
     """The positions of the counts of all whole records in `data`, one row per record."""
-    found: list[int] = []
-    append, unpack = found.append, _COUNT.unpack_from
+    offsets: list[int] = []
+    append, unpack = offsets.append, _COUNT.unpack_from
     tail = spans[-1]
     position = -tail
     try:
@@ -178,11 +178,11 @@ def counts_at(data: bytearray, spans: list[int]) -> Values:
     except struct_error:  # the end of the data
         pass
     width = len(spans) - 1
-    whole = len(found) // width
-    counts: Values = np.array(found[: whole * width], np.int64).reshape(whole, width)
+    whole = len(offsets) // width
+    counts: Values = np.array(offsets[: whole * width], np.int64).reshape(whole, width)
     # Only the last of these records can go beyond the data.
     if whole:
-        last = found[whole * width - 1]
+        last = offsets[whole * width - 1]
         end = last + COUNT_BYTES + unpack(data, last)[0] + tail
         counts = counts[: whole - (end > len(data))]
     return counts

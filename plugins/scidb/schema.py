@@ -88,13 +88,13 @@ class Scanner:
         at = past_space(self.text, at)
         if at == len(self.text):
             return Token("end", "", at, at)
-        found = _TOKEN.match(self.text, at)
-        if found is None or self.text.startswith("/*", at):
+        match = _TOKEN.match(self.text, at)
+        if match is None or self.text.startswith("/*", at):
             open_comment = self.text.startswith("/*", at)
             what = "comment is not closed" if open_comment else "character has no meaning here"
             raise Fault(what, self.text, at, got=repr(self.text[at : at + 1]))
-        kind = str(found.lastgroup)
-        return Token(kind, found.group(kind), at, found.end())
+        kind = str(match.lastgroup)
+        return Token(kind, match.group(kind), at, match.end())
 
     def take(self) -> Token:
         """The token and go on to the next."""

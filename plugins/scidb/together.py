@@ -151,8 +151,8 @@ class Together:
             piece = np.empty((min(self.count, max(1, READ_BYTES // self.width)), *field.items),
                              field.dtype)  # fmt: skip
             for first, (own, *more) in self.rows([field, *others]):
-                for values, found in zip(kept, more, strict=True):
-                    values[first : first + len(found)] = found
+                for values, decoded in zip(kept, more, strict=True):
+                    values[first : first + len(decoded)] = decoded
                 piece[: len(own)] = own
                 yield piece[: len(own)]
             for other, values in zip(others, kept, strict=True):
@@ -167,22 +167,22 @@ class Together:
 
         If the `whole` field needs room too, it gets some first, but only to be with others.
         """
-        found: list[FileField] = []
+        fields: list[FileField] = []
         if self.width > READ_BYTES:  # most of such records is jumped over
-            return found
+            return fields
         with self._lock:
             alive = [other for other in (one() for one in self._fields) if other is not None]
             room = self._room - sum(other.held for other in alive)
             own = self.count * field.nbytes if whole else 0
             if own > room or (whole and field.held):
-                return found
+                return fields
             room -= own
             for other in alive[alive.index(field) + 1 :]:
                 nbytes = self.count * other.nbytes
                 if not other.held and 0 < nbytes <= room:
                     other.held = nbytes
                     room -= nbytes
-                    found.append(other)
-            if whole and found:
+                    fields.append(other)
+            if whole and fields:
                 field.held = own
-        return found
+        return fields

@@ -65,10 +65,10 @@ class Dense:
 
 
 def _seen(field: FileField, values: Any) -> Any:
-    found = np.array(values)
+    seen = np.array(values)
     if field.watch is not None:
-        field.watch(found)
-    return found if found.ndim else found[()]
+        field.watch(seen)
+    return seen if seen.ndim else seen[()]
 
 
 class Part:
@@ -89,20 +89,20 @@ class Part:
 
 def parts_of(begin: int, end: int, length: int, chunk: int) -> list[Part]:
     """Cut the cells `begin` to `end` of an axis into runs in which all chunks are alike."""
-    found = []
+    runs = []
     start = begin
     while start < end:
         number, inner = divmod(start, chunk)
         height = min(chunk, length - number * chunk)
         whole = (min(end, length - length % chunk) - start) // chunk if inner == 0 else 0
         if whole > 0:
-            found.append(Part(start - begin, start, whole, 0, chunk, chunk))
+            runs.append(Part(start - begin, start, whole, 0, chunk, chunk))
             start += whole * chunk
         else:
             count = min(end - start, height - inner)
-            found.append(Part(start - begin, number * chunk, 1, inner, count, height))
+            runs.append(Part(start - begin, number * chunk, 1, inner, count, height))
             start += count
-    return found
+    return runs
 
 
 class Region:

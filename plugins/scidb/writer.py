@@ -115,9 +115,9 @@ class _Gathered:
     def take(self, count: int) -> Values:
         """The next `count` elements."""
         rows = count // self._values.shape[1]
-        found = self._values[self._cells[self._done : self._done + rows]]
+        elements = self._values[self._cells[self._done : self._done + rows]]
         self._done += rows
-        return found.reshape(-1)
+        return elements.reshape(-1)
 
 
 class _Coordinates:

@@ -169,7 +169,7 @@ def programs(array: Array) -> dict[str, str]:
     if not known or array.data.key not in ("", array.name):
         return {}
     axes = ", ".join(":" * array.ndim) or "1"
-    found = {language: text.replace("AXES", axes) for language, text in PROGRAMS.items()}
+    lines = {language: text.replace("AXES", axes) for language, text in PROGRAMS.items()}
     if array.data.key:
-        return found
-    return {language: text.replace("[NAME]", "") for language, text in found.items()}
+        return lines
+    return {language: text.replace("[NAME]", "") for language, text in lines.items()}

@@ -96,8 +96,8 @@ class Hierarchy:
         if self.kind(group) != _GROUP:
             return {}
         keys = [_below(group, name) for name in self.store.folders(group)[0]]
-        found = {key: self.node(key) for key in keys}
-        return {key: node for key, node in found.items() if node is not None}
+        nodes = {key: self.node(key) for key in keys}
+        return {key: node for key, node in nodes.items() if node is not None}
 
     def values(self, key: str, node: Node) -> Any:
         """The elements of an array; None if they cannot be read."""
@@ -138,8 +138,8 @@ def plan_added(
                 writer.group(key)
         _listed(there, writer.documents, target, [*replaced, *orphans], held, bundle)
 
-    found = [*fits_of(bundle, forms, options), *apart_fits(apart, "which the container has")]
-    return Plan(found, write, names=bundle.names)
+    fits = [*fits_of(bundle, forms, options), *apart_fits(apart, "which the container has")]
+    return Plan(fits, write, names=bundle.names)
 
 
 def _below(key: str, name: str) -> str:
@@ -163,18 +163,18 @@ def _place(there: Hierarchy, name: str, keys: dict[str, str], *, overwrite: bool
     for group in _groups_above([key]):
         if there.kind(group) not in (_GROUP, ""):
             raise not_an_array(there.path, group, "something other than a group")
-    found = there.kind(key)
-    if found:
-        raise not_an_array(there.path, name, f"a {found}" if found == _GROUP else found)
+    kind = there.kind(key)
+    if kind:
+        raise not_an_array(there.path, name, f"a {kind}" if kind == _GROUP else kind)
     return key
 
 
 def _groups_above(keys: list[str]) -> list[str]:
-    found: dict[str, None] = {}
+    groups: dict[str, None] = {}
     for key in keys:
         parts = key.split("/")
-        found.update(dict.fromkeys("/".join(parts[:n]) for n in range(1, len(parts))))
-    return [*found]
+        groups.update(dict.fromkeys("/".join(parts[:n]) for n in range(1, len(parts))))
+    return [*groups]
 
 
 # Dimensions ---------------------------------------------------------------------------------------
@@ -182,18 +182,18 @@ def _groups_above(keys: list[str]) -> list[str]:
 
 def _orphans(there: Hierarchy, places: list[str], replaced: list[str]) -> list[str]:
     """The keys of coordinates that were made for a replaced array, and that no other one shares."""
-    found = []
+    keys = []
     for key in replaced:
         group = key.rpartition("/")[0]
         nodes = there.nodes_in(group)
         others = [node for other, node in nodes.items() if other != key]
         shared = [n for node in others if not is_scale(node) for n in dimension_names(node)]
-        found += [
+        keys += [
             other
             for other, node in nodes.items()
             if is_scale(node) and other.rpartition("/")[2] not in shared
         ]
-    return [key for key in dict.fromkeys(found) if key not in places]
+    return [key for key in dict.fromkeys(keys) if key not in places]
 
 
 def _dimensions(

@@ -156,10 +156,10 @@ def _raw(value: Any) -> Values:
 def _location(name: str, settings: dict[str, Any]) -> str:
     """Return the side of the chunk that the checksum is on: start or end."""
     usual = "end" if name in ("crc32c", "fletcher32", "jenkins_lookup3") else "start"
-    found = settings.get("location", usual)
-    if found not in ("start", "end"):
+    location = settings.get("location", usual)
+    if location not in ("start", "end"):
         raise Corrupt(f"codec '{name}' has a wrong location", expected="start or end")
-    return str(found)
+    return str(location)
 
 
 def _checked(name: str, location: str, value: Any) -> Any:
@@ -174,10 +174,10 @@ def _checked(name: str, location: str, value: Any) -> Any:
     if name == "crc32c":
         import google_crc32c
 
-        found = google_crc32c.value(rest.tobytes())
+        computed = google_crc32c.value(rest.tobytes())
     else:
-        found = (zlib.crc32 if name == "crc32" else zlib.adler32)(rest.tobytes())
-    if found != int.from_bytes(stored.tobytes(), "little"):
+        computed = (zlib.crc32 if name == "crc32" else zlib.adler32)(rest.tobytes())
+    if computed != int.from_bytes(stored.tobytes(), "little"):
         raise Corrupt(f"has a wrong checksum ({name})")
     return rest
 
@@ -267,7 +267,7 @@ def _too_long(limit: int, got: object = "more") -> Corrupt:
 
 
 def _inflated(wrapping: int, _: dict[str, Any], size: int | None, limit: int, data: Any) -> bytes:
-    rest, found, room = bytes(_raw(data)), [], limit
+    rest, pieces, room = bytes(_raw(data)), [], limit
     while rest:
         decoder = zlib.decompressobj(wrapping)
         piece = decoder.decompress(rest, room + 1)
@@ -276,9 +276,9 @@ def _inflated(wrapping: int, _: dict[str, Any], size: int | None, limit: int, da
             raise _too_long(limit)
         if not decoder.eof:
             raise Corrupt("ends inside its deflated bytes")
-        found.append(piece)
+        pieces.append(piece)
         rest = decoder.unused_data if wrapping > 15 else b""
-    return b"".join(found)
+    return b"".join(pieces)
 
 
 def _bunzipped(_: dict[str, Any], size: int | None, limit: int, data: Any) -> bytes:
@@ -300,12 +300,12 @@ def _unlzma(settings: dict[str, Any], size: int | None, limit: int, data: Any) -
 
 
 def _by_decoder(decoder: Any, limit: int, data: Any) -> bytes:
-    found: bytes = decoder.decompress(bytes(_raw(data)), limit + 1)
-    if len(found) > limit:
+    decoded: bytes = decoder.decompress(bytes(_raw(data)), limit + 1)
+    if len(decoded) > limit:
         raise _too_long(limit)
     if not decoder.eof:
         raise Corrupt("ends inside its compressed bytes")
-    return found
+    return decoded
 
 
 def _unzstd(_: dict[str, Any], size: int | None, limit: int, data: Any) -> Any:

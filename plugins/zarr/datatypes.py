@@ -47,29 +47,29 @@ class Fields:
 
     def lengths(self, name: str, least: int) -> tuple[int, ...]:
         """A list of lengths, none below `least`."""
-        found = self.fields.get(name)
-        good = isinstance(found, list) and all(
-            type(n) is int and least <= n < 1 << 63 for n in found
+        value = self.fields.get(name)
+        good = isinstance(value, list) and all(
+            type(n) is int and least <= n < 1 << 63 for n in value
         )
         if not good:
             raise self.wrong(name, f"a list of whole numbers of at least {least}")
-        if len(found or ()) > MAX_RANK:
+        if len(value or ()) > MAX_RANK:
             raise Unsupported(
-                f"array has {len(found or ())} axes", path=self.path, expected=f"at most {MAX_RANK}"
+                f"array has {len(value or ())} axes", path=self.path, expected=f"at most {MAX_RANK}"
             )
-        return tuple(found or ())
+        return tuple(value or ())
 
     def named(self, name: str) -> tuple[str, dict[str, Any]]:
         """The name and the configuration of an extension point of version 3."""
-        found = self.fields.get(name)
-        if isinstance(found, str):
-            return found, {}
-        if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        value = self.fields.get(name)
+        if isinstance(value, str):
+            return value, {}
+        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
             raise self.wrong(name, "a name, with its configuration")
-        settings = found.get("configuration", {})
+        settings = value.get("configuration", {})
         if not isinstance(settings, dict):
             raise self.wrong(name, "a configuration that is a mapping")
-        return found["name"], settings
+        return value["name"], settings
 
 
 # The types of NumPy that elements can have, without the lists of fields that NumPy would parse.
@@ -118,7 +118,7 @@ def _date(name: str, settings: dict[str, Any], known: Fields) -> Element:
 
 def _structure_of_3(settings: dict[str, Any], path: str, limits: Limits) -> Element:
     fields = settings.get("fields")
-    found, nbytes = [], 0
+    members, nbytes = [], 0
     if isinstance(fields, list) and len(fields) > limits.structure_fields:
         raise Unsupported(
             f"array has structures of {len(fields)} fields", path=path,
@@ -133,11 +133,11 @@ def _structure_of_3(settings: dict[str, Any], path: str, limits: Limits) -> Elem
         inner, variable = type_of_3(field[1], path, limits)
         if variable or inner.kind == "bfloat":
             raise Unsupported("array has structures of which no width is known", path=path)
-        found.append((field[0], code_of_element(inner)))
+        members.append((field[0], code_of_element(inner)))
         nbytes += inner.nbytes
-    if not found or len({name for name, _ in found}) != len(found):
+    if not members or len({name for name, _ in members}) != len(members):
         raise Corrupt("a structure has no fields, or two of one name", path=path)
-    return Element("user", nbytes, "|", tuple(found))
+    return Element("user", nbytes, "|", tuple(members))
 
 
 def code_of_element(element: Element) -> Any:
@@ -162,9 +162,9 @@ def type_of_2(declared: Any, names: set[str], path: str, limits: Limits) -> tupl
         return ELEMENTS["bfloat16"], ""
     try:
         if isinstance(declared, str) and is_code(declared, limits):
-            found = element_of_code(declared)
-            if found is not None:
-                return found, ""
+            element = element_of_code(declared)
+            if element is not None:
+                return element, ""
         return _by_numpy(declared, limits), ""
     except RaconvertError as error:
         error.path = path
@@ -197,7 +197,7 @@ def _by_numpy(declared: Any, limits: Limits) -> Element:
         left -= len(value)
         if left < 0:
             raise ValueError("too many fields")
-        found = []
+        element = []
         for field in value:
             if not isinstance(field, list) or len(field) not in (2, 3):
                 raise ValueError("a field")
@@ -209,8 +209,8 @@ def _by_numpy(declared: Any, limits: Limits) -> Element:
                 raise ValueError("a shape")
             if not isinstance(field[0], str) or not field[0]:
                 raise ValueError("a name")
-            found.append((field[0], fields(field[1]), *shape))
-        return found
+            element.append((field[0], fields(field[1]), *shape))
+        return element
 
     dtype = np.dtype(fields(declared))
     if dtype.itemsize >= 1 << 31:

@@ -88,10 +88,10 @@ def document(text: bytes, path: str, limits: Limits) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         raise ValueError("a key is there twice")
-    return found
+    return mapping
 
 
 def _check_nesting(value: Any, most: int) -> None:
@@ -132,10 +132,10 @@ def _version(version: Any, expected: int, path: str) -> RaconvertError:
 
 def attributes_of(fields: dict[str, Any], path: str) -> dict[str, Any]:
     """The attributes in a document of version 3."""
-    found = fields.get("attributes", {})
-    if not isinstance(found, dict):
+    attributes = fields.get("attributes", {})
+    if not isinstance(attributes, dict):
         raise Fields(fields, path).wrong("attributes", "a mapping")
-    return found
+    return attributes
 
 
 # Version 3 ----------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def codecs_of_3(listed: Any, path: str, limits: Limits, depth: int = 0) -> tuple
             "metadata field 'codecs' is wrong", path=path, got=short(listed),
             expected=f"1 to {limits.chained_codecs} codecs",
         )  # fmt: skip
-    found = []
+    codecs = []
     for entry in listed:
         name, settings = Fields({"codec": entry}, path).named("codec")
         short_name = name.removeprefix("numcodecs.")
@@ -248,8 +248,8 @@ def codecs_of_3(listed: Any, path: str, limits: Limits, depth: int = 0) -> tuple
         _check_codec(name, KNOWN_3, path)
         if name == "sharding_indexed":
             settings = _shards(settings, path, limits, depth)
-        found.append(Codec(name, settings))
-    return tuple(found)
+        codecs.append(Codec(name, settings))
+    return tuple(codecs)
 
 
 def _check_codec(name: str, known: frozenset[str], path: str) -> None:
@@ -331,15 +331,15 @@ def _codecs_of_2(known: Fields, order: str, rank: int, limits: Limits) -> tuple[
     listed += [] if compressor is None else [compressor]
     if len(listed) > limits.chained_codecs:
         raise known.wrong("filters", f"at most {limits.chained_codecs}")
-    found = []
+    codecs = []
     if order == "F" and rank > 1:
-        found.append(Codec("transpose", {"order": "F"}))
+        codecs.append(Codec("transpose", {"order": "F"}))
     for entry in listed:
         if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
             raise known.wrong("filters" if entry is not compressor else "compressor", "an id")
         _check_codec(entry["id"], KNOWN_2, known.path)
-        found.append(Codec(entry["id"], {k: v for k, v in entry.items() if k != "id"}))
-    return tuple(found)
+        codecs.append(Codec(entry["id"], {k: v for k, v in entry.items() if k != "id"}))
+    return tuple(codecs)
 
 
 # Both ---------------------------------------------------------------------------------------------
@@ -386,26 +386,26 @@ def inner_of(node: Node) -> tuple[int, ...]:
 
 def _grids(node: Node) -> list[tuple[int, ...]]:
     """The shapes of the chunks, the outermost first: of shards, and of what is in them."""
-    found, codecs = [node.grid], node.codecs
+    grids, codecs = [node.grid], node.codecs
     while codecs and codecs[0].name == "sharding_indexed":
-        found.append(codecs[0].settings["chunk_shape"])
+        grids.append(codecs[0].settings["chunk_shape"])
         codecs = codecs[0].settings["codecs"]
-    return found
+    return grids
 
 
 def words_of(codecs: tuple[Codec, ...]) -> list[str]:
     """The codecs as `info` names them."""
-    found: list[str] = []
+    words: list[str] = []
     for codec in codecs:
         if codec.name == "sharding_indexed":
-            found += words_of(codec.settings["codecs"])
+            words += words_of(codec.settings["codecs"])
         elif codec.name != "bytes" or codec.settings.get("endian") == "big":
             big = " big-endian" if codec.name == "bytes" else ""
             level = codec.settings.get("level", codec.settings.get("clevel"))
             inner = codec.settings.get("cname")
             more = f" {inner}" * isinstance(inner, str) + f" {level}" * isinstance(level, int)
-            found.append(codec.name[:40] + big + more)
-    return found
+            words.append(codec.name[:40] + big + more)
+    return words
 
 
 # Fill values: what stands in the place of chunks that are not there ------------------------------

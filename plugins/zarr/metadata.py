@@ -115,14 +115,14 @@ def _names(node: Node, attributes: dict[str, Any]) -> list[str | None] | None:
     """The names of the axes, in the order of the shape."""
     if node.names is not None:
         return node.names
-    found = attributes.get(AXES_OF_V2)
+    names = attributes.get(AXES_OF_V2)
     if (
-        isinstance(found, list)
-        and len(found) == len(node.shape)
-        and all(isinstance(name, str) for name in found)
+        isinstance(names, list)
+        and len(names) == len(node.shape)
+        and all(isinstance(name, str) for name in names)
     ):
         del attributes[AXES_OF_V2]
-        return list(found)
+        return list(names)
     return None
 
 
@@ -148,13 +148,13 @@ def _take_missing(attributes: dict[str, Any], array: Array, node: Node, *, by_xa
     """Put the value for missing elements among the attributes as the number that it is."""
     if node.variable:  # texts, whose type is not looked for yet
         return
-    kind, found = array.element.kind, attributes.get(MISSING)
-    if found is None and by_xarray and kind in ("int", "uint", "float"):
+    kind, missing = array.element.kind, attributes.get(MISSING)
+    if missing is None and by_xarray and kind in ("int", "uint", "float"):
         number = _number(node.fill)
         if number is not None:
             attributes[MISSING] = number
-    elif node.version == 3 and kind == "float" and isinstance(found, str):
-        number = _of_base64(found)
+    elif node.version == 3 and kind == "float" and isinstance(missing, str):
+        number = _of_base64(missing)
         if number is not None:
             attributes[MISSING] = number
 
@@ -345,7 +345,7 @@ def scales_of(
     array or group has the key, where axes of one group say different things of it, and where no
     folder can have the name of the axis.
     """
-    found: dict[str, tuple[str, str, Array, dict[str, Any], int] | None] = {}
+    scales: dict[str, tuple[str, str, Array, dict[str, Any], int] | None] = {}
     apart = apart_of(bundle, keys)
     around = Coordinates(bundle.arrays, keys)
     for array, array_key in zip(bundle.arrays, keys, strict=True):
@@ -365,13 +365,13 @@ def scales_of(
             folded = same_on_disk(key)
             made = _coordinate(axis, length)
             said = {k: v for k, v in axis.to_dict().items() if k != "kind"}
-            known = found.get(folded)
-            if folded not in found:
-                found[folded] = None if made is None else (key, array.name, made, said, length)
+            known = scales.get(folded)
+            if folded not in scales:
+                scales[folded] = None if made is None else (key, array.name, made, said, length)
             elif known is not None and (known[0], *known[3:]) != (key, said, length):
-                found[folded] = None
+                scales[folded] = None
     used = {same_on_disk(key) for key in (*keys, *groups.values())}
-    return [one[:3] for folded, one in found.items() if one is not None and folded not in used]
+    return [one[:3] for folded, one in scales.items() if one is not None and folded not in used]
 
 
 def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
@@ -380,7 +380,7 @@ def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
     xarray opens no group in which a dimension has two. That of an array named as the dimension
     counts, else that of the first array.
     """
-    found: dict[str, set[str]] = {}
+    names_by_array: dict[str, set[str]] = {}
     lengths: dict[tuple[str, str], int] = {}
     places = [
         (array, *key.rpartition("/")[::2]) for array, key in zip(bundle.arrays, keys, strict=True)
@@ -392,8 +392,8 @@ def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
                 if not name or (own and (name != last or array.ndim != 1)):
                     continue
                 if lengths.setdefault((group, name), length) != length:
-                    found.setdefault(array.name, set()).add(name)
-    return found
+                    names_by_array.setdefault(array.name, set()).add(name)
+    return names_by_array
 
 
 def _is_said(axis: Axis, facts: Mapping[str, Any]) -> bool:

@@ -108,17 +108,17 @@ def chunk_of(shape: tuple[int, ...], item: int, options: Options) -> tuple[int, 
         if options.shards is not None:
             return options.chunks
         return tuple(max(1, min(pair)) for pair in pairs)
-    found = [max(1, length) for length in shape]
+    chunk = [max(1, length) for length in shape]
     if options.chunks is None:
-        return tuple(found)
-    for axis, length in enumerate(found):
-        inner = prod(found[axis + 1 :]) * item
-        found[axis] = max(1, min(length, CHUNK_BYTES // max(1, inner)))
-        if found[axis] > 1 or inner < CHUNK_BYTES:
+        return tuple(chunk)
+    for axis, length in enumerate(chunk):
+        inner = prod(chunk[axis + 1 :]) * item
+        chunk[axis] = max(1, min(length, CHUNK_BYTES // max(1, inner)))
+        if chunk[axis] > 1 or inner < CHUNK_BYTES:
             break
     if options.shards is not None:  # the largest that its shard is a multiple of
-        return tuple(_divisor(n, high) for n, high in zip(options.shards, found, strict=True))
-    return tuple(found)
+        return tuple(_divisor(n, high) for n, high in zip(options.shards, chunk, strict=True))
+    return tuple(chunk)
 
 
 def _divisor(length: int, most: int) -> int:

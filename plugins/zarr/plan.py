@@ -45,7 +45,7 @@ def plan(
     keys, groups = keys_of(bundle)
     forms = [form_of(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
     apart = apart_of(bundle, keys)
-    found = [*fits_of(bundle, forms, options), *apart_fits(apart, "which has another length")]
+    fits = [*fits_of(bundle, forms, options), *apart_fits(apart, "which has another length")]
 
     def write(target: Folder) -> None:
         from .writer import Writer
@@ -56,7 +56,7 @@ def plan(
         ]
         Writer(bundle, target, options, forms, groups, apart).run(scales)
 
-    return Plan(found, write, names=bundle.names)
+    return Plan(fits, write, names=bundle.names)
 
 
 def form_of(array: Array, key: str, options: Options) -> Form:

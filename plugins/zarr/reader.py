@@ -159,12 +159,12 @@ def _array(
 
 def _present(store: Store, key: str, node: Node) -> int | None:
     """How many chunks of an array are there, those in shards one by one; None if not counted."""
-    found = store.count(key, node)
-    if not found or node.variable or node.grid == header.inner_of(node):
-        return found
+    count = store.count(key, node)
+    if not count or node.variable or node.grid == header.inner_of(node):
+        return count
     from .values import counted  # with numpy
 
-    return counted(store, key, node, found)
+    return counted(store, key, node, count)
 
 
 def _texts(
@@ -264,12 +264,12 @@ def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Foun
     while left:
         key = left.pop()
         try:
-            found = look(store, key, None if key else root)
+            node = look(store, key, None if key else root)
         except RaconvertError as error:
             if not key:
                 raise
-            found = key, None, error
-        if found is None:
+            node = key, None, error
+        if node is None:
             continue
         count += 1
         if count > limits.nodes or key.count("/") > limits.group_levels:
@@ -278,8 +278,8 @@ def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Foun
                 expected=f"at most {limits.nodes} nodes, "
                 f"{limits.group_levels} groups inside each other",
             )  # fmt: skip
-        yield found
-        if found[2] is not None:
+        yield node
+        if node[2] is not None:
             continue
         inner, links = store.folders(key)
         above = f"{key}/" if key else ""
@@ -374,8 +374,8 @@ def _consolidated_2(store: Store, fields: dict[str, Any]) -> Iterator[Found]:
         if kind == V2_GROUP:
             yield key, attributes, None
         elif kind == V2_ARRAY:
-            found = partial(header.node_of_2, listed[name], attributes, path, limits)
-            yield _tried(key, partial(_array_of_2, key, found))
+            make = partial(header.node_of_2, listed[name], attributes, path, limits)
+            yield _tried(key, partial(_array_of_2, key, make))
 
 
 def _array_of_2(key: str, make: Callable[[], Node]) -> Found:

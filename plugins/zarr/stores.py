@@ -79,30 +79,30 @@ class Store:
         """Do the work of `find` with one request, the one for the first bytes."""
         from raconvert.files.remote.listing import is_missing, place_of_partner
 
-        found = self._listing.at(place_of_partner(self._listing.path, key, what))
+        source = self._listing.at(place_of_partner(self._listing.path, key, what))
         try:
-            _ = found.size
+            _ = source.size
         except ReadFailed as error:
             if is_missing(error):
                 return None
             raise
-        return found
+        return source
 
     def text(self, key: str, most: int | None = None) -> bytes | None:
         """The whole of a metadata file; None if it is not there."""
         most = self.source.limits.document_bytes if most is None else most
-        found = self.find(key, f"file '{key[-200:]}'")
-        if found is None:
+        source = self.find(key, f"file '{key[-200:]}'")
+        if source is None:
             return None
         try:
-            if found.size > most:
+            if source.size > most:
                 raise Corrupt(
-                    "metadata is too long", path=found.path, expected=f"at most {most} bytes",
-                    got=found.size,
+                    "metadata is too long", path=source.path, expected=f"at most {most} bytes",
+                    got=source.size,
                 )  # fmt: skip
-            return found.read_exact(0, found.size, "the metadata")
+            return source.read_exact(0, source.size, "the metadata")
         finally:
-            found.close()
+            source.close()
 
     def folders(self, key: str) -> tuple[list[str], list[str]]:
         """The names of the folders below a key, sorted, and of those that are links."""

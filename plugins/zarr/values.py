@@ -273,22 +273,22 @@ class Chunks:
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""
-        found, total = self._found(), chunk_count(self.node)
+        listed, total = self._found(), chunk_count(self.node)
         item = self.dtype.itemsize
         if prod(self.shape) * item > self.max_memory:
-            self._check_declared(found, total)
+            self._check_declared(listed, total)
         step = max(1, max_bytes // item)
         budget = max(1 << 16, self.max_memory // 4)
         for key in chunk_slabs(self.shape, self.node.grid, item, max_bytes, budget):
             start, lengths = _box_of(key, self.shape)
-            values = self.box(start, lengths, found).reshape(-1)
+            values = self.box(start, lengths, listed).reshape(-1)
             if self.store.remote:
-                found.check()
+                listed.check()
             for at in range(0, values.size, step):
                 yield values[at : at + step]
         parts = part_count(self.node)
-        if found.parts < parts and not self.known:
-            self._tell(absent_note(self.name, parts - found.parts, parts, self.node))
+        if listed.parts < parts and not self.known:
+            self._tell(absent_note(self.name, parts - listed.parts, parts, self.node))
 
     def _found(self) -> Found:
         return Found(
@@ -330,13 +330,13 @@ class Chunks:
 
     def _stored_bytes(self, index: tuple[int, ...]) -> int | None:
         key = self.node.key(index)
-        found = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
-        if found is None:
+        source = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
+        if source is None:
             return None
         try:
-            return found.size
+            return source.size
         finally:
-            found.close()
+            source.close()
 
     def _all(self) -> Listed | None:
         """The chunks that are there, listed once; None for a server, which cannot be asked."""
@@ -345,9 +345,9 @@ class Chunks:
         return self._listed
 
     def box(
-        self, start: tuple[int, ...], count: tuple[int, ...], found: Found | None = None
+        self, start: tuple[int, ...], count: tuple[int, ...], listed: Found | None = None
     ) -> Values:
-        """The elements of a box; pieces that are looked for are counted in `found`."""
+        """The elements of a box; pieces that are looked for are counted in `listed`."""
         nbytes = prod(count) * self.dtype.itemsize
         check_memory(nbytes, self.max_memory, f"a region of array '{self.name}'")
         out: Values = np.empty(count, self.dtype)
@@ -358,13 +358,13 @@ class Chunks:
             (low + n - 1) // high - low // high + 1
             for low, n, high in zip(start, count, self.node.grid, strict=True)
         )
-        found = self._found() if found is None else found
+        listed = self._found() if listed is None else listed
         if self.store.remote and touched > self.limits.absent_requests:
-            self._check_touched(found)
+            self._check_touched(listed)
         tasks = (
             (index, low, out[part]) for index, low, part in self._pieces(start, count, touched)
         )
-        take = partial(self._take, found=found, use=self._fill)
+        take = partial(self._take, found=listed, use=self._fill)
         small = out.nbytes < LARGE and not self.store.remote
         if touched < 2 or small or THREADS * self.form.needs() > self.max_memory // 2:
             for task in tasks:
@@ -376,11 +376,11 @@ class Chunks:
                     pass
         return out
 
-    def _check_touched(self, found: Found) -> None:
+    def _check_touched(self, listed: Found) -> None:
         """Refuse (`TooLarge`) to ask a server for very many chunks of which it has none."""
-        if not found.there and not self._is_any_there(found.limits):
-            found.absent += found.limits.absent_ratio
-            raise found.too_many(found.limits.absent_requests)
+        if not listed.there and not self._is_any_there(listed.limits):
+            listed.absent += listed.limits.absent_ratio
+            raise listed.too_many(listed.limits.absent_requests)
 
     def _pieces(
         self, start: tuple[int, ...], count: tuple[int, ...], touched: int
@@ -393,18 +393,18 @@ class Chunks:
         return (overlap(index, start, count, grid) for index in listed.inside(start, count, grid))
 
     def _take(
-        self, task: Task, found: Found, use: Callable[[Values, tuple[int, ...], Source], int]
+        self, task: Task, listed: Found, use: Callable[[Values, tuple[int, ...], Source], int]
     ) -> None:
         """Read one chunk; what is wrong with it says which one."""
         index, low, out = task
         key = self.node.key(index)
         source = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
         if source is None:
-            found.add(None)
+            listed.add(None)
             return
         try:
-            found.add(source.size)
-            found.add_parts(use(out, low, source))
+            listed.add(source.size)
+            listed.add_parts(use(out, low, source))
         except RaconvertError as error:
             error.path = error.path or self.store.path(self.key)
             where = f"chunk {key} of array '{self.name}'"
@@ -430,7 +430,7 @@ def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
         nested = form.inner is None or form.inner.inner is not None
         if nested or shards * max(PAGE, form.index_bytes) > store.source.limits.shard_index_bytes:
             return None
-        found = 0
+        count = 0
         for index, _ in store.chunks(key, node):
             name = node.key(index)
             source = store.find(f"{key}/{name}" if key else name, f"chunk {name}")
@@ -441,12 +441,12 @@ def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
                 for n, at, high in zip(node.shape, index, node.grid, strict=True)
             )
             try:
-                found += form.count(source, inside)
+                count += form.count(source, inside)
             finally:
                 source.close()
     except RaconvertError:
         return None
-    return found
+    return count
 
 
 class Listed:
@@ -553,10 +553,10 @@ class Texts(Chunks):
     def _longest(self) -> int:
         """The bytes of the longest element: every chunk is decoded for it, one after the other."""
         longest = len(self._least)
-        found = self._found()
+        listed = self._found()
         total = chunk_count(self.node)
         if self.store.remote and total > self.limits.absent_requests:
-            self._check_touched(found)
+            self._check_touched(listed)
         zero = (0,) * len(self.shape)
 
         def look(out: Any, low: tuple[int, ...], source: Source) -> int:
@@ -571,7 +571,7 @@ class Texts(Chunks):
 
         for index, low, part in self._pieces(zero, self.shape, total) if total else ():
             shape = tuple(one.stop - one.start for one in part[:-1])
-            self._take((index, low, np.broadcast_to(np.uint8(0), shape)), found, look)
+            self._take((index, low, np.broadcast_to(np.uint8(0), shape)), listed, look)
         return longest
 
     def _data(self, source: Source) -> memoryview:

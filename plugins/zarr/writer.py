@@ -406,11 +406,11 @@ def _shard(chunk: tuple[int, ...], encode: Callable[[Values], Any], values: Valu
     """The chunks of a shard in C order, and their index behind them."""
     counts = tuple(a // b for a, b in zip(values.shape, chunk, strict=True))
     index = np.full((*counts, 2), NOT_THERE, "<u8")
-    found, offset = [], 0
+    chunks, offset = [], 0
     for part in product(*map(range, counts)):
         low = (slice(a * n, (a + 1) * n) for a, n in zip(part, chunk, strict=True))
         data = bytes(encode(values[tuple(low)]))
         index[part] = offset, len(data)
         offset += len(data)
-        found.append(data)
-    return b"".join([*found, with_crc32c(index.tobytes())])
+        chunks.append(data)
+    return b"".join([*chunks, with_crc32c(index.tobytes())])

@@ -47,8 +47,8 @@ class Shown:
     def _repr_html_(self) -> str:
         from importlib import import_module  # by its name: the views look at all that is shown
 
-        found: str = import_module("raconvert.views.html_array").cell_of(self)
-        return found
+        html: str = import_module("raconvert.views.html_array").cell_of(self)
+        return html
 
 
 # Operators of Python, and the functions of NumPy that they stand for.
@@ -554,10 +554,10 @@ class Array(Protocols):
 
     def _open_anew(self, origin: Callable[[], Array]) -> None:
         """Take the data from where it is: what another process has opened is not shared."""
-        found = origin()
-        if (found.dims, found.element) != (self.dims, self.element):
-            raise changed(getattr(found.owner, "path", ""))
-        self._data, self.owner, self._opened_by = found.data, found, os.getpid()
+        opened = origin()
+        if (opened.dims, opened.element) != (self.dims, self.element):
+            raise changed(getattr(opened.owner, "path", ""))
+        self._data, self.owner, self._opened_by = opened.data, opened, os.getpid()
 
     @property
     def source(self) -> Any:
@@ -814,12 +814,12 @@ def fields_of(
     values: Any, index_order: str | None, like: Any
 ) -> tuple[Element, tuple[int, ...], Any]:
     """The element, dims and data of values in logical order, of the shape of `like` if given."""
-    found = values_of(values)
-    if like is not None and found.shape != like.shape:
-        raise _other_shape(like.name, like.shape, found.shape)
+    array = values_of(values)
+    if like is not None and array.shape != like.shape:
+        raise _other_shape(like.name, like.shape, array.shape)
     column_major = index_order == "F"
-    dims = found.shape if column_major else found.shape[::-1]
-    return element_of(found.dtype), dims, found.T if column_major else found
+    dims = array.shape if column_major else array.shape[::-1]
+    return element_of(array.dtype), dims, array.T if column_major else array
 
 
 def _other_shape(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> UsageError:
@@ -838,14 +838,14 @@ def take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
     shape = tuple(fields["dims"] if column_major else fields["dims"][::-1])
     if values.shape != shape:
         raise _other_shape(fields["name"], shape, values.shape)
-    found = element_of(values.dtype)
+    element = element_of(values.dtype)
     if "element" not in changes:
-        fields["element"] = found
-    elif found.kind != fields["element"].kind or found.nbytes != fields["element"].nbytes:
+        fields["element"] = element
+    elif element.kind != fields["element"].kind or element.nbytes != fields["element"].nbytes:
         raise UsageError(
             f"the values for array '{fields['name']}' have another type",
             expected=type_name(fields["element"]),
-            got=type_name(found),
+            got=type_name(element),
         )
     fields["data"] = values.T if column_major else values
     fields["extent"], fields["storage"] = None, {}
@@ -861,9 +861,9 @@ def values_of(values: Any) -> np.ndarray[Any, Any]:
     if type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask"):
         raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
     try:
-        found = np.asarray(values)
+        array = np.asarray(values)
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"what is given is not an array: {error}", expected="what numpy makes one of"
         ) from error
-    return found if found.dtype.names is None else flattened(found)
+    return array if array.dtype.names is None else flattened(array)

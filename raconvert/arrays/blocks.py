@@ -224,8 +224,8 @@ class Feed:
     def take(self, count: int) -> np.ndarray[Any, Any]:
         """Take the next `count` elements in one piece, valid until the next call."""
         if self._rest.size >= count:
-            found, self._rest = self._rest[:count], self._rest[count:]
-            return found
+            taken, self._rest = self._rest[:count], self._rest[count:]
+            return taken
         import numpy as np
 
         return self.into(np.empty(count, self._dtype))

@@ -34,11 +34,11 @@ def _state(arrays: list[Array]) -> tuple[int, int]:
 
 def _above(paths: list[str]) -> set[str]:
     """The groups that something lies in."""
-    found: set[str] = set()
+    groups: set[str] = set()
     for path in paths:
-        while "/" in path and (path := path.rpartition("/")[0]) not in found:
-            found.add(path)
-    return found
+        while "/" in path and (path := path.rpartition("/")[0]) not in groups:
+            groups.add(path)
+    return groups
 
 
 MAX_DEPTH = 500  # groups inside each other: as deep as HDF5 files are read
@@ -208,10 +208,10 @@ class Bundle(Shown, Mapping[str, Array]):
 
         Raises nothing.
         """
-        found = self._own(name)
-        if found is None and self.aliases and (real := self.without_aliases(name)) != name:
-            found = self._own(real)
-        return default if found is None else found
+        index = self._own(name)
+        if index is None and self.aliases and (real := self.without_aliases(name)) != name:
+            index = self._own(real)
+        return default if index is None else index
 
     def without_aliases(self, path: str) -> str:
         """Return a path with every alias on its way replaced by what it stands for.
@@ -299,15 +299,15 @@ class Bundle(Shown, Mapping[str, Array]):
         All mappings `forms` of the namespaces together, of groups that are there.
         """
         spaces = [space.get("forms") for space in self.formats.values() if isinstance(space, dict)]
-        found = {path: form for forms in spaces if isinstance(forms, dict)
+        forms_by_path = {path: form for forms in spaces if isinstance(forms, dict)
                  for path, form in forms.items() if isinstance(form, str)}  # fmt: skip
-        if not found:
+        if not forms_by_path:
             return {}
         there = set(self.groups)
         for path in [*self.names, *self.groups]:
             while "/" in path and (path := path.rpartition("/")[0]) not in there:
                 there.add(path)
-        return {path: form for path, form in found.items() if path in there}
+        return {path: form for path, form in forms_by_path.items() if path in there}
 
     def only(self) -> Array:
         """Return the one array, which from now on closes the bundle when it is closed.

@@ -398,11 +398,11 @@ def _rounded_scale(
         rough = values.astype(np.float64) * step - float(low) * step
         error = max(abs(float(low)), abs(float(high))) * step * 2.0**-50
         unsure = ~(np.abs(rough - np.floor(rough) - 0.5) > error)
-        found = np.rint(rough)
+        values_rounded = np.rint(rough)
     numbers, where = np.unique(values[unsure], return_inverse=True)
     exact = [round((Fraction(number) - Fraction(low)) * factor) for number in numbers.tolist()]
-    found[unsure] = np.array(exact, np.float64)[where]
-    return found
+    values_rounded[unsure] = np.array(exact, np.float64)[where]
+    return values_rounded
 
 
 def _range(array: Array, scale: str) -> tuple[float, float]:

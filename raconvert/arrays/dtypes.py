@@ -161,8 +161,8 @@ def element_of_code(code: str) -> Element | None:
     if order not in "<>|" or not order:
         return None
     if letter + width in _BY_CODE:
-        found = element(*_BY_CODE[letter + width], order)
-        return None if order == "|" != found.order else found
+        known = element(*_BY_CODE[letter + width], order)
+        return None if order == "|" != known.order else known
     count = int(width) if width.isdecimal() and width.isascii() else 0
     if letter in "SV" and count:
         return Element("user", count, "|", f"|{letter}{count}")
@@ -227,7 +227,7 @@ def _descr(dtype: np.dtype[Any]) -> Any:
 
 def _flat(fields: list[Any]) -> list[Any]:
     """Fields of which none is an array of arrays: that is one array, with the axes of both."""
-    found = []
+    flat = []
     for name, declared, *shape in fields:
         base, dims = declared, tuple(shape[0]) if shape else ()
         while isinstance(base, tuple):
@@ -239,8 +239,8 @@ def _flat(fields: list[Any]) -> list[Any]:
                     expected=f"at most {MAX_FIELD_AXES}",
                 )
         base = _flat(base) if isinstance(base, list) else base
-        found.append((name, base, dims) if dims else (name, base))
-    return found
+        flat.append((name, base, dims) if dims else (name, base))
+    return flat
 
 
 def flattened(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

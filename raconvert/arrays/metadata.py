@@ -71,8 +71,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
     elif kind.__module__ == "numpy" and hasattr(value, "tolist"):
         if value.dtype.kind in "mM":
             return _time(value) if value.ndim == 0 else [_plain(one, depth + 1) for one in value]
-        found = value.tolist()
-        return found if type(found) is kind else _plain(found, depth + 1)
+        plain = value.tolist()
+        return plain if type(plain) is kind else _plain(plain, depth + 1)
     return value
 
 
@@ -82,10 +82,10 @@ def _time(value: Any) -> Any:
     if value.dtype.kind == "M":
         for unit, kind in (("M8[D]", "date"), ("M8[us]", "datetime")):
             same = value.astype(unit)
-            found = same.item()
+            time = same.item()
             days = value.dtype.str[3:] in _DAYS or unit == "M8[us]"
-            if days and type(found).__name__ == kind and same.astype(value.dtype) == value == same:
-                return found
+            if days and type(time).__name__ == kind and same.astype(value.dtype) == value == same:
+                return time
     return value
 
 
@@ -264,11 +264,11 @@ class Axis(_Value):
         >>> Axis(name="time", units="s", spacing=0.5).to_dict()
         {'name': 'time', 'units': 's', 'spacing': 0.5}
         """
-        found = {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
+        fields = {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
         for field in ("labels", "direction"):
-            if field in found:
-                found[field] = list(found[field])
-        return found
+            if field in fields:
+                fields[field] = list(fields[field])
+        return fields
 
     def __bool__(self) -> bool:
         """True if anything is known of the axis.
@@ -329,8 +329,8 @@ class Space(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are set. Raises nothing."""
-        found: dict[str, Any] = {} if self.frame is None else {"frame": self.frame}
-        return found if self.origin is None else {**found, "origin": list(self.origin)}
+        fields: dict[str, Any] = {} if self.frame is None else {"frame": self.frame}
+        return fields if self.origin is None else {**fields, "origin": list(self.origin)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Space:
@@ -636,10 +636,10 @@ class Metadata(_Value):
         """
         if self.later is None:
             return self
-        found = Metadata.from_dict(self.later.common)
+        told = Metadata.from_dict(self.later.common)
         return self.replace(
-            attributes={**found.attributes, **self.attributes},
-            formats={**found.formats, **self.formats},
+            attributes={**told.attributes, **self.attributes},
+            formats={**told.formats, **self.formats},
             items=self.later.items,
             later=None,
         )
@@ -736,20 +736,20 @@ def in_dims_order(fields: Mapping[str, Any], index_order: str | None) -> dict[st
     Sidecars and records list axes as an RA header lists its dims; an array in column-major order
     has its shape in that order already. Lists `axes` in namespaces go with it. Raises nothing.
     """
-    found = dict(fields)
+    turned = dict(fields)
     if index_order == "F":
-        return found
-    if isinstance(found.get("axes"), list):
-        found["axes"] = found["axes"][::-1]
-    formats = found.get("formats")
+        return turned
+    if isinstance(turned.get("axes"), list):
+        turned["axes"] = turned["axes"][::-1]
+    formats = turned.get("formats")
     if isinstance(formats, dict):
-        found["formats"] = {
+        turned["formats"] = {
             name: {**own, "axes": own["axes"][::-1]}
             if isinstance(own, dict) and isinstance(own.get("axes"), list)
             else own
             for name, own in formats.items()
         }
-    return found
+    return turned
 
 
 # The namespace of the core itself: what .ra files say of an array and NumPy cannot ---------------

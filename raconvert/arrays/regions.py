@@ -173,9 +173,9 @@ def chosen(shape: tuple[int, ...], dtype: np.dtype[Any], key: Any, read: Read) -
             wanted += [range(length) for length in shape[len(wanted) :][: rank - named]]
             relative.append(part)
         elif isinstance(part, slice):
-            found = range(*part.indices(shape[len(wanted)]))
-            wanted.append(found if found.step > 0 else found[::-1])
-            relative.append(slice(None, None, 1 if found.step > 0 else -1))
+            indices = range(*part.indices(shape[len(wanted)]))
+            wanted.append(indices if indices.step > 0 else indices[::-1])
+            relative.append(slice(None, None, 1 if indices.step > 0 else -1))
         elif isinstance(part, np.ndarray):
             length = shape[len(wanted)]
             listed.append((len(wanted), len(relative)))
@@ -254,11 +254,11 @@ def _block(dtype: np.dtype[Any], wanted: Sequence[Any], read: Read) -> Values:
     total = values.size * dtype.itemsize
     runs = [_runs(part, total // max(1, len(part))) for part in wanted]
     for regions in product(*runs):
-        found = read(tuple(region for region, _, _ in regions))
+        block = read(tuple(region for region, _, _ in regions))
         for axis, (_, _, inside) in enumerate(regions):
             if inside is not None:
-                found = np.take(found, inside, axis)
-        values[tuple(where for _, where, _ in regions)] = found
+                block = np.take(block, inside, axis)
+        values[tuple(where for _, where, _ in regions)] = block
     return values
 
 
@@ -272,12 +272,12 @@ def _runs(part: Any, row_bytes: int) -> list[tuple[slice, slice, Any]]:
         return [(slice(0, 0), slice(None), None)]
     gaps = np.diff(part) - 1
     ends = np.flatnonzero(gaps * max(1, row_bytes) > GAP_BYTES) + 1
-    found = []
+    runs = []
     for begin, end in zip([0, *ends.tolist()], [*ends.tolist(), len(part)], strict=True):
         first, last = int(part[begin]), int(part[end - 1])
         inside = None if last - first + 1 == end - begin else part[begin:end] - first
-        found.append((slice(first, last + 1), slice(begin, end), inside))
-    return found
+        runs.append((slice(first, last + 1), slice(begin, end), inside))
+    return runs
 
 
 def _points(
@@ -306,8 +306,8 @@ def _points(
         for axis, indices in zip(axes[1:], flat[1:], strict=True):
             part[axis], at = np.unique(indices[points], return_inverse=True)
             inside.append(at)
-        found = _block(dtype, part, read).transpose([*axes, *others])
-        values[points] = found[tuple(inside)]
+        block = _block(dtype, part, read).transpose([*axes, *others])
+        values[points] = block[tuple(inside)]
     for number, (_, listed_index) in enumerate(listed):
         where = np.arange(count) if number == 0 else np.zeros(count, np.intp)
         relative[listed_index] = where.reshape(together[0].shape)
@@ -461,10 +461,10 @@ def read_region(
     strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
     file = extent.open()
     try:
-        found = region(file, extent.path, extent.offset, dtype, shape, strides, key)
+        elements = region(file, extent.path, extent.offset, dtype, shape, strides, key)
     finally:
         close_file(file)
-    return np.asarray(found, dtype)  # a scalar has forgotten its byte order
+    return np.asarray(elements, dtype)  # a scalar has forgotten its byte order
 
 
 def _read_extent(name: str, extent: Extent) -> np.ndarray[Any, Any]:

@@ -100,8 +100,8 @@ def _of_attributes(array: Any) -> Scale | None:
         raise _wrong(array, "valid_range", said["valid_range"], "two numbers")
     low, high = bounds or (None, None)
     for name in ("valid_min", "valid_max"):
-        if found := _numbers(array, name, said.get(name)):
-            low, high = (found[0], high) if name == "valid_min" else (low, found[0])
+        if numbers := _numbers(array, name, said.get(name)):
+            low, high = (numbers[0], high) if name == "valid_min" else (low, numbers[0])
     kind = array.element.kind
     if kind == "complex" and (missing or low is not None or high is not None):
         raise _wrong(array, "_FillValue or valid_range", "complex numbers", "real numbers")
@@ -147,27 +147,27 @@ def type_of_attribute(meta: Metadata, name: str) -> str | None:
     """Return the type of an attribute that its format remembers, such as ``f4``, else None."""
     for own in meta.formats.values():
         known = own.get("attributes")
-        found = known.get(name) if isinstance(known, dict) else None
-        descr = found.get("type") if isinstance(found, dict) else None
+        code = known.get(name) if isinstance(known, dict) else None
+        descr = code.get("type") if isinstance(code, dict) else None
         if isinstance(descr, str):
             return descr.lstrip("<>|=")
     return None
 
 
 def _factor(array: Any, name: str, value: Any) -> float | None:
-    found = _numbers(array, name, value)
+    numbers = _numbers(array, name, value)
     if value is None:
         return None
-    if len(found) != 1 or not isfinite(found[0]):
+    if len(numbers) != 1 or not isfinite(numbers[0]):
         raise _wrong(array, name, value, "a finite number")
-    return float(found[0])
+    return float(numbers[0])
 
 
 def _numbers(array: Any, name: str, value: Any) -> list[Number]:
-    found = value if isinstance(value, list | tuple) else [] if value is None else [value]
-    if any(type(one) not in (int, float) for one in found):
+    values = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    if any(type(one) not in (int, float) for one in values):
         raise _wrong(array, name, value, "numbers")
-    return list(found)
+    return list(values)
 
 
 def _wrong(array: Any, name: str, value: Any, expected: str) -> Unsupported:
@@ -201,27 +201,29 @@ def without_scale(meta: Metadata) -> Metadata:
 
 def scale_notes(arrays: Sequence[Any]) -> list[str]:
     """Return lines that say which arrays are stored in other values than they stand for."""
-    found: dict[str, list[str]] = {}
+    names_by_scale: dict[str, list[str]] = {}
     for array in arrays:
         if array.problem is None and not array.pending and _says_a_scale(array.meta):
             try:
                 scale = scale_of(array)
             except RaconvertError as error:
-                found.setdefault(f"values are as stored; {error.what}", []).append(array.name)
+                names_by_scale.setdefault(f"values are as stored; {error.what}", []).append(
+                    array.name
+                )
                 continue
             if scale is not None and scale.packs:
                 unit = f", in {array.meta.units}" if array.meta.units else ""
                 line = f"values are as stored; the header says: {scale.formula}{unit}"
-                found.setdefault(line, []).append(array.name)
+                names_by_scale.setdefault(line, []).append(array.name)
     if len(arrays) == 1:
-        return list(found)
-    if len(found) > 3:
-        names = [name for line in found.values() for name in line]
+        return list(names_by_scale)
+    if len(names_by_scale) > 3:
+        names = [name for line in names_by_scale.values() for name in line]
         line = "values are as stored; slope, offset and unit are in the metadata of each"
         return [f"{counted(len(names), 'array')}: {line}: {listed(names)}"]
     return [
         f"array{'s' * (len(names) > 1)} {listed([_in_quotes(name) for name in names])}: {line}"
-        for line, names in found.items()
+        for line, names in names_by_scale.items()
     ]
 
 

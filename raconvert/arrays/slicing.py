@@ -131,8 +131,8 @@ class Sliced:
 
 def _within(part: range, key: Any) -> int | slice:
     """The key of an axis that picks what `key` picks of a range of its indices."""
-    found = part[key]
-    return slice_of(found) if isinstance(found, range) else found
+    picked = part[key]
+    return slice_of(picked) if isinstance(picked, range) else picked
 
 
 # --- as text --------------------------------------------------------------------------------------

@@ -223,20 +223,20 @@ class World(Record):
         The reverse of `joined`; the world stays as it is if a step mixes the two.
         """
         rank = self.rank
-        found: dict[int, tuple[float, float]] = {}
+        times: dict[int, tuple[float, float]] = {}
         for world_axis in range(3, rank):
             along = [
                 axis for axis, vector in enumerate(self.vectors)
                 if vector is not None and vector[world_axis]
             ]  # fmt: skip
-            if len(along) != 1 or along[0] in found:
+            if len(along) != 1 or along[0] in times:
                 return self, {}
             vector = self.vectors[along[0]] or ()
             if any(part for at, part in enumerate(vector) if at != world_axis):
                 return self, {}
-            found[along[0]] = vector[world_axis], self.origin[world_axis] if self.origin else 0.0
-        vectors = [None if axis in found else vector for axis, vector in enumerate(self.vectors)]
-        return World(tuple(vectors), self.origin, self.frame).first(3), found
+            times[along[0]] = vector[world_axis], self.origin[world_axis] if self.origin else 0.0
+        vectors = [None if axis in times else vector for axis, vector in enumerate(self.vectors)]
+        return World(tuple(vectors), self.origin, self.frame).first(3), times
 
     def is_same(self, other: World | None) -> bool:
         """True if both say the same places, but for the last digits of numbers."""
@@ -332,11 +332,11 @@ def part_of(numbers: Sequence[Any], axis: Axis, length: int) -> range | None:
     """
     whole = axis.values(length)
     places = {} if whole is None else {value: at for at, value in enumerate(whole.tolist())}
-    found = [places.get(number, -1) for number in numbers]
-    if not found:
+    indices = [places.get(number, -1) for number in numbers]
+    if not indices:
         return range(0)
-    if min(found) < 0:
+    if min(indices) < 0:
         return None
-    step = found[1] - found[0] if len(found) > 1 else 1
-    part = range(found[0], found[-1] + (1 if step > 0 else -1), step) if step else range(0)
-    return part if [*part] == found else None
+    step = indices[1] - indices[0] if len(indices) > 1 else 1
+    part = range(indices[0], indices[-1] + (1 if step > 0 else -1), step) if step else range(0)
+    return part if [*part] == indices else None

@@ -103,11 +103,11 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
 def _trailing_bytes(source: Source, offset: int) -> int:
     """The number of bytes after the end of an archive, unless they are zeros that fill it up."""
-    found = max(0, source.size - offset)
+    count = max(0, source.size - offset)
     while offset < source.size:
         piece = source.read_at(offset, CHUNK_BYTES)
         if piece.strip(b"\0"):
-            return found
+            return count
         offset += len(piece) or CHUNK_BYTES
     return 0
 

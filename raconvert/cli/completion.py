@@ -115,19 +115,19 @@ def words_for(line: Sequence[str]) -> list[str]:
     spec = VERBS[verb or "convert"]
     option = _option(spec, before[-1]) if before else None
     if option is not None and option.how in ("value", "append", "rest"):
-        found: Iterable[str] = _values(option, spec, before, word)
+        words: Iterable[str] = _values(option, spec, before, word)
         if option.kind is not None and option.dest in ("allow", "trust") and head:
-            found = [f"{head},{value}" for value in found if value.startswith(last)]
+            words = [f"{head},{value}" for value in words if value.startswith(last)]
     elif word.startswith("-"):
-        found = sorted(name for one in spec.options for name in one.flags if name[:2] == "--")
+        words = sorted(name for one in spec.options for name in one.flags if name[:2] == "--")
     elif not before:
-        found = [*VERBS, *_files(word)]
+        words = [*VERBS, *_files(word)]
     elif "#" in word:
         path = word.partition("#")[0]
-        found = [f"{path}#{name}" for name in _arrays([path])]
+        words = [f"{path}#{name}" for name in _arrays([path])]
     else:
-        found = {"formats": _format_names(), "completion": SHELLS}.get(verb or "", ())
-    return [start + one for one in found if one.startswith(word) and one.isprintable()]
+        words = {"formats": _format_names(), "completion": SHELLS}.get(verb or "", ())
+    return [start + one for one in words if one.startswith(word) and one.isprintable()]
 
 
 def _option(spec: Verb, flag: str) -> Opt | None:
@@ -149,13 +149,13 @@ def _values(option: Opt, spec: Verb, before: Sequence[str], word: str) -> Iterab
 
 def _operands(spec: Verb, before: Sequence[str]) -> list[str]:
     """The words of a line that are neither options nor their values."""
-    found, value = [], False
+    operands, value = [], False
     for word in before:
         option = _option(spec, word)
         if not value and option is None and not word.startswith("-") and word not in VERBS:
-            found.append(word)
+            operands.append(word)
         value = option is not None and option.how in ("value", "append")
-    return found
+    return operands
 
 
 def _said(flags: Sequence[str], before: Sequence[str]) -> str | None:

@@ -27,17 +27,17 @@ def run(args: Any, console: Console) -> int:
     try:
         if all(map(is_tree, args.files)):
             return _run_trees(args, how, console)
-        found = diff(a, b, **how, **reading(args))
+        differences = diff(a, b, **how, **reading(args))
     except RaconvertError as error:
         if error.exit_code == _DIFFERENT:  # what cannot be read does not differ
             error.exit_code = UsageError.exit_code
         raise
     if console.json:
-        console.result_json(found)
-    elif not (found["same"] and console.quiet):
-        for line in _lines(found):
+        console.result_json(differences)
+    elif not (differences["same"] and console.quiet):
+        for line in _lines(differences):
             console.result(line)
-    return 0 if found["same"] else _DIFFERENT
+    return 0 if differences["same"] else _DIFFERENT
 
 
 def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
@@ -46,12 +46,12 @@ def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
 
     a, b = args.files
     words = {**MARKS, ONLY_HERE: "only in a", ONLY_THERE: "only in b"}
-    found = list(diff_trees(a, b, how=how, **below(args), **reading(args)))
-    odd = {mark: [one for one in found if one.mark == mark] for mark in words if mark != SAME}
+    findings = list(diff_trees(a, b, how=how, **below(args), **reading(args)))
+    odd = {mark: [one for one in findings if one.mark == mark] for mark in words if mark != SAME}
     same = not any(odd.values())
-    counts = {word: sum(one.mark == mark for one in found) for mark, word in words.items()}
+    counts = {word: sum(one.mark == mark for one in findings) for mark, word in words.items()}
     if console.json:
-        files = [one._asdict() for one in found]
+        files = [one._asdict() for one in findings]
         facts = {"a": a, "b": b, "same": same, "counts": counts}
         console.result_json({**facts, "files": files})
     elif not (same and console.quiet):
@@ -63,31 +63,34 @@ def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
             if many and len(some) > 1:
                 console.result(f"{mark} and {len(some) - 1} more (-v shows all)")
         parts = [f"{count} {word}" for word, count in counts.items() if count]
-        console.result(one_line(f"{counted(len(found), 'file')}: {', '.join(parts) or 'none'}"))
+        console.result(one_line(f"{counted(len(findings), 'file')}: {', '.join(parts) or 'none'}"))
     return UsageError.exit_code if odd[ERROR] else 0 if same else _DIFFERENT
 
 
-def _lines(found: dict[str, Any]) -> Iterator[str]:
-    several = len(found["arrays"]) + len(found["only_in_a"]) + len(found["only_in_b"]) > 1
-    for array in found["arrays"]:
+def _lines(differences: dict[str, Any]) -> Iterator[str]:
+    several = (
+        len(differences["arrays"]) + len(differences["only_in_a"]) + len(differences["only_in_b"])
+        > 1
+    )
+    for array in differences["arrays"]:
         if several:
             yield f"{one_line(array['name'])}: {'same' if array['same'] else 'different'}"
         if not (several and array["same"]):
             indent = "  " if several else ""
             yield from (indent + line for line in _array_lines(array))
     for side in ("a", "b"):
-        for name in found[f"only_in_{side}"]:
+        for name in differences[f"only_in_{side}"]:
             yield f"{one_line(name)}: only in {side}"
-    for item in [*found["metadata"], *found["groups"]]:
+    for item in [*differences["metadata"], *differences["groups"]]:
         yield f"attribute {_field(item)}"
-    for item in found["forms"]:
+    for item in differences["forms"]:
         forms = [f"{item.get(side) or 'a plain group'} in {side}" for side in "ab"]
         yield one_line(f"form     group {item['field']}: {', '.join(forms)}")
-    for item in found["aliases"]:
+    for item in differences["aliases"]:
         yield f"alias    {_field(item)}"
-    if found["order"]:
-        a, b = one_line(found["order"]["a"]), one_line(found["order"]["b"])
-        yield f"order    array {found['order']['index']}: {a} ≠ {b}"
+    if differences["order"]:
+        a, b = one_line(differences["order"]["a"]), one_line(differences["order"]["b"])
+        yield f"order    array {differences['order']['index']}: {a} ≠ {b}"
 
 
 def _array_lines(array: dict[str, Any]) -> Iterator[str]:

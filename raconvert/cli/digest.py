@@ -28,14 +28,14 @@ def run(args: Any, console: Console) -> int:
     if args.as_ is not None:
         _show([(args.as_, _digest_as(args))], console)
         return 0
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
 
     def tell(path: str, facts: Any) -> int:
         lines, problems = facts
         errors = [decoded(problem) for problem in problems]
         if console.json:
-            found.extend({"name": name, "digest": digits} for name, digits in lines)
-            found.extend({"path": path, "error": error_facts(error)} for error in errors)
+            entries.extend({"name": name, "digest": digits} for name, digits in lines)
+            entries.extend({"path": path, "error": error_facts(error)} for error in errors)
         else:
             _show(lines, console)
         return max([console.error(error) for error in errors], default=0)
@@ -44,9 +44,9 @@ def run(args: Any, console: Console) -> int:
         return _run_short(args, console)
     paths = expand(args.files, **below(args))
     look = functools.partial(_digests, args=args)
-    code = each(paths, look, tell, console, failing(console, found))
+    code = each(paths, look, tell, console, failing(console, entries))
     if console.json:
-        console.result_json(found)
+        console.result_json(entries)
     return code
 
 
@@ -79,7 +79,7 @@ def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[dict[str
 
     Arrays of containers are FILE#NAME.
     """
-    found: list[tuple[str, str]] = []
+    digests: list[tuple[str, str]] = []
     problems: list[RaconvertError] = []
     with open_bundle(path, **reading(args)) as bundle:
         many = registry.by_name(bundle.format).many
@@ -87,13 +87,13 @@ def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[dict[str
             # A part of a file is not a file to sha256sum, and may be shown as it is safe.
             name = f"{bundle.path}#{quoted(array.name)}" if many else path
             try:
-                found.append((name, digest_array(array, args.max_memory)))
+                digests.append((name, digest_array(array, args.max_memory)))
             except RaconvertError as error:
                 error.add_note(f"so that '{name}' has no digest")
                 problems.append(error)
-    if problems and not found:
+    if problems and not digests:
         raise problems[0]
-    return found, [encoded(problem) for problem in problems]
+    return digests, [encoded(problem) for problem in problems]
 
 
 def _digest_as(args: Any) -> str:
@@ -108,10 +108,10 @@ def _digest_as(args: Any) -> str:
         return digest_array(bundle.arrays[0], args.max_memory)
 
 
-def _show(found: list[tuple[str, str]], console: Console) -> None:
+def _show(digests: list[tuple[str, str]], console: Console) -> None:
     if console.json:
-        console.result_json([{"name": name, "digest": digits} for name, digits in found])
+        console.result_json([{"name": name, "digest": digits} for name, digits in digests])
         return
-    for name, digits in found:
+    for name, digits in digests:
         # sha256sum -c needs the very name; a terminal must not obey it.
         console.raw(manifest_line(one_line(name) if sys.stdout.isatty() else name, digits))

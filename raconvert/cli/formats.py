@@ -130,14 +130,16 @@ def _detail_lines(row: dict[str, Any]) -> Iterator[str]:
 
 def _run_why(path: str, console: Console) -> int:
     """Print every candidate, its verdict and its reason; the exit code is that of detection."""
-    found = why(path)
-    code: int = found["exit_code"]
+    answers = why(path)
+    code: int = answers["exit_code"]
     if console.json:
-        console.result_json(found)
+        console.result_json(answers)
         return code
-    taken = f"is {found['format']} ({found['reason']})" if found["format"] else found["reason"]
+    taken = (
+        f"is {answers['format']} ({answers['reason']})" if answers["format"] else answers["reason"]
+    )
     console.result(f"{one_line(path)}: {one_line(taken)}")
-    cells = [(f"  {c['name']}", c["verdict"], one_line(c["reason"])) for c in found["candidates"]]
+    cells = [(f"  {c['name']}", c["verdict"], one_line(c["reason"])) for c in answers["candidates"]]
     for line in _table(cells):
         console.result(line)
     return code

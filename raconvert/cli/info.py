@@ -31,15 +31,15 @@ def run(args: Any, console: Console) -> int:
         from raconvert.cli.page import run as write_page
 
         return write_page(args, console)
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
 
     def tell(_: str, facts: dict[str, Any]) -> int:
         if console.json:
-            found.append(facts)
+            entries.append(facts)
             return 0
-        if found and not args.short:
+        if entries and not args.short:
             console.result("")
-        found[:] = [facts]
+        entries[:] = [facts]
         for line in short_lines(facts) if args.short else lines(facts, console):
             console.result(line)
         return 0
@@ -58,9 +58,9 @@ def run(args: Any, console: Console) -> int:
         for line in summary.lines(listed(args.files, 3)):
             console.result(line)
         return code
-    code = each(paths, look, tell, console, failing(console, found))
+    code = each(paths, look, tell, console, failing(console, entries))
     if console.json:
-        console.result_json(found[0] if len(paths) == 1 else found)
+        console.result_json(entries[0] if len(paths) == 1 else entries)
     return code
 
 

@@ -384,12 +384,12 @@ _ARGUMENTS = {"output": "dst"}  # dest on the command line -> argument in Python
 
 def _all_options() -> dict[str, Opt]:
     """The options by flag; of two verbs with one flag, the first counts."""
-    found: dict[str, Opt] = {}
+    options: dict[str, Opt] = {}
     for verb in ("convert", "migrate", "refs", *VERBS):
         for option in VERBS[verb].options:
             for flag in option.flags:
-                found.setdefault(flag, option)
-    return found
+                options.setdefault(flag, option)
+    return options
 
 
 def keywords(text: str) -> str:

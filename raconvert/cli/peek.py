@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def run(args: Any, console: Console) -> int:
     """Show every file; one that fails is reported and does not stop the others."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     screen = screen_of(args)
     width = screen.columns if sys.stdout.isatty() else 0
     drawn = screen.way not in (terminal.CHARACTERS, terminal.NONE)
@@ -37,18 +37,18 @@ def run(args: Any, console: Console) -> int:
         return {"lines": _look(path, args, screen, console)}
 
     def tell(_: str, seen: dict[str, Any]) -> int:
-        if found and not console.json:
+        if entries and not console.json:
             console.result("")
-        found.append(seen)
+        entries.append(seen)
         for line in () if console.json else seen["lines"]:
             for part in folded(line, width):
                 show(part)
         return 0
 
     paths = expand(args.files, **below(args))
-    code = each(paths, look, tell, console, failing(console, found))
+    code = each(paths, look, tell, console, failing(console, entries))
     if console.json:
-        console.result_json(found[0] if len(paths) == 1 else found)
+        console.result_json(entries[0] if len(paths) == 1 else entries)
     return code
 
 
@@ -58,19 +58,19 @@ def folded(line: str, width: int) -> list[str]:
     if not width or len(text) <= width or "\x1b" in text:  # pictures are as wide as they may be
         return [line]
     indent = len(line) - len(line.lstrip())
-    found: list[str] = []
+    parts: list[str] = []
     for part in re.split(r" {2,}(?=[(\w])", line.strip()):
-        if found and len(_without_codes(f"{found[-1]}   {part}")) <= width:
-            found[-1] += f"   {part}"
+        if parts and len(_without_codes(f"{parts[-1]}   {part}")) <= width:
+            parts[-1] += f"   {part}"
             continue
         words = part.split(" ")
-        found.append(" " * (indent + 4 * bool(found)) + words[0])
+        parts.append(" " * (indent + 4 * bool(parts)) + words[0])
         for word in words[1:]:
-            if len(_without_codes(f"{found[-1]} {word}")) > width:
-                found.append(" " * (indent + 4) + word)
+            if len(_without_codes(f"{parts[-1]} {word}")) > width:
+                parts.append(" " * (indent + 4) + word)
             else:
-                found[-1] += f" {word}"
-    return found
+                parts[-1] += f" {word}"
+    return parts
 
 
 def _without_codes(text: str) -> str:

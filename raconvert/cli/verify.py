@@ -45,7 +45,7 @@ def run(args: Any, console: Console) -> int:
         raise UsageError("--against compares one FILE", got=counted(len(paths), "file"))
     gathering = {option.dest: getattr(args, option.dest) for option in GATHERING}
     gathering.update(include=args.include or (), exclude=args.exclude or ())
-    found = []
+    results = []
 
     def look(path: str) -> dict[str, Any]:
         return verify(path, against, go_on=True, **gathering, **reading(args))
@@ -53,15 +53,15 @@ def run(args: Any, console: Console) -> int:
     def tell(path: str, facts: dict[str, Any]) -> int:
         console.notes(facts["notes"], f"{path}: ")
         if console.json:
-            found.append(facts)
+            results.append(facts)
         else:
             for line in _lines(facts):
                 console.result(line)
         return 0 if facts["same"] else _DIFFERENT
 
-    code = each(paths, look, tell, console, failing(console, found))
+    code = each(paths, look, tell, console, failing(console, results))
     if console.json:
-        console.result_json(found[0] if len(paths) == 1 else found)
+        console.result_json(results[0] if len(paths) == 1 else results)
     return code
 
 
@@ -120,29 +120,29 @@ def compare(args: Any, console: Console) -> int:
     """Compare a tree with another one or its certificate; exit code 1 if they differ."""
     if len(args.files) != 1:
         raise UsageError("one tree is compared", got=counted(len(args.files), "name"))
-    found = list(_findings(args))
-    counts = Counter(one.mark for one in found)
+    findings = list(_findings(args))
+    counts = Counter(one.mark for one in findings)
     if args.combined is not None:
-        _write(args.combined, found)
+        _write(args.combined, findings)
     if console.json:
         console.result_json(
             {
                 "path": args.files[0],
-                "same": counts[SAME] == len(found),
+                "same": counts[SAME] == len(findings),
                 "counts": {words: counts[mark] for mark, words in MARKS.items()},
-                "files": [one._asdict() for one in found],
+                "files": [one._asdict() for one in findings],
             }
         )
-        return 0 if counts[SAME] == len(found) else _DIFFERENT
-    for one in found:
+        return 0 if counts[SAME] == len(findings) else _DIFFERENT
+    for one in findings:
         if one.mark != SAME or args.combined is None:
             reason = f"   {one_line(one.reason)}" if one.reason else ""
             console.result(f"{one.mark} {one_line(one.path)}{reason}")
-    changed = sum(one.mark == SAME and one.reason.startswith("equivalent") for one in found)
+    changed = sum(one.mark == SAME and one.reason.startswith("equivalent") for one in findings)
     parts = [f"{counts[mark]} {words}" for mark, words in MARKS.items() if counts[mark]]
     parts[:1] = [f"{parts[0]} ({changed} in another form)"] if changed else parts[:1]
     console.note(f"{args.files[0]}: {', '.join(parts) or 'nothing to compare'}")
-    return 0 if counts[SAME] == len(found) else _DIFFERENT
+    return 0 if counts[SAME] == len(findings) else _DIFFERENT
 
 
 def _findings(args: Any) -> Iterator[Finding]:
@@ -163,13 +163,13 @@ def _findings(args: Any) -> Iterator[Finding]:
     )
 
 
-def _write(path: str, found: Iterable[Finding]) -> None:
+def _write(path: str, findings: Iterable[Finding]) -> None:
     from raconvert.files.copy import write_all
     from raconvert.files.paths import check_target, write_failed
     from raconvert.files.target import Target
 
     check_target(path, overwrite=False)
-    text = "".join(f"{one.mark} {one_line(one.path)}\n" for one in found)
+    text = "".join(f"{one.mark} {one_line(one.path)}\n" for one in findings)
     try:
         with Target(os.path.abspath(path), overwrite=False) as target:
             write_all(target.open(), [text.encode()])

@@ -37,10 +37,10 @@ class Container:
         self.in_opts: dict[str, Any] = {}
         self.identity: tuple[int, int] | None = identity(run.path)
         self.source: Source = self._opened(run)
-        found = registry.detect(self.source).row
-        if found.name != run.row.name:
+        row = registry.detect(self.source).row
+        if row.name != run.row.name:
             raise Unsupported(
-                f"is in the format {found.name}, so that no array of {run.row.name} can be added",
+                f"is in the format {row.name}, so that no array of {run.row.name} can be added",
                 path=run.path,
                 remedy="name another file; FILE without #NAME, and `--overwrite`, replace the "
                 "whole file",

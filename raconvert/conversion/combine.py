@@ -132,11 +132,11 @@ def refuse_other_format(error: Corrupt, paths: Sequence[str], settings: Settings
     """
     if error.path is None or error.path not in paths or settings.from_ is not None:
         return
-    first, found = (find(path, settings) for path in (paths[0], error.path))
-    for one in (first, found):
+    first, other = (find(path, settings) for path in (paths[0], error.path))
+    for one in (first, other):
         one.source.close()
-    if found.row.name != first.row.name:
-        raise _other_format(found.source.path, first.row, found.row) from error
+    if other.row.name != first.row.name:
+        raise _other_format(other.source.path, first.row, other.row) from error
 
 
 def _other_format(path: str, row: Row, found: Row) -> UsageError:
@@ -151,8 +151,12 @@ def _other_format(path: str, row: Row, found: Row) -> UsageError:
 
 def _first_notes(notes: dict[str, None]) -> list[str]:
     """Return the notes, and of many the first ones and their number."""
-    found = list(notes)
-    return found if len(found) < 5 else [*found[:3], f"{len(found) - 3} more notes on single files"]
+    notes_listed = list(notes)
+    return (
+        notes_listed
+        if len(notes_listed) < 5
+        else [*notes_listed[:3], f"{len(notes_listed) - 3} more notes on single files"]
+    )
 
 
 def _with_one_array(

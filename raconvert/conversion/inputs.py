@@ -72,11 +72,11 @@ def is_source(entry: os.DirEntry[str]) -> bool:
     return not is_folder(entry) or is_whole(entry.path)
 
 
-def with_whole(found: list[str]) -> list[str]:
+def with_whole(matches: list[str]) -> list[str]:
     """Filter the matches of a pattern: drop plain folders, and the files inside folder formats."""
-    whole = {path for path in found if os.path.isdir(path) and is_whole(path)}
+    whole = {path for path in matches if os.path.isdir(path) and is_whole(path)}
     inside = tuple(os.path.join(path, "") for path in whole)
-    files = [path for path in found if not os.path.isdir(path) or path in whole]
+    files = [path for path in matches if not os.path.isdir(path) or path in whole]
     return [path for path in files if not path.startswith(inside)] if inside else files
 
 
@@ -216,8 +216,8 @@ def gather(
     known: dict[str, list[str]] = {}
     literal = True
     for word in words:
-        found, was_literal = _expand(word, recursive, include, exclude, known)
-        paths += found
+        matches, was_literal = _expand(word, recursive, include, exclude, known)
+        paths += matches
         literal = literal and was_literal
     order = "natural order"
     if literal and len(words) > 1 and not _is_natural(paths):
@@ -259,9 +259,9 @@ def _is_natural(paths: Sequence[str]) -> bool:
 
 def gathered_files(paths: Iterable[str]) -> Gathered:
     """Files by their literal names as the sources of a stack, in natural order."""
-    found = natural_sorted(paths)
-    _check_unfinished(found)
-    return Gathered(found, True, "natural order")
+    files = natural_sorted(paths)
+    _check_unfinished(files)
+    return Gathered(files, True, "natural order")
 
 
 def _check_unfinished(paths: list[str]) -> None:
@@ -383,12 +383,12 @@ def _at_url(
         return [word], True
     if listing.is_listed(word) and not by_suffix(word) and row_of_url(word.rstrip("/")):
         return [word.rstrip("/")], True
-    found = listing.candidates(
+    matches = listing.candidates(
         word, recursive, by_suffix, every=bool(include), marks=marks_of_whole()
     )
-    if found is None:
+    if matches is None:
         return [word], True
-    names = [path for path in found if wanted(os.path.basename(path), include, exclude)]
+    names = [path for path in matches if wanted(os.path.basename(path), include, exclude)]
     return natural_sorted(_without_sidecars(names)), False
 
 
@@ -425,12 +425,12 @@ def _oddities(paths: Sequence[str]) -> list[str]:
     """Gaps and duplicates of a sequence, in words."""
     if _is_dense(paths):  # quickly seen, and then there is nothing to say
         return []
-    found = []
+    oddities = []
     if gaps := missing_numbers(paths):
-        found.append(f"gaps {gaps}")
+        oddities.append(f"gaps {gaps}")
     if twice := repeated(paths):
-        found.append(f"{twice} duplicate{'s' if twice > 1 else ''}")
-    return found
+        oddities.append(f"{twice} duplicate{'s' if twice > 1 else ''}")
+    return oddities
 
 
 def repeated(paths: Sequence[str]) -> int:

@@ -124,8 +124,8 @@ def parts_of(paths: Sequence[str]) -> dict[str, list[str]]:
         return {"": list(paths)}
     common = os.path.commonpath(above)
     return {
-        "/".join(os.path.relpath(folder, common).split(os.sep)): found
-        for folder, found in above.items()
+        "/".join(os.path.relpath(folder, common).split(os.sep)): names
+        for folder, names in above.items()
     }
 
 

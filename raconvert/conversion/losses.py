@@ -138,13 +138,13 @@ def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
 
 def _kept(fits: list[Fit]) -> list[Fit]:
     """The losses that remain when a sidecar keeps metadata and names."""
-    found = []
+    names = []
     for fit in fits:
         if fit.outcome == REFUSED and fit.flag == "--allow names":
-            found.append(equivalent(fit.array, fit.property, f"{fit.reason}; the sidecar keeps it"))
+            names.append(equivalent(fit.array, fit.property, f"{fit.reason}; the sidecar keeps it"))
         elif not (fit.property == "metadata" and fit.outcome == EQUIVALENT):
-            found.append(fit)
-    return found
+            names.append(fit)
+    return names
 
 
 def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
@@ -225,28 +225,28 @@ def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
 
 def _replaced_trailer(array: Array) -> list[Fit]:
     """The losses of metadata without a place beside, or in, the trailer of --meta trailer."""
-    found = []
+    trailer = []
     if array.meta.items is not None:
         reason = "what the items have of their own has no place in a trailer"
-        found.append(equivalent(array.name, "metadata", reason))
+        trailer.append(equivalent(array.name, "metadata", reason))
     if trailer_of(array.meta) is not None and record_of(array, beside_ra=True):
-        found.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
-    return found
+        trailer.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
+    return trailer
 
 
 def _dropped(array: Array, mode: str) -> list[Fit]:
     """The losses of an .ra without its sidecar."""
     fields = record_of(array, beside_ra=True)
-    found = []
+    losses = []
     if "dtype" in fields:
         reason = f"without a sidecar the elements are read as V{array.element.nbytes}"
-        found.append(refused(array.name, "type", reason, "--allow dtype"))
+        losses.append(refused(array.name, "type", reason, "--allow dtype"))
     if "index_order" in fields:
         reason = "without a sidecar row-major readers list the axes reversed"
-        found.append(equivalent(array.name, "index order", reason))
+        losses.append(equivalent(array.name, "index order", reason))
     rest = [name for name in fields if name not in ("dtype", "index_order")]
     if mode == "drop" and trailer_of(array.meta) is not None:
         rest.append("trailer")
     if rest:
-        found.append(equivalent(array.name, "metadata", f"dropped: {', '.join(rest)}"))
-    return found
+        losses.append(equivalent(array.name, "metadata", f"dropped: {', '.join(rest)}"))
+    return losses

@@ -261,23 +261,23 @@ def read_back(run: Conversion, target: Target) -> None:
             run.container.compare(run, written)
         parts = zip(run.origins, run.bundle.arrays, names, strict=True)
         for number, (origin, array, name) in enumerate(parts):
-            found = written.get(name) if row.many else written.arrays[number]
+            bundle = written.get(name) if row.many else written.arrays[number]
             whole = run.container is None
-            if found is None or (whole and len(written.arrays) != len(names)):
+            if bundle is None or (whole and len(written.arrays) != len(names)):
                 raise WriteFailed(
                     "the written file does not read back; this is a bug, nothing was replaced",
                     path=target.path,
                     expected=f"{counted(len(names), 'array')}: {', '.join(names[:10])}",
                     got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
                 )
-            if isinstance(found.problem, Corrupt):
-                raise found.problem
+            if isinstance(bundle.problem, Corrupt):
+                raise bundle.problem
             run.forms[name], again = {}, None
             if run.settings.verify or run.settings.meta == "sidecar":
-                back = found if row.many else found.replace(name=array.name)
+                back = bundle if row.many else bundle.replace(name=array.name)
                 run.forms[name], again = _way_back(origin, array, back, target.path)
             if run.settings.verify:
-                _check_form(run, array, found, run.forms[name], target.path)
+                _check_form(run, array, bundle, run.forms[name], target.path)
             if run.settings.verify and not lossy & {array.name, ""}:
                 if again is None:
                     again = _as_the_source(run.plugin, row, source, in_opts)

@@ -180,8 +180,8 @@ def _kept(
 def _changed(word: str) -> float:
     path = located(file_of(word))
     if is_url(path):
-        found = stat(path)
-        return found.time / 1e9 if found else 0.0
+        facts = stat(path)
+        return facts.time / 1e9 if facts else 0.0
     return os.path.getmtime(path) if os.path.exists(path) else 0.0
 
 

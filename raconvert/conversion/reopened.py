@@ -141,12 +141,12 @@ def _is_converted(array: Array) -> bool:
 
 def closed(opened: Opened, spec: str, settings: Settings) -> list[Array]:
     """Close what was opened from `spec`; return its arrays, to be read when asked for."""
-    found = [
+    arrays = [
         array if array.extent is not None else array.replace(data=Again(opened, spec, settings, n))
         for n, array in enumerate(opened.bundle.arrays)
     ]
     opened.bundle.close()
-    return found
+    return arrays
 
 
 class Again:

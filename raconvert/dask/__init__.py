@@ -104,11 +104,11 @@ def _chunks(array: Array, limit: int) -> tuple[int, ...]:
         return tuple(max(1, n) for n in array.shape)
     stored = array.storage.get("shards") or array.storage.get("chunks")
     known = stored if isinstance(stored, list) and len(stored) == len(shape) else [1] * len(shape)
-    found = [max(1, min(pair)) for pair in zip(known, shape, strict=True)]
+    lengths = [max(1, min(pair)) for pair in zip(known, shape, strict=True)]
     for axis in reversed(range(len(shape))):
-        room = limit // max(1, prod(found) * array.element.nbytes)
-        found[axis] = _joined(found[axis], shape[axis], room)
-    return tuple(found[::-1] if array.index_order == "F" else found)
+        room = limit // max(1, prod(lengths) * array.element.nbytes)
+        lengths[axis] = _joined(lengths[axis], shape[axis], room)
+    return tuple(lengths[::-1] if array.index_order == "F" else lengths)
 
 
 def _joined(chunk: int, length: int, room: int) -> int:

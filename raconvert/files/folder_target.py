@@ -231,16 +231,16 @@ class Folder(Target):
 
 def _files_of(folder: str) -> dict[str, tuple[int, ...]]:
     """Map the relative path of each file below a folder to its identity; links count as files."""
-    found: dict[str, tuple[int, ...]] = {}
+    files: dict[str, tuple[int, ...]] = {}
     for above, inner, names in walk(folder):
         links = [name for name in inner if os.path.islink(os.path.join(above, name))]
         for name in (*names, *links):
             path = os.path.join(above, name)
             status = os.lstat(path)
-            found[os.path.relpath(path, folder)] = (
+            files[os.path.relpath(path, folder)] = (
                 status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
             )  # fmt: skip
-    return found
+    return files
 
 
 def _copy_name(path: str, new: str) -> None:

@@ -110,16 +110,16 @@ def inflated(data: bytes, most: int, *, strict: bool = False) -> bytes:
     """
     stream = zlib.decompressobj()
     try:
-        found = stream.decompress(data, most + SLACK_BYTES)
+        content = stream.decompress(data, most + SLACK_BYTES)
     except zlib.error as error:
         raise ValueError(f"it is damaged ({error})") from error
-    if len(found) > most:
+    if len(content) > most:
         raise ValueError(f"it inflates to more than {most} bytes")
     if not stream.eof:
         raise ValueError("it is cut off")
     if strict and stream.unused_data:
         raise ValueError("bytes follow it that are not its checksum")
-    return found
+    return content
 
 
 # Compressed streams in files, piece by piece: gzip and bzip2 members, zlib streams ---------------
@@ -308,15 +308,15 @@ def start_of(source: Source, nbytes: int) -> bytes:
 
     They are looked for in the first 64 KiB. Raises what `Source.read_at` does.
     """
-    data, found = source.read_at(0, source.limits.short_header_bytes), b""
-    while data and len(found) < nbytes:
+    data, start = source.read_at(0, source.limits.short_header_bytes), b""
+    while data and len(start) < nbytes:
         decoder = zlib.decompressobj(GZIP_WBITS)
         try:
-            found += decoder.decompress(data, nbytes - len(found))
+            start += decoder.decompress(data, nbytes - len(start))
         except zlib.error:
             break  # whoever reads the whole hears of it
         data = decoder.unused_data if decoder.eof else b""
-    return found
+    return start
 
 
 def length_mod_32(source: Source) -> int:

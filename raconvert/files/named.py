@@ -66,11 +66,11 @@ def resolve(source: Source, name: str, what: str) -> str:
     folders = folders_of(source)
     if not source.trust_external and not any(_is_on_drive(folder, name) for folder in folders):
         raise _outside(source, what, folders[0], shown)
-    found = [(folder, real_path(folder, name)) for folder in folders]
-    for _, path in found:
+    candidates = [(folder, real_path(folder, name)) for folder in folders]
+    for _, path in candidates:
         if path in source.stand_ins:
             return source.stand_ins[path]
-    folder, path = _best_of(found)
+    folder, path = _best_of(candidates)
     if not source.trust_external and not _is_below(folder, path):
         raise _outside(source, what, folder, shown)
     if not os.path.isfile(path):
@@ -85,11 +85,11 @@ def resolve(source: Source, name: str, what: str) -> str:
     return path
 
 
-def _best_of(found: list[tuple[str, str]]) -> tuple[str, str]:
+def _best_of(candidates: list[tuple[str, str]]) -> tuple[str, str]:
     """Return the first (folder, path) that exists and is allowed, else any that exists."""
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=lambda at: (not os.path.lexists(at[1]), not _is_below(*at)))
+    if len(candidates) == 1:
+        return candidates[0]
+    return min(candidates, key=lambda at: (not os.path.lexists(at[1]), not _is_below(*at)))
 
 
 def real_path(folder: str, name: str) -> str:

@@ -49,7 +49,7 @@ def paths_of(
                 folders.setdefault(tuple(above[:depth]), "/".join(parts[:depth]) + "/")
     taken = _Taken(reserved, folded)
     ends = ("", *beside)
-    found = []
+    paths = []
     for name in names:
         *groups, last = name.split("/")
         for depth in range(1, len(groups) + 1):
@@ -57,8 +57,8 @@ def paths_of(
             if path not in folders:
                 stem = folders[path[:-1]] + escaped(groups[depth - 1])
                 folders[path] = _free(stem, "", taken) + "/"
-        found.append(_free(folders[tuple(groups)] + escaped(last), suffix, taken, ends))
-    return found
+        paths.append(_free(folders[tuple(groups)] + escaped(last), suffix, taken, ends))
+    return paths
 
 
 def members_of(names: Iterable[str], suffix: str, *, reserved: Iterable[str] = ()) -> list[str]:
@@ -67,12 +67,12 @@ def members_of(names: Iterable[str], suffix: str, *, reserved: Iterable[str] = (
     `reserved` are members that are there already.
     """
     taken = _Taken(reserved, str)
-    found = []
+    members = []
     for name in names:
         parts = f"{name}{suffix}".split("/")
         path = "/".join(_escaped_in_archives(part, first=not at) for at, part in enumerate(parts))
-        found.append(_free(path.removesuffix(suffix), suffix, taken))
-    return found
+        members.append(_free(path.removesuffix(suffix), suffix, taken))
+    return members
 
 
 class _Taken:

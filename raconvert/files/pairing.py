@@ -47,13 +47,13 @@ def check_seal(line: str, text: bytes, other: Source, path: str) -> None:
     words = line.strip().removeprefix(MARK).split()
     if len(words) != 3 or words[0] != f"{crc32(text):08x}":
         return
-    found = f"{other.size} {checksum(other)}"
-    if " ".join(words[1:]) != found:
+    current = f"{other.size} {checksum(other)}"
+    if " ".join(words[1:]) != current:
         raise Corrupt(
             f"does not belong together with '{other.path}': one of them is older, or was changed",
             path=path,
             expected=f"size and checksum {words[1]} {words[2]}",
-            got=found,
+            got=current,
             remedy="write both again; if the data was changed on purpose, remove the line "
             f"'{MARK.strip()} …' from '{path}'",
         )

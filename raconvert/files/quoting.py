@@ -104,14 +104,14 @@ def _is_printable(text: str) -> bool:
 
 def _split_odd(text: str) -> list[tuple[bool, str]]:
     """Return a text in parts: single unprintable characters, and the texts between them."""
-    found: list[tuple[bool, str]] = []
+    parts: list[tuple[bool, str]] = []
     for letter in text:
         odd = not _is_printable(letter)
-        if found and not odd and not found[-1][0]:
-            found[-1] = False, found[-1][1] + letter
+        if parts and not odd and not parts[-1][0]:
+            parts[-1] = False, parts[-1][1] + letter
         else:
-            found.append((odd, letter))
-    return found
+            parts.append((odd, letter))
+    return parts
 
 
 def _in_double_quotes(text: str, escaped: str) -> str:

@@ -103,15 +103,15 @@ def is_there(name: str, folder: int) -> bool:
 
 def look_at_all(names: list[str], folder: int) -> list[tuple[int, int] | None]:
     """Size and time of change (ns) of each file in a folder; None for what is not a regular one."""
-    found: list[tuple[int, int] | None] = []
+    sizes: list[tuple[int, int] | None] = []
     for name in names:
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             regular = S_ISREG(status.st_mode)
         except (OSError, ValueError):
             regular = False
-        found.append((status.st_size, status.st_mtime_ns) if regular else None)
-    return found
+        sizes.append((status.st_size, status.st_mtime_ns) if regular else None)
+    return sizes
 
 
 IN_PYTHON = read_small, write_small, look_at_all

@@ -408,11 +408,11 @@ def open_regular(path: str, known: Identity | None = None) -> int:
 
 def _opened_here(path: str, known: Identity | None) -> tuple[int, Identity]:
     descriptor, status = open_file(path)
-    found = identity_of(status)
-    if known is not None and found != known:
+    identity = identity_of(status)
+    if known is not None and identity != known:
         os.close(descriptor)
-        raise changed(path, shorter=found[2] < known[2])
-    return descriptor, found
+        raise changed(path, shorter=identity[2] < known[2])
+    return descriptor, identity
 
 
 def check_unchanged(file: Handle, path: str, known: Identity | None) -> None:

@@ -364,10 +364,10 @@ SYNC_EACH = 16  # files: from so many on, one wait for the whole file system is 
 
 def sync_tree(folder: str) -> None:
     """Wait until all files in a folder, and the folders in it, are on the disk."""
-    found = [(above, names) for above, _, names in walk(folder)]
-    if sum(len(names) for _, names in found) > SYNC_EACH and _sync_file_system(folder):
+    folders = [(above, names) for above, _, names in walk(folder)]
+    if sum(len(names) for _, names in folders) > SYNC_EACH and _sync_file_system(folder):
         return
-    for above, names in found:
+    for above, names in folders:
         for name in names:
             sync_file(os.path.join(above, name))
         sync_folder(os.path.join(above, "."))

@@ -85,15 +85,15 @@ def _entries(source: Source, count: int) -> tuple[int, list[bytes]]:
     with source.open() as file:
         start = zips.directory_start(source, file)
     raw = source.read_at(start, source.size - start)
-    found, offset = [], 0
+    entries, offset = [], 0
     for _ in range(count):
         if len(raw) - offset < _CENTRAL.size:
             raise Corrupt("ZIP directory is cut off", path=source.path, where=f"byte {start}")
         fields = _CENTRAL.unpack_from(raw, offset)
         end = offset + _CENTRAL.size + sum(fields[_LENGTHS])
-        found.append(raw[offset:end])
+        entries.append(raw[offset:end])
         offset = end
-    return start, found
+    return start, entries
 
 
 def _lying(members: Sequence[Member], entries: list[bytes], start: int) -> list[_Lying]:
@@ -124,10 +124,10 @@ def _aligned(head: bytes, begin: int, offset: int) -> bytes:
     """A local header whose data, when it begins at `begin`, has the place of `offset` modulo 64."""
     local = zips.Local(*LOCAL.unpack_from(head))
     lead = LOCAL.size + local.name_bytes
-    found = _fields(head[lead:])
-    if found is None:
+    fields = _fields(head[lead:])
+    if fields is None:
         return head  # not as ZIP has them: nothing is put beside them
-    extra = b"".join(field for field in found if field[:2] != _PADDING_MARK)
+    extra = b"".join(field for field in fields if field[:2] != _PADDING_MARK)
     zeros = -(begin + lead + len(extra) + PADDING.size - offset) % ALIGN
     extra = PADDING.pack(PADDING_ID, PADDING.size - 4 + zeros, ALIGN) + bytes(zeros) + extra
     if len(extra) > _MOST_EXTRA:
@@ -138,16 +138,16 @@ def _aligned(head: bytes, begin: int, offset: int) -> bytes:
 
 def _fields(extra: bytes) -> list[bytes] | None:
     """The fields of an extra field, or None if its lengths do not fit."""
-    found, offset = [], 0
+    fields, offset = [], 0
     while offset < len(extra):
         if len(extra) - offset < _FIELD.size:
             return None
         end = offset + _FIELD.size + _FIELD.unpack_from(extra, offset)[1]
         if end > len(extra):
             return None
-        found.append(extra[offset:end])
+        fields.append(extra[offset:end])
         offset = end
-    return found
+    return fields
 
 
 def _moved(source: Source, entry: bytes, begin: int) -> bytes:

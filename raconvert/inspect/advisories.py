@@ -94,8 +94,8 @@ def has(advisory: Advisory, version: str) -> bool:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """The numbers of a version without zeros at its end; of 2.1.0rc1 those of 2.1.0."""
-    found = re.match(r"\d+(?:[.-]\d+)*", version)
-    numbers = [int(part) for part in re.split("[.-]", found[0])] if found else []
+    match = re.match(r"\d+(?:[.-]\d+)*", version)
+    numbers = [int(part) for part in re.split("[.-]", match[0])] if match else []
     while numbers and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)

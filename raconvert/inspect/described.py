@@ -33,12 +33,12 @@ def without_traces(
     if not all(isinstance(fields.get("formats", {}), dict) for fields in (a, b)):
         return a, b
     names = set(a.get("formats", {})) & set(b.get("formats", {})) | set(formats)
-    found = []
+    kept = []
     for fields in (a, b):
         spaces = {name: own for name, own in fields.get("formats", {}).items() if name in names}
         common = {name: value for name, value in fields.items() if name != "formats"}
-        found.append({**common, **({"formats": spaces} if spaces else {})})
-    return found[0], found[1]
+        kept.append({**common, **({"formats": spaces} if spaces else {})})
+    return kept[0], kept[1]
 
 
 def item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str, Any] | None:
@@ -49,14 +49,14 @@ def item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str, 
     if a.meta.items is None and b.meta.items is None:
         return None
     sides = [array.meta.items() if array.meta.items is not None else () for array in (a, b)]
-    found: dict[str, Any] = {"differ": 0, "first": None, "fields": []}
+    differences: dict[str, Any] = {"differ": 0, "first": None, "fields": []}
     for index, (x, y) in enumerate(zip_longest(*sides, fillvalue={})):
         fields = meta_differences(*without_traces(x, y, formats))
         if fields:
-            found["differ"] += 1
-            if found["first"] is None:
-                found.update(first=index, fields=fields)
-    return found if found["differ"] else None
+            differences["differ"] += 1
+            if differences["first"] is None:
+                differences.update(first=index, fields=fields)
+    return differences if differences["differ"] else None
 
 
 def differences_about(a: Bundle, b: Bundle) -> dict[str, Any]:
@@ -124,15 +124,15 @@ def meta_differences(a: Any, b: Any, name: str = "") -> list[dict[str, Any]]:
 
 def _part_differences(a: dict[Any, Any], b: dict[Any, Any], name: str) -> list[dict[str, Any]]:
     """Compare what lies inside two mappings or two lists, as `_by_key` and `_by_number` give it."""
-    found = []
+    parts = []
     for key in [*a, *(key for key in b if key not in a)]:
         inner = _joined(name, key[1])
         if key in a and key in b:
-            found += meta_differences(a[key], b[key], inner)
+            parts += meta_differences(a[key], b[key], inner)
         else:
             side, value = ("a", a[key]) if key in a else ("b", b[key])
-            found += _one_sided(side, value, inner)
-    return found
+            parts += _one_sided(side, value, inner)
+    return parts
 
 
 def _by_key(fields: dict[Any, Any]) -> dict[tuple[type, str], Any]:
@@ -155,10 +155,10 @@ def _joined(name: str, part: str) -> str:
 
 
 def _field_difference(name: str, a: Any, b: Any) -> dict[str, Any]:
-    found = {"field": name, "a": plain(a), "b": plain(b)}
-    if found["a"] == found["b"]:
-        found["types"] = [_meta_type(a), _meta_type(b)]
-    return found
+    field = {"field": name, "a": plain(a), "b": plain(b)}
+    if field["a"] == field["b"]:
+        field["types"] = [_meta_type(a), _meta_type(b)]
+    return field
 
 
 def _meta_type(value: Any) -> str:

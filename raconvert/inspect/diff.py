@@ -113,10 +113,10 @@ def diff(
         }
 
 
-def difference(found: dict[str, Any]) -> str:
+def difference(differences: dict[str, Any]) -> str:
     """Summarise the result of `diff` in a few words; empty if there is no difference."""
     parts = []
-    for array in found["arrays"]:
+    for array in differences["arrays"]:
         said = []
         if not array["same_type"]:
             said.append(f"type {array['type'][0]}, in b {array['type'][1]}")
@@ -130,11 +130,11 @@ def difference(found: dict[str, Any]) -> str:
             said.append("metadata differs")
         said += [f"cannot be read: {problem}" for problem in array["problems"] if problem]
         if said:
-            name = f"{array['name']}: " if len(found["arrays"]) > 1 else ""
+            name = f"{array['name']}: " if len(differences["arrays"]) > 1 else ""
             parts.append(f"{name}{', '.join(said)}")
-    alone = {side: found[f"only_in_{side}"] for side in ("a", "b")}
+    alone = {side: differences[f"only_in_{side}"] for side in ("a", "b")}
     parts += [f"only in {side}: {listed(names, 5)}" for side, names in alone.items() if names]
-    return "; ".join(parts) or ("" if found["same"] else "metadata of the file differs")
+    return "; ".join(parts) or ("" if differences["same"] else "metadata of the file differs")
 
 
 def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[str], list[str]]:

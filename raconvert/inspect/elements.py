@@ -61,14 +61,14 @@ def compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
     order: Literal["C", "F"] = "F" if a.index_order == b.index_order == "F" else "C"
     sides = in_order(a, order, rule.max_memory), in_order(b, order, rule.max_memory)
     equal = _same_bytes if _by_bytes(a, b, rule) else _same_values
-    found = _Findings(a.shape, order)
+    findings = _Findings(a.shape, order)
     for start, x, y in _side_by_side(*sides, block_bytes(rule.max_memory)):
         if x.dtype == y.dtype and _same_bytes_all(x, y):
             continue
         odd = np.flatnonzero(~equal(x, y))
         if odd.size:
-            found.add(start, odd, x[odd], y[odd], rule)
-    return found.to_dict()
+            findings.add(start, odd, x[odd], y[odd], rule)
+    return findings.to_dict()
 
 
 def _by_bytes(a: Array, b: Array, rule: Rule) -> bool:

@@ -345,14 +345,14 @@ def why(path: str) -> dict[str, Any]:
     taken = probe(path)
     source = Source(taken.path)
     code = 0 if taken.error is None else taken.error.exit_code
-    found: dict[str, Any] = {"path": taken.path, "format": taken.format, "reason": taken.reason}
-    found["exit_code"] = code
-    found["candidates"] = [_verdict(source, row) for row in registry.rows()]
-    found["candidates"] += [
+    facts: dict[str, Any] = {"path": taken.path, "format": taken.format, "reason": taken.reason}
+    facts["exit_code"] = code
+    facts["candidates"] = [_verdict(source, row) for row in registry.rows()]
+    facts["candidates"] += [
         {"name": name, "verdict": "broken", "reason": error.what, "suffix": False}
         for name, error in registry.broken().items()
     ]
-    return found
+    return facts
 
 
 def _verdict(source: Source, row: Row) -> dict[str, Any]:

@@ -106,24 +106,24 @@ def verify(
         if damage is not None and not go_on:
             raise damage
         many = registry.by_name(bundle.format).many
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "path": os.fspath(path),
             "arrays": _read_all(bundle, max_memory, go_on=go_on),
             "container": many,
             "notes": list(bundle.notes),
         }
-        found["same"] = not bundle.unreadable
-        if damage is not None and found["same"]:  # it is in none of the arrays
+        result["same"] = not bundle.unreadable
+        if damage is not None and result["same"]:  # it is in none of the arrays
             raise damage
         for array in bundle.arrays:
             _check_items(array, bundle.path)
         if against is not None:
             specs = [os.fspath(one) for one in against]
             compared = _against(bundle, specs, many, sources, gathering, chosen=bool(arrays))
-            found["against"] = compared
+            result["against"] = compared
             odd = compared["changed"] or compared["missing"] or compared["extra"]
-            found["same"] = found["same"] and not odd
-    return found
+            result["same"] = result["same"] and not odd
+    return result
 
 
 def _checked(check: Check | None, source: Source) -> RaconvertError | None:
@@ -138,7 +138,7 @@ def _checked(check: Check | None, source: Source) -> RaconvertError | None:
 
 def _read_all(bundle: Bundle, max_memory: int, *, go_on: bool) -> list[dict[str, Any]]:
     """Type, shape and digest of each array, or why it cannot be read; raises if all fail."""
-    found = []
+    results = []
     for array in bundle.arrays:
         facts: dict[str, Any] = {
             "name": array.name,
@@ -152,11 +152,11 @@ def _read_all(bundle: Bundle, max_memory: int, *, go_on: bool) -> list[dict[str,
                 raise
             array.problem = error
             facts.update(digest=None, problem=why(error, bundle.path))
-        found.append(facts)
+        results.append(facts)
     broken = bundle.unreadable
-    if broken and len(broken) == len(found) and broken[0].problem is not None:
+    if broken and len(broken) == len(results) and broken[0].problem is not None:
         raise broken[0].problem
-    return found
+    return results
 
 
 def _check_items(array: Array, path: str) -> None:

@@ -121,18 +121,18 @@ def _value(tokens: _Tokens, depth: int) -> Any:
 
 def _row(tokens: _Tokens, opening: str, depth: int) -> Any:
     """Return a list, a tuple, or the value in a pair of brackets without commas."""
-    found: list[Any] = []
+    items: list[Any] = []
     closing = _CLOSING[opening]
     comma = False
     while not tokens.take(closing):
-        found.append(_value(tokens, depth + 1))
+        items.append(_value(tokens, depth + 1))
         comma = tokens.take(",")
         if not comma:
             tokens.expect(closing)
             break
     if opening == "[":
-        return found
-    return found[0] if len(found) == 1 and not comma else tuple(found)
+        return items
+    return items[0] if len(items) == 1 and not comma else tuple(items)
 
 
 def _text(token: str) -> str:

@@ -119,23 +119,23 @@ def leading(text: str, most: int) -> tuple[dict[str, Any], int, int]:
     more than `most` values is not read here.
     """
     tokens, starts, end = _tokens(text, most)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     at = stop = 0
     while at < len(tokens):
         try:
             key, value, at = _field(tokens, at, 0)
         except (_NotPlainError, IndexError):
             break
-        if key in found or (at == len(tokens) and end != len(text)):
+        if key in fields or (at == len(tokens) and end != len(text)):
             break
         if at < len(tokens) and (tokens[at][0] or tokens[at][1]):
             break
-        found[key] = value
+        fields[key] = value
         stop = starts[at] if at < len(tokens) else end
     else:
-        return found, len(text), len(tokens) + 1
+        return fields, len(text), len(tokens) + 1
     if stop and FIELD_BEGIN.match(text, stop):
-        return found, stop, at + 1
+        return fields, stop, at + 1
     return {}, 0, 0
 
 
@@ -197,22 +197,22 @@ def _field(tokens: list[Token], at: int, indent: int) -> tuple[str, Any, int]:
 
 def _mapping(tokens: list[Token], at: int, indent: int) -> tuple[dict[str, Any], int]:
     """Return the mapping that begins with a token, and the number of the one behind it."""
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     while at < len(tokens) and tokens[at][0] == indent and not tokens[at][1]:
         key, value, at = _field(tokens, at, indent)
-        if key in found:
+        if key in mapping:
             raise _NotPlainError
-        found[key] = value
-    return found, at
+        mapping[key] = value
+    return mapping, at
 
 
 def _list(tokens: list[Token], at: int, indent: int) -> tuple[list[Any], int]:
     """Return the list that begins with a token, and the number of the one behind it."""
-    found = []
+    items = []
     while at < len(tokens) and tokens[at][0] == indent and tokens[at][1]:
         value = tokens[at][3]
         at += 1
         if value is _NOTHING:
             value, at = _mapping(tokens, at, indent + 2)
-        found.append(value)
-    return found, at
+        items.append(value)
+    return items, at

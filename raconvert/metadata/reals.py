@@ -65,11 +65,11 @@ def nan_text(value: float) -> str:
 
 def nan_of(text: str) -> float | None:
     """Return the NaN of a notation with bits; None for any other text. Raises nothing."""
-    found = _NAN.fullmatch(text)
-    fraction = int(found[2], 16) if found else 0
-    if not found or not 0 < fraction <= _FRACTION:
+    match = _NAN.fullmatch(text)
+    fraction = int(match[2], 16) if match else 0
+    if not match or not 0 < fraction <= _FRACTION:
         return None
-    sign = 1 << 63 if found[1] else 0
+    sign = 1 << 63 if match[1] else 0
     return float(unpack("<d", pack("<Q", sign | _NAN_BITS | fraction))[0])
 
 

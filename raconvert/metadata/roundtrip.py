@@ -102,9 +102,9 @@ def as_type(array: Array, code: Any, terms: Terms) -> Array:
         else:
             known = casting.cast(array, dtype.name)
         return known.replace(data=_Promised(known, terms)) if known is not array else array
-    found = _as_user(array, element, terms) if element.kind == "user" else None
-    if found is not None:
-        return found
+    converted = _as_user(array, element, terms) if element.kind == "user" else None
+    if converted is not None:
+        return converted
     raise Corrupt(
         f"metadata gives array '{array.name}' a type that it cannot have had",
         path=terms.path,
@@ -465,22 +465,22 @@ OF_FILE: dict[str, type] = {"groups": dict, "attributes": object, "formats": dic
 
 def record_of_file(bundle: Bundle) -> dict[str, Any]:
     """Return the metadata of a file as a whole, beside its arrays; empty fields are left out."""
-    found = {name: getattr(bundle, name) for name in OF_FILE if getattr(bundle, name)}
-    formats = {name: without_local(space) for name, space in found.pop("formats", {}).items()}
+    record = {name: getattr(bundle, name) for name in OF_FILE if getattr(bundle, name)}
+    formats = {name: without_local(space) for name, space in record.pop("formats", {}).items()}
     formats = {name: space for name, space in formats.items() if space}
-    return {**found, **({"formats": formats} if formats else {})}
+    return {**record, **({"formats": formats} if formats else {})}
 
 
 def of_file(record: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
     """The checked parts of the record of a file, empty ones included; `Corrupt` for other forms."""
-    found = {}
+    parts = {}
     for name, kind in OF_FILE.items():
         own = record.get(name, {})
         known = isinstance(own, dict) and all(isinstance(key, str) for key in own)
         if not known or not all(isinstance(value, kind) for value in own.values()):
             raise Corrupt(f"metadata field '{name}' has the wrong form", path=path)
-        found[name] = own
-    return found
+        parts[name] = own
+    return parts
 
 
 def apply_to_file(

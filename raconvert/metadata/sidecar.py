@@ -152,16 +152,16 @@ def describe(source: Source, data_range: DataRange | None = None) -> dict[str, A
     """The fingerprint of a file: see the module's docstring. `data_range` is that of its plugin."""
     from zlib import crc32
 
-    start, stop, found = data_range(source) if data_range else (0, source.size, {})
-    found = found or {"size": source.size}
+    start, stop, description = data_range(source) if data_range else (0, source.size, {})
+    description = description or {"size": source.size}
     first = source.read_at(start, min(ENDS_BYTES, stop - start))
-    found["crc32_first"] = found["crc32_last"] = f"{crc32(first):08x}"
+    description["crc32_first"] = description["crc32_last"] = f"{crc32(first):08x}"
     if stop - start > ENDS_BYTES:
         last = source.read_at(stop - ENDS_BYTES, ENDS_BYTES)
-        found["crc32_last"] = f"{crc32(last):08x}"
+        description["crc32_last"] = f"{crc32(last):08x}"
     if stop - start > 2 * ENDS_BYTES:
-        found["crc32_samples"] = checksum(source, start, stop)
-    return found
+        description["crc32_samples"] = checksum(source, start, stop)
+    return description
 
 
 # What to read ----------------------------------------------------------------------------------
@@ -189,22 +189,22 @@ def load_from(
     if not beside.head.startswith(MARK):
         return None
     text = beside.read_at(0, beside.size)
-    found = describe(source, data_range)
-    known = parse_behind(dump({DESCRIBES: found}), text, path, beside.limits)
+    description = describe(source, data_range)
+    known = parse_behind(dump({DESCRIBES: description}), text, path, beside.limits)
     if known is not None and DESCRIBES not in known:
         return known
     fields = parse(text, path, beside.limits)
     promised = fields.pop(DESCRIBES, None)
     promised = promised if isinstance(promised, dict) else {}
     if "crc32_samples" not in promised:  # of an older version
-        found.pop("crc32_samples", None)
-    odd = [name for name in found if promised.get(name) != found[name]]
+        description.pop("crc32_samples", None)
+    odd = [name for name in description if promised.get(name) != description[name]]
     if odd:
         raise Corrupt(
             f"metadata sidecar '{path}' describes another file: {odd[0]} differs",
             path=source.path,
             expected=f"{odd[0]} {promised.get(odd[0])}",
-            got=f"{found[odd[0]]}",
+            got=f"{description[odd[0]]}",
             remedy="read without it: `--meta ignore`; or remove the sidecar if it is left over",
         )
     return fields

@@ -215,11 +215,11 @@ def _first_plain(text: bytes, path: str, limits: Limits, lines: int = 0) -> dict
 
     if not text.isascii():
         return None
-    found, end, values = plain.leading(text.decode(), limits.document_values)
-    if not found or end == len(text):
-        return found or None
+    fields, end, values = plain.leading(text.decode(), limits.document_values)
+    if not fields or end == len(text):
+        return fields or None
     rest = _rest(text[end:], values, path, limits, lines + text.count(b"\n", 0, end))
-    return {**found, **rest} if rest is not None and found.keys().isdisjoint(rest) else None
+    return {**fields, **rest} if rest is not None and fields.keys().isdisjoint(rest) else None
 
 
 def _rest(text: bytes, values: int, path: str, limits: Limits, lines: int) -> dict[str, Any] | None:
@@ -324,15 +324,15 @@ class _Builder:
         return self._mapping(events, depth + 1)
 
     def _list(self, events: Iterator[Any], depth: int) -> list[Any]:
-        found = []
+        items = []
         for event in events:
             if isinstance(event, self._yaml.SequenceEndEvent):
                 break
-            found.append(self._value(event, events, depth))
-        return found
+            items.append(self._value(event, events, depth))
+        return items
 
     def _mapping(self, events: Iterator[Any], depth: int) -> Any:
-        found: dict[Any, Any] = {}
+        mapping: dict[Any, Any] = {}
         for event in events:
             if isinstance(event, self._yaml.MappingEndEvent):
                 break
@@ -341,10 +341,10 @@ class _Builder:
             key = self._scalar(event)
             if not is_key(key):
                 raise self._refused(f"has an integer beyond {MAX_KEY} as a key", event)
-            if key in found:
+            if key in mapping:
                 raise self._refused(f"has the key {key!r:.80} twice", event)
-            found[key] = self._value(next(events), events, depth)
-        return _stands_for(found)
+            mapping[key] = self._value(next(events), events, depth)
+        return _stands_for(mapping)
 
     def _scalar(self, event: Any) -> Any:
         """Return text, a number, a bool, a date, None or bytes."""

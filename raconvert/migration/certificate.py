@@ -161,7 +161,7 @@ def _name(root: str) -> str:
 
 def _file(known: Known, roots: tuple[str, str]) -> dict[str, Any]:
     unit, outcome = known.unit, known.outcome
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "source": unit.source,
         "result": "unfinished",
         "size": unit.size,
@@ -169,28 +169,28 @@ def _file(known: Known, roots: tuple[str, str]) -> dict[str, Any]:
         "sha256": None,
     }
     if unit.members:
-        found["members"] = list(unit.members)
+        entry["members"] = list(unit.members)
     if outcome is None:
-        return found
+        return entry
     said = outcome.said or {}
-    found["sha256"] = outcome.source or None
-    found["result"] = _result(outcome.state, said)
+    entry["sha256"] = outcome.source or None
+    entry["result"] = _result(outcome.state, said)
     if outcome.state == DONE:
-        found["written"] = [
+        entry["written"] = [
             {"path": path, "size": size, "sha256": digest}
             for path, size, digest in files_of(unit, outcome)
         ]
-        found["when"] = iso(known.time)
+        entry["when"] = iso(known.time)
     for kind in ("equivalent", "allowed"):
         if said.get(kind):
-            found[kind] = [dict(zip(_FIT, fit[1:], strict=False)) for fit in said[kind]]
+            entry[kind] = [dict(zip(_FIT, fit[1:], strict=False)) for fit in said[kind]]
     if said.get("notes"):
-        found["notes"] = [_below(note, roots) for note in said["notes"]]
+        entry["notes"] = [_below(note, roots) for note in said["notes"]]
     if outcome.error:
         error = decoded(outcome.error)
-        found["result"] = "refused" if error.exit_code in (4, 5) else "failed"
-        found["error"] = _error(error, roots)
-    return found
+        entry["result"] = "refused" if error.exit_code in (4, 5) else "failed"
+        entry["error"] = _error(error, roots)
+    return entry
 
 
 def _result(state: str, said: dict[str, list[Any]]) -> str:
@@ -200,13 +200,13 @@ def _result(state: str, said: dict[str, list[Any]]) -> str:
 
 
 def _error(error: RaconvertError, roots: tuple[str, str]) -> dict[str, str]:
-    found = {"kind": error.kind}
+    parts = {"kind": error.kind}
     for part in _PARTS:
         value = getattr(error, part)
         if value is not None:
-            found[part] = _below(str(value), roots)
+            parts[part] = _below(str(value), roots)
     notes = [_below(note, roots) for note in getattr(error, "__notes__", ())]
-    return {**found, "notes": "\n".join(notes)} if notes else found
+    return {**parts, "notes": "\n".join(notes)} if notes else parts
 
 
 def _below(text: str, roots: tuple[str, str]) -> str:

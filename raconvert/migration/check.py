@@ -61,11 +61,11 @@ def _read_along(root: str, names: set[str]) -> Iterator[str]:
 
 def _topmost(folders: Iterable[str]) -> list[str]:
     """Return folders without those that lie in another one of them."""
-    found: list[str] = []
+    topmost: list[str] = []
     for folder in sorted({os.path.join(folder, "") for folder in folders}):
-        if not found or not folder.startswith(found[-1]):
-            found.append(folder)
-    return [folder.rstrip(os.sep) for folder in found]
+        if not topmost or not folder.startswith(topmost[-1]):
+            topmost.append(folder)
+    return [folder.rstrip(os.sep) for folder in topmost]
 
 
 def _below(root: str, path: str) -> str:

@@ -107,7 +107,7 @@ def parsed(text: bytes, path: str) -> Iterator[tuple[str, str]]:
             )
         mark, digest, name = parts.groups()
         if mark:
-            name = re.sub(rb"\\[\\nr]", lambda found: _ESCAPES[found[0]], name)
+            name = re.sub(rb"\\[\\nr]", lambda lines: _ESCAPES[lines[0]], name)
         yield os.fsdecode(name), digest.decode()
 
 

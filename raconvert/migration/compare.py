@@ -98,11 +98,11 @@ def compare_trees(
     comparison = _Comparison(here, there, max_memory, reading)
     jobs = Jobs(lambda number: [list(one) for one in comparison.of(pairs[number])])
     paths = [comparison.native_of(pair) for pair in pairs]
-    for pair, found in zip(pairs, outcomes(paths, jobs, fewest=1), strict=True):
-        if isinstance(found, Exception):  # it has ended the process that read it
-            yield Finding(ERROR, pair.here or pair.there, _said(found))
+    for pair, finding in zip(pairs, outcomes(paths, jobs, fewest=1), strict=True):
+        if isinstance(finding, Exception):  # it has ended the process that read it
+            yield Finding(ERROR, pair.here or pair.there, _said(finding))
         else:
-            yield from (Finding(*one) for one in found)
+            yield from (Finding(*one) for one in finding)
 
 
 def unreadable(tree: Tree) -> Iterator[Finding]:
@@ -165,10 +165,10 @@ def paired(
 
 
 def _by_stem(files: Iterable[Found]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for file in files:
-        found.setdefault(stem_of(file), []).append(file.path)
-    return found
+        paths.setdefault(stem_of(file), []).append(file.path)
+    return paths
 
 
 def _stacks(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
@@ -394,11 +394,11 @@ class _Comparison:
             return Finding(ERROR, label, _said(error))
 
 
-def _together(path: str, found: list[Finding]) -> Finding:
+def _together(path: str, findings: list[Finding]) -> Finding:
     """Combine the findings of a file's arrays into one of the file: the worst mark counts."""
-    several = len(found) > 1
+    several = len(findings) > 1
     for mark in (ERROR, DIFFERENT, SAME):
-        some = [one for one in found if one.mark == mark and (mark != SAME or one.reason)]
+        some = [one for one in findings if one.mark == mark and (mark != SAME or one.reason)]
         if some:
             reasons = [f"{one.path}: {one.reason}" if several else one.reason for one in some]
             return Finding(mark, path, "; ".join(reasons))
@@ -480,11 +480,11 @@ def diff_trees(
         return difference(diff(names[0], names[1], **how, **reading))
 
     paths = [os.path.join(a, pair.here) for pair in pairs]
-    for pair, found in zip(pairs, outcomes(paths, Jobs(look), fewest=1), strict=True):
-        if isinstance(found, Exception):
-            yield Finding(ERROR, pair.here, str(found).partition("\n")[0])
+    for pair, finding in zip(pairs, outcomes(paths, Jobs(look), fewest=1), strict=True):
+        if isinstance(finding, Exception):
+            yield Finding(ERROR, pair.here, str(finding).partition("\n")[0])
         else:
-            yield Finding(DIFFERENT if found else SAME, pair.here, found)
+            yield Finding(DIFFERENT if finding else SAME, pair.here, finding)
 
 
 def _top(tree: Tree, recursive: bool) -> Tree:

@@ -214,21 +214,21 @@ class _Run:
             if journal.note:
                 self.result.notes.append(journal.note)
             job = self._settled(journal)
-            found = self._what_is_left(plan, journal)
-            check_space(self.target, found.left)
-            clear(self.target, job.mark, [u for u in found.left if u.replaces])
+            left = self._what_is_left(plan, journal)
+            check_space(self.target, left.left)
+            clear(self.target, job.mark, [u for u in left.left if u.replaces])
             self._note_run(plan, journal)
             self.progress.planned(
-                found.left,
-                len(found.done),
+                left.left,
+                len(left.done),
                 lambda: {
-                    **facts_of(plan, self.target, len(found.done)),
-                    **(probed(job, found.left) if self._may_probe(job) else {}),
+                    **facts_of(plan, self.target, len(left.done)),
+                    **(probed(job, left.left) if self._may_probe(job) else {}),
                 },
             )
             self.keep()
             killpoints.reached("planned", 0)
-            self._convert(found.left, journal, job)
+            self._convert(left.left, journal, job)
             self.keep()
             finished = [*self.result.before, *self.result.of_state(DONE)]
             if note := update_checksums(self.target, finished, shared=self.shard is not None):
@@ -331,12 +331,12 @@ class _Run:
                    flags_named())  # fmt: skip
 
     def _what_is_left(self, plan: Plan, journal: Journal) -> Resumed:
-        found = resumed(self.target, plan.units, journal.known(), self.options)
-        self.result.before = found.done
-        self.result.notes += found.notes
-        for unit, error in found.refused:
+        left = resumed(self.target, plan.units, journal.known(), self.options)
+        self.result.before = left.done
+        self.result.notes += left.notes
+        for unit, error in left.refused:
             self._tell(unit, Outcome(FAILED, error=encoded(error)))
-        return found
+        return left
 
     def _convert(self, units: Sequence[Unit], journal: Journal | None, job: Job) -> None:
         def begin(batch: Batch) -> None:

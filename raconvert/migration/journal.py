@@ -83,17 +83,17 @@ def _is_elsewhere(path: str) -> bool:
 
 def known_of(text: Any) -> list[tuple[Unit, Outcome | None]]:
     """The units of a batch, and what became of each. Raises `ValueError`."""
-    found = values_of(text)
-    if type(found) is dict and found.keys() <= {"units", "outcomes"}:
-        units = found.get("units")
+    values = values_of(text)
+    if type(values) is dict and values.keys() <= {"units", "outcomes"}:
+        units = values.get("units")
         if type(units) is list and all(map(_is_unit, units)):
-            outcomes = found.get("outcomes", [None] * len(units))
+            outcomes = values.get("outcomes", [None] * len(units))
             if type(outcomes) is list and all(one is None or _is_outcome(one) for one in outcomes):
                 return [
                     (unit_of(unit), outcome and Outcome(*outcome))
                     for unit, outcome in zip(units, outcomes, strict=True)
                 ]
-    raise ValueError(f"not sources and what became of them: {repr_of(found)}")
+    raise ValueError(f"not sources and what became of them: {repr_of(values)}")
 
 
 def refused_of(row: list[Any]) -> tuple[Unit, Outcome]:
@@ -345,11 +345,11 @@ class Journal:
     def end(self, batch: Batch, outcomes: list[Outcome]) -> None:
         """Record what became of the units of a batch."""
         killpoints.reached("synced", batch.number)
-        found = text_of(outcomes)
+        text = text_of(outcomes)
         if any(outcome.error and LOST in outcome.error for outcome in outcomes):
             # Lost: as if only begun.
-            found = json.dumps([None if LOST in (o.error or ()) else o for o in outcomes])
-        self._put(batch.number, ENDED, f'{{"units":{text_of(batch.units)},"outcomes":{found}}}')
+            text = json.dumps([None if LOST in (o.error or ()) else o for o in outcomes])
+        self._put(batch.number, ENDED, f'{{"units":{text_of(batch.units)},"outcomes":{text}}}')
         killpoints.reached("recorded", batch.number)
 
     def _put(self, number: int, state: str, text: str) -> None:
@@ -441,15 +441,15 @@ def _tables(base: sqlite3.Connection, path: str) -> set[tuple[str, str]]:
     """Kind and name of what a database holds: our tables, and nothing that would be carried out."""
     base.execute("PRAGMA trusted_schema=OFF")
     base.execute("PRAGMA cell_size_check=ON")
-    found = {tuple(row) for row in base.execute("SELECT type, name, sql FROM sqlite_master")}
+    tables = {tuple(row) for row in base.execute("SELECT type, name, sql FROM sqlite_master")}
     model = sqlite3.connect(":memory:")
     model.executescript(_TABLES)
-    strange = found.difference(model.execute("SELECT type, name, sql FROM sqlite_master"))
+    strange = tables.difference(model.execute("SELECT type, name, sql FROM sqlite_master"))
     model.close()
     if strange:
         kind, name, _ = min(strange, key=str)
         raise Corrupt("is not a journal of a migration", path=path, got=f"{kind} '{name}'")
-    return {(kind, name) for kind, name, _ in found}
+    return {(kind, name) for kind, name, _ in tables}
 
 
 def _refuse_logs_of_others(path: str) -> None:

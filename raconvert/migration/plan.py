@@ -203,9 +203,9 @@ def planned(
     units += [
         _stack(folder, members, suffix, stack_classes, row.many) for folder, members in stacks
     ]
-    found = [*files, *(members[0] for _, members in stacks)]
+    files_read = [*files, *(members[0] for _, members in stacks)]
     kept, refused = _without_collisions(units, key)
-    return Plan(kept, [*_unreadable(tree), *refused], _readable(tree), _formats(found))
+    return Plan(kept, [*_unreadable(tree), *refused], _readable(tree), _formats(files_read))
 
 
 def _unreadable(tree: Tree) -> Iterator[tuple[Unit, RaconvertError]]:
@@ -356,7 +356,7 @@ def _without_collisions(
 
 def _folders(units: Sequence[Unit], key: Callable[[str], str]) -> dict[str, str]:
     """The folders that targets lie in, each with the first source that goes there."""
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     last = ""
     for unit in units:
         for target in (unit.target, unit.folder) if unit.folder else (unit.target,):
@@ -364,10 +364,10 @@ def _folders(units: Sequence[Unit], key: Callable[[str], str]) -> dict[str, str]
             if folder == last:
                 continue
             last = folder
-            while folder and (path := key(folder)) not in found:
-                found[path] = unit.source
+            while folder and (path := key(folder)) not in folders:
+                folders[path] = unit.source
                 folder = folder.rpartition("/")[0]
-    return found
+    return folders
 
 
 def facts_of(plan: Plan, target: str, before: int = 0) -> dict[str, Any]:

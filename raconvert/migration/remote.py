@@ -185,8 +185,8 @@ def digest_of(url: str) -> tuple[int, str]:
     from hashlib import sha256
 
     state, offset = sha256(), 0
-    found = stat(url)
-    size = found.size if found else 0
+    facts = stat(url)
+    size = facts.size if facts else 0
     while offset < size:
         piece = range_of(url, offset, min(_PIECE, size - offset))
         if not piece:  # it is shorter by now
@@ -198,10 +198,10 @@ def digest_of(url: str) -> tuple[int, str]:
 
 def content_of(url: str) -> bytes | None:
     """Read a small object; None if it does not exist."""
-    found = stat(url)
-    if found is None:
+    facts = stat(url)
+    if facts is None:
         return None
-    return range_of(url, 0, found.size) if found.size else b""
+    return range_of(url, 0, facts.size) if facts.size else b""
 
 
 def write(url: str, data: bytes) -> None:

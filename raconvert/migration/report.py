@@ -164,10 +164,10 @@ class Alike(Record):
 
 def alike(failed: Iterable[tuple[str, RaconvertError]]) -> list[Alike]:
     """Failures by reason; names and numbers in it do not count. The first come first."""
-    found: dict[tuple[str, ...], Alike] = {}
+    by_reason: dict[tuple[str, ...], Alike] = {}
     for source, error in failed:
-        found.setdefault(_reason(error), Alike(error, [])).sources.append(source)
-    return list(found.values())
+        by_reason.setdefault(_reason(error), Alike(error, [])).sources.append(source)
+    return list(by_reason.values())
 
 
 def _reason(error: RaconvertError) -> tuple[str, ...]:
@@ -216,12 +216,12 @@ def probed(job: Job, units: Sequence[Unit]) -> dict[str, Any]:
     jobs = Jobs(lambda number: list(worker.carry_out(Batch(0, [chosen[number]]))[0]))
     paths = [os.path.join(job.source, unit.source) for unit in chosen]
     failed = []
-    for unit, found in zip(chosen, outcomes(paths, jobs, fewest=1), strict=True):
-        if isinstance(found, OSError):
-            found = write_failed(unit.source, found)  # noqa: PLW2901
-        if isinstance(found, RaconvertError):  # it has ended the process that read it
-            failed.append((unit.source, found))
-        elif (outcome := Outcome(*found)).state == FAILED:
+    for unit, reason in zip(chosen, outcomes(paths, jobs, fewest=1), strict=True):
+        if isinstance(reason, OSError):
+            reason = write_failed(unit.source, reason)  # noqa: PLW2901
+        if isinstance(reason, RaconvertError):  # it has ended the process that read it
+            failed.append((unit.source, reason))
+        elif (outcome := Outcome(*reason)).state == FAILED:
             failed.append((unit.source, decoded(outcome.error or {})))
     refusals = [
         {"error": str(one.error), "flags": worded(flags_of(one.error)), "files": len(one.sources),
@@ -234,13 +234,13 @@ def probed(job: Job, units: Sequence[Unit]) -> dict[str, Any]:
 def _chosen(units: Sequence[Unit]) -> list[Unit]:
     """One unit of each suffix and size, up to a limit; stacks are not looked at."""
     most = min(_MOST, max(_FEW, len(units) // _SHARE))
-    found: dict[tuple[str, int], Unit] = {}
+    by_suffix: dict[tuple[str, int], Unit] = {}
     for unit in units:
-        if len(found) == most:
+        if len(by_suffix) == most:
             break
         if not unit.members:
-            found.setdefault((os.path.splitext(unit.source)[1], unit.size), unit)
-    return list(found.values())
+            by_suffix.setdefault((os.path.splitext(unit.source)[1], unit.size), unit)
+    return list(by_suffix.values())
 
 
 # The result of a migration -----------------------------------------------------------------------

@@ -43,23 +43,23 @@ def resumed(
     options: dict[str, Any],
 ) -> Resumed:
     """The units of a plan that are left to do, and the others."""
-    found = Resumed([], [], [], [])
+    result = Resumed([], [], [], [])
     if not known:
-        found.left.extend(units)
-        return found
+        result.left.extend(units)
+        return result
     for unit in units:
         before = known.get(unit.source)
         if before is None:
-            found.left.append(unit)
+            result.left.append(unit)
         elif before.outcome is None:
             # Its batch was begun: what is there is newer than that, or not ours.
-            found.left.append(unit._replace(replaces=2))
+            result.left.append(unit._replace(replaces=2))
         elif before.outcome.state not in (DONE, SKIPPED):
-            found.left.append(unit)
+            result.left.append(unit)
         else:
             path = os.path.join(target, target_of(unit, before.outcome))
-            _settle(unit, before.unit, before.outcome, path, options, found)
-    return found
+            _settle(unit, before.unit, before.outcome, path, options, result)
+    return result
 
 
 def _settle(
@@ -68,64 +68,64 @@ def _settle(
     outcome: Outcome,
     path: str,
     options: dict[str, Any],
-    found: Resumed,
+    result: Resumed,
 ) -> None:
     """Decide on a unit that was finished before."""
     changed = (unit.size, unit.mtime, unit.members) != (
         before.size, before.mtime, before.members
     )  # fmt: skip
     if changed and (options["update"] or options["overwrite"]):
-        found.left.append(unit._replace(replaces=1))
+        result.left.append(unit._replace(replaces=1))
     elif changed:
-        found.refused.append((unit, TargetExists(
+        result.refused.append((unit, TargetExists(
             "source has changed since it was converted",
             path=unit.source,
             remedy="use `--update` to convert it again",
         )))  # fmt: skip
     elif outcome.state == SKIPPED:
-        found.left.append(unit)
+        result.left.append(unit)
     else:
-        _prove(unit, outcome, path, options, found)
+        _prove(unit, outcome, path, options, result)
 
 
 def _prove(
-    unit: Unit, outcome: Outcome, path: str, options: dict[str, Any], found: Resumed
+    unit: Unit, outcome: Outcome, path: str, options: dict[str, Any], result: Resumed
 ) -> None:
     """Decide on a unit by what is at its target."""
     if "://" in path:
-        _prove_remote(unit, outcome, path, options, found)
+        _prove_remote(unit, outcome, path, options, result)
         return
     try:
         status = os.stat(path)
         whole = os.path.isdir(path) or status.st_size == outcome.size
         same = whole and status.st_mtime_ns == outcome.mtime
         if same and not options["paranoid"]:
-            found.done.append((unit, outcome))
+            result.done.append((unit, outcome))
             return
         size, digest = digest_of(path)
         below = target_of(unit, outcome)
         odd = _changed_partner(path.removesuffix(below), outcome, below)
     except RaconvertError as error:
-        found.refused.append((unit, error))
+        result.refused.append((unit, error))
         return
     except OSError:
-        found.left.append(unit)
-        found.notes.append(
+        result.left.append(unit)
+        result.notes.append(
             f"'{target_of(unit, outcome)}' is not there any more, and is written again"
         )
         return
     if digest == outcome.digest and not odd:
-        found.done.append((unit, outcome))
+        result.done.append((unit, outcome))
     elif (same and not odd) or size < outcome.size or options["overwrite"]:
         how = "cut off" if size < outcome.size else "damaged" if same and not odd else "changed"
-        found.left.append(unit._replace(replaces=1))
-        found.notes.append(f"'{target_of(unit, outcome)}' is {how}, and is written again")
+        result.left.append(unit._replace(replaces=1))
+        result.notes.append(f"'{target_of(unit, outcome)}' is {how}, and is written again")
     else:
-        found.refused.append((unit, _was_changed(odd or path)))
+        result.refused.append((unit, _was_changed(odd or path)))
 
 
 def _prove_remote(
-    unit: Unit, outcome: Outcome, path: str, options: dict[str, Any], found: Resumed
+    unit: Unit, outcome: Outcome, path: str, options: dict[str, Any], result: Resumed
 ) -> None:
     """Decide on a unit by what is at its URL."""
     from raconvert.migration.remote import state_of
@@ -133,15 +133,15 @@ def _prove_remote(
     name = target_of(unit, outcome)
     state = state_of(path.removesuffix(f"/{name}"), outcome, name, paranoid=options["paranoid"])
     if state == "same":
-        found.done.append((unit, outcome))
+        result.done.append((unit, outcome))
     elif state == "gone":
-        found.left.append(unit)
-        found.notes.append(f"'{name}' is not there any more, and is written again")
+        result.left.append(unit)
+        result.notes.append(f"'{name}' is not there any more, and is written again")
     elif state in ("cut off", "not proven") or options["overwrite"]:
-        found.left.append(unit._replace(replaces=1))
-        found.notes.append(f"'{name}' is {state}, and is written again")
+        result.left.append(unit._replace(replaces=1))
+        result.notes.append(f"'{name}' is {state}, and is written again")
     else:
-        found.refused.append((unit, _was_changed(path)))
+        result.refused.append((unit, _was_changed(path)))
 
 
 def _was_changed(path: str) -> TargetExists:

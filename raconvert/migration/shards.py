@@ -85,10 +85,10 @@ def journals(path: str) -> list[tuple[Shard, str]]:
         names = os.listdir(folder or ".")
     except OSError:
         return []
-    found = [(pattern.fullmatch(name), name) for name in names]
+    matches = [(pattern.fullmatch(name), name) for name in names]
     return sorted(
         (Shard(int(parts[1]), int(parts[2])), os.path.join(folder, name))
-        for parts, name in found
+        for parts, name in matches
         if parts
     )
 
@@ -135,10 +135,10 @@ def read_all(target: str, journal: str | None = None) -> tuple[dict[str, Any], l
 
         raise no_journal(target)
     own = journal or os.path.join(target, NAME)
-    found = journals(own)
-    if not found or _is_begun(own):
+    listed = journals(own)
+    if not listed or _is_begun(own):
         return read(own)
-    counts = sorted({shard.total for shard, path in found if _is_begun(path)})
+    counts = sorted({shard.total for shard, path in listed if _is_begun(path)})
     if len(counts) > 1:
         raise UsageError(
             f"has journals of runs in {' and of runs in '.join(map(str, counts))} shards",
@@ -148,7 +148,7 @@ def read_all(target: str, journal: str | None = None) -> tuple[dict[str, Any], l
     if not counts:
         return {}, []
     return _merged(
-        [(shard.number, *read(path)) for shard, path in found if shard.total == counts[0]],
+        [(shard.number, *read(path)) for shard, path in listed if shard.total == counts[0]],
         counts[0],
     )
 

@@ -124,10 +124,10 @@ def _used(root: str, asked: list[Found], odd: set[str]) -> Iterator[tuple[str, s
             return sorted(opened.used)
 
     paths = [os.path.join(root, file.path) for file in asked]
-    for file, found in zip(asked, outcomes(paths, Jobs(used), fewest=1), strict=True):
-        if isinstance(found, RaconvertError | OSError):
+    for file, is_read in zip(asked, outcomes(paths, Jobs(used), fewest=1), strict=True):
+        if isinstance(is_read, RaconvertError | OSError):
             continue  # it is told when it is its turn
-        for path in found:
+        for path in is_read:
             below = os.path.relpath(path, root).replace(os.sep, "/")
             if below in odd and below != file.path:
                 yield below, file.path
@@ -188,18 +188,18 @@ def walk(
     left_out: list[tuple[str, str]] = []
     takes = _Suffixes(from_)
     folders: set[tuple[int, int]] = set()
-    for found, problem in _entries_at_url(root) if away else _entries(root, folders):
-        path = found[0]
+    for entry, problem in _entries_at_url(root) if away else _entries(root, folders):
+        path = entry[0]
         if problem:
             left_out.append((path, problem))
         elif wanted and not wanted(path, path[path.rfind("/") + 1 :]):
             left_out.append((path, NOT_ASKED))
-        elif takes(path) or found.format or include:
-            files.append(found)
+        elif takes(path) or entry.format or include:
+            files.append(entry)
         else:
-            name, why = _by_content(root, found, from_)
+            name, why = _by_content(root, entry, from_)
             if name:
-                files.append(found._replace(format=name))
+                files.append(entry._replace(format=name))
             else:
                 left_out.append((path, why))
     return without_partners(root, files, left_out)._replace(folders=folders)
@@ -247,7 +247,7 @@ def _of_folder(
     if there := identity(folder):
         seen.add(there)
     try:
-        found = dict(_looked_at(folder))
+        entries = dict(_looked_at(folder))
     except OSError as error:
         yield Found(below.rstrip("/") or ".", 0, 0), f"{UNREADABLE}: {error.strerror}"
         return
@@ -255,8 +255,8 @@ def _of_folder(
         yield _found(folder, below.rstrip("/"), whole), ""
         return
     new = tuple.__new__  # faster than the class for very many
-    for name in natural_sorted(found):
-        facts = found[name]
+    for name in natural_sorted(entries):
+        facts = entries[name]
         if facts is not None:
             yield new(Found, (below + name, *facts, "")), ""
         elif (odd := _odd(os.path.join(folder, name))) is None:
@@ -298,14 +298,14 @@ def _entries_at_url(root: str) -> Iterator[tuple[Found, str]]:
     """Yield every file below a URL with its problem, in the order in which local ones come."""
     from raconvert.files.remote.listing import entries, is_safe, path_below
 
-    found = {entry: path_below(root, entry.url) for entry in entries(root, recursive=True)}
-    if not found:
+    listed = {entry: path_below(root, entry.url) for entry in entries(root, recursive=True)}
+    if not listed:
         raise ReadFailed("is not a folder with files", path=root, remedy="name the root of a tree")
-    bundles = {p.rpartition("/")[0] for p in found.values() if p.rpartition("/")[2] == MANIFEST}
-    for whole in _whole_at_url(found):
+    bundles = {p.rpartition("/")[0] for p in listed.values() if p.rpartition("/")[2] == MANIFEST}
+    for whole in _whole_at_url(listed):
         yield whole, "" if is_safe(whole.path) else "has a name that would lead out of a folder"
-    for entry in sorted(found, key=lambda entry: _order(found[entry])):
-        path, problem = found[entry], ""
+    for entry in sorted(listed, key=lambda entry: _order(listed[entry])):
+        path, problem = listed[entry], ""
         if not is_safe(path):
             problem = "has a name that would lead out of a folder"
         elif any(path.startswith(f"{folder}/") for folder in bundles):

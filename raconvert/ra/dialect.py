@@ -128,13 +128,13 @@ def _is_leb128(source: Source, header: Header) -> bool:
     offset = data_offset(len(header.dims))
     with source.open() as file:
         file.seek(offset)
-        found = leb128.decode_blocks(
+        decoded = leb128.decode_blocks(
             file.read, prod(header.dims), KINDS[header.eltype], header.elbyte,
             path=source.path, offset=offset, max_bytes=1 << 20,
         )  # fmt: skip
         try:
-            for _ in found:
+            for _ in decoded:
                 pass
         except Corrupt:
             return False
-    return offset + found.consumed == source.size
+    return offset + decoded.consumed == source.size

@@ -147,15 +147,15 @@ def _read_any(path: str, out: np.ndarray[Any, Any] | None, max_memory: int) -> n
 def _check_out(out: np.ndarray[Any, Any], dtype: np.dtype[Any], count: int, path: str) -> None:
     if not isinstance(out, np.ndarray):
         raise UsageError("`out` is not a numpy array", path=path, got=type(out).__name__)
-    wanted, found = f"{dtype.str}, {count} elements", f"{out.dtype.str}, {out.size} elements"
+    wanted, given = f"{dtype.str}, {count} elements", f"{out.dtype.str}, {out.size} elements"
     flags = {"C-contiguous": out.flags.c_contiguous, "writeable": out.flags.writeable}
-    if wanted != found or not all(flags.values()):
+    if wanted != given or not all(flags.values()):
         kept = [name for name, is_set in flags.items() if is_set]
         raise UsageError(
             "the array given as `out` does not suit the file",
             path=path,
             expected=", ".join([*flags, wanted]),
-            got=", ".join([*kept, found]),
+            got=", ".join([*kept, given]),
         )
 
 

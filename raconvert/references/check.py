@@ -112,11 +112,11 @@ def _data(view: View) -> list[File]:
 
 
 def _arrays_by_file(proof: Proof) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    names: dict[int, list[str]] = {}
     for array in proof.arrays:
         for number in array["files"]:
-            found.setdefault(number, []).append(array["name"])
-    return found
+            names.setdefault(number, []).append(array["name"])
+    return names
 
 
 def summary(view: View) -> dict[str, Any]:

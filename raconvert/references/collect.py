@@ -39,11 +39,11 @@ class Collection:
             for array in opened.bundle.arrays:
                 name = array.name if many else stem
                 name = f"{stem}/{name}" if many and not alone else name
-                found = placed(array, name, path)
-                if isinstance(found, str):
-                    self._refused.append((f"{path}#{array.name}" if many else path, found))
+                pieces = placed(array, name, path)
+                if isinstance(pieces, str):
+                    self._refused.append((f"{path}#{array.name}" if many else path, pieces))
                 else:
-                    self.arrays.append(found)
+                    self.arrays.append(pieces)
             self.used |= opened.used
             self.seen |= opened.seen
 

@@ -53,12 +53,12 @@ def attributes_of(array: Placed) -> list[tuple[str, str | int | float]]:
     if array.meta is None:
         return []
     meta = array.meta
-    found = [
+    attributes = [
         (str(name), value)
         for name, value in meta.attributes.items()
         if type(value) in (str, int, float) and _fits(name, value)
     ]
-    return found + [
+    return attributes + [
         (name, value)
         for name, value in (("units", meta.units), ("long_name", meta.description))
         if value and _fits(name, value)

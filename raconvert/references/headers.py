@@ -85,16 +85,16 @@ def _problem_of_path(kind: str, path: str) -> str | None:
 
 def notes_of(kind: str, array: Placed) -> list[str]:
     """List the metadata and types that the header changes or does not keep."""
-    found = []
+    notes = []
     if array.row_major and len([n for n in array.dims if n > 1]) > 1:
-        found.append("axes are listed as they lie in the file, in Fortran order")
+        notes.append("axes are listed as they lie in the file, in Fortran order")
     if array.element.kind == "bool":
-        found.append("bool becomes uint8")
+        notes.append("bool becomes uint8")
     if kind == "nrrd" and array.element.kind == "complex":
-        found.append("complex numbers become pairs on a new fastest axis of kind complex")
+        notes.append("complex numbers become pairs on a new fastest axis of kind complex")
     if lost := _lost(kind, array):
-        found.append(f"not kept: {', '.join(lost)}")
-    return found
+        notes.append(f"not kept: {', '.join(lost)}")
+    return notes
 
 
 def _lost(kind: str, array: Placed) -> list[str]:
@@ -142,8 +142,8 @@ def _line(text: Any) -> str:
 def _per_axis(array: Placed, field: str) -> list[Any]:
     """Return one field of each axis, the fastest first; empty if no axis has it."""
     axes = array.ra_axes
-    found = [getattr(axis, field) for axis in axes]
-    return found if any(one is not None for one in found) and len(axes) == len(array.dims) else []
+    values = [getattr(axis, field) for axis in axes]
+    return values if any(one is not None for one in values) and len(axes) == len(array.dims) else []
 
 
 def _numbers(values: list[Any], missing: str) -> str:

@@ -109,25 +109,25 @@ def _type(array: Placed) -> Any:
 
 def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dict[str, Any]:
     """The attributes, with the names of the dimensions, of which `lengths` has those in use."""
-    meta, found = array.meta, {}
+    meta, attributes = array.meta, {}
     axes = () if meta is None else meta.axes
     axes = axes if len(axes) == len(array.shape) else ()
     names = [axis.name for axis in axes] or [None] * len(array.shape)
     if meta is not None:
-        found = {str(name): value for name, value in _held(meta.attributes.items())}
+        attributes = {str(name): value for name, value in _held(meta.attributes.items())}
         more = [("units", meta.units), ("long_name", meta.description)]
         more.append(("axes", [axis.to_dict() for axis in axes] if any(map(_says, axes)) else None))
-        found |= dict(_held((key, value) for key, value in more if value))
+        attributes |= dict(_held((key, value) for key, value in more if value))
     own = array.name.rpartition("/")[2]
     unnamed = "dim" if alone else f"{own}_dim"
-    found["_ARRAY_DIMENSIONS"] = dims = []
+    attributes["_ARRAY_DIMENSIONS"] = dims = []
     for number, (name, length) in enumerate(zip(names, array.shape, strict=True)):
         wanted = [name, f"{own}_{name}"] if name else []
         for dim in [*wanted, f"{unnamed}_{number}", f"{array.name}_{number}"]:
             if dim not in dims and lengths.setdefault(_inside(array, dim), length) == length:
                 dims.append(dim)
                 break
-    return found
+    return attributes
 
 
 def _inside(array: Placed, dim: str) -> str:

@@ -78,8 +78,10 @@ def problem_of_link(header: str, data: str) -> str:
     if path is None:
         return ""
     try:
-        found = os.readlink(path)
+        destination = os.readlink(path)
     except OSError:
         return f"its link '{os.path.basename(path)}' to the data is gone"
-    same = os.path.abspath(os.path.join(os.path.dirname(path), found)) == os.path.abspath(data)
+    same = os.path.abspath(os.path.join(os.path.dirname(path), destination)) == os.path.abspath(
+        data
+    )
     return "" if same else f"its link '{os.path.basename(path)}' leads to another file"

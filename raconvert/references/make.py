@@ -81,18 +81,22 @@ def refs(
     ).paths
     if not is_folder:
         check_target(destination, overwrite=overwrite)
-    found = Collection(paths, settings)
-    found.judge(*_JUDGES[kind], leave_out="arrays" in allow or "all" in allow)
+    collection = Collection(paths, settings)
+    collection.judge(*_JUDGES[kind], leave_out="arrays" in allow or "all" in allow)
     if one:
         suffix = KINDS[kind][0][0]
         views = dict(
-            zip(_places(found.arrays, destination, suffix, is_folder), found.arrays, strict=True)
+            zip(
+                _places(collection.arrays, destination, suffix, is_folder),
+                collection.arrays,
+                strict=True,
+            )
         )
     elif is_folder:
         raise UsageError(f"a view of kind {kind} is one file, not a folder", path=destination)
-    used = dict.fromkeys([*files_of(found.arrays), *sorted(found.used)])
-    proved = files_as_seen(found.seen, used, digest=digest)
-    refuse_changed(found.seen)
+    used = dict.fromkeys([*files_of(collection.arrays), *sorted(collection.used)])
+    proved = files_as_seen(collection.seen, used, digest=digest)
+    refuse_changed(collection.seen)
     made = _Views(kind, proved, overwrite=overwrite)
     if one:
         for path, array in views.items():
@@ -100,15 +104,15 @@ def refs(
             made.write_single(path, array)
     else:
         refuse_used([destination], used)
-        made.write_all(destination, found.arrays)
+        made.write_all(destination, collection.arrays)
     return {
         "path": destination,
         "kind": kind,
         "proofs": made.proofs,
-        "arrays": len(found.arrays),
+        "arrays": len(collection.arrays),
         "files": len(proved),
-        "pieces": sum(len(array.pieces) for array in found.arrays),
-        "notes": found.notes,
+        "pieces": sum(len(array.pieces) for array in collection.arrays),
+        "notes": collection.notes,
     }
 
 

@@ -79,30 +79,30 @@ def placed(array: Array, name: str, source: str) -> Placed | str:
         return f"cannot be read: {array.problem.what}"
     extent, shape = array.extent, array.dims[::-1]
     fields: dict[str, Any] = {"filters": (), "fill": None}
-    found: list[tuple[tuple[int, ...], Extent]] = []
+    pieces: list[tuple[tuple[int, ...], Extent]] = []
     if not array.nbytes:
         chunk = tuple(max(1, n) for n in shape)
     elif extent is not None:
-        chunk, found = cut(shape, array.element.nbytes, extent)
+        chunk, pieces = cut(shape, array.element.nbytes, extent)
     else:
         stored = _in_pieces(array)
         if isinstance(stored, str):
             return stored
         if isinstance(stored, Extent):
-            chunk, found = cut(shape, array.element.nbytes, stored)
+            chunk, pieces = cut(shape, array.element.nbytes, stored)
         else:
-            chunk, found = stored.chunk, stored.places
+            chunk, pieces = stored.chunk, stored.places
             fields = {"filters": stored.filters, "fill": stored.fill}
-    if any(_is_outside(piece) for _, piece in found):
+    if any(_is_outside(piece) for _, piece in pieces):
         return "its bytes lie outside the file"
-    element = _as_stored(array.element, {piece.swap for _, piece in found})
+    element = _as_stored(array.element, {piece.swap for _, piece in pieces})
     if element is None:
         return "its bytes lie in an order that its type does not say"
-    if any(is_remote(piece.path) for _, piece in found):
+    if any(is_remote(piece.path) for _, piece in pieces):
         return "it lies at a URL; views are made of local files"
     return Placed(
         name, source, element, array.dims, array.index_order, array.row_major,
-        array.meta if array.described else None, chunk, found, **fields,
+        array.meta if array.described else None, chunk, pieces, **fields,
     )  # fmt: skip
 
 
@@ -125,14 +125,14 @@ def _in_pieces(array: Array) -> Pieces | Extent | str:
     """Ask the source of an array for its location in the file; return a reason if it has none."""
     try:
         asked = getattr(array.data, "in_pieces", None)
-        found: Pieces | Extent | str = asked() if asked is not None else ""
+        pieces: Pieces | Extent | str = asked() if asked is not None else ""
     except RaconvertError as error:
-        found = error.what
-    if isinstance(found, str) and not found:
+        pieces = error.what
+    if isinstance(pieces, str) and not pieces:
         words = [str(array.storage[key]) for key in ("encoding", "layout") if key in array.storage]
         how = f" ({', '.join(words)})" if words else ""
         return f"its elements do not lie in the file as they are{how}"
-    return found
+    return pieces
 
 
 def cut(

@@ -56,7 +56,7 @@ class Proof(Record):
 
 def files_as_seen(seen: dict[str, Identity], paths: Iterable[str], *, digest: bool) -> list[File]:
     """List the files as they were when opened: size, time; with `digest` also their SHA-256."""
-    found = []
+    files = []
     for path in paths:
         if path not in seen:  # a sidecar or partner that was read by another way
             if is_remote(path) or not os.path.isfile(path):
@@ -64,8 +64,8 @@ def files_as_seen(seen: dict[str, Identity], paths: Iterable[str], *, digest: bo
             seen[path] = identity_of(os.stat(path))
         _, _, size, mtime = seen[path]
         code = sha256_of(path, seen[path]) if digest else ""
-        found.append(File(os.path.abspath(path), size, mtime, code))
-    return found
+        files.append(File(os.path.abspath(path), size, mtime, code))
+    return files
 
 
 def sha256_of(path: str, known: Identity | None = None) -> str:
@@ -239,11 +239,11 @@ def compared(file: File, source: Source) -> tuple[str, str]:
     `source` is the file that names it: what is outside its folder is read with `trust_external`
     only (`Unsafe`).
     """
-    word, found = state_of(file)
+    word, state = state_of(file)
     if word not in ("ok", "touched"):
-        return word, found
+        return word, state
     if not file.sha256:
-        return ("changed", found) if word == "touched" else (word, found)
+        return ("changed", state) if word == "touched" else (word, state)
     path = resolve(source, file.path, "a file that has a digest")
     if sha256_of(path) == file.sha256:
         return "ok", ""
@@ -263,5 +263,5 @@ def problem_of_refs(proof: Proof) -> str:
             return f"{key[:80]} is at no place of a file"
         if value[1] + value[2] > sizes[value[0]]:
             return f"{key[:80]} lies outside its file"
-    found = hashlib.sha256(text_of_refs(proof.refs)).hexdigest()
-    return "" if found == proof.sha256 else "it was edited"
+    digest = hashlib.sha256(text_of_refs(proof.refs)).hexdigest()
+    return "" if digest == proof.sha256 else "it was edited"

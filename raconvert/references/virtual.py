@@ -57,10 +57,10 @@ class Parser:
         path = url.removeprefix("file://")
         if "://" in path:
             raise UsageError("views are made of local files", path=url, expected="file:///PATH")
-        found = Collection([os.path.abspath(path)], self._settings)
-        found.judge(kerchunk.problem_of, kerchunk.notes_of, leave_out=self._leave_out)
-        refuse_changed(found.seen)
-        return ManifestStore(group=_group(found.arrays, ""), registry=registry)
+        collection = Collection([os.path.abspath(path)], self._settings)
+        collection.judge(kerchunk.problem_of, kerchunk.notes_of, leave_out=self._leave_out)
+        refuse_changed(collection.seen)
+        return ManifestStore(group=_group(collection.arrays, ""), registry=registry)
 
 
 def _group(arrays: list[Placed], above: str) -> Any:

@@ -49,9 +49,9 @@ def require(condition: object, what: str) -> None:
 
 def require_none(problems: Iterable[str], of: str) -> None:
     """Raise one `AssertionError` that lists the problems, if there are any."""
-    found = list(problems)
-    more = [f"... and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    require(not found, "\n  ".join([f"{len(found)} {of}:", *found[:SHOWN], *more]))
+    listed = list(problems)
+    more = [f"... and {len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
+    require(not listed, "\n  ".join([f"{len(listed)} {of}:", *listed[:SHOWN], *more]))
 
 
 def row_of(plugin: ModuleType) -> Row:
@@ -155,10 +155,10 @@ def sample_files(plugin: ModuleType) -> Iterator[list[Path]]:
 
 def held_files(plugin: ModuleType, folder: Path) -> dict[int, tuple[Path, Values]]:
     """Write, for each rank, the first array that the plugin takes without a word."""
-    found: dict[int, tuple[Path, Values]] = {}
+    files: dict[int, tuple[Path, Values]] = {}
     for case in CASES.values() if plugin.FORMAT.writes else ():
         rank = len(case.shape)
-        if rank in found or prod(case.shape) < 2:
+        if rank in files or prod(case.shape) < 2:
             continue
         path = folder / f"rank{rank}{suffix_of(plugin)}"
         try:
@@ -166,8 +166,8 @@ def held_files(plugin: ModuleType, folder: Path) -> dict[int, tuple[Path, Values
         except WouldLose:
             continue
         if not report.equivalent:
-            found[rank] = path, case.values
-    return found
+            files[rank] = path, case.values
+    return files
 
 
 def in_new_interpreter(plugin: ModuleType, code: str, *arguments: object) -> str:

@@ -149,13 +149,13 @@ def _open_files() -> set[str]:
     folder = "/proc/self/fd"
     if not os.path.isdir(folder):
         return set()
-    found = set()
+    descriptors = set()
     for number in os.listdir(folder):
         try:
-            found.add(f"{number}: {os.readlink(os.path.join(folder, number))}")
+            descriptors.add(f"{number}: {os.readlink(os.path.join(folder, number))}")
         except OSError:  # the descriptor of this listing itself
             continue
-    return found
+    return descriptors
 
 
 def check_unreadable_sources(plugin: ModuleType) -> None:

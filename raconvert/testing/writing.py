@@ -281,13 +281,13 @@ def check_metadata_is_kept_or_named(plugin: ModuleType) -> None:
 
 def _some_metadata(rank: int) -> dict[str, Metadata]:
     axes = [Axis(name=f"axis{n}", units="mm", spacing=0.5 + n) for n in range(rank)]
-    found = {
+    fields = {
         "description": Metadata(description="a 'quoted' text: é\n# second line"),
         "units": Metadata(units="m/s²"),
         "attributes": Metadata(attributes={"number": 1.5, "list": [1, "no", None], "yes": True}),
         "another namespace": Metadata(formats={"elsewhere": {"key": ["value", 2]}}),
     }
-    return found | ({"axes": Metadata(axes=axes)} if rank else {})
+    return fields | ({"axes": Metadata(axes=axes)} if rank else {})
 
 
 def check_names_are_kept(plugin: ModuleType) -> None:
@@ -332,8 +332,8 @@ def check_additions_keep_the_others(plugin: ModuleType) -> None:
     An array that is there is refused without `overwrite`, and replaced with it, alone. The others
     keep their order. For plugins with `add`; raises `AssertionError` that lists what is wrong.
     """
-    found = Plugin(plugin)
-    if not (plugin.FORMAT.many and plugin.FORMAT.writes) or found.add is None:
+    module = Plugin(plugin)
+    if not (plugin.FORMAT.many and plugin.FORMAT.writes) or module.add is None:
         return
     with scratch() as folder:
         held = next(iter(held_files(plugin, folder).items()), None)

@@ -59,11 +59,11 @@ def _all_stretches(bundle: Bundle, size: int) -> tuple[Values, Values, Values]:
     single: list[tuple[int, int, int]] = []  # of arrays of few parts, which may be very many
     many: list[tuple[Values, Values, Values]] = []
     for number, array in enumerate(bundle.arrays):
-        found = _stretches(array, bundle.path, size)
-        if isinstance(found, list):
-            single += [(start, nbytes, number) for start, nbytes in found]
+        stretches = _stretches(array, bundle.path, size)
+        if isinstance(stretches, list):
+            single += [(start, nbytes, number) for start, nbytes in stretches]
         else:
-            many.append((*found, np.full(len(found[0]), number)))
+            many.append((*stretches, np.full(len(stretches[0]), number)))
     columns = np.array(single, np.int64).reshape(-1, 3).T
     starts, lengths, owner = (np.concatenate(parts) for parts in zip(columns, *many, strict=True))
     return starts, lengths, owner
@@ -84,13 +84,13 @@ def _stretches(array: Array, path: str, size: int) -> list[tuple[int, int]] | tu
             starts, lengths = (np.minimum(column, size).astype(np.int64) for column in asked())
             return starts, lengths
         asked = getattr(array.data, "in_pieces", None)
-        found = asked() if asked is not None else ""
+        pieces = asked() if asked is not None else ""
     except RaconvertError:
         return []
-    if isinstance(found, Extent):
-        return _of_extents([found], path)
-    if isinstance(found, Pieces) and len(found.places) <= _MOST_PIECES:
-        return _of_extents([extent for _, extent in found.places], path)
+    if isinstance(pieces, Extent):
+        return _of_extents([pieces], path)
+    if isinstance(pieces, Pieces) and len(pieces.places) <= _MOST_PIECES:
+        return _of_extents([extent for _, extent in pieces.places], path)
     return []
 
 
@@ -100,14 +100,14 @@ def _of_extents(extents: list[Extent], path: str) -> list[tuple[int, int]]:
 
 def _rest(bundle: Bundle, owner: Values) -> tuple[str, str]:
     """The name and the kind of what lies behind all that is known."""
-    found = set(owner.tolist())
+    owners = set(owner.tolist())
     unknown = [
         array.storage.get("stored_bytes")
         for number, array in enumerate(bundle.arrays)
-        if array.extent is None and array.problem is None and number not in found
+        if array.extent is None and array.problem is None and number not in owners
     ]
     coded = sum(stored for stored in unknown if isinstance(stored, int))
-    known = bool(found)
+    known = bool(owners)
     if coded:
         first = "the rest" if known else "the whole file"
         return f"{first}, encoded elements of {coded:,} bytes among it", CODED
@@ -122,10 +122,10 @@ def _gaps(
     lengths = highs - lows
     there = np.flatnonzero(lengths > 0)
     inner = there[(there > 0) & (there < len(starts))]
-    found = []
+    gaps = []
     if len(inner) > most:
         name = f"between them, in {len(inner):,} places"
-        found = [Stretch(int(lows[inner[0]]), int(lengths[inner].sum()), BETWEEN, name)]
+        gaps = [Stretch(int(lows[inner[0]]), int(lengths[inner].sum()), BETWEEN, name)]
         there = np.setdiff1d(there, inner)
     for number in there.tolist():
         kind, name = BETWEEN, "between them"
@@ -133,8 +133,8 @@ def _gaps(
             name, kind = rest
         elif not number:
             kind, name = HEADER, "header"
-        found.append(Stretch(int(lows[number]), int(lengths[number]), kind, name))
-    return found
+        gaps.append(Stretch(int(lows[number]), int(lengths[number]), kind, name))
+    return gaps
 
 
 def _kind_and_name(bundle: Bundle, number: int) -> tuple[str, str]:
@@ -155,7 +155,7 @@ def _boxes(
         firsts = np.concatenate([[0], np.sort(splits)])
     lasts = np.append(firsts[1:], len(starts)).astype(np.int64)[: len(firsts)] - 1
     low, high = starts[firsts], ends[lasts]
-    found = _gaps(low, high, size, rest, _MOST_BOXES)
+    gaps = _gaps(low, high, size, rest, _MOST_BOXES)
     for first, last, start, end in zip(
         firsts.tolist(), lasts.tolist(), low.tolist(), high.tolist(), strict=True
     ):
@@ -164,8 +164,8 @@ def _boxes(
             name += f", {last - first + 1} parts" + " and others" * bool(
                 (owner[first : last + 1] != owner[first]).any()
             )
-        found.append(Stretch(start, end - start, kind, name))
-    return sorted(found)
+        gaps.append(Stretch(start, end - start, kind, name))
+    return sorted(gaps)
 
 
 def _rows(

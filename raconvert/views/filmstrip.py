@@ -48,11 +48,11 @@ class Strip(Record):
         return ", ".join(part for part in (self.title, some * f"NaN {missing}") if part)
 
 
-def strips_of(array: Array, found: Sample, rows: int, columns: int) -> list[Strip]:
+def strips_of(array: Array, sampled: Sample, rows: int, columns: int) -> list[Strip]:
     """The pictures of a sample of planes, each of at most so many pixels."""
-    values = found.values
-    size = _fitting(found.frames[0].size or values[0].shape, rows, columns)
-    if found.form == COLOR:
+    values = sampled.values
+    size = _fitting(sampled.frames[0].size or values[0].shape, rows, columns)
+    if sampled.form == COLOR:
         parts = [
             np.stack([resized(one[..., color], *size) for color in range(one.shape[-1])], axis=-1)
             for one in values
@@ -131,10 +131,10 @@ class Labels(Record):
     def of(self, numbers: Sequence[int]) -> list[str]:
         """Return the pictures of some frames, by number; empty texts if they cannot be read."""
         try:
-            found = [for_showing(self.array[number : number + 1]) for number in numbers]
+            texts = [for_showing(self.array[number : number + 1]) for number in numbers]
         except RaconvertError:
             return [""] * len(numbers)
-        return [self._text(value) for value in found]
+        return [self._text(value) for value in texts]
 
     def _text(self, value: Any) -> str:
         value = value.item() if hasattr(value, "item") else value
@@ -150,15 +150,15 @@ def labels_beside(bundle: Bundle, pictures: Array) -> Labels | None:
     group, slash, _ = pictures.name.rpartition("/")
     arrays = {array.name: array for array in bundle.arrays} if len(bundle.arrays) > 1 else {}
     for name in _NAMES:
-        found = arrays.get(f"{group}{slash}{name}")
-        if found is not None and _fits(found, pictures):
-            return Labels(found, _words(found, arrays, group + slash))
+        labels = arrays.get(f"{group}{slash}{name}")
+        if labels is not None and _fits(labels, pictures):
+            return Labels(labels, _words(labels, arrays, group + slash))
     return None
 
 
-def titles_of(found: Sample, labels: Labels | None) -> list[str]:
+def titles_of(sampled: Sample, labels: Labels | None) -> list[str]:
     """The number of each picture of a sheet, and its label."""
-    numbers = [frame.number for frame in found.frames]
+    numbers = [frame.number for frame in sampled.frames]
     if labels is None:
         return [str(number) for number in numbers]
     pairs = zip(numbers, labels.of(numbers), strict=True)
@@ -182,12 +182,12 @@ def _words(labels: Array, arrays: dict[str, Array], group: str) -> tuple[str, ..
     if isinstance(named, list):
         return tuple(map(str, named))
     for name in _CLASSES:
-        found = arrays.get(group + name)
-        if found is None or found.problem is not None or found.ndim != 1:
+        names = arrays.get(group + name)
+        if names is None or names.problem is not None or names.ndim != 1:
             continue
-        if found.element.kind == "user" and found.count <= _MOST_CLASSES:
+        if names.element.kind == "user" and names.count <= _MOST_CLASSES:
             try:
-                values = for_showing(found[:]).tolist()
+                values = for_showing(names[:]).tolist()
             except RaconvertError:
                 continue
             if all(isinstance(value, str | bytes) for value in values):

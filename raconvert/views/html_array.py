@@ -42,26 +42,26 @@ _SCREEN = Screen(columns=78, way=terminal.NONE)
 
 def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
     """Yield the pictures or plots of an array, with their labels, and its numbers."""
-    found, array = None, as_listed(array)
+    sampled, array = None, as_listed(array)
     try:
-        found = sample(array, sheet=_SHEET)
+        sampled = sample(array, sheet=_SHEET)
     except TooLarge as error:
         yield f"<p>No picture: {text_of(error.what)}.</p>\n"
         if not full:
             return
-    if found is not None and found.form == EMPTY:
-        yield f"<p>{text_of(found.text)}</p>\n"
+    if sampled is not None and sampled.form == EMPTY:
+        yield f"<p>{text_of(sampled.text)}</p>\n"
         return
     lines: list[str] = []
-    if found is not None:
-        values = found.values[0]
+    if sampled is not None:
+        values = sampled.values[0]
         drawable = values.dtype.kind not in "SU" and bool(comparable(values).size)
-        if found.form == LINE and drawable:
+        if sampled.form == LINE and drawable:
             yield from _lines(values.reshape(-1))
         else:
-            yield from _strips(array, found, labels)
-            lines += shown(array, found, _SCREEN)
-    lines += number_lines(array, found, _SCREEN, full=full)
+            yield from _strips(array, sampled, labels)
+            lines += shown(array, sampled, _SCREEN)
+    lines += number_lines(array, sampled, _SCREEN, full=full)
     if lines:
         yield f"<pre>{escape(chr(10).join(map(quoted, lines)))}</pre>\n"
 
@@ -74,21 +74,21 @@ def _lines(values: Any) -> Iterator[str]:
     yield f"<figure>\n{drawings.line(comparable(values))}</figure>\n"
 
 
-def _strips(array: Array, found: Sample, labels: Labels | None) -> Iterator[str]:
-    values = found.values[0]
-    if found.form not in (IMAGE, COLOR) or not _has_pixels(values):
+def _strips(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str]:
+    values = sampled.values[0]
+    if sampled.form not in (IMAGE, COLOR) or not _has_pixels(values):
         return
     for pixels in _PIXELS:
-        strips = strips_of(array, found, pixels, pixels)
+        strips = strips_of(array, sampled, pixels, pixels)
         coded = [[png_of(picture) for picture in strip.pictures] for strip in strips]
         if sum(len(one) for strip in coded for one in strip) <= _PICTURES:
             break
-    keys = [frame.key for frame in found.frames]
+    keys = [frame.key for frame in sampled.frames]
     titles = [f"plane {key}" if key and array.ndim > 2 else "the plane" for key in keys]
     side = _SIDE if len(keys) > 1 else 2 * _SIDE
-    if found.pictures:
-        titles, side = titles_of(found, labels), _SMALL_SIDE
-        yield f"<p>{len(keys)} of {found.pictures:,} pictures, each with its number"
+    if sampled.pictures:
+        titles, side = titles_of(sampled, labels), _SMALL_SIDE
+        yield f"<p>{len(keys)} of {sampled.pictures:,} pictures, each with its number"
         yield f"{' and its label' * (labels is not None)}:</p>\n"
     for strip, files in zip(strips, coded, strict=True):
         yield '<figure>\n<div class="strip">\n'

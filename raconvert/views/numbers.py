@@ -106,8 +106,8 @@ class Numbers:
         ):
             self.classes = None
             return
-        found, counts = np.unique(values, return_counts=True)
-        self.classes.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+        classes, counts = np.unique(values, return_counts=True)
+        self.classes.update(dict(zip(classes.tolist(), counts.tolist(), strict=True)))
         if len(self.classes) > most:
             self.classes = None
 
@@ -131,14 +131,14 @@ def comparable(values: Values) -> Values:
 
 def numbers_of(parts: Iterable[Values]) -> Numbers:
     """The numbers of a sample, its histogram included."""
-    found = Numbers()
+    numbers = Numbers()
     parts = list(parts)
     for part in parts:
-        found.add(part)
+        numbers.add(part)
         if part.dtype.kind not in "SUV":
-            found.trace.append(_extremes(part))
-    found.histogram = _histogram(parts, found)
-    return found
+            numbers.trace.append(_extremes(part))
+    numbers.histogram = _histogram(parts, numbers)
+    return numbers
 
 
 def _extremes(values: Values) -> tuple[float, float]:
@@ -175,24 +175,24 @@ def all_numbers(array: Array) -> Numbers:
 
     Raises what reading elements raises.
     """
-    found = Numbers()
+    numbers = Numbers()
     dtype = dtype_of(little(array.element))
     step = max(1, array.count // TRACED)
     part: list[tuple[float, float]] = []
     seen = 0
     for block in blocks(array, FULL_BLOCK):
         values = block.reshape(-1).view(dtype) if block.dtype != dtype else block.reshape(-1)
-        found.add(for_showing(values))
+        numbers.add(for_showing(values))
         if values.dtype.kind in "SUV" or not values.size:
             continue
         part += [_extremes(values[at : at + step]) for at in range(0, values.size, step)]
         seen += values.size
-        if seen >= step * (len(found.trace) + 1):
-            found.trace.append(_joined(part))
+        if seen >= step * (len(numbers.trace) + 1):
+            numbers.trace.append(_joined(part))
             part = []
     if part:
-        found.trace.append(_joined(part))
-    return found
+        numbers.trace.append(_joined(part))
+    return numbers
 
 
 def _joined(parts: list[tuple[float, float]]) -> tuple[float, float]:

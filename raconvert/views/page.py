@@ -239,10 +239,10 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
     if not total or os.path.isdir(path):
         return
     yield "<h2>Where the bytes are</h2>\n"
-    found = places_of(opened.bundle, total)
-    yield f"<figure>\n{drawings.ribbon(found.boxes, total)}</figure>\n"
+    places = places_of(opened.bundle, total)
+    yield f"<figure>\n{drawings.ribbon(places.boxes, total)}</figure>\n"
     yield table_head("part", ">from byte", ">bytes", ">share")
-    for one in found.rows:
+    for one in places.rows:
         mark = f'<span class="key {one.kind}"></span>'
         share = 100 * one.nbytes / total
         yield f'<tr><td>{mark}{text_of(one.name)}</td><td class="n">{one.start:,}</td>'
@@ -327,27 +327,27 @@ def _encoded(array: Array, path: str, spec: str, format: str) -> Iterator[str]:
     if link.startswith("https://"):
         yield f" (<code>{text_of(link)}</code>)"
     asked = load(by_name(format)).programs
-    found = filled(asked(array), path, array.name) if asked else {}
-    if found:
+    lines = filled(asked(array), path, array.name) if asked else {}
+    if lines:
         yield ":</p>\n"
-        yield from _listings(found)
-    yield "<p>" if found else ". "
+        yield from _listings(lines)
+    yield "<p>" if lines else ". "
     yield "Made plain once, they take none:</p>\n"
     yield f"<pre>{text_of(f'raconvert {operand(spec)} -o x.ra')}</pre>\n"
     order = array.index_order
     dims = array.shape[::-1] if array.row_major else array.dims
     element = little(array.element)
     stored = Stored("x.ra", data_offset(array.ndim), element, False, dims, order)
-    yield from _listings(programs(stored), " of x.ra" * bool(found))
+    yield from _listings(programs(stored), " of x.ra" * bool(lines))
 
 
-def _listings(found: dict[str, str], of: str = "") -> Iterator[str]:
+def _listings(lines: dict[str, str], of: str = "") -> Iterator[str]:
     for language in LANGUAGES:
-        if language not in found:
+        if language not in lines:
             continue
         first = " open" * (language == LANGUAGES[0])
         yield f"<details{first}><summary>{language}{of}</summary>\n"
-        yield f'<pre class="program">{escape(dedent(found[language]))}</pre>\n</details>\n'
+        yield f'<pre class="program">{escape(dedent(lines[language]))}</pre>\n</details>\n'
 
 
 # Is it the same ----------------------------------------------------------------------------------
@@ -398,18 +398,18 @@ def _sum(path: str) -> str:
 
 
 def _metadata(facts: dict[str, Any]) -> Iterator[str]:
-    found = list(_flat(facts["attributes"], ""))
+    rows = list(_flat(facts["attributes"], ""))
     for array in facts["arrays"]:
-        found += _flat(array["metadata"], array["name"] if facts["container"] else "")
-    if not found:
+        rows += _flat(array["metadata"], array["name"] if facts["container"] else "")
+    if not rows:
         return
-    yield f"<h2>Metadata</h2>\n<details><summary>{len(found)} fields</summary>\n"
+    yield f"<h2>Metadata</h2>\n<details><summary>{len(rows)} fields</summary>\n"
     yield table_head("field", "value")
-    for name, value in found[:_MOST_FIELDS]:
+    for name, value in rows[:_MOST_FIELDS]:
         yield f"<tr><td>{name_of(name)}</td><td>{text_of(cut(str(value)))}</td></tr>\n"
     yield TABLE_END
-    if len(found) > _MOST_FIELDS:
-        yield f"<p>and {len(found) - _MOST_FIELDS} more (<code>raconvert info --json</code>)</p>\n"
+    if len(rows) > _MOST_FIELDS:
+        yield f"<p>and {len(rows) - _MOST_FIELDS} more (<code>raconvert info --json</code>)</p>\n"
     yield "</details>\n"
 
 

@@ -59,8 +59,8 @@ def chosen_array(bundle: Bundle) -> Array | None:
 
 def tree_lines(bundle: Bundle) -> list[str]:
     """The arrays and groups of a bundle as a tree, of many the first ones."""
-    found = tree("", {array.name: array for array in bundle.arrays}, bundle.groups, _MOST_LINES)
-    return [quoted(line) for line in found.split("\n")[1:]]
+    lines = tree("", {array.name: array for array in bundle.arrays}, bundle.groups, _MOST_LINES)
+    return [quoted(line) for line in lines.split("\n")[1:]]
 
 
 def lines_of(
@@ -74,18 +74,18 @@ def lines_of(
     """
     array = as_listed(array)
     try:
-        found = sample(array, frames=_frames_within(screen), sheet=_sheet_within(screen))
+        sampled = sample(array, frames=_frames_within(screen), sheet=_sheet_within(screen))
     except TooLarge as error:
         if not full:
             yield f"no picture: {error.what}" + (f"; {error.remedy}" if error.remedy else "")
             return
-        found = None
-    if found is not None and found.form == EMPTY:
-        yield found.text
+        sampled = None
+    if sampled is not None and sampled.form == EMPTY:
+        yield sampled.text
         return
-    if found is not None:
-        yield from shown(array, found, screen, labels)
-    yield from number_lines(array, found, screen, full=full)
+    if sampled is not None:
+        yield from shown(array, sampled, screen, labels)
+    yield from number_lines(array, sampled, screen, full=full)
 
 
 def _frames_within(screen: Screen) -> int:
@@ -104,21 +104,21 @@ def _in_a_row(screen: Screen) -> int:
 
 
 def shown(
-    array: Array, found: Sample, screen: Screen, labels: Labels | None = None
+    array: Array, sampled: Sample, screen: Screen, labels: Labels | None = None
 ) -> Iterator[str]:
     """Yield the picture, plot or table of a sample. Raises nothing."""
-    values = found.values[0]
+    values = sampled.values[0]
     odd = values.dtype.kind == "V" and not comparable(values).size
-    if odd or values.dtype.kind in "SUmM" or found.form == SCALAR:
+    if odd or values.dtype.kind in "SUmM" or sampled.form == SCALAR:
         yield from _listed(values.reshape(-1), array.count)
-    elif found.form == LINE:
+    elif sampled.form == LINE:
         yield from _line(values.reshape(-1), screen)
-    elif found.form == COLUMNS:
+    elif sampled.form == COLUMNS:
         yield from _columns(values, screen)
-    elif found.pictures and screen.way != terminal.NONE:
-        yield from _sheet(array, found, screen, labels)
+    elif sampled.pictures and screen.way != terminal.NONE:
+        yield from _sheet(array, sampled, screen, labels)
     elif screen.way != terminal.NONE:
-        yield from _pictures(array, found, screen)
+        yield from _pictures(array, sampled, screen)
 
 
 def _listed(values: Any, count: int) -> Iterator[str]:
@@ -180,12 +180,12 @@ def _columns(values: Any, screen: Screen) -> Iterator[str]:
 # Pictures ----------------------------------------------------------------------------------------
 
 
-def _pictures(array: Array, found: Sample, screen: Screen) -> Iterator[str]:
-    rows, columns = terminal.room(screen.columns, len(found.frames), way=screen.way)
-    named = [frame.key for frame in found.frames if frame.key]
+def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
+    rows, columns = terminal.room(screen.columns, len(sampled.frames), way=screen.way)
+    named = [frame.key for frame in sampled.frames if frame.key]
     if array.ndim > 2 and named:
         yield f"planes {' '.join(named)}" if len(named) > 1 else f"plane {named[0]}"
-    for strip in strips_of(array, found, rows, columns):
+    for strip in strips_of(array, sampled, rows, columns):
         title, pictures = strip.legend(terminal.missing_as(screen.way)), strip.pictures
         if title:
             yield title if screen.unicode else title.replace("π", "pi")
@@ -202,14 +202,14 @@ def _larger(picture: Picture, rows: int, columns: int) -> Picture:
     return enlarged(picture, max(1, min(rows // height, columns // width)))
 
 
-def _sheet(array: Array, found: Sample, screen: Screen, labels: Labels | None) -> Iterator[str]:
+def _sheet(array: Array, sampled: Sample, screen: Screen, labels: Labels | None) -> Iterator[str]:
     """Yield rows of small pictures, below each its number and its label."""
     rows, columns = 2 * _SHEET_CELLS, _SHEET_CELLS
     if screen.way not in (terminal.BLOCKS, terminal.CHARACTERS):
         rows = columns = columns * terminal.CELL[0]
-    yield f"{len(found.frames)} of {found.pictures} pictures"
-    titles = titles_of(found, labels)
-    for strip in strips_of(array, found, rows, columns):
+    yield f"{len(sampled.frames)} of {sampled.pictures} pictures"
+    titles = titles_of(sampled, labels)
+    for strip in strips_of(array, sampled, rows, columns):
         title = strip.legend(terminal.missing_as(screen.way))
         if title:
             yield title if screen.unicode else title.replace("π", "pi")
@@ -402,26 +402,26 @@ def _leaf(array: Array) -> dict[str, Any]:
 
 def _numbers(array: Array, *, full: bool) -> dict[str, Any] | None:
     """The numbers of an array, with what they are of; None for what has none."""
-    found: Sample | None = None
+    sampled: Sample | None = None
     array = as_listed(array)
     try:
-        found = sample(array, sheet=_PICTURES)
+        sampled = sample(array, sheet=_PICTURES)
     except TooLarge as error:
         if not full:
             return {"of": "nothing", "count": 0, "total": array.count, "problem": error.what}
-    if found is not None and found.form == EMPTY:
+    if sampled is not None and sampled.form == EMPTY:
         return None
-    made = counted(array, found, full=full)
+    made = counted(array, sampled, full=full)
     if made is None:
         return None
     numbers = made.numbers
-    parts = [] if made.by_blocks or found is None else found.frames
+    parts = [] if made.by_blocks or sampled is None else sampled.frames
     return {
         "of": "all" if made.whole else "sample",
         "count": numbers.count,
         "total": array.count,
         "parts": [frame.key for frame in parts if frame.key],
-        "text": "" if made.whole or found is None else found.text,
+        "text": "" if made.whole or sampled is None else sampled.text,
         "problem": None,
         "measure": "magnitude" if array.element.kind == "complex" else "value",
         "min": _number(numbers.least),
@@ -433,7 +433,7 @@ def _numbers(array: Array, *, full: bool) -> dict[str, Any] | None:
         "zeros": numbers.zeros,
         "classes": _class_facts(array, numbers) if has_classes(array, numbers) else None,
         "histogram": {
-            "of": "all" if found is not None and found.whole else "sample",
+            "of": "all" if sampled is not None and sampled.whole else "sample",
             "from": _number(made.sampled.least),
             "to": _number(made.sampled.most),
             "counts": made.sampled.histogram,

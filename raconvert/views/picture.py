@@ -91,12 +91,12 @@ def scale_of(parts: list[Values], colors: str) -> Scale:
 
     Both are NaN where no value is finite.
     """
-    found = []
+    ends = []
     for part in parts:
         values = comparable(part).reshape(-1)
         values = values[:: max(1, values.size >> 18)]
-        found.append(values[np.isfinite(values)] if values.dtype.kind == "f" else values)
-    values = np.concatenate(found) if found else np.zeros(0)
+        ends.append(values[np.isfinite(values)] if values.dtype.kind == "f" else values)
+    values = np.concatenate(ends) if ends else np.zeros(0)
     if not values.size:
         return Scale(np.nan, np.nan, colors)
     if values.dtype.kind == "b" or values.dtype.itemsize == 1:
@@ -164,10 +164,10 @@ def _shrunk(values: Values, rows: int, columns: int, *, mean: bool) -> Values:
     sums = _summed(np.where(there, whole, 0), tops, lefts)
     counts = _summed(there.astype(np.float32), tops, lefts)
     with np.errstate(all="ignore"):
-        found = sums / counts
+        means = sums / counts
     if values.dtype.kind != "f":
-        found = np.rint(found).astype(values.dtype)
-    same: Values = found
+        means = np.rint(means).astype(values.dtype)
+    same: Values = means
     return same
 
 

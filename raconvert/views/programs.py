@@ -82,8 +82,8 @@ def stored_of(array: Array, name: str) -> Stored | None:
 
 def julia_type(element: Any) -> str:
     """The type of an element in Julia."""
-    found = _TYPES.get((element.kind, element.nbytes))
-    return found[0] if found else f"NTuple{{{element.nbytes},UInt8}}"
+    names = _TYPES.get((element.kind, element.nbytes))
+    return names[0] if names else f"NTuple{{{element.nbytes},UInt8}}"
 
 
 def programs(stored: Stored) -> dict[str, str]:
@@ -115,9 +115,9 @@ def _python(stored: Stored) -> str:
         if stored.big:
             after = '.astype("<u2")' + after
     else:
-        found = dtype_of(element)
-        usual = found.names is None
-        dtype = ascii(found.str if usual else found.descr)
+        dtype_found = dtype_of(element)
+        usual = dtype_found.names is None
+        dtype = ascii(dtype_found.str if usual else dtype_found.descr)
         if not usual and "''" in dtype:
             dtype = repr(f"V{element.nbytes}")
     order = ', order="F"' if stored.index_order == "F" and len(stored.dims) > 1 else ""

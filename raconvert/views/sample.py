@@ -85,13 +85,13 @@ def sample(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 
     pictures = _pictures(array, layout) if sheet > frames else 0
     frames = sheet if pictures else frames
     if array.nbytes > budget and some_rows(array) is None and _is_streamed(array):
-        found = _front(array, layout, budget, frames)
+        part = _front(array, layout, budget, frames)
     else:
         frames = min(frames, 8 if pictures else 3) if remote else frames
-        found = _Reader(array, layout, budget, frames, remote=remote).sample()
-    if not pictures or len(found.frames) < 2:
-        return found
-    return found._replace(pictures=pictures)
+        part = _Reader(array, layout, budget, frames, remote=remote).sample()
+    if not pictures or len(part.frames) < 2:
+        return part
+    return part._replace(pictures=pictures)
 
 
 def _pictures(array: Array, layout: Layout) -> int:
@@ -162,17 +162,17 @@ class _Reader:
         outer = [seen[axis] for axis in layout.outer]
         planes = prod(outer)
         chosen = spread(planes, self._frames_within(planes))
-        found = []
+        parts = []
         for number in chosen:
             at = np.unravel_index(number, outer) if outer else ()
             index = dict(zip(layout.outer, map(int, at), strict=True))
             values = self._plane(index, len(chosen))
             size = self._size() if self.thinned else ()
-            found.append(Frame(values, self._text(index), size, number))
+            parts.append(Frame(values, self._text(index), size, number))
         whole = len(chosen) == planes and not self.cut
         text = f"{len(chosen)} of {planes} planes" if planes > len(chosen) else ""
         text = ", ".join(part for part in (text, self.cut) if part)
-        return Sample(layout.form, tuple(found), text, whole)
+        return Sample(layout.form, tuple(parts), text, whole)
 
     def _frames_within(self, planes: int) -> int:
         """How many planes there are to be: fewer where one costs much."""
@@ -283,16 +283,16 @@ class _Reader:
             if wanted[axis] <= chunk[axis]:
                 break
             wanted[axis] = max(chunk[axis], wanted[axis] // 2)
-        found = {}
+        crop = {}
         for axis in axes:
             if wanted[axis] < seen[axis]:
                 step = chunk[axis]
                 start = (seen[axis] - wanted[axis]) // 2 // step * step
-                found[axis] = slice(start, start + wanted[axis])
-        if found:
-            parts = [f"{part.start}:{part.stop}" for part in found.values()]
+                crop[axis] = slice(start, start + wanted[axis])
+        if crop:
+            parts = [f"{part.start}:{part.stop}" for part in crop.values()]
             self.cut = f"the part around the middle ({', '.join(parts)}) of each"
-        return found
+        return crop
 
     def _line(self) -> Sample:
         axis = self.layout.columns

@@ -143,19 +143,19 @@ def _sixel_colors(pixels: Any) -> tuple[Any, Any]:
     if len(np.unique(percent @ _DIGITS)) > _SIXEL_COLORS:
         top = _SIXEL_LEVELS - 1
         percent = (pixels.astype(np.int64) * top + 127) // 255 * (100 // top)
-    found, at = np.unique(percent @ _DIGITS, return_inverse=True)
-    return np.stack([found // 101**2, found // 101 % 101, found % 101], axis=-1), at.reshape(-1)
+    codes, at = np.unique(percent @ _DIGITS, return_inverse=True)
+    return np.stack([codes // 101**2, codes // 101 % 101, codes % 101], axis=-1), at.reshape(-1)
 
 
 def _runs(row: Any) -> str:
     """The sixels of a color in one band, repeated ones counted."""
     edges = np.flatnonzero(np.diff(row, prepend=row[0] + 1))
     lengths = np.diff(edges, append=len(row))
-    found = []
+    runs = []
     for at, length in zip(edges, lengths, strict=True):
         sign = chr(63 + int(row[at]))
-        found.append(f"!{length}{sign}" if length > 3 else sign * int(length))
-    return "".join(found)
+        runs.append(f"!{length}{sign}" if length > 3 else sign * int(length))
+    return "".join(runs)
 
 
 def _half_blocks(picture: Picture, *, true_color: bool) -> list[str]:

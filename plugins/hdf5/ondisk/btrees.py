@@ -221,9 +221,9 @@ def check_chunks(file: File, address: int, *, resizable: bool) -> None:
     if file.address_bytes != ADDRESS_BYTES:
         return
     for kind, body in messages(file, address):
-        found = _chunked(body) if kind == LAYOUT else None
-        if found is not None and found[0] != NOWHERE:
-            _check_chunks(file, *found, resizable=resizable)
+        tree = _chunked(body) if kind == LAYOUT else None
+        if tree is not None and tree[0] != NOWHERE:
+            _check_chunks(file, *tree, resizable=resizable)
 
 
 def _chunked(body: bytes) -> tuple[int, int] | None:
@@ -391,12 +391,12 @@ def _has_more(text: bytes, taken: Values) -> bool:
 
 def _free_blocks(text: bytes, free: int) -> dict[int, int]:
     """The free blocks of a local heap: where each begins and ends."""
-    found: dict[int, int] = {}
-    while free != LAST_FREE and free + _FREE.size <= len(text) and free not in found:
+    blocks: dict[int, int] = {}
+    while free != LAST_FREE and free + _FREE.size <= len(text) and free not in blocks:
         following, nbytes = _FREE.unpack_from(text, free)
-        found[free] = free + nbytes
+        blocks[free] = free + nbytes
         free = following
-    return found
+    return blocks
 
 
 def _symbols(file: File, address: int) -> list[tuple[int, int, int, int]]:

@@ -183,10 +183,10 @@ def message_places(head: bytes) -> tuple[int, list[tuple[int, bool, int, int]]] 
         end = begin + _V1.unpack_from(head)[3]
     if end > len(head):
         return None
-    found = list(_places(head, begin, end, second=second, ordered=bool(flags & 4)))
-    if any(kind == CONTINUATION for kind, _, _, _ in found):
+    messages_found = list(_places(head, begin, end, second=second, ordered=bool(flags & 4)))
+    if any(kind == CONTINUATION for kind, _, _, _ in messages_found):
         return None
-    return end, found
+    return end, messages_found
 
 
 def _places(
@@ -207,18 +207,18 @@ def attribute_data(file: File, address: int) -> dict[bytes, bytes]:
 
 def attributes_in(file: File, address: int) -> tuple[dict[bytes, Attribute], bool]:
     """The attributes that lie in the header of an object; True if there are others, elsewhere."""
-    found = {}
+    attributes = {}
     dense = False
     for kind, shared, body in _messages(file, address):
         if kind == ATTRIBUTE:
             dense |= shared
             one = None if shared else attribute_of(body)
             if one is not None:
-                found[one[0]] = one[1]
+                attributes[one[0]] = one[1]
         elif kind == ATTRIBUTE_INFO and len(body) > 1:
             heap = body[4 if body[1] & 1 else 2 :][:ADDRESS_BYTES]
             dense |= int.from_bytes(heap, "little") != NOWHERE
-    return found, dense
+    return attributes, dense
 
 
 def attribute_of(body: bytes) -> tuple[bytes, Attribute] | None:
@@ -363,7 +363,7 @@ def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
     raw = raw[: count * REFERENCE_BYTES]
     check_references(raw, file, width)
     heaps: dict[int, dict[int, memoryview]] = {}
-    found = []
+    values = []
     for part in np.frombuffer(raw, _REFERENCE, len(raw) // REFERENCE_BYTES):
         length, heap = int(part["length"]) * width, int(part["heap"])
         if length and heap not in heaps:
@@ -377,8 +377,8 @@ def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
                 expected=f"at most {len(inside)} bytes",
                 got=length,
             )
-        found.append(bytes(inside[:length]))
-    return found
+        values.append(bytes(inside[:length]))
+    return values
 
 
 def _heap_objects(file: File, address: int) -> Iterator[tuple[int, memoryview]]:
@@ -441,8 +441,8 @@ def check_dataset_header(file: File, address: int) -> None:
 
 def fills(file: File, address: int) -> list[bytes]:
     """The bytes of the fill values of a dataset, of each message that has one."""
-    found = (_fill_data(*one) for one in messages(file, address) if one[0] in (OLD_FILL, FILL))
-    return [data for data in found if data]
+    values = (_fill_data(*one) for one in messages(file, address) if one[0] in (OLD_FILL, FILL))
+    return [data for data in values if data]
 
 
 def _fill_data(kind: int, body: bytes) -> bytes:

@@ -97,15 +97,15 @@ def plan(bundle: Bundle, *, compression: str = "none") -> Plan:
     """Pages of the one array of the bundle; the same bytes every time."""
     from .writer import kept_fields, write_pages
 
-    array, found = bundle.arrays[0], []
+    array, fits = bundle.arrays[0], []
     if array.element.kind not in ("bool", "uint", "int", "float", "complex"):
         reason = f"TIFF holds bool, integers, floats and complex, not {type_name(array.element)}"
         flag = "--dtype float32" if array.element.kind in FLOATS else None
-        found.append(refused(array.name, "type", reason, flag))
+        fits.append(refused(array.name, "type", reason, flag))
     if 0 in array.dims:
         reason = f"TIFF has no image without pixels: {array.shape}"
-        found.append(refused(array.name, "shape", reason))
+        fits.append(refused(array.name, "shape", reason))
     elif max(array.shape[-3:] if array.ndim > 1 else (array.count,)) > 0xFFFFFFFF:
-        found.append(refused(array.name, "shape", "a side is above TIFF's 4294967295"))
-    found += metadata_fits(bundle, "TIFF", *kept_fields(array))
-    return Plan(found, lambda target: write_pages(array, target, compression), names=bundle.names)
+        fits.append(refused(array.name, "shape", "a side is above TIFF's 4294967295"))
+    fits += metadata_fits(bundle, "TIFF", *kept_fields(array))
+    return Plan(fits, lambda target: write_pages(array, target, compression), names=bundle.names)

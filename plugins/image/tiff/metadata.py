@@ -77,16 +77,16 @@ def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> An
     log = logging.getLogger("tifffile")
     log.disabled = True  # a text that was copied from another file is harmless
     try:
-        found, *others = file.series
+        first, *others = file.series
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
         return None
     finally:
         log.disabled = False
-    if others or found.kind not in ("ome", "imagej") or len(found.shape) > MAX_RANK:
+    if others or first.kind not in ("ome", "imagej") or len(first.shape) > MAX_RANK:
         return None
-    found.text = text
-    in_order = all(page and page.index == number for number, page in enumerate(found.pages))
-    return found if in_order else None
+    first.text = text
+    in_order = all(page and page.index == number for number, page in enumerate(first.pages))
+    return first if in_order else None
 
 
 def _shaped(text: str, itemsize: int) -> Any:

@@ -81,11 +81,11 @@ def letters_of(array: Array) -> tuple[str, list[str], str]:
             free = [one for one in ("TCZ" if in_space else "ZTC") if one not in letters]
             letters[index] = free[0]
             made_up.append(f"the sort of an axis (unknown: written as {free[0]})")
-    found = "".join(filter(None, ("S" * samples, "XY", *letters)))
-    kept = kept_axes(axes, found)
+    text = "".join(filter(None, ("S" * samples, "XY", *letters)))
+    kept = kept_axes(axes, text)
     if not any(t.spacing is not None or t.name == a.name for t, a in zip(kept, axes, strict=True)):
         return "", [], ""
-    return found[::-1], made_up, ""
+    return text[::-1], made_up, ""
 
 
 def _is_time(axis: Axis) -> bool:
@@ -233,5 +233,5 @@ def own_series(text: str, itemsize: int) -> Any:
 
 def read_units(word: str) -> str | None:
     """A unit as it is written here; None for sizes of an unknown unit."""
-    found = word.replace(MICRO, "u").replace("\N{GREEK SMALL LETTER MU}", "u")
-    return None if word == ANY else found if found in ("um", "us") else word
+    unit = word.replace(MICRO, "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+    return None if word == ANY else unit if unit in ("um", "us") else word

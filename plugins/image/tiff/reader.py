@@ -156,7 +156,7 @@ def _checked(page: Any, source: Source) -> Place:
             page.predictor != 1 and (page.predictor != 2 or kind not in ("u", "i")),
         "strips or tiles without data (a sparse file)": 0 in offsets or 0 in counts,
     }  # fmt: skip
-    for fault in (what for what, found in faults.items() if found):
+    for fault in (what for what, faulty in faults.items() if faulty):
         raise Unsupported(f"has {fault}", path=source.path, where=where, remedy=REMEDY)
     ratio = RATIOS[page.compression]
     damage = {
@@ -169,7 +169,7 @@ def _checked(page: Any, source: Source) -> Place:
         "declares more pixels than its compressed bytes can hold":
             prod(page.shape) * bits // 8 > ratio * sum(counts) + (64 if ratio > 1 else 0),
     }  # fmt: skip
-    for fault in (what for what, found in damage.items() if found):
+    for fault in (what for what, faulty in damage.items() if faulty):
         raise Corrupt(fault, path=source.path, where=where)
     return offsets, counts
 

@@ -171,9 +171,9 @@ def named_by(array: Array, names: Collection[str]) -> Iterator[tuple[str, str]]:
             around = array.name.split("/")[:-1] if not own.startswith("/") else []
             own = own.strip("/")
             ways = ("/".join([*around[:depth], own]) for depth in range(len(around), -1, -1))
-            found = next((way for way in ways if way in names), None)
-            if found is not None and found != array.name:
-                yield attribute, found
+            way_taken = next((way for way in ways if way in names), None)
+            if way_taken is not None and way_taken != array.name:
+                yield attribute, way_taken
 
 
 def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:
@@ -182,13 +182,13 @@ def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:
     The coordinate of an axis is not among them: the axis says it.
     """
     taken = {array.name for array in chosen}
-    found: dict[str, tuple[str, str]] = {}
+    missing: dict[str, tuple[str, str]] = {}
     for array in chosen:
         for attribute, name in named_by(array, names):
             own = {axis.name for axis in array.meta.axes}
             if name not in taken and name.rpartition("/")[2] not in own:
-                found.setdefault(name, (array.name, attribute))
-    for name, (by, attribute) in found.items():
+                missing.setdefault(name, (array.name, attribute))
+    for name, (by, attribute) in missing.items():
         yield f"'{name}' is not chosen, and the attribute '{attribute}' of '{by}' names it"
 
 
@@ -256,11 +256,11 @@ def as_numbers(
     values, encoding = coordinate.values, coordinate.encoding
     if values.dtype.kind not in "mM":
         return values, None
-    found = numbered(values, encoding.get("units"), encoding.get("calendar"))
-    if found is None:
+    numbers = numbered(values, encoding.get("units"), encoding.get("calendar"))
+    if numbers is None:
         return values, None
-    changes.append((name, f"the {values.dtype} along axis '{dim}' become {found[1]}"))
-    return found
+    changes.append((name, f"the {values.dtype} along axis '{dim}' become {numbers[1]}"))
+    return numbers
 
 
 def numbered(

@@ -64,9 +64,9 @@ class Delayed:
         step = max(1, max_bytes // self.dtype.itemsize)
         for key in self._keys(max_bytes):
             region = self[key]
-            found = np.ascontiguousarray(opaque(region)).view(region.dtype).reshape(-1)
-            for start in range(0, found.size, step):
-                yield found[start : start + step]
+            piece = np.ascontiguousarray(opaque(region)).view(region.dtype).reshape(-1)
+            for start in range(0, piece.size, step):
+                yield piece[start : start + step]
 
     def _keys(self, max_bytes: int) -> Iterator[Any]:
         if not self.shape:

@@ -42,9 +42,9 @@ _MANY = "Dataset", "DataTree", "DataFrame"  # of arrays, with attributes of thei
 def kind_of(values: Any) -> str | None:
     """Return the class of a labelled array or table, such as ``DataArray``; None for all else."""
     for cls in type(values).__mro__:
-        found = cls.__module__.partition(".")[0], cls.__name__
-        if found in _KINDS:
-            return found[1]
+        origin = cls.__module__.partition(".")[0], cls.__name__
+        if origin in _KINDS:
+            return origin[1]
     return None
 
 
@@ -166,7 +166,7 @@ def _apart(
 
     A file of `several` arrays holds them beside the others: attributes and types of their own.
     """
-    found: list[Array] = []
+    arrays: list[Array] = []
     for dim in values.dims if several else ():
         if dim in values.coords and not _is_said(values.coords[dim]):
             coord = values.coords[dim]
@@ -175,8 +175,8 @@ def _apart(
             _describe(made, str(dim), coord.attrs, changes)
             if units is not None:
                 made.meta = made.meta.replace(units=units)
-            found.append(made)
-    return found, {array.name for array in found}
+            arrays.append(made)
+    return arrays, {array.name for array in arrays}
 
 
 def _is_said(coord: Any) -> bool:
@@ -396,14 +396,14 @@ def _describe(array: Array, name: str, attrs: Any, changes: list[tuple[str, str]
 
 
 def _attributes(name: str, attrs: Any, changes: list[tuple[str, str]]) -> dict[str, Any]:
-    found = {}
+    attributes = {}
     for key, value in dict(attrs).items():
         plain = value.tolist() if hasattr(value, "tolist") else value
         if _is_plain(plain):
-            found[str(key)] = plain
+            attributes[str(key)] = plain
         else:
             changes.append((name, f"left out: attribute '{key}' of type {type(value).__name__}"))
-    return found
+    return attributes
 
 
 def _is_plain(value: Any) -> bool:

@@ -71,14 +71,14 @@ def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
 
 
 def _names(given: list[str | None]) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     for column, name in enumerate(given):
         free, number = name or f"dim_{column}", 1
-        while free in found:
+        while free in names:
             number += 1
             free = f"{name or f'dim_{column}'}_{number}"
-        found.append(free)
-    return found
+        names.append(free)
+    return names
 
 
 def _along(array: Any) -> list[Any]:
@@ -127,11 +127,11 @@ def _column(array: Any) -> Any:
 
 def _attributes(array: Any) -> dict[str, Any]:
     meta = array.meta
-    found = dict(meta.attributes)
+    attributes = dict(meta.attributes)
     for name, value in (("units", meta.units), ("long_name", meta.description)):
         if value:
-            found.setdefault(name, value)
-    return found
+            attributes.setdefault(name, value)
+    return attributes
 
 
 # Long tables of pandas: which element each row is, and what stands along each axis ---------------

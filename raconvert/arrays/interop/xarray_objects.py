@@ -80,11 +80,11 @@ class LazyArray(_BackendArray):
             key = tuple(_forward(part, n) for part, n in zip(key, self.shape, strict=True))
             return self._region(key)[back]
         if self.array.extent is not None:  # each region is read by itself
-            found = self.array[key]
+            values = self.array[key]
         else:
             with self.lock:
-                found = self.array[key]
-        return _as_texts(found).astype(object) if self.texts else found
+                values = self.array[key]
+        return _as_texts(values).astype(object) if self.texts else values
 
 
 def _is_backward(part: Any) -> bool:
@@ -129,10 +129,10 @@ def data_array(array: Any) -> DataArray:
     name = array.name or "values"
     made = opened([array.replace(name=name)])
     if name in made.data_vars:
-        found = made[name]
+        made_array = made[name]
     else:  # the values of its own axis
-        found = DataArray(made[name].variable, coords=made.coords, name=name)
-    return found if array.name else found.rename(None)
+        made_array = DataArray(made[name].variable, coords=made.coords, name=name)
+    return made_array if array.name else made_array.rename(None)
 
 
 def dataset_of(
@@ -183,9 +183,9 @@ def decoded(made: Dataset, **decoders: Any) -> Dataset:
     asked = {**DECODERS, **decoders}
     # The rest, such as `use_cftime`, only where it is asked for: versions of xarray drop them.
     asked = {name: own for name, own in asked.items() if own is not None}
-    found = decode_cf(made, **asked)
-    found.encoding.update(made.encoding)
-    return found
+    dataset = decode_cf(made, **asked)
+    dataset.encoding.update(made.encoding)
+    return dataset
 
 
 def _variable(array: Any, own: str, dims: tuple[str, ...], lock: SerializableLock) -> Variable:
@@ -224,12 +224,12 @@ def _typed(key: str, value: Any, array: Any) -> Any:
     else:  # what its format remembers
         descr = type_of_attribute(array.meta, key)
     try:
-        found = np.array(value, descr and np.dtype(descr).newbyteorder("="))
+        typed = np.array(value, descr and np.dtype(descr).newbyteorder("="))
     except (TypeError, ValueError, OverflowError):
         return value
-    if found.tolist() != value and not np.isnan(found.astype("f8", copy=False)).any():
+    if typed.tolist() != value and not np.isnan(typed.astype("f8", copy=False)).any():
         return value  # another type than that of the elements
-    return found[()] if found.size != 1 else found.reshape(-1)[0]
+    return typed[()] if typed.size != 1 else typed.reshape(-1)[0]
 
 
 def _as_texts(values: Any) -> Any:

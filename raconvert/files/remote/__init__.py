@@ -30,9 +30,9 @@ _private: dict[str, str] = {}  # what is sent to the server in the place of a pu
 
 def scheme_of(word: str) -> str:
     """The scheme of a URL in small letters; empty for what is not a URL."""
-    scheme, found, _ = word.partition("://")
+    scheme, mark, _ = word.partition("://")
     letters = scheme.translate({ord(c): None for c in "+.-"})
-    if not found or len(scheme) < 2 or not (letters.isalnum() and scheme.isascii()):
+    if not mark or len(scheme) < 2 or not (letters.isalnum() and scheme.isascii()):
         return ""
     return scheme.lower() if scheme[0].isalpha() else ""
 

@@ -92,7 +92,11 @@ def cancel_requests() -> None:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
 
-    for loop in {found.loop for found in _open.values() if getattr(found, "loop", None)}:
+    for loop in {
+        filesystem_found.loop
+        for filesystem_found in _open.values()
+        if getattr(filesystem_found, "loop", None)
+    }:
         with suppress(Exception):  # a loop that does not answer; the process ends all the same
             asyncio.run_coroutine_threadsafe(cancel(), loop).result(_CANCELLED)
 
@@ -138,10 +142,10 @@ def _made(url: str, protocol: str) -> Any:
     if protocol == "s3":
         once = {"total_max_attempts": 1, "mode": "standard"}
         own["config_kwargs"] = {"retries": once, **own.get("config_kwargs", {})}
-    found = cls(**own)
+    fs = cls(**own)
     if protocol == "s3":
-        found.retries = 1
-    return found
+        fs.retries = 1
+    return fs
 
 
 def attempted(work: Callable[[], T], url: str, *, writing: bool = False, repeat: bool = True) -> T:

@@ -76,14 +76,14 @@ def is_listed(url: str) -> bool:
 
 def is_pattern(url: str) -> bool:
     """True if a URL is a pattern: it has a wildcard and no file has that name."""
-    found = _PATTERN.search(url.partition("://")[2])
-    return found is not None and is_listed(url) and not is_file(url)
+    match = _PATTERN.search(url.partition("://")[2])
+    return match is not None and is_listed(url) and not is_file(url)
 
 
 def matching(pattern: str) -> list[str]:
     """The URLs of the files that a pattern matches, in the order of their names."""
-    found = attempted(lambda: filesystem(pattern).glob(key_of(pattern), detail=True), pattern)
-    return [entry.url for entry in _entries(pattern, found)]
+    listed = attempted(lambda: filesystem(pattern).glob(key_of(pattern), detail=True), pattern)
+    return [entry.url for entry in _entries(pattern, listed)]
 
 
 def is_folder(url: str) -> bool:
@@ -125,23 +125,23 @@ def files_in(
     """
     paths = {entry.url: below(url, entry.url) for entry in entries(url, recursive=recursive)}
     inside = folders_with(marks, paths.values())
-    found = [f"{url.rstrip('/')}/{folder}" for folder in dict.fromkeys(inside.values())]
+    files = [f"{url.rstrip('/')}/{folder}" for folder in dict.fromkeys(inside.values())]
     for file, path in paths.items():
         if path not in inside and not f"/{path}".count("/.") and named(file):
-            found.append(file)
-    return found
+            files.append(file)
+    return files
 
 
 def folders_with(marks: Container[str], paths: Iterable[str]) -> dict[str, str]:
     """The outermost folders in which a file has one of these names, by the paths of their files."""
     paths = list(paths)
     roots = {folder for folder, _, name in (p.rpartition("/") for p in paths) if name in marks}
-    found = {}
+    folders = {}
     for path in paths if roots else ():
         above = (path[:at] for at, letter in enumerate(path) if letter == "/")
         if outermost := next((folder for folder in above if folder in roots), ""):
-            found[path] = outermost
-    return found
+            folders[path] = outermost
+    return folders
 
 
 def entries(url: str, *, recursive: bool) -> list[Entry]:
@@ -154,17 +154,17 @@ def entries(url: str, *, recursive: bool) -> list[Entry]:
         )
     fs, key = filesystem(url), key_of(url).rstrip("/")
     if recursive:
-        found = attempted(lambda: fs.find(key, detail=True), url)
+        listed = attempted(lambda: fs.find(key, detail=True), url)
     else:
-        found = {info["name"]: info for info in attempted(lambda: fs.ls(key, detail=True), url)}
-    return _entries(url, found)
+        listed = {info["name"]: info for info in attempted(lambda: fs.ls(key, detail=True), url)}
+    return _entries(url, listed)
 
 
 def folders_in(url: str) -> list[str]:
     """The names of the folders that lie directly in a folder, sorted; those with odd names not."""
     fs, key = filesystem(url), key_of(url).rstrip("/")
-    found = attempted(lambda: fs.ls(key, detail=True), url)
-    folders = [info["name"].rstrip("/") for info in found if info["type"] == "directory"]
+    listed = attempted(lambda: fs.ls(key, detail=True), url)
+    folders = [info["name"].rstrip("/") for info in listed if info["type"] == "directory"]
     names = sorted(folder.rpartition("/")[2] for folder in folders if folder != key)
     return [name for name in names if is_safe(name)]
 
@@ -284,8 +284,8 @@ def stat(url: str) -> Facts | None:
         try:
             if is_s3(url):
                 bucket, _, name = key.partition("/")
-                found = fs.call_s3("head_object", Bucket=bucket, Key=name)
-                return listed({**found, "size": found["ContentLength"]})
+                answer = fs.call_s3("head_object", Bucket=bucket, Key=name)
+                return listed({**answer, "size": answer["ContentLength"]})
             return listed(fs.info(key))
         except Exception as error:
             if isinstance(error, FileNotFoundError) or status_of(error) == 404:
@@ -302,25 +302,25 @@ def uploads_below(prefix: str) -> list[tuple[str, str]]:
     """
     fs = filesystem(prefix)
     bucket, _, key = key_of(prefix).partition("/")
-    found: list[tuple[str, str]] = []
+    uploads: list[tuple[str, str]] = []
     after: dict[str, str] = {}
     try:
         for _ in range(_MOST_PAGES):
             named = {"Bucket": bucket, "Prefix": key, **after}
             answer = attempted(partial(fs.call_s3, "list_multipart_uploads", **named), prefix)
-            found += [
+            uploads += [
                 (prefix + one["Key"][len(key) :], one["UploadId"])
                 for one in answer.get("Uploads") or ()
             ]
             if not answer.get("IsTruncated"):
-                return found
+                return uploads
             before, after = after, {"KeyMarker": answer["NextKeyMarker"],
                                     "UploadIdMarker": answer["NextUploadIdMarker"]}  # fmt: skip
             if after == before:  # a list that goes on with itself
                 break
     except (RaconvertError, KeyError):
         pass
-    return found
+    return uploads
 
 
 def abort(url: str, upload: str) -> None:

@@ -113,8 +113,8 @@ class Object:
         return data
 
     def _ask(self) -> Facts:
-        found = filesystem(self.url), key_of(self.url)
-        info = found[0].info(found[1])
+        fs = filesystem(self.url), key_of(self.url)
+        info = fs[0].info(fs[1])
         if info["type"] != "file":
             raise ReadFailed("is a folder, not a file", path=self.url)
         words = ("etag", "ETag", "generation", "md5Hash", "content_settings", "created")
@@ -129,12 +129,12 @@ class Object:
             remedy="try again when nothing writes to it",
         )
 
-    def _check(self, found: Facts, span: str | None, begin: int, end: int) -> int:
+    def _check(self, facts: Facts, span: str | None, begin: int, end: int) -> int:
         """The number of bytes that an answer must have; it must be of our range and version."""
         said = _RANGE.fullmatch(span or "")
         if said is None:
             raise ReadFailed("server answers with another range", path=self.url, got=span)
-        if self.facts != Facts(0, "", 0) and found != self.facts:
+        if self.facts != Facts(0, "", 0) and facts != self.facts:
             raise self._changed()
         low, high, size = map(int, said.groups())
         if (low, high) != (begin, min(end, size) - 1):
@@ -413,9 +413,9 @@ class _S3Object(Asked):
 
     def _ask(self) -> Facts:
         bucket, _, name = key_of(self.url).partition("/")
-        found = filesystem(self.url).call_s3("head_object", Bucket=bucket, Key=name)
+        answer = filesystem(self.url).call_s3("head_object", Bucket=bucket, Key=name)
         return Facts(
-            found["ContentLength"], found.get("ETag", ""), nanoseconds(found.get("LastModified"))
+            answer["ContentLength"], answer.get("ETag", ""), nanoseconds(answer.get("LastModified"))
         )
 
 
@@ -425,11 +425,11 @@ _seen: WeakValueDictionary[tuple[str, Identity], Object] = WeakValueDictionary()
 
 def notes_of(url: str, known: Identity) -> list[str]:
     """Notes about how a file is read; empty if it is by ranges."""
-    found = _seen.get((url, known))
-    if found is None or found.whole is None:
+    facts = _seen.get((url, known))
+    if facts is None or facts.whole is None:
         return []
     return [
-        f"the server gives no ranges: all {found.facts.size} bytes were copied to a temporary file"
+        f"the server gives no ranges: all {facts.facts.size} bytes were copied to a temporary file"
     ]
 
 
@@ -442,11 +442,11 @@ def object_at(url: str, known: Identity | None = None) -> Object:
         kept = _seen.get((url, known))
         if kept is not None:
             return kept
-    found = _CLASSES.get(SCHEMES[scheme_of(url)][0], Object)(url)
-    found.look()
-    if known is not None and found.identity != known:
+    remote_object = _CLASSES.get(SCHEMES[scheme_of(url)][0], Object)(url)
+    remote_object.look()
+    if known is not None and remote_object.identity != known:
         raise Changed(
             "file changed while it was read", path=url, remedy="try again when nothing writes to it"
         )
-    _seen.setdefault((url, found.identity), found)
-    return found
+    _seen.setdefault((url, remote_object.identity), remote_object)
+    return remote_object

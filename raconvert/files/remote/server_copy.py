@@ -85,8 +85,8 @@ class CopiedUpload(S3Upload):
             if piece != self._content.read_at(offset, _PIECE):
                 return False
             state.update(piece)
-        found = stat(self.url)
-        if found is None or found.size != self.nbytes:
+        facts = stat(self.url)
+        if facts is None or facts.size != self.nbytes:
             return False
         self._read = state.hexdigest()
         return True

@@ -148,8 +148,8 @@ class S3Upload:
                 raise
 
         answer = attempted(copy, self.url, writing=True)
-        found = answer["CopyPartResult"]["ETag"]
-        self._note(found, nbytes, None if _has_other_etag(answer) else _as_md5(found))
+        result = answer["CopyPartResult"]["ETag"]
+        self._note(result, nbytes, None if _has_other_etag(answer) else _as_md5(result))
 
     def _note(self, etag: str, nbytes: int, digest: bytes | None) -> None:
         self._parts.append({"ETag": etag, "PartNumber": len(self._parts) + 1})
@@ -246,21 +246,21 @@ class S3Upload:
     def _is(self, expected: str) -> bool:
         """True if what is there is what was sent."""
         try:
-            found = stat(self.url)
+            facts = stat(self.url)
         except RaconvertError:
             return False
-        return bool(expected) and found is not None and found.version.strip('"') == expected
+        return bool(expected) and facts is not None and facts.version.strip('"') == expected
 
     def _compare(self, answer: Any, expected: str) -> None:
         """Compare what is there with what was sent: by its checksum, else by its bytes."""
-        found = answer["ETag"].strip('"')
-        if expected and found == expected and not _has_other_etag(answer):
+        etag = answer["ETag"].strip('"')
+        if expected and etag == expected and not _has_other_etag(answer):
             return
         if all(digest is not None for _, digest in self._sent) and self.read_back():
             return
         if not expected and (there := stat(self.url)) and there.size == self.nbytes:
             return  # parts that were copied inside the store have no checksum that we know
-        raise self.is_not_what_was_sent(expected, found)
+        raise self.is_not_what_was_sent(expected, etag)
 
     def is_not_what_was_sent(self, expected: str = "", got: str = "") -> WriteFailed:
         """Remove the object, and return the error that says why."""
@@ -288,8 +288,8 @@ class S3Upload:
                 offset += piece
             if digest is None or state.digest() != digest:
                 return False
-        found = stat(self.url)
-        return found is not None and found.size == offset
+        facts = stat(self.url)
+        return facts is not None and facts.size == offset
 
     def take_back(self) -> None:
         """Remove the object, if it has appeared by this upload. Raises nothing."""
@@ -381,8 +381,8 @@ class OtherUpload:
             raise exists(self.url, "appeared while it was written")
         self._appeared = True
         attempted(self._send, self.url, writing=True)
-        found = stat(self.url)
-        if found is None or found.size != os.path.getsize(self._path):
+        facts = stat(self.url)
+        if facts is None or facts.size != os.path.getsize(self._path):
             raise self.is_not_what_was_sent()
 
     def _send(self) -> None:
@@ -405,8 +405,8 @@ class OtherUpload:
                 if range_of(self.url, offset, len(piece)) != piece:
                     return False
                 offset += len(piece)
-        found = stat(self.url)
-        return found is not None and found.size == offset
+        facts = stat(self.url)
+        return facts is not None and facts.size == offset
 
     def take_back(self) -> None:
         """Remove the object, if it has appeared by this upload. Raises nothing."""
@@ -605,8 +605,8 @@ class Remote:
         if path in self._sent or not os.path.isdir(path):
             return [path]
         refuse_occupied(self.url_of(path))
-        found = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-        return sorted(found, key=lambda file: (os.path.basename(file) == MANIFEST, file))
+        files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+        return sorted(files, key=lambda file: (os.path.basename(file) == MANIFEST, file))
 
 
 def _is_sidecar(url: str) -> bool:
@@ -619,10 +619,10 @@ def _is_sidecar(url: str) -> bool:
 def refuse_occupied(url: str) -> None:
     """Refuse a folder at a URL in which there is anything."""
     fs, key = filesystem(url), key_of(url).rstrip("/") + "/"
-    found: Sequence[Any] = attempted(lambda: fs.find(key), url)
-    if found:
+    listed: Sequence[Any] = attempted(lambda: fs.find(key), url)
+    if listed:
         raise TargetExists(
-            f"holds {counted(len(found), 'file')} already, and is left as it was",
+            f"holds {counted(len(listed), 'file')} already, and is left as it was",
             path=url,
             remedy="name another folder, or remove it first: at a URL no folder is replaced",
         )
@@ -635,12 +635,12 @@ def replaceable(
 
     `newest` is the time in seconds to which it is compared for ``--update``. Raises `TargetExists`.
     """
-    found = stat(url)
-    if found is None:
+    facts = stat(url)
+    if facts is None:
         return None
     if skip:
         return url, "exists already"
-    if newest is not None and found.time / 1e9 >= newest:
+    if newest is not None and facts.time / 1e9 >= newest:
         return url, "is not older than its source"
     if not overwrite and newest is None:
         raise exists(url)
