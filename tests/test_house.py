@@ -186,6 +186,7 @@ HEAVY = ("numpy", "yaml", "argparse", "ctypes", "subprocess", "concurrent", "tem
 # Names with an underscore that others offer for use.
 OFFERED = {
     "_exit": "os",
+    "_getframe": "sys has no other way to the frame at hand",
     "_fields": "namedtuple",
     "_replace": "namedtuple",
     "_asdict": "namedtuple",

@@ -17,7 +17,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from raconvert import __version__
-from raconvert.cli.signals import fill_closed, flush, silence, stdout_failed
+from raconvert.cli.streams import fill_closed, flush, silence, stdout_failed
 from raconvert.errors import RaconvertError, UsageError, did_you_mean, name_flags, quoted
 
 TYPE_CHECKING = False
@@ -141,7 +141,7 @@ def _run(words: list[str], *, alone: bool) -> int:
         return _print(f"raconvert {__version__}\n")
     _refuse_dashes(words)
     verb, rest = choose_verb(words)
-    from raconvert.cli.signals import Interruptible
+    from raconvert.workers.interrupts import Interruptible
 
     with Interruptible(last=alone):
         from importlib import import_module

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-from raconvert.cli.signals import silence, stdout_failed
+from raconvert.cli.streams import silence, stdout_failed
 from raconvert.errors import LISTED, Corrupt, RaconvertError, quoted
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import RaconvertError, UsageError, counted, listed, quoted
 from raconvert.inspect.digest import digest_array, manifest_line
-from raconvert.workers.processes import decoded, encoded
+from raconvert.workers.worker import decoded, encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from raconvert.errors import (
     quoted,
 )
 from raconvert.plugin import refused
+from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def find(arrays: list[Array], max_memory: int) -> bool:
             for _ in blocks(array, block_bytes(max_memory)):
                 pass
         except UNREADABLE as error:
+            raise_interruption(error)
             array.problem = error
     return any(array.problem is not None for array in arrays)
 
@@ -129,6 +131,7 @@ def without_bad(gathered: Gathered, settings: Settings, report: Report) -> Gathe
         try:
             _read_through(path, settings)
         except BAD as error:
+            raise_interruption(error)
             problems.append(error)
             report.left_out.append((path, reason_of(error)))
         else:

@@ -25,6 +25,7 @@ from raconvert.inspect.diff import pair_arrays, type_text
 from raconvert.inspect.digest import digest_array
 from raconvert.inspect.elements import Rule, compare_data
 from raconvert.references import proof_beside
+from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def _read_all(bundle: Bundle, max_memory: int, *, go_on: bool) -> list[dict[str,
         except RaconvertError as error:
             if not go_on:
                 raise
+            raise_interruption(error)
             array.problem = error
             facts.update(digest=None, problem=why(error, bundle.path))
         results.append(facts)

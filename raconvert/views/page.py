@@ -47,6 +47,7 @@ from raconvert.views.programs import (
     stored_of,
 )
 from raconvert.views.sample import REMOTE_BUDGET, chunk_count
+from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -223,6 +224,7 @@ def _held(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
 
 
 def _mark(array: Array, error: RaconvertError) -> None:
+    raise_interruption(error)
     if not isinstance(error, TooLarge):  # which more memory would read
         array.problem = error
 
