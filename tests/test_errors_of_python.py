@@ -23,7 +23,7 @@ from raconvert.cli.options import VERBS, keywords
 from raconvert.errors import name_flags, worded
 from raconvert.files.paths import write_failed
 from raconvert.files.source import read_failed
-from raconvert.workers.processes import decoded, encoded
+from raconvert.workers.worker import decoded, encoded
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,8 @@ from raconvert import convert
 from raconvert.conversion import isolated
 from raconvert.conversion.isolated import Jobs, outcomes
 from raconvert.errors import Corrupt, TooLarge
+from raconvert.files.paths import temporary
+from raconvert.workers import worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,3 +226,47 @@ def test_real_files_that_crash(corpus: Callable[..., Path], tmp_path: Path) -> N
     assert done.returncode in (1, 4)
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert {"bt2.npz", "seed.npz"} <= set(written) <= {"bt2.npz", "seed.npz", "idx_bad.npz"}
+
+
+def test_a_copy_that_does_not_come_back_is_killed_and_cleared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library that hangs does not hold an interruption up, and what it began is removed."""
+    monkeypatch.setattr(worker, "_PATIENCE", 0.0)
+
+    class Hanging(Jobs):
+        def folders(self, _: int) -> list[str]:
+            return [str(folder)]
+
+    def job(number: int) -> Any:
+        if number:
+            Path(temporary(str(folder / "x.npz"))).touch()
+            os.kill(os.getppid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return os.getpid()
+
+    begun = set(os.listdir(folder))
+    with pytest.raises(KeyboardInterrupt):
+        list(outcomes([str(folder / "a.h5")] * 3, Hanging(job)))
+
+    assert set(os.listdir(folder)) == begun
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_an_error_that_came_of_an_interruption_ends_the_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolated, "can_fork", lambda: False)
+    done: list[int] = []
+
+    def job(number: int) -> Any:
+        done.append(number)
+        error = Corrupt("cannot be read")
+        error.__context__ = OSError(5, "read failed")
+        error.__context__.__context__ = KeyboardInterrupt()
+        raise error
+
+    with pytest.raises(KeyboardInterrupt):
+        list(outcomes([str(folder / "a.h5")] * 3, Jobs(job)))
+    assert done == [0]

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
 import pytest
+
+from raconvert.workers.interrupts import Interruptible
+from tests.chaos.trees import eventually, is_gone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -106,6 +118,193 @@ def test_ctrl_c_during_imports_is_one_line(
         return
     assert (done.returncode, done.stderr) == (130, "raconvert: interrupted\n")
     assert os.listdir(out) == []
+
+
+# Reads "b.h5" with a library that calls a function of Python, in which a signal arrives. From the
+# terminal SIGINT reaches all processes, and SIGTERM the first one. A worker waits to be ended;
+# that of a migration is one that converts, not the one that looks at headers before.
+CALLED_BACK = """
+import ctypes, os, signal, sys, traceback
+import h5py
+from raconvert.plugins.hdf5 import reader
+
+way, kind, log, *words = sys.argv[1:]
+first, real = os.getpid(), reader.read_file
+
+def press(*_):
+    if kind == "SIGINT":
+        os.killpg(first, signal.SIGINT)
+    else:
+        os.kill(first, signal.SIGTERM)
+    while os.getpid() != first:
+        pass
+
+class Pressing:
+    def __del__(self):
+        press()
+
+def call_back(path):
+    if way == "ctypes":
+        ctypes.CFUNCTYPE(None)(press)()
+    elif way == "deleted":
+        Pressing()
+    else:
+        with h5py.File(path) as file:
+            file.visit(press)
+
+def is_meant():
+    calls = [frame.filename for frame in traceback.extract_stack()]
+    return words[0] != "migrate" or any(name.endswith("migration/pool.py") for name in calls)
+
+def read_file(source, *rest, **more):
+    if os.path.basename(source.path) == "b.h5" and is_meant():
+        call_back(source.path)
+        with open(log, "a") as file:
+            print("went on", file=file)
+    return real(source, *rest, **more)
+
+reader.read_file = read_file
+from raconvert.cli import main
+sys.argv[1:] = words
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals need POSIX")
+@pytest.mark.parametrize(
+    ("way", "kind"), [("ctypes", "SIGINT"), ("deleted", "SIGTERM"), ("h5py", "SIGINT")]
+)
+@pytest.mark.parametrize("words", [
+    "convert in/b.h5 -o out/b.npz", "convert in --each --out-dir out --to npz",
+    "migrate in out --to npz --jobs 2", "verify in/a.h5 in/b.h5 in/c.h5", "peek in/b.h5",
+])  # fmt: skip
+def test_an_interruption_in_a_callback_of_a_library_ends_all_at_once(
+    words: str, way: str, kind: str, tmp_path: Path, out: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name in "abc":
+        with h5py.File(tmp_path / "in" / f"{name}.h5", "w") as file:
+            file["x"] = np.arange(9.0)
+
+    done = subprocess.Popen(
+        [sys.executable, "-c", CALLED_BACK, way, kind, str(tmp_path / "log"), *words.split()],
+        cwd=tmp_path, env=ENVIRONMENT, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    _, told = done.communicate(timeout=60)
+
+    assert done.returncode == 130, told
+    assert told.splitlines()[-1] == "raconvert: interrupted"
+    assert not [line for line in told.splitlines() if "Traceback" in line or "Exception" in line]
+    assert not (tmp_path / "log").exists()
+    assert not [path for path in out.rglob("*") if "tmp" in path.name or path.name == "b.npz"]
+    assert eventually(lambda: is_gone(done.pid))
+
+
+def _press() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+class Pressing:
+    """Presses Ctrl-C when it is deleted."""
+
+    def __del__(self) -> None:
+        _press()
+
+
+def _as_it_is_deleted() -> None:
+    Pressing()
+
+
+def _as_garbage_is_collected() -> None:
+    odd = Pressing()
+    odd.itself = odd  # type: ignore[attr-defined]
+    del odd
+    gc.collect()
+
+
+def _in_the_callback_of_a_weak_reference() -> None:
+    value = Array()
+    weakref.finalize(value, _press)
+    del value
+
+
+class Array:
+    """Something that weak references refer to."""
+
+
+def _in_a_callback_of_c() -> None:
+    ctypes.CFUNCTYPE(None)(_press)()
+
+
+def _in_a_generator_that_is_dropped() -> None:
+    def pieces() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            _press()
+
+    next(pieces())
+
+
+def _where_all_errors_are_swallowed() -> None:
+    with contextlib.suppress(BaseException):
+        _press()
+
+
+def _where_all_errors_become_other_ones() -> None:
+    with contextlib.suppress(OSError):
+        try:
+            _press()
+        except BaseException:  # noqa: BLE001 - as libraries do
+            raise OSError(5, "read failed") from None
+
+
+LOST = (
+    _as_it_is_deleted, _as_garbage_is_collected, _in_the_callback_of_a_weak_reference,
+    _in_a_callback_of_c, _in_a_generator_that_is_dropped, _where_all_errors_are_swallowed,
+    _where_all_errors_become_other_ones,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("lose", LOST)
+def test_an_interruption_that_gets_lost_is_raised_again(
+    lose: Callable[[], None], times: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun: list[int] = []
+
+    def work() -> None:
+        for time_ in range(times):
+            begun.append(time_)
+            lose()
+
+    def interruptible() -> None:
+        with Interruptible(last=False):
+            work()
+
+    usual = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt):
+        interruptible()
+
+    assert begun == [0]
+    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == usual
+    assert capfd.readouterr() == ("", "")
+
+
+def test_other_errors_that_nobody_can_catch_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Failing:
+        def __del__(self) -> None:
+            raise ValueError("odd")
+
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.append(type(args.exc_value)))
+    with Interruptible(last=False):
+        Failing()
+
+    assert told == [ValueError]
 
 
 # Standard streams --------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, UsageError
-from raconvert.workers import processes, shared_memory
+from raconvert.workers import shared_memory, worker
 from tests.chaos.trees import eventually, is_gone
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
@@ -216,7 +216,7 @@ def test_an_interruption_while_files_are_looked_for_stays_one(
 
     monkeypatch.setattr(batch.registry, "missing_needs", interrupted)
     copied: list[int] = []
-    monkeypatch.setattr(processes, "fork", lambda: (copied.append(os.fork()), copied[-1])[1])
+    monkeypatch.setattr(worker, "fork", lambda: (copied.append(os.fork()), copied[-1])[1])
     with pytest.raises(KeyboardInterrupt):
         raconvert.convert(f"{tmp_path / 'x'}/*.npy", tmp_path / "y.ra", jobs=2)
     assert copied

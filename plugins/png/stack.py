@@ -25,7 +25,7 @@ from raconvert.arrays.stack import SHARED_BYTES, ItemMetadata, json_of
 from raconvert.errors import UsageError
 from raconvert.files.inflate import inflater
 from raconvert.plugin import Array, Metadata, Source, element
-from raconvert.workers.processes import can_fork
+from raconvert.workers.worker import can_fork
 
 from . import engine, metadata
 from .header import Header, Png, scan

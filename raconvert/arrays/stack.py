@@ -26,7 +26,7 @@ from raconvert.arrays.space import directed, is_vector
 from raconvert.arrays.transpose import in_order
 from raconvert.errors import UsageError, WriteFailed, changed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, refuse_changed
-from raconvert.workers.processes import can_fork
+from raconvert.workers.worker import can_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -57,7 +57,7 @@ from raconvert.conversion.write import write_bundle
 from raconvert.errors import Corrupt, RaconvertError, TargetExists, UsageError, WouldLose
 from raconvert.files.paths import refuse_used
 from raconvert.files.unfinished import Unfinished
-from raconvert.workers.processes import Aside, can_fork
+from raconvert.workers.worker import Aside, can_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from raconvert.files.target import Target
 from raconvert.migration.checksums import NAME, content, files_of, parsed
 from raconvert.migration.records import DONE, SKIPPED
 from raconvert.migration.shards import read_all
-from raconvert.workers.processes import decoded
+from raconvert.workers.worker import decoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

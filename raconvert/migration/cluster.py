@@ -26,7 +26,7 @@ from raconvert.files.paths import CREATE_FLAGS, remove
 from raconvert.migration.batches import carried_out_here
 from raconvert.migration.records import FAILED, Batch, Job, Outcome, unit_of
 from raconvert.migration.work import Worker, clear
-from raconvert.workers.processes import encoded
+from raconvert.workers.worker import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

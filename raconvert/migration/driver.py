@@ -39,7 +39,7 @@ from raconvert.migration.report import Event, Migration, Progress, probed
 from raconvert.migration.resume import Resumed, resumed
 from raconvert.migration.tree import walk
 from raconvert.migration.work import clear, clock_of, new_mark
-from raconvert.workers.processes import encoded
+from raconvert.workers.worker import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

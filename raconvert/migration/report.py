@@ -14,7 +14,7 @@ from raconvert.migration.batches import guess
 from raconvert.migration.options import FLAGS
 from raconvert.migration.records import DONE, FAILED, PLANNED, SKIPPED, Batch, Outcome, target_of
 from raconvert.migration.work import Worker
-from raconvert.workers.processes import decoded, shown
+from raconvert.workers.worker import decoded, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

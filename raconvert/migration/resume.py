@@ -17,7 +17,7 @@ from raconvert.metadata.sidecar import added
 from raconvert.migration.records import DONE, FAILED, SKIPPED, Outcome, Unit, target_of
 from raconvert.migration.shards import lines_of, read_all
 from raconvert.migration.work import digest_of
-from raconvert.workers.processes import decoded
+from raconvert.workers.worker import decoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -40,7 +40,8 @@ from raconvert.files.target import sync_files_below
 from raconvert.migration import killpoints
 from raconvert.migration.checksums import text_of
 from raconvert.migration.records import DONE, FAILED, LOST, PLANNED, SKIPPED, Outcome, target_of
-from raconvert.workers.processes import encoded
+from raconvert.workers.interrupts import raise_interruption
+from raconvert.workers.worker import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -357,6 +358,7 @@ class Worker:
             what = RaconvertError("needs more memory than there is", path=unit.source)
             return Outcome(FAILED, error=encoded(what))
         except Exception as error:  # noqa: BLE001 - a mistake of ours, or of a plugin, stops no tree
+            raise_interruption(error)
             what = RaconvertError(f"failed in a way that is a mistake in the program: {error!r}",
                                   path=unit.source)  # fmt: skip
             return Outcome(FAILED, error=encoded(what))

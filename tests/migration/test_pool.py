@@ -211,7 +211,7 @@ def stopped_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         pool._Hand,
         "quiet",
-        property(lambda hand: 9e9 if hand.at >= 0 and _is_stopped(hand.process.pid) else 0.0),
+        property(lambda hand: 9e9 if _is_stopped(hand.pid) else 0.0),
     )
 
 

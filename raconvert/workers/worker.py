@@ -1,0 +1,411 @@
+"""A process that works for this one: started, told and heard in lines of JSON, watched, and ended.
+
+A worker is a copy of this process (`fork`), so that it knows all that this one knows, or a new one
+(`spawn`). It takes lines and answers with lines. It ends when its input is closed or this process
+dies, also in the middle of its work: it is interrupted, and removes what it began. One that dies,
+or has to be killed, is for `clear`. On Windows, where pipes cannot be waited for, there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from time import monotonic
+
+from raconvert import errors
+from raconvert.errors import Corrupt, RaconvertError, worded
+from raconvert.files.paths import temporaries_of
+from raconvert.workers.interrupts import Interrupter, raise_interruption
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from queue import SimpleQueue
+    from subprocess import Popen
+    from typing import Any, BinaryIO, NoReturn, TypeVar
+
+    Tell = Callable[[str], None]
+    Serve = Callable[..., None]  # of the requests, of `Tell` for the answers, and of more
+
+    AnyWorker = TypeVar("AnyWorker", bound="Worker")
+
+
+_PIPE = 1 << 20  # bytes: a pipe takes a whole batch, where the system has such
+_PATIENCE = 2.0  # seconds that a worker gets to remove what it began, before it is killed
+_DISK_PATIENCE = 10.0  # seconds that a killed one gets: a disk that does not answer may hold it
+_LIBRARY_PATIENCE = 60  # seconds that a library gets to come back, once nobody asks any more
+_PARTS = ("what", "path", "where", "expected", "got", "remedy")
+_ours: set[int] = set()  # the ends of pipes that workers do not need: they close them
+
+
+def can_fork() -> bool:
+    """True if this process can be copied: nothing else goes on in it."""
+    from threading import active_count
+
+    return hasattr(os, "fork") and active_count() == 1
+
+
+class Worker:
+    """A process that does ``serve(requests, tell, *arguments)``.
+
+    `requests` are the values that it is asked with, as they arrive; ``tell(text)`` answers with a
+    line of JSON. `spawn`: as a new process, which imports `serve` by its name, and is given the
+    arguments as JSON; else as a copy of this one.
+    """
+
+    def __init__(self, serve: Serve, *arguments: Any, spawn: bool = False) -> None:
+        asked, self._ask = _pipe()
+        self.answers, answer = _pipe()  # can be waited for by `select`
+        _ours.update((self._ask, self.answers))
+        self._code: int | None = None
+        self._heard = bytearray()
+        self._last = monotonic()
+        self._process: Popen[bytes] | None = None
+        try:
+            if spawn:
+                self._process = _spawned(asked, answer)
+                self.pid = self._process.pid
+                self.tell([serve.__module__, serve.__qualname__, arguments])
+            else:
+                self.pid = _forked(serve, arguments, asked, answer)
+        finally:
+            os.close(asked)
+            os.close(answer)
+
+    def tell(self, values: Any) -> None:
+        """Send it a request; if it has died meanwhile, `hear` shows it."""
+        import json
+
+        self.tell_text(json.dumps(values, separators=(",", ":")))
+
+    def tell_text(self, text: str) -> None:
+        """Send it a request that is JSON already."""
+        with suppress(BrokenPipeError):
+            _write_line(self._ask, text)
+
+    def hear(self) -> list[bytes]:
+        """Wait for its next lines; none if it has ended."""
+        while piece := os.read(self.answers, _PIPE):
+            self._heard += piece
+            if b"\n" in piece:
+                self._last = monotonic()
+                *lines, self._heard = self._heard.split(b"\n")
+                return [bytes(line) for line in lines]
+        return []
+
+    @property
+    def quiet(self) -> float:
+        """For how many seconds it has said nothing."""
+        return monotonic() - self._last
+
+    @property
+    def how(self) -> str:
+        """How it ended: an exit code or a signal."""
+        return how_ended(self._code or 0)
+
+    def close(self) -> None:
+        """Have it end: nobody asks any more."""
+        if self._ask >= 0:
+            _ours.discard(self._ask)
+            os.close(self._ask)
+            self._ask = -1
+
+    def has_ended(self, until: float) -> bool:
+        """True as soon as it has ended, False at the time `until` if it has not."""
+        from select import select
+
+        if self.answers < 0:
+            return True
+        while select([self.answers], [], [], max(0.0, until - monotonic()))[0]:
+            if not os.read(self.answers, _PIPE):  # all that it has opened is closed
+                self._wait()
+                self._forget()
+                return True
+        return False
+
+    def kill(self) -> None:
+        """Kill it, and do not wait for ever."""
+        import signal
+
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        if not self.has_ended(monotonic() + _DISK_PATIENCE):
+            self._forget()
+
+    def _wait(self) -> None:
+        if self._process is not None:
+            self._code = self._process.wait()
+            return
+        with suppress(ChildProcessError):  # somebody else has waited for it
+            self._code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def _forget(self) -> None:
+        _ours.discard(self.answers)
+        os.close(self.answers)
+        self.answers = -1
+
+
+def end(workers: Iterable[AnyWorker]) -> list[AnyWorker]:
+    """End workers, whatever they do; return those that had to be killed."""
+    workers = list(workers)
+    for worker in workers:
+        worker.close()
+    until = monotonic() + _PATIENCE
+    late = [worker for worker in workers if not worker.has_ended(until)]
+    for worker in late:
+        worker.kill()
+    return late
+
+
+def ready(workers: Sequence[AnyWorker], seconds: float | None = None) -> list[AnyWorker]:
+    """Wait, at most as long as this, for workers that have something to say, or have ended."""
+    from select import select
+
+    pipes = select([worker.answers for worker in workers], [], [], seconds)[0]
+    return [worker for worker in workers if worker.answers in pipes]
+
+
+def _pipe() -> tuple[int, int]:
+    ends = os.pipe()
+    with suppress(ImportError, OSError, AttributeError):
+        import fcntl
+
+        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, _PIPE)
+    return ends
+
+
+def _write_line(pipe: int, text: str) -> None:
+    left = memoryview(text.encode() + b"\n")
+    while left:
+        left = left[os.write(pipe, left) :]
+
+
+def _forked(serve: Serve, arguments: Sequence[Any], asked: int, answer: int) -> int:
+    """Start a copy of this process; return its number."""
+    import gc
+
+    for stream in (sys.stdout, sys.stderr):  # else what is left in them would be written twice
+        if stream is not None:
+            stream.flush()
+    child = fork()
+    if child:
+        return child
+    try:
+        gc.freeze()  # memory that nobody writes to stays shared
+        for pipe in _ours:
+            os.close(pipe)
+        _ours.clear()
+    finally:
+        _work(serve, arguments, open(asked, "rb", buffering=_PIPE), answer)  # noqa: SIM115
+    return 0
+
+
+def fork() -> int:
+    """Copy this process."""
+    import warnings
+
+    with warnings.catch_warnings():  # of threads of BLAS, which start again in the copy
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _spawned(asked: int, answer: int) -> Popen[bytes]:
+    """Start a new process, which imports from where this one does."""
+    import subprocess
+
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; "
+        f"from raconvert.workers.worker import begin; begin({asked}, {answer})"
+    )
+    return subprocess.Popen(  # noqa: S603 - this Python
+        [sys.executable, "-c", code], pass_fds=(asked, answer), stdin=subprocess.DEVNULL
+    )
+
+
+# In the worker -----------------------------------------------------------------------------------
+
+
+def begin(asked: int, answer: int) -> NoReturn:
+    """Serve in a new process, whose first line says what to do."""
+    import json
+    from importlib import import_module
+
+    requests = open(asked, "rb", buffering=_PIPE)  # noqa: SIM115
+    module, name, arguments = json.loads(requests.readline())
+    _work(getattr(import_module(module), name), arguments, requests, answer)
+
+
+def _work(serve: Serve, arguments: Sequence[Any], requests: BinaryIO, answer: int) -> NoReturn:
+    """Serve, and end this process."""
+    import json
+
+    try:
+        lines = _arriving(requests)
+        values = (json.loads(line) for line in iter(lines.get, b""))
+        serve(values, lambda text: _write_line(answer, text), *arguments)
+    except (KeyboardInterrupt, BrokenPipeError):
+        os._exit(0)  # at once: an interruption that is dropped is raised again
+    except BaseException:  # noqa: BLE001 - the other process knows it from the exit code
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _arriving(requests: BinaryIO) -> SimpleQueue[bytes]:
+    """Return the queue of the lines that arrive; when there are no more, this process ends.
+
+    An interruption from the terminal reaches all processes at once: the first one decides.
+    """
+    import signal
+    from queue import SimpleQueue
+    from threading import Thread, main_thread
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, Interrupter())
+    lines: SimpleQueue[bytes] = SimpleQueue()
+
+    def listen() -> None:
+        from time import sleep
+
+        for line in requests:
+            lines.put(line)
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGTERM)  # wakes it up
+        sleep(_LIBRARY_PATIENCE)
+        os._exit(1)
+
+    Thread(target=listen, daemon=True).start()
+    return lines
+
+
+def answering(do: Callable[[Any], Any]) -> Serve:
+    """A function for a worker that answers with the value of ``do(request)``, or its error."""
+    import json
+
+    def serve(requests: Iterator[Any], tell: Tell) -> None:
+        for request in requests:
+            try:
+                text = json.dumps({"value": do(request)})
+            except (RaconvertError, OSError) as error:
+                text = json.dumps({"error": encoded(error)})
+            except Exception as error:  # noqa: BLE001 - it is raised in the other process
+                import traceback
+
+                raise_interruption(error)
+                text = json.dumps({"bug": traceback.format_exc()})
+            tell(text)
+
+    return serve
+
+
+def value_of(line: bytes) -> Any:
+    """Return the value of an answer by `answering`, or raise its error."""
+    import json
+
+    answer = json.loads(line)
+    if "error" in answer:
+        raise raised(answer["error"])
+    if "bug" in answer:
+        raise RuntimeError(f"in the process that reads the files:\n{answer['bug']}")
+    return answer["value"]
+
+
+class Aside:
+    """Work that a copy of this process does while this one does something else.
+
+    What `work` returns is made of JSON; an error of ours is raised by `result`.
+    """
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._worker = Worker(answering(lambda _: work()))
+        self._worker.tell(None)
+
+    def give_up(self) -> None:
+        """End without the result."""
+        end([self._worker])
+
+    def result(self) -> Any:
+        """Wait for the end of the work; what it has returned."""
+        try:
+            lines = self._worker.hear()
+        finally:
+            end([self._worker])
+        if not lines:
+            raise RaconvertError(
+                "a process of ours has ended before its work", got=self._worker.how
+            )
+        return value_of(lines[0])
+
+
+# Errors that go from one process to another, and those for one that died --------------------------
+
+
+def encoded(error: RaconvertError | OSError) -> dict[str, Any]:
+    """Return an error as values of JSON; raise it if it came of an interruption."""
+    raise_interruption(error)
+    if isinstance(error, RaconvertError):
+        found: dict[str, Any] = {
+            part: error.path if part == "path" else error.as_written(part) for part in _PARTS
+        }
+        return {**found, "class": type(error).__name__, "notes": getattr(error, "__notes__", [])}
+    reason = error.strerror if isinstance(error, OSError) else None
+    errno = getattr(error, "errno", None)
+    return {"class": "OSError", "errno": errno, "what": reason or str(error)}
+
+
+def shown(fields: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return an error as values of JSON with options as this process names them."""
+    if fields is None:
+        return None
+    return {name: worded(part) if isinstance(part, str) else part for name, part in fields.items()}
+
+
+def decoded(fields: dict[str, Any]) -> RaconvertError:
+    """Return the error of ours that `encoded` made plain values of."""
+    kind = getattr(errors, fields["class"], RaconvertError)
+    error: RaconvertError = kind(fields["what"], **{part: fields[part] for part in _PARTS[1:]})
+    for note in fields["notes"]:
+        error.add_note(note)
+    return error
+
+
+def raised(fields: dict[str, Any]) -> RaconvertError | OSError:
+    """Return the error that `encoded` made plain values of."""
+    if fields["class"] == "OSError":
+        return OSError(fields["errno"], fields["what"])
+    return decoded(fields)
+
+
+def how_ended(code: int) -> str:
+    """How a process ended, by its exit code or the negative number of its signal."""
+    import signal
+
+    if code >= 0:
+        return f"exit code {code}"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"signal {known.get(-code, -code)}"
+
+
+def death(path: str, how: str) -> Corrupt:
+    """The error for a file that ended the process which read it."""
+    return Corrupt(
+        "ended the process that read it: the file is damaged, in a way that crashes its library",
+        path=path,
+        got=how,
+        remedy="it was read in a process of its own; nothing was written for it",
+    )
+
+
+def clear(folder: str, child: int) -> None:
+    """Remove the temporary files and folders that the copy has left."""
+    import shutil
+
+    for path in temporaries_of(folder, child):
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                os.unlink(path)
