@@ -17,38 +17,26 @@ from raconvert.arrays.memory import check_memory, machine_memory
 from raconvert.arrays.metadata import Metadata, meta_for, spelled
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.inputs import is_pattern
-from raconvert.conversion.options import Settings
+from raconvert.conversion.options import Reading, Settings, Writing, options_of
 from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.reopened import open_here
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
-from raconvert.declared import checked
+from raconvert.declared import accepts
 from raconvert.errors import RaconvertError, TooLarge, Unsupported, UsageError, counted, listed
-from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.files.streams import Kept, is_given, shown
 from raconvert.plugin import equivalent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any, TypedDict, Unpack, overload
+    from typing import Any, Unpack, overload
 
     from raconvert.declared import Readable
 
     Sources = Readable | Sequence[str | os.PathLike[str]]
 
-    class Reading(TypedDict, total=False):
-        """The options of reading, as `open` lists them."""
-
-        mmap: bool
-        from_: str | None
-        in_opts: dict[str, Any] | None
-        meta: str
-        index_order: str | None
-        trust: Sequence[str]
-        unscale: bool
-        max_memory: int
-
+_ANY = 1 << 62  # bytes: as many as the machine has
 
 # Without a name the file decides what it gives, which type checkers cannot know: `Any`, as
 # numpy.load has it. `open_array` and `open_bundle` say it.
@@ -62,19 +50,11 @@ if TYPE_CHECKING:
     ) -> Any: ...
 
 
-@checked
+@accepts(options_of(Reading))
 def open(  # noqa: A001 - the verb that every array library uses
     path: Readable | Sequence[str | os.PathLike[str]],
     array: str | None = None,
-    *,
-    mmap: bool = False,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    unscale: bool = False,
-    max_memory: int = DEFAULT_MAX_MEMORY,
+    **options: Unpack[Reading],
 ) -> Array | Bundle:
     """Open a file lazily; nothing but headers is read.
 
@@ -107,22 +87,14 @@ def open(  # noqa: A001 - the verb that every array library uses
     Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file, `UsageError` for a name that is
     not there or matches several arrays, `Unsupported` for what `mmap` cannot map.
     """
-    return _open(path, array, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory)
+    return _open(path, array, options)
 
 
-@checked
+@accepts(options_of(Reading))
 def open_array(
     path: Readable | Sequence[str | os.PathLike[str]],
     array: str | None = None,
-    *,
-    mmap: bool = False,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    unscale: bool = False,
-    max_memory: int = DEFAULT_MAX_MEMORY,
+    **options: Unpack[Reading],
 ) -> Array:
     """Open one array lazily, by `array` or ``FILE#name`` if its file holds several.
 
@@ -136,7 +108,7 @@ def open_array(
     Raises what `open` does, and `UsageError` for a file that does not hold one array, if none was
     named.
     """
-    opened = _open(path, array, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory)
+    opened = _open(path, array, options)
     if not isinstance(opened, Bundle):
         return opened
     if len(opened.arrays) == 1:
@@ -150,18 +122,10 @@ def open_array(
     )
 
 
-@checked
+@accepts(options_of(Reading))
 def open_bundle(
     path: Readable | Sequence[str | os.PathLike[str]],
-    *,
-    mmap: bool = False,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    unscale: bool = False,
-    max_memory: int = DEFAULT_MAX_MEMORY,
+    **options: Unpack[Reading],
 ) -> Bundle:
     """Open a file lazily as a `Bundle`, a mapping of names to arrays, also if it holds only one.
 
@@ -174,7 +138,7 @@ def open_bundle(
 
     Raises what `open` does.
     """
-    opened = _open(path, None, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory)
+    opened = _open(path, None, options)
     bundle: Bundle = opened if isinstance(opened, Bundle) else opened.owner
     return bundle
 
@@ -182,30 +146,15 @@ def open_bundle(
 def _open(
     path: Readable | Sequence[str | os.PathLike[str]],
     array: str | None,
-    mmap: bool,
-    from_: str | None,
-    in_opts: dict[str, Any] | None,
-    meta: str,
-    index_order: str | None,
-    trust: Sequence[str],
-    unscale: bool,
-    max_memory: int,
+    options: Reading,
 ) -> Array | Bundle:
     """Open a file whose arguments have been checked; for `open`, `open_array` and `open_bundle`."""
-    options: dict[str, Any] = {
-        "arrays": [array] if array is not None else None,
-        "from_": from_,
-        "in_opts": in_opts,
-        "meta": meta,
-        "index_order": index_order,
-        "trust": trust,
-        "unscale": unscale,
-        "max_memory": max_memory,
-    }
+    reading: dict[str, Any] = {**options, "arrays": () if array is None else (array,)}
+    mmap = reading.pop("mmap", False)
     if not isinstance(path, (str, os.PathLike)) and is_given(path):
         held = Kept(path)
         try:
-            bundle = open_here(held.path, mmap=mmap, reading=options)
+            bundle = open_here(held.path, mmap=mmap, reading=reading)
         except BaseException as error:
             if isinstance(error, RaconvertError):
                 held.rename(error)
@@ -217,19 +166,19 @@ def _open(
         word = os.fspath(path)
         several = is_pattern(word) or (os.path.isdir(word) and registry.row_of_folder(word) is None)
         if several:
-            bundle = _stacked([word], options, mmap=mmap)
+            bundle = _stacked([word], reading, mmap=mmap)
         else:
-            bundle = open_here(path, mmap=mmap, reading=options)
+            bundle = open_here(path, mmap=mmap, reading=reading)
     else:
         paths: Any = path
-        word, bundle = "", _stacked([os.fspath(one) for one in paths], options, mmap=mmap)
+        word, bundle = "", _stacked([os.fspath(one) for one in paths], reading, mmap=mmap)
     return _opened(bundle, word, array)
 
 
-def _stacked(words: list[str], options: dict[str, Any], *, mmap: bool) -> Bundle:
+def _stacked(words: list[str], reading: dict[str, Any], *, mmap: bool) -> Bundle:
     if mmap:
         raise Unsupported("several files are not one map", remedy="open each of them with mmap")
-    return open_sources(words, **options)
+    return open_sources(words, **reading)
 
 
 def _opened(bundle: Bundle, path: str, array: str | None) -> Array | Bundle:
@@ -260,19 +209,11 @@ if TYPE_CHECKING:
     def read(path: Sources, array: None = None, **options: Unpack[Reading]) -> Any: ...
 
 
-@checked
+@accepts(options_of(Reading, max_memory=_ANY))
 def read(
     path: Readable | Sequence[str | os.PathLike[str]],
     array: str | None = None,
-    *,
-    mmap: bool = False,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    unscale: bool = False,
-    max_memory: int = 1 << 62,
+    **options: Unpack[Reading],
 ) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
     """Read a file into memory: an ndarray, or a dict of them for a container.
 
@@ -292,12 +233,10 @@ def read(
     `path` and the options as in `open`. Raises what `open` does, and `TooLarge` if more than
     `max_memory` bytes are needed, or than there are.
     """
-    max_memory = min(max_memory, machine_memory())
+    max_memory = options["max_memory"] = min(options.get("max_memory", _ANY), machine_memory())
     try:
-        with _open(
-            path, array, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory
-        ) as opened:
-            if mmap:
+        with _open(path, array, options) as opened:
+            if options.get("mmap"):
                 return _views(opened)
             if not isinstance(opened, Bundle):
                 return _in_memory(opened, max_memory)
@@ -327,25 +266,13 @@ def _in_memory(array: Array, max_memory: int) -> np.ndarray[Any, Any]:
     return values.T if array.index_order == "F" else values
 
 
-@checked
+@accepts(options_of(Writing, sync=False))
 def write(
     path: str | os.PathLike[str],
     arrays: Any | Mapping[str, Any],
     *,
-    to: str | None = None,
-    out_opts: dict[str, Any] | None = None,
-    overwrite: bool = False,
-    skip_existing: bool = False,
-    allow: Sequence[str] = (),
-    strict: bool = False,
-    dtype: str | None = None,
-    axes: str | None = None,
     meta: Metadata | str | None = None,
-    scale: str | None = None,
-    bits: int = 8,
-    max_memory: int = DEFAULT_MAX_MEMORY,
-    verify: bool = False,
-    sync: bool = False,
+    **options: Unpack[Writing],
 ) -> Report:
     """Write an ndarray (or an `Array`, a `Bundle`, or a mapping of names to them) to a file.
 
@@ -374,22 +301,8 @@ def write(
     Raises `TargetExists`, `WouldLose` (type, names, metadata with `meta`), `UnknownFormat` for a
     suffix that no format has, `WriteFailed`; the destination is untouched then.
     """
-    settings = Settings(
-        to=to,
-        out_opts=out_opts,
-        overwrite=overwrite,
-        skip_existing=skip_existing,
-        allow=allow,
-        strict=strict,
-        dtype=dtype,
-        axes=axes,
-        meta=meta if isinstance(meta, str) else "auto",
-        scale=scale,
-        bits=bits,
-        max_memory=max_memory,
-        verify=verify,
-        sync=sync,
-    )
+    how = {"sync": False, **options, "meta": meta if isinstance(meta, str) else "auto"}
+    settings = Settings(**how)
     own = None if isinstance(meta, str) else meta
     word = os.fspath(path)
     if "://" in word:

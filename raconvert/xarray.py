@@ -28,7 +28,9 @@ from xarray import DataTree
 
 from raconvert.arrays.interop.xarray_objects import DECODERS, dataset_of, decoded
 from raconvert.catalogue import ROWS
+from raconvert.conversion.options import Opening
 from raconvert.conversion.reopened import open_here
+from raconvert.declared import check
 from raconvert.errors import UsageError, listed
 
 if TYPE_CHECKING:
@@ -49,14 +51,16 @@ else:
 _OTHERS = (".h5", ".hdf5", ".he5", ".nc", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
+_READING = tuple(Opening.__annotations__)
+
+
 class RaconvertBackend(_Engine):
     """The engine ``raconvert`` of xarray."""
 
     description: ClassVar[str] = "Open any file that raconvert reads"
     url: ClassVar[str] = "https://pypi.org/project/raconvert/"
     open_dataset_parameters: ClassVar[tuple[str, ...]] = (
-        "filename_or_obj", "drop_variables", "group", "from_", "in_opts", "meta", "index_order",
-        "max_memory", *DECODERS,
+        "filename_or_obj", "drop_variables", "group", *_READING, *DECODERS,
     )  # fmt: skip
     supports_groups: ClassVar[bool] = True
 
@@ -66,17 +70,7 @@ class RaconvertBackend(_Engine):
         *,
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
-        from_: str | None = None,
-        in_opts: dict[str, Any] | None = None,
-        meta: str | None = None,
-        index_order: str | None = None,
-        max_memory: int | None = None,
-        mask_and_scale: Any = True,
-        decode_times: Any = True,
-        concat_characters: Any = False,
-        decode_coords: Any = True,
-        use_cftime: Any = None,
-        decode_timedelta: Any = False,
+        **options: Any,
     ) -> Dataset:
         """Return the arrays of a file, or of one group of it, as a Dataset; nothing is read yet.
 
@@ -84,15 +78,10 @@ class RaconvertBackend(_Engine):
         others those of `raconvert.open`. Raises what `raconvert.open` does, `UsageError` for a
         group that is not there.
         """
-        reading = _given(from_, in_opts, meta, index_order, max_memory)
+        reading, decoders = _split(options)
         bundle = open_here(_path(filename_or_obj), mmap=False, reading=reading)
         try:
-            made = decoded(
-                _dataset(bundle, group, drop_variables),
-                mask_and_scale=mask_and_scale, decode_times=decode_times,
-                concat_characters=concat_characters, decode_coords=decode_coords,
-                use_cftime=use_cftime, decode_timedelta=decode_timedelta,
-            )  # fmt: skip
+            made = decoded(_dataset(bundle, group, drop_variables), **decoders)
         except BaseException:
             bundle.close()
             raise
@@ -112,18 +101,13 @@ class RaconvertBackend(_Engine):
         filename_or_obj: Any,
         *,
         drop_variables: str | Iterable[str] | None = None,
-        from_: str | None = None,
-        in_opts: dict[str, Any] | None = None,
-        meta: str | None = None,
-        index_order: str | None = None,
-        max_memory: int | None = None,
-        **decoders: Any,
+        **options: Any,
     ) -> dict[str, Dataset]:
         """Return the arrays of each group by the path of the group, as a Dataset each.
 
         Raises what `open_dataset` does.
         """
-        reading = _given(from_, in_opts, meta, index_order, max_memory)
+        reading, decoders = _split(options)
         bundle = open_here(_path(filename_or_obj), mmap=False, reading=reading)
         try:
             groups: dict[str, list[Array]] = {"": [], **{path: [] for path in bundle.groups}}
@@ -163,9 +147,13 @@ class RaconvertBackend(_Engine):
         return DataTree.from_dict(groups)
 
 
-def _given(*options: Any) -> dict[str, Any]:
-    names = ("from_", "in_opts", "meta", "index_order", "max_memory")
-    return {name: own for name, own in zip(names, options, strict=True) if own is not None}
+def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of `raconvert.open`, checked, and the rest, which is for `decoded`."""
+    reading = {name: options.pop(name) for name in _READING if name in options}
+    reading = {name: value for name, value in reading.items() if value is not None}
+    for name, value in reading.items():
+        check(name, value, Opening.__annotations__[name])
+    return reading, options
 
 
 def _path(given: Any) -> str:

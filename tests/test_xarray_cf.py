@@ -121,6 +121,10 @@ def test_an_option_that_decodes_nothing_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="no option 'mask'"):
         xr.open_groups(tmp_path / "x.npy", engine="raconvert", mask=True)
+    with pytest.raises(UsageError, match="no option 'mask'"):
+        xr.open_dataset(tmp_path / "x.npy", engine="raconvert", mask=True)
+    with pytest.raises(UsageError, match="argument max_memory"):
+        xr.open_dataset(tmp_path / "x.npy", engine="raconvert", max_memory="1G")
 
 
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])

@@ -15,28 +15,31 @@ from __future__ import annotations
 
 import os
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.sources import Decoded
+from raconvert.conversion.options import Opening, options_of
 from raconvert.conversion.reopened import open_here
+from raconvert.declared import accepts
 from raconvert.errors import MissingDependency, UsageError, counted, listed
 from raconvert.files.paths import is_remote
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 __all__ = ["from_file"]
 
 CHUNK_BYTES = 16 << 20  # chunks of a file are joined up to here
 
 
+@accepts(options_of(Opening))
 def from_file(
     path: str | os.PathLike[str],
     name: str | None = None,
     *,
     chunk_bytes: int = CHUNK_BYTES,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
+    **options: Unpack[Opening],
 ) -> Any:
     """An array of a file as a `dask.array.Array` of the same shape and type.
 
@@ -57,14 +60,7 @@ def from_file(
         raise MissingDependency(
             "raconvert.dask needs a package that is not installed: dask", remedy="pip install dask"
         ) from error
-    array = _opened(
-        os.fspath(path),
-        arrays=[name] if name is not None else None,
-        from_=from_,
-        in_opts=in_opts,
-        meta=meta,
-        index_order=index_order,
-    )
+    array = _opened(os.fspath(path), arrays=() if name is None else (name,), **options)
     if array.problem is not None:
         raise array.problem
     word = os.fspath(path)
@@ -72,7 +68,7 @@ def from_file(
     mark = "" if is_remote(word) else os.stat(word.partition("#")[0]).st_mtime_ns
     chunks = _chunks(array, chunk_bytes)
     token = tokenize(
-        spec_path, name, mark, array.shape, str(array.dtype), chunks, in_opts, index_order
+        spec_path, name, mark, array.shape, str(array.dtype), chunks, sorted(options.items())
     )
     return dask.array.from_array(  # type: ignore[no-untyped-call, unused-ignore]
         array,

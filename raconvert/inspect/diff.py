@@ -11,9 +11,10 @@ from contextlib import ExitStack
 
 from raconvert import registry
 from raconvert.arrays.dtypes import NUMBERS, described, little, type_name
+from raconvert.conversion.options import Inspecting, options_of
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import find, why
-from raconvert.declared import checked
+from raconvert.declared import accepts
 from raconvert.errors import UNREADABLE, UsageError, counted, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, path_of
 from raconvert.inspect.described import (
@@ -27,15 +28,14 @@ from raconvert.inspect.elements import Rule, compare_data, letter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Unpack
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.declared import Readable
 
 
-@checked
+@accepts(options_of(Inspecting, arrays=None))
 def diff(
     a: Readable,
     b: Readable,
@@ -45,13 +45,7 @@ def diff(
     bitwise: bool = False,
     ignore_meta: bool = False,
     ignore_singletons: bool = False,
-    arrays: Sequence[str] | None = None,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    max_memory: int = DEFAULT_MAX_MEMORY,
+    **reading: Unpack[Inspecting],
 ) -> dict[str, Any]:
     """The differences of two files; ``same`` is True if there are none.
 
@@ -76,16 +70,8 @@ def diff(
         raise UsageError("a bitwise comparison has no tolerance")
     if not (atol >= 0 and rtol >= 0):
         raise UsageError("a tolerance is not negative", got=f"atol {atol}, rtol {rtol}")
+    max_memory = reading.get("max_memory", DEFAULT_MAX_MEMORY)
     rule = Rule(atol, rtol, bitwise, max_memory, singletons=not ignore_singletons)
-    reading: dict[str, Any] = {
-        "arrays": arrays,
-        "from_": from_,
-        "in_opts": in_opts,
-        "meta": meta,
-        "index_order": index_order,
-        "trust": trust,
-        "max_memory": max_memory,
-    }
     with ExitStack() as stack:
         paths = [path_of(one, stack) for one in (a, b)]
         left, right = (stack.enter_context(open_bundle(path, **reading)) for path in paths)

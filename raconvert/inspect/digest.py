@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 from contextlib import ExitStack
 
-from raconvert.declared import checked
+from raconvert.conversion.options import Opening, options_of
+from raconvert.declared import accepts
 from raconvert.errors import Corrupt, UsageError, counted, listed
 from raconvert.files.copy import SLAB_BYTES, extent_slabs
 from raconvert.files.source import DEFAULT_MAX_MEMORY, path_of
@@ -19,25 +20,18 @@ from raconvert.ra.header import canonical_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Unpack
 
     from raconvert.arrays.array import Array
     from raconvert.declared import Readable
     from raconvert.files.source import Extent
 
 
-@checked
+@accepts(options_of(Opening))
 def digest(
     path: Readable,
     array: str | None = None,
-    *,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    max_memory: int = DEFAULT_MAX_MEMORY,
+    **options: Unpack[Opening],
 ) -> str:
     """Return the digest of the one array of a file, or of the one called `array`, as hex digits.
 
@@ -52,25 +46,17 @@ def digest(
     """
     from raconvert.conversion.read import open_bundle
 
-    options: dict[str, Any] = {
-        "arrays": None if array is None else [array],
-        "from_": from_,
-        "in_opts": in_opts,
-        "meta": meta,
-        "index_order": index_order,
-        "trust": trust,
-        "max_memory": max_memory,
-    }
+    arrays = () if array is None else (array,)
     with ExitStack() as stack:
         local = path_of(path, stack)
-        bundle = stack.enter_context(open_bundle(local, **options))
+        bundle = stack.enter_context(open_bundle(local, arrays=arrays, **options))
         if len(bundle.arrays) != 1:
             raise UsageError(
                 f"has {counted(len(bundle.arrays), 'array')}; a digest is of one",
                 path=local,
                 remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
             )
-        return digest_array(bundle.arrays[0], max_memory)
+        return digest_array(bundle.arrays[0], options.get("max_memory", DEFAULT_MAX_MEMORY))
 
 
 def digest_array(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> str:

@@ -12,19 +12,19 @@ from raconvert import registry
 from raconvert.arrays.array import UNKNOWN
 from raconvert.arrays.dtypes import type_name
 from raconvert.catalogue import ROWS, Row
-from raconvert.conversion.options import Settings
+from raconvert.conversion.options import Inspecting, Settings, options_of
 from raconvert.conversion.read import open_spec
-from raconvert.declared import Record, checked
+from raconvert.declared import Record, accepts, checked
 from raconvert.errors import RaconvertError, ReadFailed
 from raconvert.files.paths import is_remote, public_name, walk
-from raconvert.files.source import DEFAULT_MAX_MEMORY, Source, path_of
+from raconvert.files.source import Source, path_of
 from raconvert.plugin import NO, SURE
 from raconvert.references import proof_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Unpack
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
@@ -37,17 +37,10 @@ _ORDERS = {"<": "little", ">": "big", "|": None}
 # Files -----------------------------------------------------------------------------------------
 
 
-@checked
+@accepts(options_of(Inspecting, arrays=None))
 def info(
     path: Readable,
-    *,
-    arrays: Sequence[str] | None = None,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    max_memory: int = DEFAULT_MAX_MEMORY,
+    **options: Unpack[Inspecting],
 ) -> dict[str, Any]:
     """The content of a file: format, sizes, arrays with type and both axis views, metadata.
 
@@ -60,22 +53,14 @@ def info(
 
     Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file.
     """
-    settings = Settings(
-        arrays=arrays or (),
-        from_=from_,
-        in_opts=in_opts,
-        meta=meta,
-        index_order=index_order,
-        trust=trust,
-        max_memory=max_memory,
-    )
+    settings = Settings(**options)
     with ExitStack() as stack:
         local = public_name(path_of(path, stack))
         if proof_beside(local) is None:
             return _opened(local, settings, stack)
         from raconvert.references.check import shown
 
-        return shown(local, max_memory, lambda: _opened(local, settings, stack))
+        return shown(local, settings.max_memory, lambda: _opened(local, settings, stack))
 
 
 def _opened(local: str, settings: Settings, stack: ExitStack) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from raconvert.arrays.dtypes import described
 from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.transpose import in_order
 from raconvert.conversion.combine import open_sources
-from raconvert.conversion.options import Settings
+from raconvert.conversion.options import Opening, Settings, Verifying, normalized, options_of
 from raconvert.conversion.outputs import lost_fields
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.unreadable import why
 from raconvert.conversion.write import write_bundle
-from raconvert.declared import checked
+from raconvert.declared import accepts
 from raconvert.errors import Corrupt, RaconvertError, UsageError, counted, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.inspect.diff import pair_arrays, type_text
@@ -30,7 +30,7 @@ from raconvert.workers.interrupts import raise_interruption
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, TypeAlias
+    from typing import Any, TypeAlias, Unpack
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
@@ -39,25 +39,16 @@ if TYPE_CHECKING:
     _Item: TypeAlias = "tuple[Callable[[], Metadata], dict[str, Any]]"
 
 
-@checked
+_BOTH = ("meta", "index_order", "max_memory")  # options of the file and of its sources
+
+
+@accepts(options_of(Verifying, arrays=None))
 def verify(
     path: str | os.PathLike[str],
     against: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     *,
-    arrays: Sequence[str] | None = None,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    sort: str | None = None,
-    recursive: bool = False,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    files_from: str | os.PathLike[str] | Sequence[str] | None = None,
-    null_separated: bool = False,
     go_on: bool = False,
-    max_memory: int = DEFAULT_MAX_MEMORY,
+    **options: Unpack[Verifying],
 ) -> dict[str, Any]:
     """Check a file, and with `against` compare it with the sources it was made from.
 
@@ -83,24 +74,25 @@ def verify(
 
     Raises `Corrupt` for damage, `ReadFailed` and `UnknownFormat` for files that cannot be opened.
     """
-    if isinstance(files_from, os.PathLike):
-        files_from = os.fspath(files_from)
-    gathering = {
-        "files_from": files_from, "null_separated": null_separated, "sort": sort,
-        "recursive": recursive, "include": include, "exclude": exclude,
-    }  # fmt: skip
-    both: dict[str, Any] = {"meta": meta, "index_order": index_order, "max_memory": max_memory}
-    sources = {**both, "from_": from_, "in_opts": in_opts, "trust": trust}
-    if against is None and files_from is not None:
+    given = normalized(options)
+    arrays = given.pop("arrays", None)
+    sources = {name: given.pop(name) for name in Opening.__annotations__ if name in given}
+    max_memory = sources.setdefault("max_memory", DEFAULT_MAX_MEMORY)
+    sources.setdefault("meta", "auto")
+    gathering = given
+    if against is None and gathering.get("files_from") is not None:
         against = []
     if isinstance(against, (str, os.PathLike)):
         against = [against]
     if against is None and proof_beside(os.fspath(path)) is not None:
         from raconvert.references.check import verified
 
+        trust = sources.get("trust", ())
         return verified(os.fspath(path), trust=trust, max_memory=max_memory)
     # With sources the other options say how to read those; the file speaks for itself.
-    own = both if against is not None else sources
+    own = sources
+    if against is not None:
+        own = {name: sources[name] for name in _BOTH if name in sources}
     with open_bundle(path, arrays=arrays, **own) as bundle:
         plugin = registry.load(registry.by_name(bundle.format))
         damage = _checked(plugin.check, Source(bundle.path, max_memory=max_memory))

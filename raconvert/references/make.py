@@ -10,12 +10,12 @@ from hashlib import sha256
 
 from raconvert.bundle import names
 from raconvert.conversion.inputs import gather, split_spec
-from raconvert.conversion.options import Settings
-from raconvert.declared import checked
+from raconvert.conversion.options import Inspecting, Settings, options_of
+from raconvert.declared import accepts
 from raconvert.errors import UsageError, did_you_mean, listed
 from raconvert.files.copy import write_all
 from raconvert.files.paths import check_target, make_folders, refuse_used, write_failed
-from raconvert.files.source import DEFAULT_MAX_MEMORY, refuse_changed
+from raconvert.files.source import refuse_changed
 from raconvert.files.target import Target
 
 from . import KEY, KINDS, PROOF_SUFFIX, external, headers, kerchunk, kind_of_suffix
@@ -27,10 +27,10 @@ from .proof import File, Proof, facts_of, files_as_seen, text_of_refs
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Unpack
 
 
-@checked
+@accepts(options_of(Inspecting, arrays=None))
 def refs(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
@@ -42,13 +42,7 @@ def refs(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     allow: Sequence[str] = (),
-    arrays: Sequence[str] | None = None,
-    from_: str | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    trust: Sequence[str] = (),
-    max_memory: int = DEFAULT_MAX_MEMORY,
+    **reading: Unpack[Inspecting],
 ) -> dict[str, Any]:
     """Write a view of arrays where they lie: a small file that names their bytes.
 
@@ -71,10 +65,7 @@ def refs(
     is_folder = destination.endswith(os.sep) or os.path.isdir(destination)
     kind = _kind(destination, kind)
     one = kind in SINGLE
-    settings = Settings(
-        arrays=arrays or (), from_=from_, in_opts=in_opts, meta=meta, index_order=index_order,
-        trust=trust, max_memory=max_memory,
-    )  # fmt: skip
+    settings = Settings(**reading)
     words = [sources] if isinstance(sources, (str, os.PathLike)) else sources
     paths = gather(
         [os.fspath(word) for word in words], recursive=recursive, include=include, exclude=exclude
