@@ -364,7 +364,7 @@ class Chunks:
         tasks = (
             (index, low, out[part]) for index, low, part in self._pieces(start, count, touched)
         )
-        take = partial(self._take, found=listed, use=self._fill)
+        take = partial(self._take, listed=listed, use=self._fill)
         small = out.nbytes < LARGE and not self.store.remote
         if touched < 2 or small or THREADS * self.form.needs() > self.max_memory // 2:
             for task in tasks:
