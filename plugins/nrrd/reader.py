@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from os.path import dirname, relpath
 
 from raconvert.arrays.dtypes import needs_swap
 from raconvert.files.pairing import check_seal
@@ -141,7 +141,7 @@ def _python(array: Array, data: DecodedParts) -> str:
     part = data.parts[0]
     file = "FILE"
     if part.source.path != data.header:
-        name = relpath(part.source.path, dirname(data.header) or ".")
+        name = os.path.relpath(part.source.path, os.path.dirname(data.header) or ".")
         file = python(path(name))
         if not name.isprintable() or re.search(r"\b(FILE|NAME|PATH)\b", name):
             return ""
