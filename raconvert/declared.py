@@ -215,7 +215,7 @@ _DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 @functools.cache
 def _rule_of(declared: str) -> tuple[tuple[Callable[[Any], bool], str] | None, bool]:
-    """The check of a type and the words for it, None if there is none; and if None is right."""
+    """Return the check for a declared type and its wording, or None; and if None is allowed."""
     return _DECLARED.get(declared.removesuffix(" | None")), declared.endswith(" | None")
 
 

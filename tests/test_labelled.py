@@ -258,7 +258,7 @@ def test_tables_of_vectors_scalars_numbers_and_texts(tmp_path: Path) -> None:
     assert list(both.to_dataframe().columns) == ["TRAD", "more"]
     with pytest.raises(UsageError, match="other axes"):
         raconvert.Bundle([trade(), made]).to_dataframe()
-    with pytest.raises(UsageError, match="pandas has not"):
+    with pytest.raises(UsageError, match="pandas has no "):
         Array(np.zeros(2, [("a", "i4")]), name="r").to_dataframe()
 
 

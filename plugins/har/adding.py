@@ -63,7 +63,8 @@ def check_names(
             raise not_an_array(path, new.name, "another header")
         if not overwrite:
             raise array_exists(path, old.name)
-        own = new.array.name in (new.name, old.long.rstrip(" "))  # where a longer name is kept
+        # The long name may hold the array's longer name.
+        own = new.array.name in (new.name, old.long.rstrip(" "))
         if old.name != new.name or not own:
             raise array_exists(path, old.name, f"which '{new.array.name}' would be called too")
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .records import Record
     from .walk import Header, Walk
 
-MAX_DEVIATIONS = 64  # counters kept one by one; more are not worth their place in the metadata
+MAX_DEVIATIONS = 64  # counters recorded one by one; more would swell the metadata
 # Zeros that a sparse header need not store are bounded where nothing else bounds them.
 
 
@@ -118,7 +118,7 @@ class _Boxes:
         self._counts = array("q")
         self._boxes = array("i")
         self._done = 0
-        self._count = 0  # of the box last looked at, and whether it follows what was added
+        self._count = 0  # values of the last box, and whether it follows the one before
         self._follows = True
 
     def volume(self, box: Sequence[int]) -> int:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 BLANKS = b"    "
-MOST_BYTES = 512  # fields of no record are longer
-INT = 0  # the width of numbers; that of texts is their characters
+MOST_BYTES = 512  # bytes; the fields of every record are shorter
+INT = 0  # width that stands for an integer; for texts it is the number of characters
 
 # `times`: how many there are, or a function of the fields before; one stands for itself, more are
 # a list.

@@ -138,7 +138,7 @@ def _records_of(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
     if record is None:
         walk.next("the second record of the last header")
     elif not continues(record) and record.nbytes < SECOND.nbytes:
-        return  # the name of the next one
+        return  # it is the name of the next header
     _second_record(walk, header)
     if header.type not in _BY_TYPE:
         _leave_out(walk, header, skip_unknown=skip_unknown)
@@ -239,7 +239,7 @@ def _label_record(walk: Walk, header: Header) -> None:
 def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
     """Read the label lists and name the axes; keep what does not follow from those."""
     if names == set_names([None] * len(names)) and not status.strip("u"):
-        return  # as most files without sets say it
+        return  # as most files without sets write it
     known: dict[str, tuple[str, ...]] = {}
     explicit = iter(header.own.get("elements", ()))
     splits: list[int] = []

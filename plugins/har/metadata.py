@@ -248,7 +248,7 @@ def _lost_of_axes(header: HeaderPlan, axes: Sequence[Axis]) -> list[str]:
 
 
 def hidden_headers(planned: FilePlan, space: dict[str, Any]) -> list[dict[str, Any]]:
-    """The housekeeping headers that can be written; which cannot is said."""
+    """Return the housekeeping headers that can be written; a fit names each other one."""
     listed = space.get("hidden", [])
     listed = listed if isinstance(listed, list) else [None]
     swapped = (planned.framing == BIG) != (space.get("framing") == BIG)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Bundle, Source, Target
 
-_SMALL = {("bool", 1), ("int", 1), ("int", 2), ("uint", 1), ("uint", 2)}  # float32 holds them all
+# Integers that float32 holds exactly.
+_SMALL = {("bool", 1), ("int", 1), ("int", 2), ("uint", 1), ("uint", 2)}
 _OTHERS = "npy, npz, h5 and ra hold it"
 _USUAL_NAME = re.compile("[A-Za-z0-9]{1,4}")
 _LETTERS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ0"

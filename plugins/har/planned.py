@@ -45,7 +45,8 @@ class HeaderPlan:
         self.storage = "auto"
         self.long = ""
         self.coefficient = ""
-        self.sets: list[tuple[str, list[str] | None]] = []  # of each dimension: name and labels
+        # Name and labels of each dimension's set.
+        self.sets: list[tuple[str, list[str] | None]] = []
         self.status = ""
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .solution import Variable
     from .walk import Header
 
-GROUP = "headers"  # of what a solution file has beside its variables
+GROUP = "headers"  # group of the headers that a solution file has beside its variables
 
 
 def read_bundle(

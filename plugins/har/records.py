@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 LITTLE, BIG, LAHEY = "little", "big", "lahey"
 LAHEY_START = b"\xfd"
-HEAD_BYTES = POSITION.nbytes  # what is read of every record
-WINDOW_BYTES = 512  # read at once; more would read the data that indexing skips
+HEAD_BYTES = POSITION.nbytes  # bytes read of every record
+WINDOW_BYTES = 512  # bytes read at once; more would read the data that indexing skips
 # A position record with its marks, the mark and the fields of the data record behind it.
 _PART = f"i{POSITION.code}2i{DATA.code}"
-_MARK = slice(-DATA.nbytes - 4, -DATA.nbytes)  # that of the data record
+_MARK = slice(-DATA.nbytes - 4, -DATA.nbytes)  # the slice of the data record's leading mark
 _INT32 = {LITTLE: Struct("<i"), BIG: Struct(">i")}
 
 # What a mark can say; that of a Lahey record also counts the leading one.
@@ -152,7 +152,7 @@ class Records:
             return [end - 8 - found] if len(BLANKS) <= found <= end - 8 - self.first else []
         trail = (self.bytes_at(end - 1, 1)[0] & 3) + 1
         total = int.from_bytes(self.bytes_at(end - trail, trail)[::-1], "little") >> 2
-        starts = [  # the mark counts the bytes of the leading one, which it does not tell
+        starts = [  # the trailing mark counts the leading one, whose length it does not give
             end - trail - total
             for lead in range(1, 5)
             if total - lead >= len(BLANKS) and len(mark(total - lead)) == lead

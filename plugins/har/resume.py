@@ -78,7 +78,7 @@ class Resume:
         self.lost: list[Header] = []
         self.notes: list[str] = []
         self._walk = walk
-        self._sound: array[int] | None = None  # where the records at the end of the file begin
+        self._sound: array[int] | None = None  # offsets of the sound records at the end of the file
 
     def pass_all(self, start: int) -> None:
         """Go on from `start` to where the next header begins, or to the end of the file."""
@@ -90,7 +90,7 @@ class Resume:
             except Corrupt:
                 end, sure = self._behind(walk.offset)
                 if walk.offset > start and sure and self._is_short(end - walk.offset):
-                    return  # the damaged name of another
+                    return  # it is the damaged name of another header
                 self._pass_damage(end, sure=sure)
                 continue
             if record is None or record.nbytes < DATA.nbytes:

@@ -45,9 +45,9 @@ _INTEGERS = ("VNCP", "VCNA", "VCAR", "SSZ", "ELAD", "OREX", "OREL", "CMND", "CMN
 _TEXTS = ("VARS", "VCLB", "VCTP", "STNM", "ELST", "STEL")
 _REALS = ("CUMS", "SHOC")
 _NEEDED = (*_INTEGERS, *_TEXTS, *_REALS)
-_LEVELS = ("VCLE", "LVOK", "LEVB", "LEVA")  # which older files have not
-RESULTS, TOTAL = "RESULTS", "Cumulative"  # the axis of what subtotals add, and what they add to
-WHEN, TIMES = "WHEN", ["before", "after"]  # the axis of levels
+_LEVELS = ("VCLE", "LVOK", "LEVB", "LEVA")  # older files lack these
+RESULTS, TOTAL = "RESULTS", "Cumulative"  # name of the axis of subtotals, and of its first index
+WHEN, TIMES = "WHEN", ["before", "after"]  # name and labels of the axis of levels
 
 
 class Result(Record):

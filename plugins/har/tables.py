@@ -9,10 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NAMESPACE = "har"  # of the metadata
+NAMESPACE = "har"  # namespace of the metadata
 NAME_CHARS = 4
 LONG_CHARS = 70
-WORD_CHARS = 12  # set names, coefficient names and labels
+WORD_CHARS = 12  # characters of set names, coefficient names and labels
 MAX_RANK = 7
 MAX_INT32 = (1 << 31) - 1
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-BATCH_BYTES = 1 << 18  # of sparse data, read at once: several records, within a processor's cache
+# Bytes of sparse data read at once: several records, within a processor's cache.
+BATCH_BYTES = 1 << 18
 
 
 class Stored(InPlace):
@@ -51,7 +52,7 @@ class Stored(InPlace):
         self.path = source.path
         self._source = source
         self._name = header.name
-        self._ends: list[int] | None = None  # of the parts, once a region was read
+        self._ends: list[int] | None = None  # ends of the parts in bytes, once a region was read
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, each valid until the next is asked for."""
@@ -168,7 +169,7 @@ class _Joined(Placed):
     def __init__(self, path: str, file: Any, offsets: Any, ends: list[int]) -> None:
         super().__init__(path, file)
         self._offsets = offsets
-        self._ends = ends  # of the parts, in bytes
+        self._ends = ends  # ends of the parts, in bytes
 
     def read_into(self, memory: memoryview, index: int) -> int:
         """Fill memory from byte `index` of the data, as far as its part goes; return how far."""
@@ -213,7 +214,7 @@ class _Full:
         self._file = file
         self._parts = stored.parts
         self._part = 0
-        self._done = 0  # values of that part that were read
+        self._done = 0  # values read of that part
 
     def __call__(self, piece: Values, _: int) -> None:
         offsets, counts = self._parts.offsets, self._parts.counts

@@ -46,9 +46,10 @@ class Header:
         self.axes: list[Axis] = []
         self.own: dict[str, Any] = {}
         self.parts = Parts(array("q"), array("q"), None)
-        self.problem: RaconvertError | None = None  # why it cannot be read; may have no name then
-        self.records = 0  # how many follow the name
-        self.start = self.stop = offset  # of those records
+        # Why it cannot be read; its name may be unknown then.
+        self.problem: RaconvertError | None = None
+        self.records = 0  # count of records behind the name
+        self.start = self.stop = offset  # begin and end of those records
 
     @property
     def hidden(self) -> bool:
@@ -70,7 +71,7 @@ class Walk:
         self.order = records.order
         self.offset = records.first
         self.header = ""  # the name of the header at work
-        self.number = 0  # of the record after that name
+        self.number = 0  # number of the record, counted from that name
         self.labels: dict[bytes, tuple[str, ...]] = {}  # lists are shared by all headers of a file
         self.label_count = 0
         self._next: Record | None = None

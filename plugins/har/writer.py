@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 BUFFER_BYTES = 1 << 20
-SPARSE_BELOW = 0.6  # of nonzero values: what the programs of GEMPACK 12.1 store sparse
+SPARSE_BELOW = 0.6  # share of nonzero values, below which GEMPACK 12.1 stores sparse
 
 
 def write_file(planned: FilePlan, target: Target) -> None:
@@ -231,7 +231,7 @@ class _Elements:
         self._may_cut = target.allows("elements")
         self._target = target
         self._cut = False  # blanks at the end of strings were lost
-        self._strings = 0  # done
+        self._strings = 0  # strings written so far
         self._blocks = target.counted(blocks(header.array, block_bytes(target.max_memory)))
         dtype = np.dtype(f"S{header.width}") if header.type == TEXT else self.dtype
         self.feed = Feed(self.converted(), dtype, f"array '{header.array.name}'")

@@ -183,5 +183,5 @@ def programs(array: Array) -> dict[str, str]:
     if width == 8 and kind != "float":
         lines["R"] = lines["R"].replace("NAME)", 'NAME, bit64conversion = "bit64")')
     elif (kind, width) == ("uint", 4):
-        del lines["R"]  # which has no such numbers
+        del lines["R"]  # R has no such numbers
     return lines

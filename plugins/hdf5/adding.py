@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .options import Options
 
 _DIMID = "_Netcdf4Dimid"  # the number of a dimension in a file that netCDF wrote
-_NETCDF = b"_NCProperties"  # on the root of one
+_NETCDF = b"_NCProperties"  # attribute of the root of such a file
 
 
 def plan_added(
@@ -210,7 +210,7 @@ class Addition(Writer):
         self.numbered = True
         self.shares = self._is_shared
         self.held = held
-        self.names = names  # of the arrays that were there
+        self.names = names  # names of the arrays that existed before
         self.replaced = replaced
 
     def run(self) -> None:

@@ -132,7 +132,7 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
         aid.read(buffer, mtype=kind.memory or tid)
     try:
         value = _plain(_finished(kind, buffer), tid)
-    except Corrupt:  # bools that are none
+    except Corrupt:  # stored as bools, with other values than 0 and 1
         value = _plain(buffer.view(without_bools(kind).buffer), tid)
     usual = _usual(value)
     if usual is not None and usual[0] == tid and usual[1] == shape and not kind.dims:
@@ -372,7 +372,7 @@ def _usual(value: Any) -> tuple[h5t.TypeID, tuple[int, ...]] | None:
         inner = inner[0]
     try:
         flat = _flat(value, len(shape))
-    except TypeError:  # not equally deep everywhere
+    except TypeError:  # nested to different depths
         return None
     kinds = {type(item) for item in flat}
     if len(flat) != prod(shape) or len(kinds) != 1:

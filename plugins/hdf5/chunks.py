@@ -135,9 +135,10 @@ def checks_out(raw: Any) -> bool:
 
 
 _DECODED = frozenset((DEFLATE, SHUFFLE, FLETCHER32))
-LARGEST_UNFILTERED = 64 << 20  # of larger ones the library reads only what is needed
+# Bytes; of larger unfiltered chunks libhdf5 reads only the part needed.
+LARGEST_UNFILTERED = 64 << 20
 PARALLEL_BYTES = 1 << 18  # boxes below this are not worth a thread
-LARGEST_UNCHECKED = 32 << 20  # bytes to which a chunk may inflate without a look at it
+LARGEST_UNCHECKED = 32 << 20  # bytes; a larger chunk is checked before it is inflated
 PIECE_BYTES = 1 << 16
 _NONE: Values = np.empty(0, np.uint64)
 
@@ -278,7 +279,7 @@ class Chunks:
     def _check_inflated(self, raw: bytes, where: str) -> None:
         parts = (raw[n : n + PIECE_BYTES] for n in range(0, len(raw), PIECE_BYTES))
         total = 0
-        with suppress(Corrupt):  # damage, which the library finds, too
+        with suppress(Corrupt):  # libhdf5 reports the damage, too
             for piece in Inflater(parts, ZLIB_WBITS, "").pieces(LARGEST_UNCHECKED):
                 total += len(piece)
                 if total > self._bytes + CHECKSUM_BYTES:
@@ -295,7 +296,7 @@ class Chunks:
             start = tuple(at * high for at, high in zip(index, self._chunk, strict=True))
             try:
                 dataset.read_direct_chunk(start, out=bytearray(1))
-            except ValueError:  # it is larger than that, so it was found
+            except ValueError:  # it is larger than one byte, so libhdf5 has found it
                 continue
             except RuntimeError as error:
                 where = f"chunk {index}, byte {self._offsets[row]}"
@@ -322,7 +323,7 @@ class Chunks:
             -(-(low + n) // high) - low // high
             for low, n, high in zip(start, out.shape, self._chunk, strict=True)
         ):
-            out[...] = self._fill[0]  # and over it the chunks that are there
+            out[...] = self._fill[0]  # the stored chunks are written over it
         opened = self._source.open()
         file = handle_of(opened)
         try:

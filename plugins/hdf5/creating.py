@@ -73,7 +73,7 @@ def create(path: str, userblock: int = 0) -> h5f.FileID:
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V110)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
-    if not userblock:  # which would have to be as long
+    if not userblock:  # with alignment, libhdf5 wants a user block at least as long
         access.set_alignment(ALIGN_FROM, ALIGN)
     plist = created(h5p.FILE_CREATE)
     plist.set_link_creation_order(TRACKED)

@@ -58,7 +58,7 @@ BFLOAT_FIELDS = (15, 7, 8, 0, 7)  # sign, exponent at and bits, mantissa at and 
 BFLOAT_BIAS = 127
 SIGN_OF_BYTE = 7
 COMPLEX_CLASS = 11  # H5T_COMPLEX, since HDF5 2.0
-REFERENCE_BYTES = 16  # what lies in the file in the place of such a text: length, heap, number
+REFERENCE_BYTES = 16  # stored for a text of variable length: length, heap, number
 
 
 def cannot(what: str) -> Unsupported:
@@ -174,7 +174,7 @@ def _same_order(dtype: Dtype, tid: h5t.TypeID) -> h5t.TypeID:
     Between two orders of one size the library (2.0) swaps bytes only, and extends no sign.
     """
     memory = h5t.py_create(dtype).copy()
-    memory.set_order(tid.get_order())  # that of single bytes counts, too
+    memory.set_order(tid.get_order())  # the order of single bytes counts, too
     return memory
 
 

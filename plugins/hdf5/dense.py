@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from .files import File
     from .ondisk.header import Attribute
 
-MANAGED, HUGE, TINY = 0, 1, 2  # kinds of objects of a heap, in the first byte of what names them
-SHARED_TABLE = 0x0F  # message of the extension of the superblock
-_EXTENSION_FROM = 2  # versions of the superblock that have one
+MANAGED, HUGE, TINY = 0, 1, 2  # kinds of heap objects, in the first byte of their IDs
+SHARED_TABLE = 0x0F  # message in the superblock extension
+_EXTENSION_FROM = 2  # the first version of the superblock with an extension
 _EXTENSION_AT = 20
-MAX_INDIRECT = 64  # blocks of places inside each other; the library needs as many as bits of a size
+MAX_INDIRECT = 64  # nested indirect blocks; the library needs one per bit of a size
 
 # Signature, version, bytes of what names an object, of filters, flags, most bytes of a managed
 # object, number and tree of huge objects, ten sizes and counts, width of the table, bytes of the
 # first and of the largest block, bits of the heap, rows at first, root, its rows.
 _HEAP = Struct("<4sBHHBIQQ10QHQQHHQH")
 _BLOCK = Struct("<4sBQ")  # signature, version, address of the heap
-_HUGE = Struct("<QQQ")  # where a huge object lies, its bytes, its number
-_TABLE_ENTRY = Struct("<BBHIHHHQQ")  # ..., which messages, ..., index, heap
+_HUGE = Struct("<QQQ")  # address, bytes and number of a huge object
+_TABLE_ENTRY = Struct("<BBHIHHHQQ")  # (unused), flags of messages, (unused), index, heap
 
 # One attribute: what names it in its heap, and True for the heap of messages that are shared.
 Named = namedtuple("Named", "id shared")
@@ -72,7 +72,7 @@ class Dense:
             message = self._message(named)
             left -= len(message)
             file.dense_bytes += len(record) + len(message)
-            most = file.source.limits.attribute_passes  # as objects may share a heap
+            most = file.source.limits.attribute_passes  # since objects may share a heap
             if file.dense_bytes > most * file.source.size:
                 raise TooLarge(
                     "attributes in dense storage are those of very many objects", path=file.path,
@@ -106,7 +106,7 @@ def dense_attribute(file: File, address: int, name: bytes) -> Attribute | None:
 
     Raises `Corrupt` where the library could not find it either.
     """
-    for raw in shared_attributes(file, address):  # in the header, where they are
+    for raw in shared_attributes(file, address):  # shared attributes that lie in the header
         message = shared_heap(file).get(raw)
         attribute = attribute_of(message)
         if attribute is not None and attribute[0] == name:
@@ -118,7 +118,8 @@ def dense_attribute(file: File, address: int, name: bytes) -> Attribute | None:
                 int.from_bytes(body[at + n : at + n + ADDRESS_BYTES], "little") for n in (0, 8)
             )
             if NOWHERE not in (heap, tree):
-                if (heap, tree) not in file.dense:  # objects are asked one after the other
+                # Cached, since objects are visited one after the other.
+                if (heap, tree) not in file.dense:
                     file.dense = {(heap, tree): Dense(file, heap, tree)}
                 return file.dense[heap, tree].get(name)
     return None

@@ -48,7 +48,7 @@ JULIA_TYPE = b"julia_type"  # a name and parameters, both of variable length
 BOOL = b"Core.Bool"
 
 NUMBER_BYTES = {0: 12, 1: 20, 4: 12}  # messages of integers, floats, bitfields by their class
-ENCODED = b"\x03\x00"  # begins what H5Tencode makes: number of the message, version
+ENCODED = b"\x03\x00"  # the first bytes of H5Tencode's result: number of the message, version
 SINGLE, FILTERED = 1, 2  # chunk index; flag of that index
 _SINGLE = Struct("<QIQ")  # stored bytes, filter mask, address
 _PAIR = Struct("<HH")

@@ -33,7 +33,8 @@ def chunks_of(
     The index is checked in either case: where its B-tree has no checksum, the library takes a
     chunk in a place that no chunk can have for one that was never written.
     """
-    if storage.chunk is None or len(storage.chunk) != len(values.space):  # the latter: from Julia
+    # Julia writes chunks of another rank.
+    if storage.chunk is None or len(storage.chunk) != len(values.space):
         return None
     kind, file = values.kind, values.file
     numbers = tuple(number for number, _ in storage.filters)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-TASKS = 256  # chunks that are handed to the threads at once
+TASKS = 256  # chunks given to the threads at once
 
 
 def write_elements(raw: list[tuple[int, Array, Endings]], file: FileIO, target: Target) -> None:
@@ -110,7 +110,7 @@ def _is_sparse(extent: Extent) -> bool:
     if is_remote(extent.path):
         return False
     status = os.stat(extent.path)
-    blocks = getattr(status, "st_blocks", None)  # Windows does not tell
+    blocks = getattr(status, "st_blocks", None)  # Windows has no st_blocks
     return blocks is not None and blocks * 512 < status.st_size
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 # version -> where the size of offsets is, where the addresses begin
 LAYOUTS = {0: (13, 24), 1: (13, 28), 2: (9, 12), 3: (9, 12)}
-END = 2  # the place of the end of file among the addresses
+END = 2  # index of the end of file among the addresses
 FIRST_BLOCK = 512  # user blocks have this length, doubled any number of times
 MOST_BYTES = 28 + 4 * 8
 
@@ -67,7 +67,7 @@ FAILURES: tuple[type[Exception], ...] = (
 PROBLEMS: tuple[type[Exception], ...] = (*FAILURES, RaconvertError)
 _ERRNO = re.compile(r"errno = (\d+)")
 # h5py 3.16 at times reads the words of the library after it let them go: other bytes are there.
-_SPOKEN = "ynchronously"  # in what the library says, as it means it
+_SPOKEN = "ynchronously"  # part of every intact message of libhdf5
 UNTOLD = "HDF5 gives a reason that cannot be read"
 
 
@@ -95,7 +95,7 @@ def sorted_places(places: dict[int, int]) -> tuple[Values, Values]:
     return both[:, 0], np.maximum.accumulate(both.sum(axis=1))
 
 
-_lost: dict[str, RaconvertError] = {}  # by URL: why bytes of it could not be had
+_lost: dict[str, RaconvertError] = {}  # by URL: the error of reading it
 
 
 class Remote:
@@ -174,11 +174,11 @@ class Handle:
     def __init__(self, fid: h5f.FileID, identity: Identity) -> None:
         self.fid = fid
         self.identity = identity
-        self.files = 0  # that read by it, and are not closed
+        self.files = 0  # open files that use it
 
     def __del__(self) -> None:
         """Close what was let go of without being closed."""
-        if _close is not None:  # as it is at the end of the interpreter
+        if _close is not None:  # None at the end of the interpreter
             _close(self.fid)
 
     def release(self) -> None:
@@ -206,7 +206,7 @@ def _handle_of(source: Source, cache: int | None) -> Handle:
     with phil:
         handle = _handles.get(identity[:2])
         if handle is not None and (handle.identity != identity or not handle.fid.valid):
-            handle.close()  # of what the file was: its readers are told that it changed
+            handle.close()  # readers of the old file get an error that it changed
             handle = None
         if handle is None:
             fid = _opened(os.fsencode(source.path), _local(cache))
@@ -222,7 +222,7 @@ def _handle_of(source: Source, cache: int | None) -> Handle:
 
 def _close(fid: h5f.FileID) -> None:
     """Close a file and whatever is open in it."""
-    with suppress(*FAILURES):  # of a damaged file; nothing was written
+    with suppress(*FAILURES):  # closing a damaged file may fail; nothing was written
         if fid.valid:
             fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
             fid.close()
@@ -250,15 +250,16 @@ class File:
     def __init__(self, source: Source, cache: int | None = None) -> None:
         """Open a file; `cache`: bytes of decoded chunks that the library keeps of each dataset."""
         self.source = source
-        self.remote: Any = None  # what the library reads of a file at a URL
+        self.remote: Any = None  # the file object for libhdf5 at a URL
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.trees: set[int] = set()  # addresses of objects whose B-trees are sound
-        self.places: dict[int, int] = {}  # of metadata: addresses and bytes
-        self.sorted: tuple[int, Any] = -1, ()  # of how many of them, and these
-        self.last: tuple[int, list[tuple[int, bool, bytes]]] | None = None  # header that was read
+        self.places: dict[int, int] = {}  # metadata read so far: bytes by address
+        self.sorted: tuple[int, Any] = -1, ()  # their number when sorted, and the sorted arrays
+        self.last: tuple[int, list[tuple[int, bool, bytes]]] | None = None  # the header read last
         self.searched = False  # the whole file was searched for heaps
-        self.dense: dict[tuple[int, int], Any] = {}  # of `dense.dense_attribute`: those asked last
-        self.dense_bytes = 0  # that were read of them
+        # Results of `dense.dense_attribute`, the last ones.
+        self.dense: dict[tuple[int, int], Any] = {}
+        self.dense_bytes = 0  # bytes read for them
         self.attributes = 0  # bytes that its attributes take as plain values
         self.unwritten: dict[str, int] = {}  # bytes of datasets that are only a fill value
         if source.base:
@@ -272,14 +273,14 @@ class File:
                 access = _access(cache)
                 self.remote = Remote(source.open())
                 access.set_fileobj_driver(h5fd.fileobj_driver, self.remote)
-                name = repr(self.remote).encode()  # by which the library knows it
+                name = repr(self.remote).encode()  # libhdf5 tells file objects apart by it
                 self._fid = _opened(name, access)
             else:
                 self._handle = _handle_of(source, cache)
                 self._fid = self._handle.fid
             self.userblock = _begin(source)
             head = source.read_at(self.userblock, MOST_BYTES)
-            if len(head) == MOST_BYTES and head[8] in LAYOUTS:  # else the library knows more
+            if len(head) == MOST_BYTES and head[8] in LAYOUTS:  # otherwise libhdf5 knows more
                 self.address_bytes = head[LAYOUTS[head[8]][0]]
             else:
                 plist = self.fid.get_create_plist()
@@ -342,7 +343,7 @@ def _opened(name: bytes, access: h5p.PropFAID) -> h5f.FileID:
     except FAILURES as error:
         if _SPOKEN in str(error):
             raise
-    return h5f.open(name, h5f.ACC_RDONLY, access)  # to have the reason: see `UNTOLD`
+    return h5f.open(name, h5f.ACC_RDONLY, access)  # fails again, with the reason: see `UNTOLD`
 
 
 def refuse_remote(file: File, what: str) -> None:
@@ -361,7 +362,7 @@ class Files:
     def __init__(self, source: Source) -> None:
         self.main = File(source)
         self._path = os.path.abspath(source.path)
-        self._named: dict[str, File] = {}  # and the main one, once another is named
+        self._named: dict[str, File] = {}  # by name; with the main file, once another one is named
 
     def named(self, by: File, name: str, what: str) -> File:
         """The file that `by` names, if it may be read."""
@@ -453,7 +454,7 @@ class guarded:  # noqa: N801 - used as a function; a generator would take three 
         path, where = self._path, self._where
         lost = _lost.get(path)
         if error is None:
-            if lost is not None:  # and somebody has gone on without
+            if lost is not None:  # the error was swallowed on the way
                 raise lost
         elif isinstance(error, RaconvertError):
             if lost is not None and error is not lost:

@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
 
 NOTED_REASONS = 10  # of objects that are left out, in the error of a file without any other
-NOTED_ALIASES = 5  # each on its own; of the others only how many they are
-MAX_NOTES = 100  # of a file, for people to read
+NOTED_ALIASES = 5  # aliases noted one by one; the others are only counted
+MAX_NOTES = 100  # notes per file; more would not be read
 # What reading needs to know of the whole file; `names` of objects in the bundle by path.
 # `places`: the paths of objects; `scaled`: arrays, and the scales of their axes;
 # `bools`: "integers" reads them as such; `resolver`: makes that of virtual datasets when needed;
@@ -417,7 +417,7 @@ def _array(
             values = _values(found, kind, shape, storage, element, virtual, [], tid)
             element = fixed_width(values, dataset, plist, storage, virtual and virtual.longest)
     extent = None if problem else extent_of(kind, element, storage, pieces, nbytes, file)
-    if extent is not None and not pieces:  # few ask for more than its bytes
+    if extent is not None and not pieces:  # usually only its bytes are asked for
         source = partial(_contiguous, found, kind, shape, storage, element, nbytes)
     else:
         values = _values(found, kind, shape, storage, element, virtual, pieces, tid)
@@ -554,9 +554,9 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
     if kind.memory is not None and (kind.element is not None or kind.buffer.names):
         return  # as NumPy's own type, from now on
     if array.element.kind == "bool" and tid.get_class() in (h5t.BITFIELD, h5t.OPAQUE):
-        return  # which are not bools in any file but Julia's
+        return  # only Julia writes bools so
     while kind.element is None and tid.get_class() == h5t.ARRAY:
-        tid = tid.get_super()  # of strings: axes like any other, from now on
+        tid = tid.get_super()  # an array type of strings; its axes are ordinary ones
     known = array.element.descr is None
     usual = _usual_type(array.element) if known else type_of_element(array.element)
     if array.element == element_of(np.dtype("i1")) and tid == type_of_dtype(np.dtype("?")):
@@ -572,7 +572,7 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
             array.meta = meta.replace(encoding="utf-8" if is_utf8 else None)
 
 
-_usual_type = lru_cache(64)(type_of_element)  # only to be compared
+_usual_type = lru_cache(64)(type_of_element)  # cached, since it is only compared
 
 
 # --- metadata -------------------------------------------------------------------------------------
@@ -600,7 +600,7 @@ def _described(
     array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)
     if record:
         array = roundtrip.apply(record, array, found.file.path)
-    if is_text(array.element):  # it is stored as UTF-8, and is none any more
+    if is_text(array.element):  # the type in the file, UTF-8 in bytes, is not that of the array
         meta = array.meta.without_format(NAMESPACE, "type")
         array.meta = meta.replace(encoding=record.get("encoding"))
     if not array.meta.formats.get(NAMESPACE):

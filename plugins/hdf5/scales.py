@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 MISSING = "_FillValue"
 SUFFIXES = (".nc", ".nc4", ".cdf")
 WRITER = "_NCProperties"
-PROVENANCE = (WRITER, "_nc3_strict")  # of the root
+PROVENANCE = (WRITER, "_nc3_strict")  # attributes of the root that name the writer
 NUMBER, NUMBERS = b"_Netcdf4Dimid", b"_Netcdf4Coordinates"
 
 
@@ -169,11 +169,11 @@ def take_times(attributes: Attributes, record: dict[str, Any]) -> None:
         for name in said:
             del values[name]
             attributes.types.pop(name, None)
-    elif "units" in values:  # another program has changed them
+    elif "units" in values:  # another program has changed the values
         record["was"] = {name: value for name, value in was.items() if name != "type"}
 
 
-MOST_WRITTEN = 1 << 22  # values of a scale that is made from an axis
+MOST_WRITTEN = 1 << 22  # values at most of a scale made from an axis
 # The last two are the numbers that netCDF gives to the dimensions of one file.
 ALWAYS = frozenset(
     ["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates"]
@@ -270,7 +270,7 @@ def _attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key
         fileno = key_of(dataset)[0]
         for axis, addresses in enumerate(_addresses(dataset, file)[:rank]):
             keys[axis] = [(fileno, address) for address in addresses]
-    except PROBLEMS:  # damaged, or leading nowhere: the axes are only numbers then
+    except PROBLEMS:  # damaged, or a null reference: the axes have no scales then
         pass
     texts = [label if isinstance(label, str) else "" for label in labels]
     return list(zip(texts, keys, strict=True))
@@ -328,7 +328,7 @@ def _facts(scale: Array) -> dict[str, Any]:
     """Spacing and origin, or labels, of the values of a scale."""
     try:
         return facts_of(scale)
-    except PROBLEMS:  # it cannot be read; that is said where it is asked for
+    except PROBLEMS:  # reading it later reports the error
         return {}
 
 

@@ -19,7 +19,7 @@ from raconvert.errors import (
     MissingDependency,
     TooLarge,
 )
-from raconvert.files.inflate import MAX_RATIO  # which no filter in use exceeds on real data
+from raconvert.files.inflate import MAX_RATIO  # no filter in use exceeds it on real data
 from raconvert.files.source import Extent
 
 from .datatypes import in_file, is_text
@@ -188,7 +188,7 @@ def declared_bytes(shape: tuple[int, ...], item: int) -> int:
 def unwritten_bytes(storage: Storage, nbytes: int, file: File) -> int:
     """The bytes of a dataset that is little more than a fill value, else 0."""
     stored = storage.stored
-    if storage.layout != "virtual":  # whose sources lie in other files
+    if storage.layout != "virtual":  # the sources of a virtual dataset lie in other files
         stored = min(stored, file.source.size)  # an index can list the same bytes many times
     return nbytes if nbytes > MAX_RATIO * stored and not storage.pieces else 0
 
@@ -213,7 +213,7 @@ def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
             expected=f"at most {MAX_RATIO} times as many, or {source.max_memory} (`--max-memory`)",
             remedy=f"if that is meant, allow it with `--max-memory {-(-nbytes // (1 << 20))}M`",
         )
-    need = 2 * prod(storage.chunk or ()) * item  # the chunk, and what is taken out of it
+    need = 2 * prod(storage.chunk or ()) * item  # the decoded chunk, and the part copied out of it
     if storage.filters and need > source.max_memory:
         raise TooLarge(
             f"a chunk of the dataset needs {need} bytes to be decoded",

@@ -149,7 +149,7 @@ def _file_type(array: Array, options: Options) -> h5t.TypeID:
             fixed = options.strings == "fixed" and (is_variable(tid) or endings_of(tid))
             if _is_type_of(tid, array) and not fixed:
                 return tid
-        except PROBLEMS:  # edited, or another plugin's
+        except PROBLEMS:  # the record was edited, or written by another plugin
             pass
     return utf8_type(element) if is_text(element) or is_utf8(array) else type_of_element(element)
 
@@ -162,7 +162,8 @@ def _is_type_of(tid: h5t.TypeID, array: Array) -> bool:
     element = little(array.element)
     if kind.element is None:
         return not kind.dims and str(element.descr).startswith("|S")
-    if element.kind == "user" and element.descr is None:  # bytes of which nothing is known
+    if element.kind == "user" and element.descr is None:  # bytes without a type
         element = element._replace(descr=f"|V{element.nbytes}")
-    held = (kind.element, without_bools(kind).element)  # with bytes that are not bools, integers
+    # Bools with bytes other than 0 and 1 are integers.
+    held = (kind.element, without_bools(kind).element)
     return kind.memory is None and element in held

@@ -10,9 +10,9 @@ from collections import namedtuple
 from raconvert.plugin import Option
 
 FIELDS = {"units": "units", "long_name": "description"}  # attributes that are common fields
-NAMESPACE = "hdf5"  # of what a bundle and its arrays keep for the way back
+NAMESPACE = "hdf5"  # namespace of the metadata for an exact way back
 MAX_RANK = 32  # H5S_MAX_RANK
-MAX_LENGTH = (1 << 63) - 1  # of an axis
+MAX_LENGTH = (1 << 63) - 1  # longest axis
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PLACES = (0, 512, 1024, 2048)  # in the head of a file; the library itself goes on doubling

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-CHUNKS_AT_ONCE = 4096  # that the library reads in one call
+CHUNKS_AT_ONCE = 4096  # chunks that libhdf5 reads in one call
 NO_PLACES: Values = np.empty(0, np.uint64)
 CACHE_SLOTS = 12_421  # a prime above the chunks that a cache may hold
 
@@ -73,11 +73,12 @@ class Dataset:
         self.space = space
         self.chunk = chunk
         self.chunks: Chunks | None = None
-        self.indexed: Chunks | None = None  # whose places are known, whoever decodes them
-        self.checks: list[Callable[[h5d.DatasetID], None]] = []  # before the library reads
-        self.stored = 0  # bytes of it in the file
-        self.offset: int | None = None  # of contiguous data
-        self.unwritten = 0  # bytes that are little more than a fill value
+        # Chunks with known offsets, even if libhdf5 decodes them.
+        self.indexed: Chunks | None = None
+        self.checks: list[Callable[[h5d.DatasetID], None]] = []  # called before libhdf5 reads
+        self.stored = 0  # stored bytes in the file
+        self.offset: int | None = None  # offset of contiguous data
+        self.unwritten = 0  # bytes of memory for elements that are only a fill value in the file
         self.file = file
         self.hard = hard
         self._opened = opened
@@ -192,7 +193,8 @@ class Dataset:
         while self.checks:
             self.checks[0](dataset)
             del self.checks[0]
-        buffer = np.zeros(shape, self.kind.buffer)  # the library may leave what was never written
+        # Zeros: libhdf5 may leave unwritten elements as they are in the buffer.
+        buffer = np.zeros(shape, self.kind.buffer)
         read_box(dataset, start, count, buffer, self.kind.memory or dataset.get_type())
         return buffer
 

@@ -229,7 +229,7 @@ class Virtual:
         self.shape = shape
         self.pieces = pieces
         self.reads = sum(1 + piece.source.reads for piece in pieces)
-        self.mapped = sum(piece.here.size for piece in pieces)  # elements
+        self.mapped = sum(piece.here.size for piece in pieces)  # elements that sources provide
         self.fill = fill
         self.longest = max((piece.source.longest for piece in pieces), default=1)
         lows, highs = [], []

@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from raconvert.plugin import Bundle
 
 
-FEW_OBJECTS = 8  # of which headers are not compared: to ask the library takes less
+FEW_OBJECTS = 8  # up to so many, asking the library is faster than comparing headers
 
 # An object: `path` is its name in the bundle, `hard` its path by hard links in `file`, `address`
-# where it lies, if it has not been looked at yet; `said` what its header says (`Said`), and
-# `key` what tells it apart from others.
+# its address if its header is not parsed yet; `said` the facts of its header, if another object
+# has an equal one (`Said`); `key` its file number and address.
 Found = namedtuple("Found", "path kind file hard address said key", defaults=(None, None, None))
 # A second way to an object, or a way to none: kind is hard, soft or external.
 Link = namedtuple("Link", "path kind target file", defaults=(None,))
@@ -165,7 +165,7 @@ class Walk:
             return []
         try:
             check_links(found.file, info.address)
-        except RaconvertError as error:  # of what is there nothing is lost
+        except RaconvertError as error:  # the links that can be read are followed nevertheless
             self.left_out.append((found.path, error))
         return self._inside(found)
 
@@ -342,15 +342,15 @@ def _group(file: File, path: bytes) -> tuple[h5g.GroupID, int]:
 # contiguous data without attributes and without messages kept elsewhere: nothing of such a dataset
 # is said but in these bytes, and in where its elements lie. File format specification 3.0, IV.A.
 
-NIL, OLD_TIME, TIME = 0x00, 0x0E, 0x12  # messages
+NIL, OLD_TIME, TIME = 0x00, 0x0E, 0x12  # numbers of messages
 _ALONE = frozenset((NIL, DATASPACE, DATATYPE, OLD_FILL, FILL, OLD_TIME, TIME))
-_SECONDS = 4  # where the time is in its message, up to the end
+_SECONDS = 4  # offset of the time in its message, which it ends
 _CONTIGUOUS = bytes((3, CONTIGUOUS)), bytes((4, CONTIGUOUS))  # by version
 _CHECKSUM_BYTES = 4
 _V1_START = 16  # bytes before the messages of a header of version 1
-_TIMES = 0x20  # flag of a header of version 2: four times of 4 bytes follow
-_MOST_FORMS = 8  # where the odd bytes are, in the headers of one file
-_MOST_KINDS = 1000  # of datasets that are remembered
+_TIMES = 0x20  # flag of a version-2 header: four times (4 bytes each) follow
+_MOST_FORMS = 8  # forms of headers cached per file
+_MOST_KINDS = 1000  # kinds of datasets cached per file
 
 # What the header of a dataset says: all of its bytes but the odd ones (one object for all that are
 # the same), its length as `header_bytes` has it, and address and bytes of the elements.
@@ -367,7 +367,7 @@ class Headers:
 
     def __init__(self) -> None:
         self._forms: list[_Form] = []
-        self._kinds: dict[bytes, bytes] = {}  # of sound headers
+        self._kinds: dict[bytes, bytes] = {}  # kinds of sound headers
 
     def known(self, file: File, address: int) -> Said | None:
         """Return the facts of the header at an address if an equal one was sound; else None."""

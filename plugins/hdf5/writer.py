@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from .paddings import Endings
     from .structure import Structure
 
-NUMBERS = {"_Netcdf4Dimid", "_Netcdf4Coordinates"}  # of dimensions in a file that netCDF wrote
+# Attributes with numbers of dimensions, by netCDF.
+NUMBERS = {"_Netcdf4Dimid", "_Netcdf4Coordinates"}
 
 
 class Writer:
@@ -64,14 +65,14 @@ class Writer:
         self.taken = frozenset(self.links.values())
         self.paths: set[str] = set()
         self.scales: set[str] = set()  # names of datasets that are dimension scales
-        self.made: dict[str, tuple[int, str]] = {}  # scales of axes: what the axes say
+        self.made: dict[str, tuple[int, str]] = {}  # scales made from axes, and what they say
         self.coordinates: dict[str, Array] = {}  # arrays that are scales of their axes, by path
         self.netcdf = target.path.lower().endswith(".nc")
         # For a file that is added to: whether a scale at a path says what an axis says, and that
         # its dimensions have numbers of their own.
         self.shares: Callable[[str, Axis, int], bool] = _never
         self.numbered = False
-        if self.netcdf and options.strings == "auto":  # which has no strings of fixed width
+        if self.netcdf and options.strings == "auto":  # netCDF has no strings of fixed width
             for array in bundle.arrays:
                 if is_text(array.element) or is_utf8(array):
                     self.types[array.name] = string_type(None, "nullterm", "utf-8")
@@ -81,7 +82,8 @@ class Writer:
             if times is not None:
                 self.times[array.name], self.types[array.name] = times, type_of_times(array)
         self.raw: list[tuple[int, Array, Endings]] = []
-        self.held: list[h5d.DatasetID] = []  # with data that the library may still have to write
+        # Open datasets, whose data libhdf5 may still have to write.
+        self.held: list[h5d.DatasetID] = []
         space = bundle.formats.get(NAMESPACE)
         self.space: dict[str, Any] = space if isinstance(space, dict) else {}
 
@@ -105,7 +107,7 @@ class Writer:
         """Let data that is refused when it is asked for be so before it is given any room."""
         if array.extent is None and array.count:
             _ = array.data
-            if array.nbytes > self.target.max_memory:  # changed on the way, maybe: its source
+            if array.nbytes > self.target.max_memory:  # its source may have changed since planning
                 next(blocks(array, 1 << 16), None)
 
     # structure
@@ -211,7 +213,7 @@ class Writer:
                 tid, length = type_of(facts["type"]), int(facts["length"])
                 dataset = self._unlinked(tid, h5s.create_simple((length,)))
                 h5ds.set_scale(dataset, facts["name"].encode())
-            except PROBLEMS:  # not as this plugin left it
+            except PROBLEMS:  # the record was edited
                 continue
             self._link(path, dataset)
             self.scales.add(path)
@@ -226,7 +228,7 @@ class Writer:
                 continue
             try:
                 dataset = self._unlinked(type_of(facts["type"]), h5s.create(h5s.NULL))
-            except PROBLEMS:  # not as this plugin left it
+            except PROBLEMS:  # the record was edited
                 continue
             self._link(path, dataset)
             write_each(dataset, _mapping(facts.get("attributes")), _mapping(facts.get("types")))
@@ -373,7 +375,7 @@ class Writer:
         dataset = self._opened(array.name)
         common = common_names(fields)
         values, others = divided(fields, common, array.name in self.scales)
-        if self.netcdf or self.made or self.numbered:  # the dimensions are others
+        if self.netcdf or self.made or self.numbered:  # the dimensions changed
             values = _unnumbered(values)
         write_each(dataset, self.times.get(array.name, {}), {})
         types = self._types(own.get("attributes"), array.element)
@@ -534,7 +536,7 @@ def _set_fill_value(plist: h5p.PropDCID, array: Array, value: Any) -> None:
             is_float = dtype.kind == "f"
             number = narrowed(np.float64([value]), dtype)[0] if is_float else np.array(value, dtype)
             plist.set_fill_value(np.asarray(number))
-        except (OverflowError, ValueError):  # the array is of another type now
+        except (OverflowError, ValueError):  # the array has another type now
             pass
 
 

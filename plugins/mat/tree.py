@@ -196,7 +196,7 @@ class Tree:
         self.note(f"variable '{path}' of class {cls} was read as the struct of its fields")
 
     def container(self, path: str, facts: Facts, fields: list[str] | None = None) -> None:
-        """Note a cell or a struct, so far as its members will not tell."""
+        """Record the facts of a cell or struct that its members do not show."""
         scalar = facts.cls == "struct" and facts.dims == (1, 1)
         if scalar and fields:
             self._members[path] = fields

@@ -106,7 +106,7 @@ def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def _floats(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The doubles; ValueError if one is none."""
+    """Parse the words as float64; ValueError if one is not a number."""
     # Python's float takes "1_0" and no digit but these letters' words: nan, inf, infinity.
     if (
         not _OF_FLOATS.fullmatch(b" ".join(words))

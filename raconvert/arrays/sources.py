@@ -365,9 +365,9 @@ class InPlace(Decoded):
         raise NotImplementedError
 
     def part(self, key: Any) -> Any:
-        """The region that a key picks, read by itself where that is less than reading everything.
+        """Read the region that a key picks: only that region if that is cheaper than everything.
 
-        A checksum over the whole is not looked at then.
+        A checksum of the whole is not verified then.
         """
         full = full_key(key, len(self.shape))
         if self.held() is not None or not is_basic(full) or not self._is_less(full):

@@ -188,7 +188,7 @@ class _Bounded:
             raise Unsupported("has a header that is too long to be read safely", path=self._path)
         data = self._file.read(nbytes) or b""
         if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > self._limits.header_digits:
-            raise Corrupt("has a header with a number that is none", path=self._path)
+            raise Corrupt("has a header field that is not a number", path=self._path)
         return data
 
 

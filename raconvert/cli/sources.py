@@ -168,7 +168,7 @@ def each(
 
 @contextmanager
 def opened_to_look(path: str, args: Any) -> Iterator[Opened]:
-    """One source that is open; of one at a URL what is known of it stays known meanwhile."""
+    """Open one source; keep a remote one's cached state for the length of the block."""
     with open_spec(path, Settings(**reading(args))) as opened:
         known = opened.seen.get(opened.bundle.path)
         kept = None

@@ -119,7 +119,8 @@ def convert_each(
             if settings.fail_fast:
                 raise
             report.failed.append((source, error))
-    # A destination that is its own source fails alone; one that is another's spoils that one.
+    # Converting a file onto itself fails alone; writing onto another file's source would spoil
+    # that one, so it is refused at once.
     others = [t for t, s in targets.items() if not (os.path.exists(t) and os.path.samefile(t, s))]
     refuse_sources(others, gathered.paths)
     if settings.overwrite or settings.update:

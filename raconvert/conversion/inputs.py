@@ -81,7 +81,7 @@ def with_whole(matches: list[str]) -> list[str]:
 
 
 def wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    """True for a name that a glob of `include` takes, or there is none, and none of `exclude`."""
+    """True if the name matches `include` (or that is empty) and does not match `exclude`."""
     if not include and not exclude:
         return True
     from fnmatch import fnmatch

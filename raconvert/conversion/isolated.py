@@ -65,7 +65,8 @@ def outcomes(paths: Sequence[str], jobs: Jobs, fewest: int = 2) -> Iterator[Any]
 def _attempted(do: Callable[[], Any]) -> Any:
     """The result of a function, or the error that it raises.
 
-    Not the frame of a generator catches the error: whoever lets go of its frames would end that.
+    The error is caught here and not in the generator: clearing the frames of the error's
+    traceback would close a generator among them.
     """
     try:
         return do()

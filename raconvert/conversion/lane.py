@@ -133,7 +133,7 @@ class Folders:
         return self.places is None or small.is_there(name + SUFFIX, self.places[0])
 
     def list_sidecars(self, known: Listed | None) -> Listed | None:
-        """Look for all sidecars at once, unless it is known which were there and none has come."""
+        """List the sidecars of the folder; reuse the list while the folder's mtime is the same."""
         if self.places is None:
             return None
         time = os.fstat(self.places[0]).st_mtime_ns
@@ -322,7 +322,7 @@ def _swapped(elements: bytes, width: int) -> bytes:
 # Files that are converted one after the other in the fast lane, and how the lane learns ----------
 
 
-_MANY = 4  # files of one call: of fewer, one that is planned besides is too many
+_MANY = 4  # files; a call with fewer does not try the lane, whose proof plans one file twice
 
 
 def either(lane: Lane, path: str, target: str, usual: Callable[[], Report]) -> Report:

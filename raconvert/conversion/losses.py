@@ -104,7 +104,7 @@ def all_fits(run: Conversion) -> list[Fit]:
     return fits
 
 
-_TOLD = {
+_HELD_BY_COMPANIONS = {
     "nulls": "which of its values are missing",
     "elements": "where an element ends and the next begins",
 }
@@ -113,12 +113,12 @@ _TOLD = {
 def left_behind(
     origins: list[Array], arrays: list[Array], companions: dict[str, dict[str, str]]
 ) -> list[Fit]:
-    """The losses of arrays whose companions were not chosen with them."""
+    """List the losses of arrays whose companions were not selected with them."""
     return [
         refused(
             array.name,
             loss,
-            f"{_TOLD[loss]} is told by '{name}', which is not chosen; choose both by name with "
+            f"'{name}' says {_HELD_BY_COMPANIONS[loss]}, but was not selected: select both with "
             "`--array`",
             f"--allow {loss}",
         )

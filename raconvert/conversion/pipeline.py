@@ -152,7 +152,7 @@ def _convert_usually(
         return write_bundle(run, opened.bundle)
 
 
-# Calls one after the other: from the third alike on they try the fast lane. ----------------------
+# Repeated calls: from the third with the same options on they try the fast lane -----------------
 
 
 def _convert_again(

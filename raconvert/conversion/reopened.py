@@ -135,8 +135,8 @@ def _is_converted(array: Array) -> bool:
 
 
 # Arrays of a file that is closed again, and opened anew when their turn comes --------------------
-# Of thousands of sources that become one file each would keep a descriptor, and its library a
-# cache.
+# Keeping thousands of sources open, when they become one file, would exhaust descriptors and
+# the caches of libraries.
 
 
 def closed(opened: Opened, spec: str, settings: Settings) -> list[Array]:

@@ -42,7 +42,7 @@ def _by_numpy(slab: memoryview | bytearray, width: int) -> None:
 
 BY_NUMPY = _by_numpy
 copy_stretch: Callable[[int, int, int, int, int, int, int, Any], int] | None
-try:  # the same without numpy, where it could be compiled
+try:  # the compiled loop does the same without numpy
     from raconvert.files._swap import copy as copy_stretch
     from raconvert.files._swap import swap as _swap
 except ImportError:
@@ -58,8 +58,8 @@ def swap_in_place(slab: memoryview | bytearray, width: int) -> None:
 # as long as all the rest: of Linux 6.18 sometimes for 256 KiB, mostly for 1 MiB.
 SLAB_BYTES = 1 << 17
 LARGE = 1 << 20  # bytes of a file whose disk blocks are allocated at once
-SHARED = 16 << 20  # bytes that two threads copy
-STRETCH = 16  # slabs in a row, between which there is progress, where the loop is compiled
+SHARED = 16 << 20  # bytes; from here on two threads copy
+STRETCH = 16  # slabs per call of the compiled loop; progress is reported between calls
 _FICLONE = 0x40049409  # linux/fs.h: share the blocks of a whole file (btrfs, xfs)
 
 

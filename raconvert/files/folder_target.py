@@ -153,7 +153,7 @@ class Folder(Target):
         """Make the folder itself, for its owner alone; not what leads to it."""
         os.mkdir(self.temp)
         status = os.stat(self.temp)
-        self._mode = S_IMODE(status.st_mode) & PERMISSIONS  # what the umask leaves
+        self._mode = S_IMODE(status.st_mode) & PERMISSIONS  # the mode that the umask leaves
         self._identity = status.st_dev, status.st_ino
         os.chmod(self.temp, 0o700)
 

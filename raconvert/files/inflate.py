@@ -94,7 +94,7 @@ def inflater(most: int, *, strict: bool = False) -> Callable[[bytes], bytes]:
         try:
             found: bytes = zlib_decompress(data, most)  # type: ignore[assignment, unused-ignore]
         except DeflateError:
-            return inflate(data)  # which says what is wrong
+            return inflate(data)  # zlib names the error
         # libdeflate does not mind bytes behind the stream, which ends with its checksum.
         if strict and bytes(data[-4:]) != adler32(found).to_bytes(4, "big"):
             return inflate(data)
@@ -130,8 +130,8 @@ def inflated(data: bytes, most: int, *, strict: bool = False) -> bytes:
 
 
 GZIP, BZIP2, ZLIB = "gzip", "bzip2", "zlib"
-CHUNK_BYTES = 1 << 19  # of decoded data: large enough for two threads, small enough for caches
-READ_BYTES = 1 << 17  # what a decompressor does not take at once, it copies
+CHUNK_BYTES = 1 << 19  # bytes decoded at once: enough for two threads, small enough for caches
+READ_BYTES = 1 << 17  # bytes read at once; a decompressor copies any input that it does not use
 
 
 class Part(Record):
@@ -314,7 +314,7 @@ def start_of(source: Source, nbytes: int) -> bytes:
         try:
             start += decoder.decompress(data, nbytes - len(start))
         except zlib.error:
-            break  # whoever reads the whole hears of it
+            break  # reading the whole reports it
         data = decoder.unused_data if decoder.eof else b""
     return start
 
@@ -328,7 +328,7 @@ def length_mod_32(source: Source) -> int:
 
 
 ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA = 0, 8, 12, 14  # PKWARE APPNOTE 4.4.5
-MEMBER_CHUNK_BYTES = 1 << 18  # how much is decoded at once
+MEMBER_CHUNK_BYTES = 1 << 18  # bytes of a member decoded at once
 LZMA_HEADER = Struct("<HHBI")  # version, length of what follows: lc, lp and pb in one, dictionary
 
 

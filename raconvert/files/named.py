@@ -104,7 +104,7 @@ def real_path(folder: str, name: str) -> str:
         try:
             is_link = part in ("", ".", "..") or S_ISLNK(os.lstat(path).st_mode)
         except (OSError, ValueError):
-            is_link = True  # or it is not there
+            is_link = True  # missing or unreadable: `realpath` decides
         if is_link:
             return os.path.realpath(os.path.join(folder, name))
     return path

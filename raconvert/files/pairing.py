@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 MARK = "raconvert seal: "
-WHOLE_BYTES = 1 << 20  # up to here every byte counts
-SAMPLES, SAMPLE_BYTES = 64, 4096  # of what is larger, evenly spread, both ends included
+WHOLE_BYTES = 1 << 20  # up to this size the digest covers every byte
+# For larger files: number and bytes of samples, evenly spread, with both ends.
+SAMPLES, SAMPLE_BYTES = 64, 4096
 
 
 def checksum(source: Source, start: int = 0, stop: int | None = None) -> str:

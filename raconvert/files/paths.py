@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CREATE_FLAGS = (
     os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
-PERMISSIONS = 0o777  # of a mode; set-uid and its kind are never handed on to other content
+PERMISSIONS = 0o777  # a mask; set-uid and its kind are never copied to other content
 # What file systems without links say of `link`.
 _NO_LINKS = {
     getattr(errno, name)
@@ -83,7 +83,7 @@ def close_file(file: Handle) -> None:
 
 def folders_of(paths: Iterable[str]) -> set[str]:
     """The folders before the names of files, separator included."""
-    if os.sep == "/":  # measured: the names of a data set are many
+    if os.sep == "/":  # measured: worth it, since a data set has many names
         paths = list(paths)
         if paths:
             # Whatever sorts between two names shares the folder that both lie in.
@@ -119,7 +119,7 @@ def temporary(path: str) -> str:
     return os.path.join(os.path.dirname(path), f"{temporary_prefix()}{os.urandom(4).hex()}.tmp")
 
 
-_MARK = [""]  # in the temporary names of this process
+_MARK = [""]  # stands in the temporary names of this process
 
 
 def temporary_prefix() -> str:
@@ -317,7 +317,7 @@ def rename_new(temp: str, path: str) -> bool:
 
     False if the temporary name remains beside the new one, because it cannot be removed.
     """
-    if os.name == "nt":  # where this is what it does
+    if os.name == "nt":  # on Windows os.rename refuses to replace
         os.rename(temp, path)
         return True
     try:
@@ -474,8 +474,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 # The closest name in a folder to that of a file which is not there -------------------------------
 
 
-MOST_NAMES = 2000  # of a folder that are looked at
-CLOSE = 0.7  # of the letters of both names are the same, in order
+MOST_NAMES = 2000  # names of a folder that are compared, to suggest a similar one
+CLOSE = 0.7  # share of letters that similar names have in common, in order
 
 
 def did_you_mean_file(path: str, error: Exception | None = None) -> str:
@@ -520,9 +520,9 @@ def _numbers(text: str) -> list[int]:
     return [int(word) for word in re.findall("[0-9]{1,18}", text)]
 
 
-# Files that raconvert keeps in a folder under names that everybody knows: journals, lists, notes
-# Whoever may write there can have put something else in their place: a link that leads elsewhere,
-# or a pipe that nobody answers. Neither is followed, read or written.
+# Files of fixed names (journal, SHA256SUMS, notes), opened without following links
+# Anyone who may write into the folder can have put a link or a pipe in their place, since the
+# names are public. Neither is followed, read or written.
 
 
 _FLAGS = (
@@ -551,7 +551,7 @@ def open_own(path: str, flags: int = os.O_RDONLY) -> int:
     """Open such a file; return its descriptor. Raises `Unsafe` and `OSError`."""
     refuse_other(path)
     descriptor = os.open(path, flags | _FLAGS, 0o666)
-    if not S_ISREG(os.fstat(descriptor).st_mode):  # since it was looked at
+    if not S_ISREG(os.fstat(descriptor).st_mode):  # it can have been replaced since the check
         os.close(descriptor)
         refuse_other(path)
         raise Unsafe("is not a regular file", path=path)
@@ -561,7 +561,7 @@ def open_own(path: str, flags: int = os.O_RDONLY) -> int:
 # Trees of folders with the links in them, as somebody has asked for who names such a tree --------
 
 
-_MOST_LINKED = 10_000  # folders that links lead to
+_MOST_LINKED = 10_000  # folders that links may lead to; more are refused
 
 
 def visible(folder: str) -> list[os.DirEntry[str]]:
@@ -580,7 +580,8 @@ def entries_below(
     Links that name one another make very many ways of few folders: `_MOST_LINKED` are followed.
     """
     linked = 0
-    left = [(folder, os.path.realpath(folder), frozenset[str]())]  # with what links led to
+    # Each with the folders that links led through.
+    left = [(folder, os.path.realpath(folder), frozenset[str]())]
     while left:
         parent, real, above = left.pop()
         for entry in visible(parent):

@@ -16,7 +16,7 @@ MOST = 1 << 20  # bytes: above, a copy file to file costs less than reading the 
 _DENSE = 1 << 16  # bytes: a larger file may have holes, which a copy is to keep
 _UNNAMED = getattr(os, "O_TMPFILE", 0) | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = getattr(os, "O_DIRECTORY", 0) | os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
-POSSIBLE = hasattr(os, "O_TMPFILE")  # files without a name, which Linux has
+POSSIBLE = hasattr(os, "O_TMPFILE")  # Linux has files without a name
 
 
 def open_folder(path: str) -> int | None:
@@ -115,7 +115,7 @@ def look_at_all(names: list[str], folder: int) -> list[tuple[int, int] | None]:
 
 
 IN_PYTHON = read_small, write_small, look_at_all
-try:  # the same in one piece, where it could be compiled
+try:  # the compiled function does the same in one call
     from raconvert.files._small import look_at_all, read_small, write_small
 except ImportError:
     pass

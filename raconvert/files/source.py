@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
 DEFAULT_MAX_MEMORY = 1 << 30  # as of `Limits.memory`
 HELD_AT_MOST = 64  # descriptors at once: systems allow 256 to 1024, and stacks have many files
-_held: set[Handle] = set()  # what sources keep open
+_held: set[Handle] = set()  # descriptors that sources keep open
 # `O_NONBLOCK` keeps the open itself from hanging on a pipe without a writer.
 OPEN_FLAGS = (
     os.O_RDONLY
@@ -126,8 +126,8 @@ class Source:
         self.stand_ins: dict[str, str] = stand_ins or {}
         self.used: set[str] = set()
         self.seen: dict[str, Identity] = {}
-        self.folders: list[str] = []  # that it lies in, for `raconvert.files.named`
-        self.base: int = 0  # where byte 0 is in the file at `path`
+        self.folders: list[str] = []  # the folders it lies in, for `raconvert.files.named`
+        self.base: int = 0  # offset of byte 0 in the file at `path`
         self._head: bytes | None = None
 
     @property
@@ -295,7 +295,10 @@ class Source:
         return RemoteReader(file)  # type: ignore[return-value] # it has what is used of a FileIO
 
     def close(self) -> None:
-        """Let go of the file; it can still be read, if it is then the same. Raises nothing."""
+        """Close the descriptor; a later read reopens the file and checks its identity.
+
+        Raises nothing.
+        """
         file, self._file = self._file, -1
         if file != -1:
             _held.discard(file)
@@ -352,7 +355,7 @@ def identity_of(status: os.stat_result) -> Identity:
 def refuse_changed(seen: Mapping[str, Identity]) -> None:
     """Refuse (`Changed`) what was read, if any of the files was changed or replaced since."""
     for path, known in seen.items():
-        if is_remote(path):  # all that was read of it was of one version
+        if is_remote(path):  # every range was read from one version
             continue
         try:
             now = identity_of(os.stat(path))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 
-_NAMELESS = "data"  # the name of what has none, also of its array
+_NAMELESS = "data"  # the name of a stream without one, and of its array
 _PIECE = 1 << 20
 
 

@@ -279,9 +279,9 @@ class Target:
             if self._kept:
                 if os.path.lexists(self._kept):
                     os.replace(self._kept, self.place)
-                self._forget()  # of two names of one file, neither replaces the other
+                self._forget()  # renaming one name of a file onto another of it does nothing
             elif self._identity and identity(self.place, follow=False) == self._identity:
-                os.unlink(self.place)  # renamed to where nothing was
+                os.unlink(self.place)  # it was renamed to a free name
         except OSError:  # the disk is failing: what was kept stays under its second name
             pass
 
@@ -307,7 +307,7 @@ class Target:
         for file in self._files:
             try:
                 file.close()
-            except OSError:  # what it could not write is thrown away
+            except OSError:  # unwritten bytes are discarded
                 pass
         self._files.clear()
         if self._used:
@@ -328,11 +328,11 @@ def _look(path: str) -> tuple[bool, bool]:
         return stat.S_ISLNK(os.lstat(path).st_mode), False
     except FileNotFoundError:
         return False, True
-    except (OSError, ValueError):  # whoever writes there is told
+    except (OSError, ValueError):  # the writer gets the error
         return False, False
 
 
-# Local folders whose files go elsewhere: who is asked first whether one needs a local file -------
+# Staging folders of uploads, and the uploader that may skip the local file -----------------------
 
 
 # By folder: what sends the file of a `Conversion` as it is made; False if it needs a local one.
@@ -427,7 +427,7 @@ class WriteBack:
     def __init__(self, file: FileIO, progress: Callable[[int], object] | None) -> None:
         self._file = file
         self._progress = progress
-        self._waiting = 0  # bytes since the last call
+        self._waiting = 0  # bytes written since the last call
         self._begin: Callable[[int, int, int, int], int] | None = None
         self._known = False
 

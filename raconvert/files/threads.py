@@ -42,12 +42,12 @@ def ahead(pieces: Generator[Any, None, None], alive: int) -> Iterator[Any]:
         except BaseException as error:  # noqa: BLE001 - raised again where the pieces are used
             end = error
         ready.put((None, end or StopIteration()))
-        end = None  # its traceback leads to this frame: they would keep each other
+        end = None  # breaks the cycle between its traceback and this frame
 
     thread = Thread(target=work, name="raconvert-ahead", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # no more threads are to be had
+    except RuntimeError:  # the system allows no more threads
         yield from pieces
         return
     piece = end = None
@@ -80,13 +80,13 @@ def shared(
 ) -> None:
     """Do all pieces; `progress` is called here with the bytes of pieces that are done.
 
-    `hand` gives each thread what does a piece of work and returns its bytes. What fails in either
-    is raised here, when both have ended; so is an interruption.
+    `hand` returns, for each thread, a function that does one piece and returns its bytes. An
+    error of either thread, or an interruption, is raised here when both have ended.
     """
     from threading import Lock, Thread
 
     lock = Lock()
-    done: list[int] = []  # bytes of pieces, by the other one
+    done: list[int] = []  # bytes of the pieces that the other thread has done
     failed: list[BaseException] = []
     stopped = False
 
@@ -103,7 +103,7 @@ def shared(
             failed.append(error)
 
     other = Thread(target=help_out, daemon=True)
-    with suppress(RuntimeError):  # as many as the system allows
+    with suppress(RuntimeError):  # the system may allow fewer threads
         other.start()
     try:
         work = hand()

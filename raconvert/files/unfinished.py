@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-MAX_BYTES = 64 << 20  # of a note
-MAX_LINE = 1 << 16  # of it, with a name
+MAX_BYTES = 64 << 20  # bytes of a note
+MAX_LINE = 1 << 16  # bytes of a line, which has one path
 
 # What reading raises of something else than a note: whoever may write there can have made it.
 _NOT_ONE = (
@@ -102,7 +102,7 @@ def _make(folder: str) -> None:
 def _remove_folder(note: str) -> None:
     try:
         os.rmdir(os.path.dirname(note))
-    except OSError:  # another run has its note there
+    except OSError:  # another run has a note in the folder
         pass
 
 

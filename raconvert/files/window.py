@@ -32,7 +32,7 @@ class Window(Source):
         self._whole = whole
         self._name = name
         self._size = size
-        self._crc = crc  # of all its bytes
+        self._crc = crc  # CRC-32 of all bytes of the window
         self.base = base
 
     def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 LOCAL_MAGIC = b"PK\x03\x04"
 EMPTY_MAGIC = b"PK\x05\x06"  # the end record of an archive without members
-END_BYTES = 22  # of the end record, without its comment
-END64_BYTES = 56 + 20  # of the ZIP64 end record and its locator, which come before
+END_BYTES = 22  # bytes of the end record without its comment
+END64_BYTES = 56 + 20  # bytes of the ZIP64 end record and its locator, which precede it
 END64_MAGIC = b"PK\x06\x06"
 MAX_NAME_BYTES = 0xFFFF
 
@@ -69,7 +69,7 @@ class Local(Record):
 
 
 LOCAL = Struct("<4s5H3I2H")
-_LATER, UTF8 = 0x0008, 0x0800  # flags
+_LATER, UTF8 = 0x0008, 0x0800  # general purpose flags: sizes follow the data; the name is UTF-8
 _ENCRYPTED = 0x0001 | 0x0040 | 0x2000  # traditional, strong, masked headers
 ZIP64 = 0xFFFFFFFF
 
@@ -89,9 +89,9 @@ class Member(Record):
     crc: int
     compressed: int
     size: int
-    begin: int  # of its local header
+    begin: int  # offset of its local header
     offset: int
-    comment: bytes = b""  # of its entry in the directory
+    comment: bytes = b""  # the comment in its directory entry
 
 
 def name_of_member(member: Member) -> str:
@@ -310,7 +310,7 @@ class Decoded:
         self.path: str = source.path
         self.size: int = member.size
         self.limits: Limits = source.limits
-        self._start = b""  # what `read_exact` has read
+        self._start = b""  # the bytes that `read_exact` has read
         self._pieces = _pieces(source, member, file)
         self._rest = memoryview(b"")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Put = Callable[[Archive], None]  # adds one member or several to an archive
 
 _CENTRAL = Struct("<4s4B4H3I5H2I")  # APPNOTE 4.3.12
-_LENGTHS = slice(12, 15)  # of name, extra field and comment, among its fields
+_LENGTHS = slice(12, 15)  # the fields with the lengths of name, extra field and comment
 _ZIP64_ID, _FIELD = 1, Struct("<2H")
 _LARGEST = ZIP64 - 1
 _MOST_EXTRA = 0xFFFF
@@ -126,7 +126,7 @@ def _aligned(head: bytes, begin: int, offset: int) -> bytes:
     lead = LOCAL.size + local.name_bytes
     fields = _fields(head[lead:])
     if fields is None:
-        return head  # not as ZIP has them: nothing is put beside them
+        return head  # malformed extra fields: nothing is added to them
     extra = b"".join(field for field in fields if field[:2] != _PADDING_MARK)
     zeros = -(begin + lead + len(extra) + PADDING.size - offset) % ALIGN
     extra = PADDING.pack(PADDING_ID, PADDING.size - 4 + zeros, ALIGN) + bytes(zeros) + extra

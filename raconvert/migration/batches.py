@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from raconvert.migration.records import Job, Outcome, Unit
 
 
-_FIRST = 16  # files, before anything is known of their time
-_MOST = 4096  # files in a batch, so that a death costs not too much
-_LEAST = 0.02  # seconds of work in a batch, however little is left
-_OPEN = 100e-6  # seconds that a file takes whatever its size, to begin with
-_READ = 1e-9  # seconds that a byte takes, to begin with
-DEATHS = 2  # of workers that had a batch, before it is cut
+_FIRST = 16  # files in the first batches, whose time is unknown
+_MOST = 4096  # files in a batch, so that a crash costs little
+_LEAST = 0.02  # seconds of work in the smallest batch
+_OPEN = 100e-6  # initial guess: seconds per file, whatever its size
+_READ = 1e-9  # initial guess: seconds per byte
+DEATHS = 2  # deaths of workers with the same batch before it is cut in two
 
 
 class Batches:
@@ -50,9 +50,9 @@ class Batches:
         self._began: dict[int, float] = {}
         self._again: deque[Batch] = deque()
         self._number = 0
-        self._pace = 0.0  # seconds that a guessed second takes; 0: not known yet
+        self._pace = 0.0  # measured seconds per guessed second; 0: unknown
         self._guesses = [guess(unit) for unit in units]
-        self._guessed: dict[int, float] = {}  # by number of batch
+        self._guessed: dict[int, float] = {}  # guessed seconds by number of batch
         self._uncut = sum(self._guesses)  # guessed seconds that are in no batch yet
         self._alone: deque[Batch] = deque()
         self.waiting: int = len(units)  # units without an outcome
@@ -186,10 +186,10 @@ def guess(unit: Unit) -> float:
     return _OPEN * max(1, len(unit.members)) + _READ * unit.size
 
 
-# The collector of garbage, which would look at a plan of 80,000 files again and again ------------
+# Garbage collection: made rare, since each pass over a plan of 80,000 files is slow --------------
 
 
-_SELDOM = 20_000  # objects that are made before the new ones are looked at
+_SELDOM = 20_000  # new objects before the collector looks at them; Python's default is 700
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def looked_at_seldom() -> Iterator[tuple[int, int, int]]:
     It gives the thresholds from before.
     """
     before = gc.get_threshold()
-    if before[0]:  # else nothing is looked at
+    if before[0]:  # 0 switches the collector off
         gc.set_threshold(max(before[0], _SELDOM), *before[1:])
     try:
         yield before

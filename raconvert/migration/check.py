@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_MARKS = {mark for row in ROWS for mark in row.marks}  # of folders that are one source
+_MARKS = {mark for row in ROWS for mark in row.marks}  # files that mark a folder as one source
 
 
 def check_tree(root: str, certificate: str) -> Iterator[Finding]:

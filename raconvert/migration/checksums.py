@@ -45,7 +45,7 @@ def sums_of(finished: Iterable[tuple[Unit, Outcome]]) -> dict[str, str]:
     for unit, (_, _, _, digest, _, _, other, files, _) in finished:
         if files:
             sums.update((path, one) for path, _, one in files if one)
-        elif digest:  # else a store has copied it, and nobody has read it
+        elif digest:  # without a digest: a store has copied it, unread
             sums[other or unit.target] = digest
     return sums
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 AT_FIRST = 60.0  # seconds in which a scheduler must answer
-LATER = 300.0  # seconds that a scheduler which is gone is waited for
+LATER = 300.0  # seconds to wait for a scheduler that is gone
 _SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,
     "distributed.scheduler.allowed-failures": 0,  # we know better what to do
@@ -140,7 +140,7 @@ def client_of(find: Callable[[], str], seconds: float) -> Any:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Keep what Dask has to say of lost workers and schedulers, which is our matter here."""
+    """Silence Dask's log of lost workers and schedulers; we report those ourselves."""
     logger = logging.getLogger("distributed")
     before = logger.level, logger.disabled
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
@@ -211,7 +211,7 @@ def local_cluster(count: int) -> Iterator[str]:
 
 
 _ONE_AT_A_TIME = Lock()  # also where a worker has many threads
-_WORKERS: dict[str, Worker] = {}  # of the job at hand, kept between its batches
+_WORKERS: dict[str, Worker] = {}  # the worker of the current job, kept between its batches
 
 
 def carry_out(version: str, job: str, batch: str, run: str) -> str:
@@ -271,10 +271,10 @@ def sign_of_batch(job: Job, run: str, batch: Batch) -> str:
 
 
 _LOG = logging.getLogger("raconvert")
-WORTH = 2.0  # seconds of work, as this process does it, for which local workers are started
-_IN_FLIGHT = 2  # batches for each worker: one at hand, one waiting
-_LOOK = 1.0  # seconds after which workers are counted again
-_UNBEGUN = 5  # times that the worker dies which has a batch, and not of it
+WORTH = 2.0  # seconds of work for this process, above which local workers are started
+_IN_FLIGHT = 2  # batches per worker: one at work, one waiting
+_LOOK = 1.0  # seconds between two counts of the workers
+_UNBEGUN = 5  # deaths of its worker before a batch has begun, until the batch is blamed
 
 
 def carried_out(
@@ -335,14 +335,14 @@ class Crew:
         self._share = self._whole // sharing
         self._ready: SimpleQueue[str] = SimpleQueue()
         self._at_hand: dict[str, tuple[Batch, Any]] = {}  # batch and future by key
-        self._unshared: set[str] = set()  # keys of batches that have all memory
-        self._unbegun: dict[int, int] = {}  # by number of batch, how often its worker died
-        self._lost: list[Unit] = []  # what workers were at that died
+        self._unshared: set[str] = set()  # keys of batches that need all memory of a worker
+        self._unbegun: dict[int, int] = {}  # deaths of its worker, by number of batch
+        self._lost: list[Unit] = []  # units at work when their worker died
         self._client: Any = None
         self._run = ""
         self._places = 0
         self._counted = 0.0
-        self._workers = -1  # nobody has counted yet
+        self._workers = -1  # -1: not counted yet
         self._tasks = 0
 
     def __enter__(self) -> Self:
@@ -401,7 +401,7 @@ class Crew:
         if said is None:
             return None
         del self._at_hand[key]
-        future.release()  # else it is run again when the worker dies that has the answer
+        future.release()  # otherwise Dask runs it again if the worker with the answer dies
         if said.get("died"):
             return self._died(batch)
         outcomes = [Outcome(*row) for row in said["outcomes"]]
@@ -422,7 +422,7 @@ class Crew:
             raise _mistake(error)
         try:
             said: dict[str, Any] = json.loads(future.result(timeout=30))
-        except (OSError, TimeoutError):  # the worker is gone that has the answer
+        except (OSError, TimeoutError):  # the worker with the answer is gone
             return None
         except BaseException as error:
             if not _is_cancelled(error):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from raconvert.migration.tree import Found, Tree
 
 
-_OWN = ("meta", "index_order")  # of how sources are read, what goes for both
+_OWN = ("meta", "index_order")  # reading options that hold for both trees
 SAME, DIFFERENT, ONLY_HERE, ONLY_THERE, ERROR = "=", "*", "-", "+", "!"
 MARKS = {
     SAME: "the same",
@@ -54,8 +54,8 @@ class Finding(Record):
     """The result of comparing one file, or one array of a container."""
 
     mark: str
-    path: str  # below the root of the tree that is checked; of what is only there, below that
-    reason: str = ""  # also of what is the same, where its form is another one
+    path: str  # path below the root of its tree
+    reason: str = ""  # also for equal files that differ in form
 
 
 class Pair(Record):
@@ -64,7 +64,7 @@ class Pair(Record):
     here: str
     there: str
     kind: str = "file"  # or "stack", "labels", "parts", "whole"
-    files: tuple[str, ...] = ()  # of the folder of a stack, or of the parts of a container
+    files: tuple[str, ...] = ()  # files of a stack's folder, or parts of a container
 
 
 def compare_trees(
@@ -99,7 +99,7 @@ def compare_trees(
     jobs = Jobs(lambda number: [list(one) for one in comparison.of(pairs[number])])
     paths = [comparison.native_of(pair) for pair in pairs]
     for pair, finding in zip(pairs, outcomes(paths, jobs, fewest=1), strict=True):
-        if isinstance(finding, Exception):  # it has ended the process that read it
+        if isinstance(finding, Exception):  # its reading crashed the process
             yield Finding(ERROR, pair.here or pair.there, _said(finding))
         else:
             yield from (Finding(*one) for one in finding)

@@ -174,7 +174,7 @@ class _Run:
         check_values(self.row, Settings(**{name: options[name] for name in asked}))
         self.progress = Progress(None)
         self.clock: Callable[[], float] = time
-        self.keep: Callable[[], object] = bool  # that is called when the plan is made
+        self.keep: Callable[[], object] = bool  # called when the plan is made
         self.result = Migration(source, target, self.row.name)
         self.result.options = {name: options[name] for name in FINGERPRINT}
         self.shard = shards.shard_of(options["shard"]) if options["shard"] is not None else None

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 # the types that `records` declare, or could not be said by a certificate.
 
 
-_LARGEST = 1 << 63  # of sizes in bytes, and of times in nanoseconds
-_LAST_SECOND = 1e11  # of times in seconds: year 5138
+_LARGEST = 1 << 63  # above all sizes in bytes and times in nanoseconds
+_LAST_SECOND = 1e11  # above all times in seconds: year 5138
 _STATES = (DONE, FAILED, SKIPPED, PLANNED)
 _PARTS = ("path", "where", "expected", "got", "remedy")
 _digest = re.compile(r"(?:[0-9a-f]{64})?").fullmatch
@@ -250,7 +250,7 @@ def _is_refused(row: Any) -> bool:
     return type(row) is list and _is_unit(row[:width]) and _is_outcome(row[width:])
 
 
-_LEAST = 4  # fields of a unit
+_LEAST = 4  # fewest fields of a unit
 _UNIT = (is_below, is_below, _is_count, _is_number, _are_below, _is_count, is_below)
 _FILE = (is_below, _is_count, _is_digest)
 _FIT = (_is_text, _is_text, _is_text, _is_text, _is_maybe_text)
@@ -271,11 +271,12 @@ _SETTINGS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-_LAST_BATCH = 1 << 62  # batch
-_NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")  # at the end of a log of SQLite
-_PATIENCE = 10.0  # seconds that the workers of a killed run get to end
+_LAST_BATCH = 1 << 62  # largest number of a batch
+# Magic at the end of a journal of SQLite that names a file.
+_NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
+_PATIENCE = 10.0  # seconds that the workers of a killed run get to exit
 NAME = ".raconvert-migration.sqlite"
-VERSION = 1  # of the tables
+VERSION = 1  # version of the tables
 _TABLES = """
 CREATE TABLE IF NOT EXISTS run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS batches (
@@ -304,7 +305,7 @@ class Journal:
     def __init__(self, path: str) -> None:
         self.path = path
         refuse_other(path)
-        self.note: str = ""  # a remark on how it is kept
+        self.note: str = ""  # a remark on how the journal is stored
         self._lock = Lock(path + ".lock")
         try:
             self._base = _opened(path)
@@ -322,7 +323,7 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         # Without a log beside it, it is read where nothing can be written, in an archive.
-        with suppress(sqlite3.Error):  # somebody reads it at this moment
+        with suppress(sqlite3.Error):  # another process reads it now
             self._base.execute("PRAGMA busy_timeout=0")
             self._base.execute("PRAGMA journal_mode=DELETE")
         self._base.close()
@@ -388,10 +389,10 @@ def read(path: str) -> tuple[dict[str, Any], list[Known]]:
     base = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=10)
     try:
         if ("table", "batches") not in _tables(base, path):
-            return {}, []  # it is being made
+            return {}, []  # another process is creating it
         settings = _settings(base, path)
         latest = {known.unit.source: known for known in _rows(base, path)}
-        for row in settings.get("refused", ()):  # by the last run, before it began
+        for row in settings.get("refused", ()):  # refused by the last run before it began
             unit, outcome = refused_of(row)
             latest[unit.source] = Known(unit, outcome, settings["began"])
     except sqlite3.Error as error:
@@ -412,7 +413,7 @@ def _rows(base: sqlite3.Connection, path: str) -> Iterator[Known]:
             seconds = time_of(when)
             for unit, outcome in known_of(text):
                 yield Known(unit, outcome, seconds)
-    except (ValueError, sqlite3.Error) as error:  # of values, or of the pages of the database
+    except (ValueError, sqlite3.Error) as error:  # damaged values, or damaged pages of the database
         raise _damaged(path, error, offset) from error
 
 
@@ -516,7 +517,7 @@ def _quoted(path: str) -> str:
     return quote(os.path.abspath(path))
 
 
-_TAKEN = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)  # what the system says of a lock that is taken
+_TAKEN = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)  # errors for a lock that another process has
 
 
 class Lock:
@@ -559,7 +560,7 @@ class Lock:
                 if monotonic() > until or os.name == "nt" or not _is_dead(self._owner()):
                     raise
             sleep(0.02)
-        if os.name != "nt":  # there a locked file cannot be read
+        if os.name != "nt":  # on Windows a locked file cannot be read
             if not _OWNER.fullmatch(self._owner()):
                 raise TargetExists(
                     "is not the lock of a migration, and is left as it was",

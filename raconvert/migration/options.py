@@ -60,7 +60,7 @@ OWN = table(
     Option("report", None, "write the certificate: FILE.html and FILE.json", "--report",
            metavar="FILE"),
 )  # fmt: skip
-_TAKEN = options_of(Transferring)  # what they mean in a conversion they mean here, for every file
+_TAKEN = options_of(Transferring)  # they mean the same as in a conversion, for every file
 MIGRATION = (*_TAKEN, *OWN)
 # What changes neither which files there are nor what is in them.
 _FREE = {

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-PAGE = "certificate"  # its kind
-_MOST_FILES = 1000  # of a tree whose files the page lists
-_MOST_NAMES = 50  # of files that were left out for one reason
+PAGE = "certificate"  # kind of page
+_MOST_FILES = 1000  # a page lists up to so many files of a tree
+_MOST_NAMES = 50  # files listed for each reason of leaving out
 _RESULTS = {
     "exact": "exact: every value and its form is kept",
     "equivalent": "equivalent: every value is kept, the form is another one",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # target that is a file of the source under another name is refused alone.
 
 
-_LOOKED_AT = 16  # names in a folder, to see whether case counts there
+_LOOKED_AT = 16  # names of a folder tried to see if case matters there
 
 
 def refuse_overlap(source: str, target: str) -> None:
@@ -150,7 +150,7 @@ def _names_in(folder: str) -> Iterator[str]:
         return
 
 
-FEWEST = 2  # files of a folder that are a stack
+FEWEST = 2  # files; a folder with fewer is not a stack
 
 
 class Plan(Record):
@@ -235,9 +235,10 @@ def _stack(folder: str, members: list[Found], suffix: str, labelled: bool, many:
 
 def _units(files: Iterable[Found], suffix: str, containers: str | None) -> list[Unit]:
     """The units of files."""
-    usual: dict[str, int] = {}  # by all behind the first dot of names: length of a suffix
+    usual: dict[str, int] = {}  # length of the suffix, by the part of a name behind its first dot
     units = []
-    new, rest = tuple.__new__, Unit("", "", 0, 0)[4:]  # faster than the class for very many
+    # Faster than calling the class, for very many files.
+    new, rest = tuple.__new__, Unit("", "", 0, 0)[4:]
     for file in files:
         path, size, mtime, known = file
         dot = path.find(".", path.rfind("/") + 2)

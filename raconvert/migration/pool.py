@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 # ``{"seconds": …, "outcomes": …}``.
 
 
-_NOW_AND_THEN = 0.2  # seconds between two remarks on the file at hand
-BEFORE = ',"outcomes":'  # what stands before them in an answer
+_NOW_AND_THEN = 0.2  # seconds between two reports of the progress within a file
+BEFORE = ',"outcomes":'  # the text before the outcomes in an answer
 
 
 def serve(
@@ -83,11 +83,11 @@ def serve(
 # The driver --------------------------------------------------------------------------------------
 
 
-WORTH = 0.2  # seconds of work, as one process does it, for which workers are started
+WORTH = 0.2  # seconds of work for one process, above which workers are started
 LEAST = 64 << 20  # bytes of --max-memory that each worker has, if their number was not asked for
-_AT_ONCE = 2  # batches that a worker has been given
-_TICK = 1.0  # seconds after which the progress is told again
-_FAILED_STARTS = 3  # workers in a row that end before they are ready
+_AT_ONCE = 2  # batches that a worker has at a time: one at work, one waiting
+_TICK = 1.0  # seconds between two reports of progress
+_FAILED_STARTS = 3  # workers in a row that may end before they are ready
 
 
 def carried_out(
@@ -152,7 +152,8 @@ class Pool:
                     found = self._understood(line, hand, batches)
                     if found is None:
                         continue
-                    self._hand_out(batches)  # at once, while this one is recorded
+                    # At once, so that workers go on while the outcomes are recorded.
+                    self._hand_out(batches)
                     yield found
             for hand in self._late():
                 yield self._given_up(hand, batches)
@@ -164,7 +165,8 @@ class Pool:
         """
         while len(self._hands) < min(self._count, self._busy() + batches.waiting):
             self._hands.append(_Hand(self._job, self._threshold))
-        for most in range(_AT_ONCE if batches.seconds_left else 1):  # 0: not known yet
+        # While the time is unknown, one batch per worker.
+        for most in range(_AT_ONCE if batches.seconds_left else 1):
             for hand in self._hands:
                 if not hand.was_ready or len(hand.batches) > most:
                     continue
@@ -243,7 +245,7 @@ class Pool:
                 raise RaconvertError("worker processes cannot be started", got=hand.how)
         if not hand.batches:
             return None
-        batch, *others = hand.batches  # it is done with one before it begins with the next
+        batch, *others = hand.batches  # the first batch is at work, the others wait
         for other in others:
             batches.handed_back(other)
         unit = batches.lost(batch)
@@ -265,8 +267,8 @@ class _Hand(Worker):
     """A worker process, seen from its driver."""
 
     def __init__(self, job: Job, threshold: tuple[int, int, int]) -> None:
-        self.batches: deque[Batch] = deque()  # the one that it is at work on, and the next
-        self.memory = 0  # that it may use for it
+        self.batches: deque[Batch] = deque()  # the batch at work, and the next
+        self.memory = 0  # bytes of memory that the worker may use
         self.was_ready = False
         self.at = -1  # the unit of the batch, if the job is timed
         super().__init__(serve, job, threshold, spawn=not can_fork())

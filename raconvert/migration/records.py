@@ -21,13 +21,13 @@ DONE, FAILED, SKIPPED, PLANNED = "done", "failed", "skipped", "planned"
 class Unit(Record):
     """A unit of work that becomes one target: a file, or the images of a folder."""
 
-    source: str  # below the root of the source tree, with "/"; of a stack, its folder
-    target: str  # below the root of the target tree
-    size: int  # of the source, in bytes
-    mtime: int  # of the source, in nanoseconds; of a stack, the newest
+    source: str  # path below the source root, with "/"; for a stack, its folder
+    target: str  # path below the target root
+    size: int  # bytes of the source
+    mtime: int  # nanoseconds; time of change of the source, for a stack the newest
     members: tuple[str, ...] = ()  # names of the images of a stack, in order
-    replaces: int = 0  # a target that is there may be replaced; 2: if an older run of ours left it
-    folder: str = ""  # target instead, of a container of several arrays; `target` itself: of any
+    replaces: int = 0  # 1: replace an existing target; 2: only one that an older run left
+    folder: str = ""  # the target for a container of several arrays; if it is `target`, for any
 
 
 class Job(Record):
@@ -35,32 +35,32 @@ class Job(Record):
 
     source: str  # the root of the source tree, absolute, or a URL
     target: str
-    to: str  # name of the format
-    options: dict[str, Any]  # of `raconvert.convert`
-    since: float = 0.0  # when the run began that was interrupted, in seconds since 1970
-    mark: str = ""  # in the names of temporary files (`leftovers`)
-    certified: bool = False  # a certificate is asked for, with the digests of sources
-    timed: bool = False  # workers say which file they are at, and that it goes on
-    flags: bool = False  # messages name options as on the command line (`errors.name_flags`)
+    to: str  # name of the target format
+    options: dict[str, Any]  # options of `raconvert.convert`
+    since: float = 0.0  # start of the interrupted run, in seconds since 1970
+    mark: str = ""  # stands in the names of temporary files (`leftovers`)
+    certified: bool = False  # True if a certificate is wanted, with the digests of sources
+    timed: bool = False  # True if workers report each file, and signs of life within it
+    flags: bool = False  # True if messages name options as the command line does
 
 
 class Outcome(Record):
     """The outcome of one unit."""
 
     state: str  # DONE, FAILED, SKIPPED or PLANNED
-    size: int = 0  # of the target, in bytes
-    mtime: int = 0  # of the target, in nanoseconds
-    digest: str = ""  # SHA-256 of the target file, in hexadecimal; of a folder see `work.digest_of`
-    error: dict[str, Any] | None = None  # of `conversion.isolated.encoded`
-    said: dict[str, list[Any]] | None = None  # notes, and changes of form that were made
-    target: str = ""  # where it is not that of the unit: the folder of a container
+    size: int = 0  # bytes of the target
+    mtime: int = 0  # nanoseconds; time of change of the target
+    digest: str = ""  # hexadecimal SHA-256 of the target; for folders see `work.digest_of`
+    error: dict[str, Any] | None = None  # as `conversion.isolated.encoded` returns it
+    said: dict[str, list[Any]] | None = None  # notes, and the changes of form
+    target: str = ""  # the target if it is not the unit's: the folder of a container
     # Of a target that is a folder or has partner files, all files: path below the root, size in
     # bytes, SHA-256.
     files: Sequence[Sequence[Any]] = ()
-    source: str = ""  # SHA-256 of the source, where a certificate asks for it
+    source: str = ""  # SHA-256 of the source, if there is a certificate
 
 
-_USUAL = Outcome(DONE)[4:], Unit("", "", 0, 0)[4:]  # the end of most
+_USUAL = Outcome(DONE)[4:], Unit("", "", 0, 0)[4:]  # the last fields of most outcomes and units
 
 
 class Units(list["Unit"]):
@@ -109,5 +109,5 @@ class Batch(Record):
 
     number: int
     units: list[Unit]
-    deaths: int = 0  # of workers that had it
-    since: float = 0.0  # a target that was made since then is ours, of a worker that was lost
+    deaths: int = 0  # count of workers that died with it
+    since: float = 0.0  # a target newer than this was left by a worker that died

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from raconvert.files.remote.objects_by_ranges import Facts
     from raconvert.migration.records import Job, Unit
 
-_PIECE = 8 << 20  # read at a time
+_PIECE = 8 << 20  # bytes read at a time
 _ALONE = {
     "shard": "`--shard`", "scheduler": "`--scheduler`", "scheduler_file": "`--scheduler-file`",
 }  # fmt: skip
@@ -140,7 +140,7 @@ def state_of(root: str, outcome: Outcome, target: str, *, paranoid: bool) -> str
             return "gone"
         if facts.size != size:
             return "cut off" if facts.size < size else "changed"
-        if paranoid and not digest:  # the store has copied it
+        if paranoid and not digest:  # the store has copied it, unread
             return "not proven"
         there.append(facts)
     if not paranoid and _is_marked(outcome.mtime, there, proven=all(one[2] for one in files)):
@@ -189,7 +189,7 @@ def digest_of(url: str) -> tuple[int, str]:
     size = facts.size if facts else 0
     while offset < size:
         piece = range_of(url, offset, min(_PIECE, size - offset))
-        if not piece:  # it is shorter by now
+        if not piece:  # the object became shorter
             break
         state.update(piece)
         offset += len(piece)

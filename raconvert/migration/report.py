@@ -33,16 +33,16 @@ class Event(Record):
     """Something that happened in a migration, and how far it is by now."""
 
     kind: str
-    file: str  # of FILE: the source; of BATCH: its first source; else empty
+    file: str  # for FILE the source, for BATCH its first source, else empty
     done: int  # files with an outcome, those of earlier runs among them
     total: int  # files of the plan
     failed: int
-    nbytes: int  # of the sources that are done with in this run
-    nbytes_total: int  # of all that this run has to do
-    seconds: float  # since the run began
-    left: float | None  # seconds until it ends, as it seems; None: not known yet
-    running: tuple[str, ...]  # the first source of every batch that is at work
-    facts: dict[str, Any]  # more that belongs to the kind, plain values
+    nbytes: int  # bytes of the sources finished in this run
+    nbytes_total: int  # bytes of all sources of this run
+    seconds: float  # seconds since the run began
+    left: float | None  # estimated seconds until the end; None: unknown
+    running: tuple[str, ...]  # first source of each batch at work
+    facts: dict[str, Any]  # further facts of the kind, plain values
 
     @property
     def rate(self) -> float:
@@ -60,7 +60,7 @@ class Progress:
         self._listener = listener
         self._files = getattr(listener, "files", True)
         self._begin = monotonic()
-        self._since = self._begin  # of the first batch
+        self._since = self._begin  # time when the first batch began
         self._done = self._total = self._failed = 0
         self._nbytes = self._nbytes_total = 0
         self._work = self._work_done = 0.0
@@ -145,7 +145,7 @@ class Progress:
 # Failures of a migration: alike ones together, and the flags that would let files pass -----------
 
 
-_OWN = re.compile(r"'[^']*'|\d+")  # what is different where the reason is the same
+_OWN = re.compile(r"'[^']*'|\d+")  # names and numbers, which differ between equal reasons
 _ALLOWED = re.compile(r"\(allow with ([^)]+)\)$", re.MULTILINE)
 _NEVER = re.compile(r"\(no option allows this\)$|\(refused by `--strict`\)$", re.MULTILINE)
 _NAMED = re.compile(
@@ -219,7 +219,7 @@ def probed(job: Job, units: Sequence[Unit]) -> dict[str, Any]:
     for unit, reason in zip(chosen, outcomes(paths, jobs, fewest=1), strict=True):
         if isinstance(reason, OSError):
             reason = write_failed(unit.source, reason)  # noqa: PLW2901
-        if isinstance(reason, RaconvertError):  # it has ended the process that read it
+        if isinstance(reason, RaconvertError):  # its reading crashed the process
             failed.append((unit.source, reason))
         elif (outcome := Outcome(*reason)).state == FAILED:
             failed.append((unit.source, decoded(outcome.error or {})))

@@ -159,7 +159,7 @@ def _changed_partner(root: str, outcome: Outcome, target: str) -> str:
     """
     for path, _, digest in outcome.files:
         partner = os.path.join(root, path)
-        if path.startswith(target + "/"):  # a folder, whose digest is that of all files in it
+        if path.startswith(target + "/"):  # the digest of a folder covers all files in it
             return ""
         if not os.path.isfile(partner) or digest_of(partner)[1] != digest:
             return partner

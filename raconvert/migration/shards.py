@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from raconvert.migration.journal import Known
 
-_MOST = 100_000  # shards
+_MOST = 100_000  # the largest number of shards
 
 
 class Shard(Record):

@@ -39,16 +39,17 @@ if TYPE_CHECKING:
 # What a source tree holds ------------------------------------------------------------------------
 
 
-UNREADABLE = "cannot be read"  # begins the reason why a file or folder was left out, and is wanted
+# Begins the reason of a file or folder that may hold arrays and is left out.
+UNREADABLE = "cannot be read"
 
 
 class Found(Record):
     """One file of the tree."""
 
-    path: str  # below the root, with "/"
+    path: str  # path below the root, with "/"
     size: int
     mtime: int  # nanoseconds
-    format: str = ""  # its name, where that does not follow from the suffix
+    format: str = ""  # name of the format, if the suffix does not decide it
 
 
 class Tree(Record):
@@ -63,8 +64,8 @@ class Tree(Record):
 
 
 NOT_ASKED = "not asked for"
-_MOST = 1000  # files that are opened
-_SMALL = 64 << 10  # bytes of a file that has its data elsewhere, at most
+_MOST = 1000  # files opened per tree to look for names of other files
+_SMALL = 64 << 10  # bytes; a header with its data in other files is smaller
 
 
 def without_partners(root: str, files: list[Found], left_out: list[tuple[str, str]]) -> Tree:
@@ -105,7 +106,7 @@ def _named(root: str, files: list[Found], odd: set[str]) -> Iterator[tuple[str, 
     beside = [file for file in files if _stem(file.path) in stems and _is_single(file)]
     others = [f for f in files if _may_name(f, above) and _stem(f.path) not in stems]
     asked = [*beside, *others][:_MOST]
-    sources = {file.path for file in files}  # which nothing but a header takes away
+    sources = {file.path for file in files}  # only a header removes a file from these
     pairs: set[tuple[str, str]] = set()
     for path, file in _used(root, asked, odd):
         pairs.add((_ending(file), _ending(path)))
@@ -126,7 +127,7 @@ def _used(root: str, asked: list[Found], odd: set[str]) -> Iterator[tuple[str, s
     paths = [os.path.join(root, file.path) for file in asked]
     for file, is_read in zip(asked, outcomes(paths, Jobs(used), fewest=1), strict=True):
         if isinstance(is_read, RaconvertError | OSError):
-            continue  # it is told when it is its turn
+            continue  # reading it reports the error
         for path in is_read:
             below = os.path.relpath(path, root).replace(os.sep, "/")
             if below in odd and below != file.path:
@@ -254,7 +255,7 @@ def _of_folder(
     if below and (whole := _whole(folder)) is not None:
         yield _found(folder, below.rstrip("/"), whole), ""
         return
-    new = tuple.__new__  # faster than the class for very many
+    new = tuple.__new__  # faster than calling the class, for very many files
     for name in natural_sorted(entries):
         facts = entries[name]
         if facts is not None:
@@ -366,7 +367,7 @@ def _found(folder: str, path: str, row: Row) -> Found:
     size = newest = 0
     for above, _, names in walk_folders(folder):
         for name in names:
-            with suppress(OSError):  # it is missed when it is read
+            with suppress(OSError):  # reading it reports the error
                 status = os.stat(os.path.join(above, name))
                 size, newest = size + status.st_size, max(newest, status.st_mtime_ns)
     return Found(path, size, newest, row.name)

@@ -152,7 +152,7 @@ def _whole(folder: str, settings: Settings, write: Callable[[str, Settings], Rep
     temp = temporary(folder)
     os.mkdir(temp)
     try:
-        mode = S_IMODE(os.stat(temp).st_mode) & PERMISSIONS  # what the umask leaves
+        mode = S_IMODE(os.stat(temp).st_mode) & PERMISSIONS  # the mode that the umask leaves
         os.chmod(temp, 0o700)
         report = write(temp, settings.replace(overwrite=False, update=False, skip_existing=False))
         os.chmod(temp, mode)
@@ -252,16 +252,16 @@ class Fast:
         self.leave()
         self._above = source, target
         folder = self._roots[1] + target
-        with suppress(OSError):  # the usual way will tell
+        with suppress(OSError):  # the ordinary way reports the error
             make_folders(folder)
         self._folders = folders = Folders(self._roots[0] + source, folder)
-        with suppress(OSError):  # each file is asked for
+        with suppress(OSError):  # then each file is synced by itself
             self._listed = folders.list_sidecars(self._listed)
         return folders
 
 
 _BLOCK = 1 << 20
-_LARGE = 16 << 20  # bytes of a source, of whose progress is told
+_LARGE = 16 << 20  # bytes; progress within larger sources is reported
 
 
 class Worker:
@@ -274,12 +274,13 @@ class Worker:
         at: Callable[[int], object] = bool,
     ) -> None:
         self._job = job
-        self._within = within  # told of the bytes of a large file, or of any if the job is timed
-        self._at = at  # told of the unit that is next; of -1 when all are done
-        self._folders: set[str] = set()  # that are there
+        # Called with bytes done of a large file, or of any file of a timed job.
+        self._within = within
+        self._at = at  # called with the index of the next unit, at last with -1
+        self._folders: set[str] = set()  # folders that exist
         self._planning = bool(job.options.get("dry_run"))
         self._fast = Fast(job)
-        self._away = "://" in job.target  # at a URL
+        self._away = "://" in job.target  # True if the target is at a URL
         self._local = not self._away and "://" not in job.source
 
     def carry_out(self, batch: Batch) -> list[Outcome]:
@@ -384,7 +385,7 @@ class Worker:
 
     def _is_ours(self, unit: Unit, since: float) -> bool:
         """True if what is there in the place of a unit was made since then."""
-        if self._away:  # what is there is compared with what would be sent
+        if self._away:  # the upload compares an existing object with the new bytes
             return since < inf
         places = {unit.target, unit.folder or unit.target}
         return any(_made_since(os.path.join(self._job.target, place), since) for place in places)
@@ -548,7 +549,7 @@ def clock_of(folder: str) -> Callable[[], float]:
     place = temporary(os.path.join(folder, "clock"))
     try:
         descriptor = os.open(place, CREATE_FLAGS, 0o600)
-    except OSError:  # what is wrong with the folder is said where something is written
+    except OSError:  # writing into the folder reports the error
         return time
     try:
         skew = os.fstat(descriptor).st_ctime - time() - _STEP

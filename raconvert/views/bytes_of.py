@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_BOXES = 300
 _MOST_ROWS = 40
-_MOST_PIECES = 1 << 16  # of one array, whose places are asked for one by one
+_MOST_PIECES = 1 << 16  # chunks of an array, up to which each is located
 
 
 class Places(Record):
@@ -56,7 +56,8 @@ def places_of(bundle: Bundle, size: int) -> Places:
 
 def _all_stretches(bundle: Bundle, size: int) -> tuple[Values, Values, Values]:
     """First byte, length, and number of its array of every part of a file that is of an array."""
-    single: list[tuple[int, int, int]] = []  # of arrays of few parts, which may be very many
+    # Extents of arrays with few parts; there may be many arrays.
+    single: list[tuple[int, int, int]] = []
     many: list[tuple[Values, Values, Values]] = []
     for number, array in enumerate(bundle.arrays):
         stretches = _stretches(array, bundle.path, size)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SIDES = ("front", "side", "top")
-_OPACITIES = (1, 0.7, 0.45)  # of the sides, where the page has no style
+_OPACITIES = (1, 0.7, 0.45)  # opacity of the three sides, for pages without a style sheet
 _COLORS = {"header": "#d69e2e", "data": "#2b6cb0", "coded": "#6b98c8"}  # the same of a file's parts
 _OTHER = "#9b4d96"
-_WIDE = 720  # of a ribbon or a plot
-_MOST_TITLES = 60  # of parts of a file; all are in a table
+_WIDE = 720  # width of a ribbon or a plot, in pixels
+_MOST_TITLES = 60  # parts of a file with a tooltip; a table lists all of them
 HEADER, DATA, BETWEEN, END, CODED = "header", "data", "between", "end", "coded"
 
 
@@ -63,7 +63,7 @@ def cube(sides: Sequence[Side]) -> str:
     parts.append(_label(left + width / 2, top + height + 20, "middle", sides[0].text))
     if len(sides) > 1:
         parts.append(_label(left - 10, top + height / 2 + 5, "end", sides[1].text))
-    if depth:  # beside the lower edge that leads to the back
+    if depth:  # placed beside the lower edge that leads to the back
         x, y = left + width + dx / 2 + 6, top + height + dy / 2 + 14
         parts.append(_label(x, y, "start", sides[2].text, pad=True))
     lower = top + height + 46

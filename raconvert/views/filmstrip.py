@@ -116,10 +116,11 @@ def _fitting(shape: tuple[int, ...], rows: int, columns: int) -> tuple[int, int]
 # Many small pictures as a contact sheet: which of them, in rows, with what their labels say ------
 
 
-_NAMES = ("labels", "label", "fine_labels", "targets", "y")  # of arrays beside the pictures
-_CLASSES = ("classes", "label_names", "class_names")  # and of the words for their numbers
+# Names of the array with the labels of pictures.
+_NAMES = ("labels", "label", "fine_labels", "targets", "y")
+_CLASSES = ("classes", "label_names", "class_names")  # names of the array with the words for labels
 _MOST_CLASSES = 10_000
-_DECODED = 1 << 20  # bytes that are decoded for some labels
+_DECODED = 1 << 20  # bytes; a larger array of labels is not decoded
 
 
 class Labels(Record):

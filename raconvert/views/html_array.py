@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from raconvert.views.sample import Sample
 
 
-_PICTURES = 60_000  # bytes of all pictures
-_PIXELS = (224, 176, 128, 96, 72, 48, 32)  # of a picture, until all of them are small enough
-_SIDE = 150  # of a small picture on the page
-_SMALL_SIDE = 84  # of one of many
-_SHEET = 24  # small pictures, at most
+_PICTURES = 60_000  # bytes of all pictures of an array on a page
+_PIXELS = (224, 176, 128, 96, 72, 48, 32)  # sides in pixels, tried until the pictures fit _PICTURES
+_SIDE = 150  # side of a small picture on the page, in pixels
+_SMALL_SIDE = 84  # the same if there are many
+_SHEET = 24  # small pictures per array
 _SCREEN = Screen(columns=78, way=terminal.NONE)
 
 
@@ -116,7 +116,7 @@ def _image(picture: Picture, data: bytes, title: str, side: int) -> str:
 # What a notebook shows: an array with its picture or plot, a bundle as a table, a report ---------
 
 
-_MOST = 60  # rows of a table
+_MOST = 60  # rows shown of a table
 _STYLE = """<style>
 .raconvert { --one: #4a90d9; }
 .raconvert .strip { display: flex; flex-wrap: wrap; gap: 10px; }

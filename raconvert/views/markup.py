@@ -82,7 +82,7 @@ footer { max-width: 58rem; margin: 0 auto; padding: 0 1.2rem 2rem; color: var(--
 """
 
 
-_MOST = 200  # characters of a value
+_MOST = 200  # characters shown of a value
 
 
 def text_of(words: str) -> str:

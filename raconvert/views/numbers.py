@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-BINS = 32  # of a histogram
-MOST_CLASSES = 24  # different whole numbers that are classes, each counted
-FULL_BLOCK = 4 << 20  # bytes that are looked at together
-TRACED = 64  # stretches of an array whose extremes are told one by one
-_LARGEST_CLASS = 1 << 16  # class numbers are small
-_MOST_WORDS = 1000  # different texts that are told apart
+BINS = 32  # bins of a histogram
+MOST_CLASSES = 24  # up to so many different integers are classes, counted one by one
+FULL_BLOCK = 4 << 20  # bytes per block of a full pass
+TRACED = 64  # stretches of an array whose extremes are shown one by one
+_LARGEST_CLASS = 1 << 16  # larger integers are not class numbers
+_MOST_WORDS = 1000  # different texts counted one by one
 
 
 class Numbers:
@@ -40,7 +40,7 @@ class Numbers:
     def __init__(self) -> None:
         self.count: int = 0
         self.nan: int = 0
-        self.above: int = 0  # infinite ones
+        self.above: int = 0  # count of +inf
         self.below: int = 0
         self.zeros: int = 0
         self.finite: int = 0

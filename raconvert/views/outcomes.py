@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 EXACT, EQUIVALENT, REFUSED, UNKNOWN = "exact", "equivalent", "refused", "not known"
-_MOST = 4  # reasons that are told of one format
-_MOST_ARRAYS = 300  # for which a container is planned as a whole
-_LAST = "nothing was written"  # of a refusal
+_MOST = 4  # reasons listed per format
+_MOST_ARRAYS = 300  # up to so many, a container is planned as a whole
+_LAST = "nothing was written"  # the last line of a refusal, left out here
 
 
 class Visa(Record):

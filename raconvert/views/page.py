@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from raconvert.arrays.dtypes import Element
     from raconvert.conversion.read import Opened
 
-MOST_DIGEST = 64 << 20  # bytes that are read for a digest, unless all is to be read
-MOST_PIECES = 4000  # chunks and arrays of which the same is true
+MOST_DIGEST = 64 << 20  # bytes; above, a digest is computed with --full only
+MOST_PIECES = 4000  # chunks and arrays; the same limit for a digest
 _ORDERS = {"<": "little", ">": "big"}
-_MOST_ARRAYS = 100  # of a container that are listed
-_MOST_FIELDS = 60  # of metadata
+_MOST_ARRAYS = 100  # arrays of a container that the page lists
+_MOST_FIELDS = 60  # fields of metadata that the page lists
 
 
 def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
@@ -155,7 +155,7 @@ def _short(array: Array, row: dict[str, Any]) -> Iterator[str]:
     )
     yield _fact("compressed", _compressed(array, row))
     stored = scale_notes([array])
-    for note in stored:  # no stored number beside a physical unit
+    for note in stored:  # a stored number beside a physical unit would mislead
         yield _fact("values", text_of(note))
     if array.described and array.meta.units and not stored:
         yield _fact("units", text_of(array.meta.units))
@@ -225,7 +225,7 @@ def _held(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
 
 def _mark(array: Array, error: RaconvertError) -> None:
     raise_interruption(error)
-    if not isinstance(error, TooLarge):  # which more memory would read
+    if not isinstance(error, TooLarge):  # with more memory it can be read, so it is not damaged
         array.problem = error
 
 

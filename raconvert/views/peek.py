@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from raconvert.views.sample import Sample
 
 
-MOST_ROWS = 8  # of text, records and classes that are shown
-_MOST_LINES = 40  # of a tree
-_MOST_TEXT = 60  # characters of a text
+MOST_ROWS = 8  # rows shown of text, records and classes
+_MOST_LINES = 40  # lines shown of a tree
+_MOST_TEXT = 60  # characters shown of a text
 _PLOT_ROWS = 6
-_SHEET_CELLS = 14  # that a picture of many is wide
+_SHEET_CELLS = 14  # width of one picture on a contact sheet, in characters
 _SHEET_ROWS = 2
-_SMALL = REMOTE_BUDGET  # bytes of an array of which all is looked at
+_SMALL = REMOTE_BUDGET  # bytes; a smaller array is read whole
 
 
 class Screen(Record):
@@ -242,8 +242,8 @@ class Counted(Record):
 
     numbers: Numbers
     sampled: Numbers
-    whole: bool  # of all elements
-    by_blocks: bool  # all were read, one block after the other
+    whole: bool  # True if all elements were counted
+    by_blocks: bool  # True if they were read block by block
 
 
 def counted(array: Array, found: Sample | None, *, full: bool = False) -> Counted | None:
@@ -364,8 +364,8 @@ def _classes(array: Array, numbers: Numbers, screen: Screen) -> Iterator[str]:
 # A look at a file for programs: what `peek` shows, in the types of JSON --------------------------
 
 
-_PICTURES = 10  # of many small ones: as many as on a terminal of 80 columns
-MOST_ARRAYS = 1000  # of a container that are named
+_PICTURES = 10  # pictures on a contact sheet; so many fit a terminal of 80 columns
+MOST_ARRAYS = 1000  # arrays listed per container
 
 
 def facts_of(bundle: Bundle, path: str, reason: str, *, full: bool = False) -> dict[str, Any]:

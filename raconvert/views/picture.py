@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 MISSING = (168, 50, 90)  # the color of NaN
-_SHARE = 1.0  # percent of the values at each end that may be beyond black and white
+_SHARE = 1.0  # percent of the values clipped at each end of the scale
 # Coefficients of a polynomial through viridis, by Matt Zucker (public domain).
 _VIRIDIS = (
     (0.2777273272234177, 0.005407344544966578, 0.3340998053353061),

@@ -33,7 +33,7 @@ _TYPES = {
     ("bool", 1): ("Bool", "uint8", "uint8_t"),
     ("bfloat", 2): ("UInt16", "uint16", "uint16_t"),
 }
-_R = {  # what readBin takes
+_R = {  # readBin's arguments by element type
     ("int", 1): '"integer", N, size = 1',
     ("int", 2): '"integer", N, size = 2',
     ("int", 4): '"integer", N, size = 4',

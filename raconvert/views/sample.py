@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     Key = tuple[int | slice, ...]
 
 BUDGET = 8 << 20  # bytes read for the sample of an array
-REMOTE_BUDGET = 1 << 20  # the same at a URL
-DECODED = 32 << 20  # bytes to which the budget may grow where whole chunks are decoded
-MOST_CHUNKS = 512  # that are decoded, each a read of its own; 32 at a URL
-FRAMES = 5  # planes of an array that are shown
-ROWS = 192  # of a plane that is too large
-POINTS = 40  # in each direction of a plane of which even one row is too large
-WINDOWS = 96  # of an axis that is too long
-SHEET_SIDE = 128  # rows and columns of pictures that are small enough for many of them
-SHEET_FROM = 16  # of which there are so many at least
+REMOTE_BUDGET = 1 << 20  # bytes read for the sample of an array at a URL
+DECODED = 32 << 20  # bytes; the budget may grow to it when whole chunks are decoded
+MOST_CHUNKS = 512  # chunks decoded for a sample, one read each; 32 at a URL
+FRAMES = 5  # planes shown per array
+ROWS = 192  # rows sampled from a plane that is over budget
+POINTS = 40  # points per side where even one row is over budget
+WINDOWS = 96  # windows sampled along an axis that is over budget
+SHEET_SIDE = 128  # pictures up to so many rows and columns go on a contact sheet
+SHEET_FROM = 16  # fewer pictures are not worth a contact sheet
 
 
 class Frame(Record):
@@ -61,7 +61,7 @@ class Sample(Record):
     frames: tuple[Frame, ...]
     text: str
     whole: bool
-    pictures: int = 0  # of a sheet of many small ones: how many the array has
+    pictures: int = 0  # pictures in the array, if the sample is a contact sheet
 
     @property
     def values(self) -> list[Any]:
@@ -149,8 +149,8 @@ class _Reader:
         self.chunks = 32 if remote else MOST_CHUNKS
         if self.chunk is not None:
             self.budget = max(budget, min(DECODED, prod(self.chunk) * self.item))
-        self.cut = ""  # how planes were cut, in words
-        self.thinned = False  # they have fewer rows or columns, at even distances
+        self.cut = ""  # the words for how planes were cut
+        self.thinned = False  # True if rows or columns were left out at even distances
 
     def sample(self) -> Sample:
         layout, seen = self.layout, self.seen

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 KITTY, ITERM2, SIXEL = "kitty", "iterm2", "sixel"
 BLOCKS, CHARACTERS, NONE = "blocks", "plain", "none"
 WAYS = (KITTY, ITERM2, SIXEL, BLOCKS, CHARACTERS, NONE)
-CELL = (8, 16)  # pixels of a character, about
-_KITTY_BYTES = 4096  # of one escape sequence
-_SIXEL_COLORS = 256  # that terminals have registers for
-_SIXEL_LEVELS = 6  # of red, green and blue each, where there are more
-_DIGITS = np.array([101**2, 101, 1])  # of percents of red, green and blue as one number
+CELL = (8, 16)  # width and height of a character in pixels, roughly
+_KITTY_BYTES = 4096  # the most that kitty takes in one escape sequence
+_SIXEL_COLORS = 256  # most terminals have 256 color registers
+_SIXEL_LEVELS = 6  # levels per channel if a picture has more colors: 6³ = 216 fit
+# Packs percents (0 to 100) of red, green and blue into one number.
+_DIGITS = np.array([101**2, 101, 1])
 _RAMP = " .:-=+*#%@"
-_MISSING = "x"  # of NaN, as no character of the ramp
+_MISSING = "x"  # NaN; "x" is not in the ramp of characters
 _RESET = "\x1b[0m"
 
 
@@ -39,7 +40,7 @@ def way_of(environment: Mapping[str, str], *, terminal: bool, unicode: bool, col
         return CHARACTERS
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if environment.get("TMUX") or environment.get("STY") or term.startswith(("screen", "tmux")):
-        return BLOCKS if unicode else CHARACTERS  # what is between would not let pictures pass
+        return BLOCKS if unicode else CHARACTERS  # multiplexers such as tmux drop pictures
     if "kitty" in term or environment.get("KITTY_WINDOW_ID") or program.lower() == "ghostty":
         return KITTY
     if program in ("iTerm.app", "WezTerm") or environment.get("LC_TERMINAL") == "iTerm2":

@@ -98,8 +98,9 @@ class Interrupter:
 class Interruptible:
     """A ``with`` block that SIGINT, SIGTERM and SIGHUP end with `KeyboardInterrupt`.
 
-    Whatever becomes of that on its way (numpy's import wraps it, for one), it leaves the block as
-    it was raised. `last`: the process ends after the block, and signals have nothing left to end.
+    The interruption is raised again at the end of the block even if something wrapped it on the
+    way, as importing numpy does. `last`: the process ends after the block, so that later signals
+    have nothing left to end.
     """
 
     def __init__(self, *, last: bool) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 
-_AT_ONCE = 2  # pieces that a copy has been told of
+_AT_ONCE = 2  # pieces that a copy has at a time: one at work, one waiting
 
 
 def places(jobs: int) -> int:
@@ -64,7 +64,8 @@ class _Copies:
         self._nbytes = nbytes
         self._buffers: list[Buffer] = []
         self._free: list[int] = []
-        self._answers: dict[int, tuple[int, bytes]] = {}  # by number: slot of memory, line
+        # Slot of memory and answer, by number of the piece.
+        self._answers: dict[int, tuple[int, bytes]] = {}
         self._next = 0
         self._copies: list[_Copy] = []
 

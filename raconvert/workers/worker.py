@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PIPE = 1 << 20  # bytes: a pipe takes a whole batch, where the system has such
 _PATIENCE = 2.0  # seconds that a worker gets to remove what it began, before it is killed
 _DISK_PATIENCE = 10.0  # seconds that a killed one gets: a disk that does not answer may hold it
-_LIBRARY_PATIENCE = 60  # seconds that a library gets to come back, once nobody asks any more
+_LIBRARY_PATIENCE = 60  # seconds that a call of a library gets to return once the driver is gone
 _PARTS = ("what", "path", "where", "expected", "got", "remedy")
 _ours: set[int] = set()  # the ends of pipes that workers do not need: they close them
 
@@ -105,7 +105,7 @@ class Worker:
         return how_ended(self._code or 0)
 
     def close(self) -> None:
-        """Have it end: nobody asks any more."""
+        """Close its input, so that it exits."""
         if self._ask >= 0:
             _ours.discard(self._ask)
             os.close(self._ask)
@@ -118,7 +118,7 @@ class Worker:
         if self.answers < 0:
             return True
         while select([self.answers], [], [], max(0.0, until - monotonic()))[0]:
-            if not os.read(self.answers, _PIPE):  # all that it has opened is closed
+            if not os.read(self.answers, _PIPE):  # end of file: all its descriptors are closed
                 self._wait()
                 self._forget()
                 return True
@@ -137,7 +137,7 @@ class Worker:
         if self._process is not None:
             self._code = self._process.wait()
             return
-        with suppress(ChildProcessError):  # somebody else has waited for it
+        with suppress(ChildProcessError):  # other code has collected its exit code
             self._code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def _forget(self) -> None:
@@ -185,7 +185,7 @@ def _forked(serve: Serve, arguments: Sequence[Any], asked: int, answer: int) -> 
     """Start a copy of this process; return its number."""
     import gc
 
-    for stream in (sys.stdout, sys.stderr):  # else what is left in them would be written twice
+    for stream in (sys.stdout, sys.stderr):  # otherwise buffered output would be written twice
         if stream is not None:
             stream.flush()
     child = fork()
@@ -205,7 +205,7 @@ def fork() -> int:
     """Copy this process."""
     import warnings
 
-    with warnings.catch_warnings():  # of threads of BLAS, which start again in the copy
+    with warnings.catch_warnings():  # fork warns of BLAS's threads, which start again in the copy
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 

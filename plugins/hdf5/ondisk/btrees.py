@@ -5,14 +5,13 @@ Link Info Message" and IV.A.2.v "The Attribute Info Message"; III.A.1 "Disk Form
 Version 1 B-trees", III.B "Group Symbol Table Nodes", III.D "Local Heaps", IV.A.2.q "The Symbol
 Table Message".
 
-Of version 2 the library believes the kind and the number of records of a header whose checksum
-fits; where they are wrong it reads and writes memory that is not its own. So every node is counted
-first.
+Version 2: libhdf5 trusts the kind and the number of records in a header whose checksum matches; if
+they are wrong it reads and writes out of bounds. So every node is counted first.
 
-In version 1 nothing has a checksum, and the library believes the number of entries of a node. A
-smaller one hides chunks (they would read as the fill value) or links, and nothing else in the file
-counts them. The bytes behind the last entry of a node are undefined (older libraries leave there
-what was in memory), so only entries that are counted, their keys and the heap of the names tell:
+Version 1: nothing has a checksum, and libhdf5 trusts the number of entries of a node. A smaller
+number hides chunks (they would read as the fill value) or links, and nothing else in the file
+counts them. The bytes behind the last entry of a node are undefined (older libraries leave old
+memory there), so only the counted entries, their keys and the heap of the names are evidence:
 
 * The last name of a node of links is the key behind that node, and the last key of a node of a
   group is the key that the node above has there, unless the name of that key was removed.
@@ -54,11 +53,11 @@ if TYPE_CHECKING:
 LINK_INFO = 0x02  # message
 LINK_NAMES, LINK_ORDER, ATTRIBUTE_NAMES, ATTRIBUTE_ORDER = 5, 6, 8, 9  # kinds of trees
 FILTERED_CHUNKS = 11
-HUGE_PLACES = 1  # where the large objects of a heap lie
+HUGE_PLACES = 1  # kind of tree: addresses of the large objects of a heap
 RECORD_BYTES = {
     HUGE_PLACES: 24, LINK_NAMES: 11, LINK_ORDER: 15, ATTRIBUTE_NAMES: 17, ATTRIBUTE_ORDER: 13,
 }  # fmt: skip
-_CREATION_BYTES = {LINK_INFO: 8, ATTRIBUTE_INFO: 2}  # of the largest creation index
+_CREATION_BYTES = {LINK_INFO: 8, ATTRIBUTE_INFO: 2}  # bytes of the largest creation index
 _KINDS = {
     LINK_INFO: (LINK_NAMES, LINK_ORDER),
     ATTRIBUTE_INFO: (ATTRIBUTE_NAMES, ATTRIBUTE_ORDER),
@@ -67,7 +66,7 @@ _KINDS = {
 # all records
 _HEADER = Struct("<4sBBIHHBBQHQ")
 _NODE = Struct("<4sBB")
-_AROUND = _NODE.size + 4  # the checksum
+_AROUND = _NODE.size + 4  # node header and checksum
 MAX_EMPTY_NODE = 1 << 12  # the library writes nodes of 512 and 2,048 bytes
 
 
@@ -102,7 +101,7 @@ def check_tree(
     mark, version, found, node, record, depth, _, _, root, count, total = _HEADER.unpack(raw)
     if (mark, version, found) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
         raise _damaged(file, address, "has a header of another kind")
-    most = max(file.source.size, MAX_EMPTY_NODE)  # of an empty tree no node was written
+    most = max(file.source.size, MAX_EMPTY_NODE)  # an empty tree has no node in the file
     if depth > file.source.limits.tree_levels or not _AROUND + record <= node <= most:
         raise _damaged(file, address, "has an impossible size")
     if root == NOWHERE or not total:
@@ -141,8 +140,9 @@ class _Tree:
         most = (node - _AROUND) // record  # records of a node, at each level from the leaves up
         self.most = [most]
         below = most  # records of a node and of all below it
-        self.widths = [_width(most)]  # of the number of records in a pointer to a node of a level
-        self.totals = [0]  # and of the number in all below
+        # By level: bytes of the number of records in a pointer to a node.
+        self.widths = [_width(most)]
+        self.totals = [0]  # by level: bytes of the number of records of all nodes below
         for _ in range(depth):
             pointer = ADDRESS_BYTES + self.widths[0] + self.totals[-1]
             most = (node - _AROUND - pointer) // (record + pointer)
@@ -198,7 +198,7 @@ _NAME = np.dtype([("name", "<u8")])
 _NAMED = np.dtype([("name", "<u8"), ("child", "<u8")])
 # Where the name is, the object, the kind of what is cached, where the target of a soft link is
 _SYMBOL = Struct("<QQI4xI12x")
-SOFT = 2  # that kind
+SOFT = 2  # kind of the cached data of a soft link
 _HEAP = Struct("<4sB3xQQQ")  # signature, version, bytes, first free block, address of the bytes
 _FREE = Struct("<QQ")  # next free block, bytes of this one
 _PAIR = Struct("<QQ")
@@ -206,7 +206,7 @@ _OLD_LAYOUT = Struct("<BBB5xQ")  # version 1 and 2: version, rank, class, addres
 _LAYOUT = Struct("<BBBQ")  # version 3: version, class, rank, address
 LEVELS = range(64)
 CHUNKS_OF_VERSION_0 = 64  # most entries of a node
-LAST_FREE = 1  # in the place of the next free block
+LAST_FREE = 1  # marks the last free block
 
 # A node: where it is, its level, keys and children, and the last key; `end`: the key that the node
 # above has behind it, None at the right border of the tree.
@@ -267,7 +267,8 @@ def _check_places(file: File, chunks: Values, nodes: list[Node]) -> None:
     wrong = np.flatnonzero(ends[:-1] > starts[1:])
     for start, reached in (sorted_places(own), file.taken()):
         if start.size:
-            before = np.searchsorted(start, ends)  # so many begin before the end of a chunk
+            # Count of stretches that begin before the end of a chunk.
+            before = np.searchsorted(start, ends)
             wrong = np.append(wrong, np.flatnonzero(np.append(0, reached)[before] > starts))
     if wrong.size:
         raise Corrupt(
@@ -303,7 +304,7 @@ def check_links(file: File, address: int) -> None:
 def _check_links(file: File, address: int, heap: int) -> None:
     nodes = list(_nodes(file, address, GROUP, _NAME, _NAMED))
     names, targets = list[int](), list[int]()
-    ends: list[tuple[Node, int]] = []  # keys that no name precedes as it must
+    ends: list[tuple[Node, int]] = []  # last keys of nodes, to be compared with the names
     most, left = most_of(file), file.source.size
     for node in nodes:
         file.places[node.address] = max(node.nbytes, most[GROUP] * node.entries.itemsize + 32)

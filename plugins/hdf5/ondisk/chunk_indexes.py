@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 SINGLE, IMPLICIT, FIXED, EXTENSIBLE, TREE = 1, 2, 3, 4, 5
 # How many axes have no limit, 2 for more than one.
 _UNLIMITED_AXES = {SINGLE: 0, IMPLICIT: 0, FIXED: 0, EXTENSIBLE: 1, TREE: 2}
-_BEFORE_ADDRESS = {FIXED: 1, EXTENSIBLE: 5, TREE: 6}  # of the header that these have
+# Bytes before the address in the header of these indexes.
+_BEFORE_ADDRESS = {FIXED: 1, EXTENSIBLE: 5, TREE: 6}
 UNLIMITED = (1 << 64) - 1
 UNFILTERED_CHUNKS, FILTERED_CHUNKS = 10, 11  # kinds of trees
 # signature, version, client, bytes of an entry, bits of a page, entries, data block

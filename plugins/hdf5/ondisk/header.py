@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...files import File
 
 
-ADDRESS_BYTES = 8  # of nearly all files
+ADDRESS_BYTES = 8  # bytes of an address in nearly all files
 REFERENCE_BYTES = 4 + ADDRESS_BYTES + 4
 # Message types.
 DATASPACE, DATATYPE, OLD_FILL, FILL = 0x01, 0x03, 0x04, 0x05
@@ -45,10 +45,10 @@ CONTIGUOUS, CHUNKED, VIRTUAL = 1, 2, 3  # layout classes
 BTREE = 5  # the chunk index that is a B-tree of version 2
 PARTIAL_UNFILTERED = 1  # flag of a chunked layout
 SHARED = 0x02  # message flag: the message lies elsewhere
-IN_HEAP, IN_OBJECT = 1, 2  # namely in a heap of the file, in the header of another object
+IN_HEAP, IN_OBJECT = 1, 2  # the message is in a heap of the file, or in another header
 
 
-HEAP_SIGNATURE = b"GCOL\1\0\0\0"  # and version 1
+HEAP_SIGNATURE = b"GCOL\1\0\0\0"  # signature and version 1
 _HEAP = Struct("<8sQ")  # signature, bytes in all
 _HEAP_OBJECT = Struct("<H6xQ")  # number (0: free space), bytes
 _REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
@@ -72,8 +72,8 @@ _DATATYPE = Struct("<BB2xI")  # version and class, flags, bytes of an element
 _BLOCK = Struct("<QQ")  # address, length
 _ATTRIBUTE = Struct("<BBHHH")  # version, flags, bytes of name, datatype and dataspace
 SHARED_TYPE = 1  # flag of an attribute: its datatype is a named one
-HEAD_BYTES = 512  # that most headers do not exceed
-KEPT_BYTES = 1 << 16  # of the header of an object: looked at several times in a row
+HEAD_BYTES = 512  # bytes; most headers are not longer
+KEPT_BYTES = 1 << 16  # bytes; a header up to this length is cached, since it is read again
 
 # An attribute as it lies in a header; no datatype: it is a named one.
 Attribute = namedtuple("Attribute", "datatype space data")
@@ -139,14 +139,14 @@ def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]
             blocks = [(address + _V1.size, _V1.unpack_from(head)[3])]
         ordered = bool(flags & 4)
         limits = file.source.limits
-        for count, (at, length) in enumerate(blocks):  # which grows on the way
+        for count, (at, length) in enumerate(blocks):  # `blocks` grows during the loop
             if count > limits.header_blocks or length > limits.record_bytes:
                 return
             raw = head[at - address :][:length] if not count else b""
             if len(raw) < length:
                 raw = file.source.read_at(file.userblock + at, length)
             if second and count:
-                raw = raw[4:-4]  # OCHK, and a checksum
+                raw = raw[4:-4]  # without the signature OCHK and the checksum
             for kind, shared, begin, size in _places(
                 raw, 0, len(raw), second=second, ordered=ordered
             ):
@@ -413,7 +413,7 @@ def check_all_heaps(file: File) -> None:
     while at >= 0:
         _check_heap(file, at - file.userblock)
         at = whole.find(HEAP_SIGNATURE, at + 1)
-    file.searched = True  # and found sound
+    file.searched = True  # it was searched, and found sound
 
 
 # --- datasets, before they are opened -------------------------------------------------------------
@@ -468,7 +468,8 @@ def _check_mappings(file: File, address: int, index: int) -> None:
         (0, 1).index(int.from_bytes(raw[:1], "little"))  # a version that is known
         entries = int.from_bytes(raw[1:9], "little")
         at = 9
-        named: tuple[set[int], set[int]] = set(), set()  # which entries tell their own names
+        # Numbers of the entries with names of their own.
+        named: tuple[set[int], set[int]] = set(), set()
         for number in range(entries):
             flags = 0
             if raw[0]:

@@ -116,7 +116,7 @@ def _column(array: Any) -> Any:
     values = np.ascontiguousarray(np.asarray(array)).reshape(-1)
     if values.dtype.kind == "V":
         raise UsageError(
-            f"array '{array.name}' holds {array.element.kind} elements, which pandas has not",
+            f"array '{array.name}' cannot become a table: pandas has no {array.element.kind} type",
             got=str(values.dtype),
         )
     if values.dtype.kind == "S":

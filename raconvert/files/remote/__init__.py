@@ -24,8 +24,8 @@ SCHEMES: dict[str, tuple[str, str]] = {
     "https": ("http", "aiohttp"),
     "memory": ("memory", ""),
 }
-HIDDEN = "***"  # in the place of what is not shown
-_private: dict[str, str] = {}  # what is sent to the server in the place of a public name
+HIDDEN = "***"  # replaces secrets in messages
+_private: dict[str, str] = {}  # from the public name of a URL to the one with its password
 
 
 def scheme_of(word: str) -> str:

@@ -41,7 +41,7 @@ CUT = frozenset((
 ))  # fmt: skip
 _WITHOUT = frozenset(("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError",
                       "ProfileNotFound", "SSOTokenLoadError"))  # fmt: skip
-_CODES = {  # of S3: the status of what comes without one
+_CODES = {  # S3's error codes that arrive without an HTTP status
     "SlowDown": 503, "ServiceUnavailable": 503, "Throttling": 503, "ThrottlingException": 503,
     "RequestLimitExceeded": 503, "TooManyRequests": 429, "InternalError": 500,
     "RequestTimeout": 408, "NoSuchKey": 404, "NoSuchBucket": 404, "NoSuchUpload": 404,
@@ -56,7 +56,7 @@ CREDENTIALS = {
     "az": "check the credentials: AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
     "http": "check the address; a signed one may have expired",
 }
-_CANCELLED = 2.0  # seconds within which requests that are cancelled end
+_CANCELLED = 2.0  # seconds that cancelled requests get to end
 _open: dict[Any, Any] = {}  # file systems by process, protocol, host and environment
 
 
@@ -110,7 +110,7 @@ def key_of(url: str) -> str:
     if protocol == "memory":
         return f"/{rest.lstrip('/')}"
     host, slash, path = rest.partition("/")
-    return f"{host.partition('@')[0]}{slash}{path}"  # of Azure CONTAINER@ACCOUNT.HOST
+    return f"{host.partition('@')[0]}{slash}{path}"  # Azure: CONTAINER@ACCOUNT.HOST
 
 
 def _check_packages(scheme: str, package: str) -> None:

@@ -242,7 +242,7 @@ def modified(url: str) -> float:
 # What a store says of an object, and small things that it does with one --------------------------
 
 
-_MOST_PAGES = 1000  # of a list of uploads; of 1000 each
+_MOST_PAGES = 1000  # pages read of a list of uploads, 1000 uploads each
 
 
 def is_s3(url: str) -> bool:
@@ -263,7 +263,7 @@ def remove(url: str) -> None:
     """Remove an object. Raises nothing."""
     try:
         attempted(lambda: filesystem(url).rm_file(key_of(url)), url, writing=True)
-    except RaconvertError:  # what went wrong before is what the user is told
+    except RaconvertError:  # the user gets the earlier error
         pass
 
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     Identity = tuple[int, int, int, int]
 
 
-BLOCK_BYTES = 16 << 10  # of the first request: every magic, and most headers; and of small reads
+BLOCK_BYTES = 16 << 10  # bytes of the first request (every magic, most headers) and of small reads
 SECOND = 1_000_000_000  # nanoseconds
-KEPT_BLOCKS = 128  # 2 MiB
-PATIENCE = 60.0  # seconds until the bytes of an answer must come with SLOWEST
+KEPT_BLOCKS = 128  # cached blocks of BLOCK_BYTES: 2 MiB per file
+PATIENCE = 60.0  # seconds of grace before an answer must reach SLOWEST
 SLOWEST = 10_000  # bytes a second
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
-_NO_DEVICE = -1  # in the identity of what is not on a device of this machine
+_NO_DEVICE = -1  # the device in the identity of a file at a URL
 
 
 class Facts(Record):
@@ -42,7 +42,7 @@ class Facts(Record):
 
     size: int
     version: str  # an ETag, or whatever differs when the file does; may be empty
-    time: int  # of the last change, in nanoseconds; 0 if nobody knows
+    time: int  # time of the last change, in nanoseconds; 0 if unknown
 
     @property
     def mark(self) -> int:
@@ -64,7 +64,7 @@ class Object:
 
     def __init__(self, url: str) -> None:
         self.url: str = url
-        self.first: bytes = b""  # of the file
+        self.first: bytes = b""  # the first bytes of the file
         self.facts: Facts = Facts(0, "", 0)
         self.whole: BinaryIO | None = None  # a copy of all of it
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
@@ -151,7 +151,7 @@ class Asked(Object):
     """A file of which ranges are asked for in the event loop of its file system."""
 
     def _range(self, begin: int, end: int) -> bytes:
-        fs = filesystem(self.url)  # which says what is not installed
+        fs = filesystem(self.url)  # raises for a package that is not installed
         from fsspec.asyn import sync
 
         return bytes(sync(fs.loop, self._in_time, fs, begin, end))
@@ -197,7 +197,7 @@ def nanoseconds(time: Any) -> int:
 
 REDIRECTIONS = 10
 _LEADS = frozenset((301, 302, 303, 307, 308))
-_SECRET = frozenset(("headers", "auth", "cookies"))  # options that may prove who asks
+_SECRET = frozenset(("headers", "auth", "cookies"))  # options that may hold credentials
 _COPY_BYTES = 1 << 18
 
 
@@ -384,7 +384,7 @@ class _S3Object(Asked):
         except OSError as error:
             if status_of(error) != 416:
                 raise
-        self.facts = self._ask()  # no byte is there to be asked for
+        self.facts = self._ask()  # a range of an empty file cannot be requested
         if self.facts.size:
             raise self._changed()
         return b""

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 COPIED_PART = 512 << 20  # bytes; S3 takes 5 GiB, but a part that fails is copied again
 _STEP = 1 << 20
-_PIECE = 8 << 20  # read at a time, to compare
-_CANNOT = frozenset((405, 501))  # what stores say that do not copy ranges
+_PIECE = 8 << 20  # bytes read at a time to compare
+_CANNOT = frozenset((405, 501))  # HTTP codes of stores that cannot copy ranges
 
 
 class Composed(Source):

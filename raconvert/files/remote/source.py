@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     Identity = tuple[int, int, int, int]
 
 LARGEST_RANGE = 8 << 20
-SEQUENTIAL_FROM = 256 << 10  # bytes one after the other: more than a header takes
+# Bytes read in sequence before reading ahead starts; more than a header.
+SEQUENTIAL_FROM = 256 << 10
 
 
 class RemoteFile:
@@ -34,11 +35,11 @@ class RemoteFile:
 
     def __init__(self, url: str, known: Identity | None = None) -> None:
         self.url: str = url
-        self.ahead: bool = True  # a thread may fetch what is likely to be asked for next
+        self.ahead: bool = True  # True if a thread may fetch the next range early
         self._object: Object = object_at(url, known)
         self._lock = Lock()
-        self._end = 0  # of the last read
-        self._run = 0  # bytes that were read one after the other
+        self._end = 0  # end of the last read
+        self._run = 0  # bytes read in sequence
         self._window: tuple[int, bytes] = 0, self._object.first
         self._next: _Ahead | None = None
 
@@ -72,7 +73,7 @@ class RemoteFile:
                 data = self._forward(offset, max(run, wanted))
             elif data is None and wanted < BLOCK_BYTES:
                 data = self._object.near(offset)
-        if data is None:  # not in the way of other threads
+        if data is None:  # outside the lock, so that other threads go on
             data = self._object.fetch(offset, offset + min(wanted, LARGEST_RANGE))
         data = data[:wanted]
         memory[: len(data)] = data
@@ -127,7 +128,7 @@ class _Ahead:
         self._thread: Thread | None = Thread(target=self._work, name="raconvert-range", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:  # no more threads are to be had
+        except RuntimeError:  # the system allows no more threads
             self._thread = None
 
     def _work(self) -> None:
@@ -159,7 +160,7 @@ class RemoteReader(Positioned):
         return self.handle.read_into(memory, offset)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if not self.closed:
             self.handle.close()
         super().close()

@@ -41,16 +41,17 @@ if TYPE_CHECKING:
 # answer that got lost may have done is looked up before it is done again.
 
 
-PART = 8 << 20  # bytes of a part; up to so many an object is one PUT
-LEAST_PART = 5 << 20  # that S3 takes, but for the last one
+PART = 8 << 20  # bytes of a part; a smaller object is one PUT
+LEAST_PART = 5 << 20  # bytes; S3's minimum for all parts but the last
 MOST_PARTS = 10_000
-_STEP = 1 << 20  # of the size of parts
-_PIECE = 8 << 20  # read at a time, to compare
+_STEP = 1 << 20  # bytes; sizes of parts are multiples of it
+_PIECE = 8 << 20  # bytes read at a time to compare
 NOT_WHAT_WAS_SENT = "the store does not hold what was sent to it, and the object was removed"
-_UNKNOWN_HEADER = frozenset((400, 501))  # to a header that a store does not know
-_UNCLEAR = frozenset((0, 408, 500, 502, 504))  # after these (0: a cut) it may have been done
+_UNKNOWN_HEADER = frozenset((400, 501))  # HTTP codes for a header that a store does not know
+# HTTP codes (0: cut off) after which it may have been done all the same.
+_UNCLEAR = frozenset((0, 408, 500, 502, 504))
 _ABORTS = 3
-_KMS = ("aws:kms", "aws:kms:dsse")  # of what is encrypted so the ETag is not a checksum
+_KMS = ("aws:kms", "aws:kms:dsse")  # with this encryption the ETag is not a checksum
 
 
 def part_size(nbytes: int) -> int:
@@ -69,7 +70,8 @@ class S3Upload:
         self.url: str = url
         self.nbytes: int = nbytes
         self.notes: list[str] = []
-        self.unclear: bool = False  # whether it has appeared, since nothing answers
+        # True if it is unclear whether the object has appeared: no answer.
+        self.unclear: bool = False
         self._fs = filesystem(url)
         bucket, _, key = key_of(url).partition("/")
         self._where = {"Bucket": bucket, "Key": key}
@@ -77,10 +79,10 @@ class S3Upload:
         self._size = part_size(nbytes)
         self._waiting = bytearray()
         self._parts: list[dict[str, Any]] = []
-        self._sent: list[tuple[int, bytes | None]] = []  # of each part its size and MD5
+        self._sent: list[tuple[int, bytes | None]] = []  # size and MD5 of each part
         self._id = ""
         self._digest = sha256()
-        self._lost = False  # an answer that may have changed something
+        self._lost = False  # True if an answer was lost after a request that changes something
         self._appeared = False
 
     # What it is made of ------------------------------------------------------------------------
@@ -162,7 +164,7 @@ class S3Upload:
         try:
             self._id = self._ask("create_multipart_upload", **self._where)["UploadId"]
         finally:
-            if self._lost and before is not None:  # nobody has that upload
+            if self._lost and before is not None:  # the store does not know the upload
                 self._abort_others(before)
 
     def _abort_others(self, before: list[str]) -> None:
@@ -259,7 +261,7 @@ class S3Upload:
         if all(digest is not None for _, digest in self._sent) and self.read_back():
             return
         if not expected and (there := stat(self.url)) and there.size == self.nbytes:
-            return  # parts that were copied inside the store have no checksum that we know
+            return  # the checksums of parts copied inside the store are unknown
         raise self.is_not_what_was_sent(expected, etag)
 
     def is_not_what_was_sent(self, expected: str = "", got: str = "") -> WriteFailed:
@@ -310,7 +312,7 @@ class S3Upload:
     def _quietly(self, method: str, **named: Any) -> None:
         try:
             self._ask(method, **self._where, **named)
-        except RaconvertError:  # what went wrong before is what the user is told
+        except RaconvertError:  # the user gets the earlier error
             pass
 
     def _ask(self, method: str, **named: Any) -> Any:
@@ -323,7 +325,7 @@ class S3Upload:
         try:
             return asked.result()
         except BaseException as error:
-            asked.cancel()  # of an interruption: nobody waits any more
+            asked.cancel()  # after an interruption nobody waits for it
             self._lost = self._lost or status_of(error) in _UNCLEAR
             raise
 
@@ -365,7 +367,7 @@ class OtherUpload:
     def __init__(self, url: str, path: str, *, overwrite: bool) -> None:
         self.url: str = url
         self.notes: list[str] = []
-        self.unclear: bool = False  # whether it has appeared
+        self.unclear: bool = False  # True if it is unclear whether the object has appeared
         self._path = path
         self._fs = filesystem(url)
         self._key = key_of(url)
@@ -433,12 +435,12 @@ def upload_of(url: str, path: str, *, overwrite: bool) -> S3Upload | OtherUpload
     return upload
 
 
-SUFFIX, ITEMS_SUFFIX = ".yaml", ".items.jsonl"  # of metadata beside a file
-MARK = b"describes:"  # how it begins
+SUFFIX, ITEMS_SUFFIX = ".yaml", ".items.jsonl"  # suffixes of metadata beside a file
+MARK = b"describes:"  # the first bytes of such metadata
 
 
-_LARGEST = 64 << 20  # bytes of metadata beside a file
-_FEW = 16  # files beside each of which is looked for metadata of an older one
+_LARGEST = 64 << 20  # bytes; larger metadata beside a file is not ours
+_FEW = 16  # files; with more, stale metadata beside them is not looked for
 MANIFEST = "bundle.yaml"  # names the other files of its folder, and so appears after them
 
 
@@ -464,7 +466,7 @@ class Remote:
 
     def __init__(self, url: str, *, replaces: bool = False) -> None:
         check_writable(url)
-        fixed = url.partition("{")[0]  # of a template
+        fixed = url.partition("{")[0]  # the part before the placeholder of a template
         self.url: str = url
         self._base = folder_of(fixed + "x") if fixed != url or url.endswith("/") else folder_of(url)
         rest = url[len(self._base) :]
@@ -477,10 +479,10 @@ class Remote:
         self.place: str = self.path_of(url)
         self.replaces: bool = replaces
         self.used: set[str] = set()
-        self.absent: set[str] = set()  # URLs where nothing is, as was asked already
+        self.absent: set[str] = set()  # URLs that a request has shown to be free
         self.notes: list[str] = []
-        self.looks: bool = True  # before anything is sent, for what is there
-        self._sent: dict[str, S3Upload] = {}  # without a local file: uploads that wait to appear
+        self.looks: bool = True  # True if existing objects are looked up before sending
+        self._sent: dict[str, S3Upload] = {}  # uploads without a local file that wait to appear
 
     def __enter__(self) -> Remote:
         return self
