@@ -43,6 +43,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
+    from typing import Any
+
     from raconvert import ra as ra
     from raconvert.api import open as open
     from raconvert.api import open_array as open_array
@@ -148,6 +150,25 @@ def __dir__() -> list[str]:
     return sorted([*_PUBLIC, "ra", "__doc__", "__version__"])
 
 
+def _register() -> None:
+    """Give the lowest modules what they use of the highest ones, so that all imports lead down."""
+    from raconvert.declared import Shown
+    from raconvert.errors import register_keywords
+
+    def keywords_of(text: str) -> str:
+        from raconvert.cli.options import keywords
+
+        return keywords(text)
+
+    def cell_of(value: Any) -> str:
+        from raconvert.views.html_array import cell_of
+
+        return cell_of(value)
+
+    register_keywords(keywords_of)
+    Shown.cell = staticmethod(cell_of)
+
+
 def _link_checkout() -> None:
     """Make `raconvert.plugins` the folder `../plugins` when running from a source checkout.
 
@@ -170,4 +191,5 @@ def _link_checkout() -> None:
     spec.loader.exec_module(module)
 
 
+_register()
 _link_checkout()

@@ -231,6 +231,16 @@ def _is_short(value: Any) -> bool:
     return isinstance(value, bytes | str | int | float | tuple | list | None.__class__)
 
 
+class Shown:
+    """Base of what a notebook shows as HTML: arrays, bundles, reports."""
+
+    __slots__ = ()
+    cell: Callable[[Any], str]  # makes the HTML; registered by the package
+
+    def _repr_html_(self) -> str:
+        return type(self).cell(self)
+
+
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function check its arguments before it does anything."""
     return _checking(function, ())

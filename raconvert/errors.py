@@ -36,7 +36,7 @@ from errno import EEXIST, ENOENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -73,6 +73,7 @@ def _escaped(letter: str) -> str:
 # Options in messages ----------------------------------------------------------------------------
 
 _as_flags = False  # while the command line runs
+_keywords: Callable[[str], str] = str  # makes keywords of flags; `register_keywords`
 
 
 def flags_named() -> bool:
@@ -87,6 +88,12 @@ def name_flags(as_flags: bool) -> bool:
     return before
 
 
+def register_keywords(keywords: Callable[[str], str]) -> None:
+    """Have messages name options in Python as `keywords` does, which knows the table of options."""
+    global _keywords  # noqa: PLW0603 - one hook of the whole process
+    _keywords = keywords
+
+
 def worded(text: str) -> str:
     """Return a message in which options are flags on the command line, and else keywords.
 
@@ -96,10 +103,8 @@ def worded(text: str) -> str:
     if "`-" not in text:
         return text
     import re
-    from importlib import import_module
 
-    # Looked up by name, when a message is shown: the table of options needs this module.
-    form = str if _as_flags else import_module("raconvert.cli.options").keywords
+    form = str if _as_flags else _keywords
     return re.sub("`(--?[a-z][^`\\n]*)`", lambda option: form(option[1]), text)
 
 

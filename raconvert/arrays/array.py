@@ -15,6 +15,7 @@ from math import prod
 
 from raconvert.arrays.dtypes import Element, dtype_of, element_of, flattened, needs_swap, type_name
 from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.declared import Shown
 from raconvert.errors import UsageError, changed
 
 TYPE_CHECKING = False
@@ -37,18 +38,6 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 4 << 20  # read at once while somebody iterates along the first axis
 STRIDED_BLOCK_BYTES = 64 << 20  # of an array whose first axis is the fastest: each reads it all
-
-
-class Shown:
-    """Base of what a notebook shows as HTML: arrays, bundles, reports."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        from importlib import import_module  # by its name: the views look at all that is shown
-
-        html: str = import_module("raconvert.views.html_array").cell_of(self)
-        return html
 
 
 # Operators of Python, and the functions of NumPy that they stand for.

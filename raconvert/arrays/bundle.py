@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from raconvert.arrays.array import Array, Shown
-from raconvert.declared import Record
+from raconvert.arrays.array import Array
+from raconvert.declared import Record, Shown
 from raconvert.errors import Unsupported, counted
 
 TYPE_CHECKING = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from raconvert import registry
-from raconvert.arrays.array import Shown
 from raconvert.arrays.dtypes import few_lengths, little, size, type_name
+from raconvert.declared import Shown
 from raconvert.errors import counted, worded
 from raconvert.plugin import Fit, first_of
 
