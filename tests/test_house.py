@@ -339,12 +339,13 @@ def test_one_place_turns_an_array_and_its_metadata() -> None:
 
 # A constant that bounds something is a field of `Limits`, unless one of these reasons holds.
 BOUND = re.compile("(?:^|_)(?:MAX|MOST|LARGEST|LONGEST|DEEPEST|LIMITS?)(?:_|$)")
-PARSERS = ("plugins.", "bundle.", "files.", "metadata.", "ra.", "references.")
+PARSERS = ("plugins.", "arrays.", "bundle.", "files.", "metadata.", "ra.", "references.")
 NO_LIMITS = {
     "the format, or the program that reads it, has no more": """
         files.inflate.MAX_RATIO files.remote.target.MOST_PARTS files.zips.MAX_NAME_BYTES
         files.zips._LARGEST files.zips._MOST files.zipsplice._LARGEST files.zipsplice._MOST_EXTRA
-        metadata.literal.MAX_DEPTH metadata.literal.MAX_DIGITS metadata.plain.MAX_INDENT
+        metadata.plain.MAX_INDENT arrays.dtypes.MAX_SPAN arrays.dtypes.MAX_FIELD_AXES
+        arrays.dtypes._MOST_AXES arrays.memory.MAX_RANK
         metadata.reals.LARGEST metadata.yaml.MAX_KEY plugins.cfl.MOST_AXES
         plugins.har.header.MOST_BYTES plugins.har.records._MAX_BYTES plugins.har.tables.DELPHI_LIMIT
         plugins.har.tables.FULL_LIMIT plugins.har.tables.MATRIX_LIMIT plugins.har.tables.MAX_INT32
@@ -375,23 +376,26 @@ NO_LIMITS = {
         bundle.members.MAX_PATH_BYTES files.names._LONGEST plugins.hdf5.descriptions.MAX_TYPE_BYTES
         plugins.hdf5.options.MAX_CHUNK_BYTES plugins.hdf5.scales.MOST_WRITTEN
         plugins.image.tiff.ome.MOST_SAMPLES plugins.image.tiff.writer.MAX_SAMPLES
-        plugins.metaimage.metadata.MAX_TEXT plugins.nrrd.metadata.MAX_TEXT_BYTES
+        plugins.mat.metadata.MOST_GAPS plugins.metaimage.metadata.MAX_TEXT
+        plugins.nrrd.metadata.MAX_TEXT_BYTES
         plugins.png.plan.MAX_CHANNELS plugins.scidb.metadata.MAX_NAME_BYTES
         plugins.zarr.metadata.MOST plugins.zarr.options.MAX_CHUNK_BYTES
         plugins.zarr.plan.MAX_PATH_BYTES references.pieces.MOST_PIECES""",
     "people are shown, or metadata keeps, so many": """
+        arrays.summary.MOST_LABELS arrays.summary.MOST_LINES arrays.summary.MOST_TEXT
         files.paths.MOST_NAMES plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES
         plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
         plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.scidb.header.LARGEST_SHOWN
         references.check.MOST_NAMED""",
     "beyond it another way is taken, or a cache is emptied": """
+        arrays.blocks.LARGEST_BLOCK arrays.regions.MOST_REGIONS arrays.transpose.LARGEST_SLAB
         files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST
         plugins.hdf5.chunks.LARGEST_UNCHECKED plugins.hdf5.chunks.LARGEST_UNFILTERED
         plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS plugins.mat.parts.MAX_STOPPED
         plugins.npy.header._MOST_KNOWN plugins.png.alike.MOST_BYTES""",
-    "no source is parsed: a folder, a list of a server, a note of our own": """
-        files.paths._MOST_LINKED files.remote.listing._MOST_PAGES files.remote.target._LARGEST
-        files.unfinished.MAX_BYTES files.unfinished.MAX_LINE""",
+    "values of a program; those of a source are counted where they are parsed": """
+        arrays.metadata._MAX_DEPTH""",
+    "not a number: where the system says how much memory there is": "arrays.memory.CGROUP_LIMIT",
     "the default of `Limits.memory`, which has no import": "files.source.DEFAULT_MAX_MEMORY",
 }
 

@@ -11,6 +11,7 @@ import pytest
 
 import raconvert
 from raconvert.errors import Corrupt, TooLarge
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata.json import need_of, parsed
 from raconvert.metadata.yaml import need_of as yaml_need_of
 from raconvert.metadata.yaml import parse
@@ -117,12 +118,12 @@ LINES = (
 
 @pytest.mark.parametrize("line", LINES)
 def test_need_of_yaml_is_never_less_than_what_is_taken(line: str) -> None:
-    parse(b"a: 1\nb: [1, {c: d}]\n", "x")  # what is imported and cached at first
+    parse(b"a: 1\nb: [1, {c: d}]\n", "x", DEFAULT)  # what is imported and cached at first
     for count in (1, 100, 2000):
         text = "".join(line.format(n=n) + "\n" for n in range(count)).encode()
         tracemalloc.start()
         try:
-            found = parse(text, "x")
+            found = parse(text, "x", DEFAULT)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

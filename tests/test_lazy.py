@@ -31,6 +31,7 @@ from raconvert.files.inflate import (
     inflated,
     inflater,
 )
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata.json import dumps, loads
 
 if TYPE_CHECKING:
@@ -249,16 +250,16 @@ def test_metadata_survives_json(value: Any) -> None:
 
     assert text.isascii()
     assert "\n" not in text
-    assert loads(text) == value
+    assert loads(text, DEFAULT) == value
     standard.loads(text)  # anybody can read it
 
 
 def test_json_of_odd_values() -> None:
-    assert str(loads(dumps(float("nan")))) == "nan"
+    assert str(loads(dumps(float("nan")), DEFAULT)) == "nan"
     assert dumps({"when": datetime(2026, 1, 2, 3), "day": date(2026, 1, 2)}) == (
         '{"when":{"$time":"2026-01-02T03:00:00"},"day":{"$date":"2026-01-02"}}'
     )
-    assert loads('{"$mapping":[[1,{"$bytes":"AP8="}]]}') == {1: b"\x00\xff"}
+    assert loads('{"$mapping":[[1,{"$bytes":"AP8="}]]}', DEFAULT) == {1: b"\x00\xff"}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_json_of_odd_values() -> None:
 )
 def test_text_that_is_not_ours(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, all of this class
-        loads(text)
+        loads(text, DEFAULT)
 
 
 def test_json_that_is_nested_too_deep() -> None:
@@ -283,7 +284,7 @@ def test_json_that_is_nested_too_deep() -> None:
     with pytest.raises(ValueError, match="nested"):
         dumps(value)
     with pytest.raises(ValueError, match="recursion"):
-        loads("[" * 100_000)
+        loads("[" * 100_000, DEFAULT)
 
 
 def test_recutting_a_small_array_takes_no_more_memory_than_it_has() -> None:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raconvert.metadata.literal import MAX_DEPTH, parse
+from raconvert.files.limits import DEFAULT
+from raconvert.metadata.literal import parse
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 VALUES = st.recursive(
@@ -24,14 +25,14 @@ VALUES = st.recursive(
 def test_what_python_writes_is_read_as_python_reads_it(
     fields: dict[str, object], padding: str
 ) -> None:
-    assert parse(repr(fields) + padding) == list(fields.items())
+    assert parse(repr(fields) + padding, DEFAULT) == list(fields.items())
 
 
 @given(st.text("\\'\"xuU01afn\n{}[](),: L9-Trueu", max_size=24))
 def test_what_is_taken_is_what_python_takes(inside: str) -> None:
     for text in (f"{{'k': {inside}}}", f"{{'k': '{inside}'}}", f"{{{inside}}}"):
         try:
-            found = parse(text)
+            found = parse(text, DEFAULT)
         except ValueError:
             continue
         with warnings.catch_warnings():
@@ -54,16 +55,19 @@ def test_what_is_taken_is_what_python_takes(inside: str) -> None:
 )  # fmt: skip
 def test_anything_else_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        parse(text)
+        parse(text, DEFAULT)
 
 
-def test_brackets_have_a_limit() -> None:
+def test_brackets_and_digits_have_limits() -> None:
     def nested(depth: int) -> str:
         return f"{{'a': {'[' * depth}{']' * depth}}}"
 
-    assert parse(nested(MAX_DEPTH - 1))
+    most = DEFAULT.literal_levels
+    assert parse(nested(most - 1), DEFAULT)
     with pytest.raises(ValueError, match="brackets inside each other"):
-        parse(nested(MAX_DEPTH))
+        parse(nested(most), DEFAULT)
+    with pytest.raises(ValueError, match="a number of 4301 digits"):
+        parse(f"{{'a': {'9' * 4301}}}", DEFAULT)
 
 
 @pytest.mark.parametrize("name", ["redos.npz", "redos_16000.npy"])

@@ -19,6 +19,7 @@ from raconvert.arrays.dtypes import element
 from raconvert.arrays.metadata import Axis
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,10 +84,10 @@ def said_by(path: Path) -> dict[str, Any]:
     """The record that a file keeps, read by tools that know nothing of us."""
     if path.suffix == ".h5":
         with h5py.File(path) as file:
-            return roundtrip.record_in(next(iter(file.values())).attrs["raconvert"])
+            return roundtrip.record_in(next(iter(file.values())).attrs["raconvert"], DEFAULT)
     head = path.read_bytes().partition(b"\n\n")[0].decode()
     (line,) = [line for line in head.splitlines() if line.startswith("raconvert:=")]
-    return roundtrip.record_in(line.partition(":=")[2].replace("\\\\", "\\"))
+    return roundtrip.record_in(line.partition(":=")[2].replace("\\\\", "\\"), DEFAULT)
 
 
 @pytest.mark.parametrize("name", ["x.nrrd", "x.h5"])
@@ -231,7 +232,7 @@ def test_a_structure_with_pointers_is_no_promise() -> None:
     bare = array_of(np.zeros(2, "V8"), "x")
     for one in (array, bare):
         with pytest.raises(Corrupt):
-            roundtrip.restored(one, {"type": [["a", "|O"]]}, "x.yaml")
+            roundtrip.restored(one, {"type": [["a", "|O"]]}, "x.yaml", DEFAULT)
 
 
 @pytest.mark.parametrize("folder", ["nrrd", "hdf5"])
@@ -251,7 +252,7 @@ def test_axes_of_a_record_add_to_those_of_the_file() -> None:
     array = array_of(np.zeros((2, 3)), "x")
     array.axes = [Axis(name="y"), Axis(name="x")]
     record = {"axes": [{"units": "m"}, {"name": "z"}]}
-    back = roundtrip.apply(record, array)
+    back = roundtrip.apply(record, array, "", DEFAULT)
     assert [axis.to_dict() for axis in back.ra_axes] == [
         {"name": "x", "units": "m"}, {"name": "z"},
     ]  # fmt: skip

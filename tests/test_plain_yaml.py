@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raconvert.errors import Corrupt
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata import plain
 from raconvert.metadata.yaml import dump, parse
 
@@ -61,7 +62,7 @@ def test_what_is_written_is_what_pyyaml_reads(fields: dict) -> None:
 @given(FIELDS)
 def test_fields_survive_whether_they_are_plain_or_not(fields: dict) -> None:
     text = dump(fields)
-    assert same(parse(text, ""), fields)
+    assert same(parse(text, "", DEFAULT), fields)
     assert same(by_library(text.decode()), fields)
 
 
@@ -92,11 +93,11 @@ def test_lines_in_any_order_are_read_as_pyyaml_reads_them() -> None:
             expected = by_library(text)
         except yaml.YAMLError:
             with pytest.raises(Corrupt):
-                parse(text.encode(), "")
+                parse(text.encode(), "", DEFAULT)
             assert end < len(text), text
             continue
         with contextlib.suppress(Corrupt):  # aliases, keys that stand twice
-            assert same(parse(text.encode(), ""), expected), text
+            assert same(parse(text.encode(), "", DEFAULT), expected), text
     assert accepted > 500
 
 
@@ -110,14 +111,14 @@ def test_too_many_values_are_not_plain(text: str, most: int) -> None:
 
 def test_line_numbers_in_messages_count_from_the_beginning() -> None:
     with pytest.raises(Corrupt, match="line 3"):
-        parse(b"a: 1\nb: 2\nc: *d\n", "x")
+        parse(b"a: 1\nb: 2\nc: *d\n", "x", DEFAULT)
 
 
 def test_a_key_twice_is_refused_across_the_parts() -> None:
     with pytest.raises(Corrupt, match="twice"):
-        parse(b"a: 1\nb: [1]\na: 2\n", "x")
+        parse(b"a: 1\nb: [1]\na: 2\n", "x", DEFAULT)
 
 
 def test_numbers_keep_their_bits() -> None:
     values = [0.1, -0.0, 1e300, 5e-324, 2.0**60, math.pi]
-    assert same(parse(dump({"a": values}), "")["a"], values)
+    assert same(parse(dump({"a": values}), "", DEFAULT)["a"], values)

@@ -29,6 +29,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, WouldLose
+from raconvert.files.limits import DEFAULT
 from raconvert.inspect.diff import diff
 from raconvert.metadata.roundtrip import difference, restored
 
@@ -286,7 +287,7 @@ BAD_WAS: dict[str, Any] = {
 def test_nonsense_is_corrupt(case: str) -> None:
     array = array_of(FLOATS, "x")
     with pytest.raises(Corrupt) as caught:
-        restored(array, BAD_WAS[case], "x.narrow.yaml")
+        restored(array, BAD_WAS[case], "x.narrow.yaml", DEFAULT)
     assert "'x.narrow.yaml'" in str(caught.value)
     assert len(str(caught.value)) < 500
 
@@ -311,7 +312,7 @@ PROMISES: dict[str, tuple[Array, str]] = {
 def test_values_that_break_the_promise_are_corrupt(case: str) -> None:
     """Not `WouldLose`: its flags would be for something that the user asked for."""
     array, code = PROMISES[case]
-    back = restored(array, {"type": code}, "x.narrow.yaml")
+    back = restored(array, {"type": code}, "x.narrow.yaml", DEFAULT)
     with pytest.raises(Corrupt) as caught:
         as_ndarray(back)
     assert "array 'x'" in str(caught.value)
@@ -323,24 +324,24 @@ def test_values_that_break_the_promise_are_corrupt(case: str) -> None:
 
 def test_the_width_of_text_allocates_nothing_by_itself() -> None:
     array = array_of(np.full(100_000, "a"), "x")
-    wide = restored(array, {"type": f"|S{1 << 20}"}, "x.yaml")  # 100 GB if it were made
+    wide = restored(array, {"type": f"|S{1 << 20}"}, "x.yaml", DEFAULT)  # 100 GB if it were made
     assert wide.nbytes == 100_000 << 20
     block = next(iter(wide.data.stream(1 << 22)))
     assert block.nbytes <= 1 << 22
     with pytest.raises(Corrupt):
-        restored(array, {"type": f"|S{1 << 30}"}, "x.yaml")
+        restored(array, {"type": f"|S{1 << 30}"}, "x.yaml", DEFAULT)
 
 
 def test_bytes_without_description_get_their_own_back() -> None:
     values = np.array(["2020-01-01", "NaT"], "M8[s]")
     bare = array_of(values.view("V8"), "x")
-    back = restored(bare, {"type": "<M8[s]"})
+    back = restored(bare, {"type": "<M8[s]"}, "", DEFAULT)
     assert np.asarray(back).dtype == values.dtype
     assert np.asarray(back).tobytes() == values.tobytes()
     with pytest.raises(Corrupt):
-        restored(bare, {"type": "<U1"})
+        restored(bare, {"type": "<U1"}, "", DEFAULT)
     with pytest.raises(Corrupt):
-        restored(array_of(values, "x"), {"type": "<m8[s]"})
+        restored(array_of(values, "x"), {"type": "<m8[s]"}, "", DEFAULT)
 
 
 JSON = st.recursive(
@@ -387,7 +388,7 @@ def test_whatever_a_sidecar_says(values: np.ndarray, was: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numpy's, about codes of types that it will forget
         try:
-            back = restored(array, was, "x.yaml")
+            back = restored(array, was, "x.yaml", DEFAULT)
             found = as_ndarray(back)
         except Corrupt:
             return

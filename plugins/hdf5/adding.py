@@ -17,6 +17,7 @@ from h5py import h5a, h5d, h5ds, h5g, h5i, h5l, h5o
 
 from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.copy import copy_extent
+from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
@@ -309,7 +310,7 @@ class Addition(Writer):
             return
         text = h5py.Group(root).attrs[KEY]
         try:
-            record = roundtrip.record_in(text) if roundtrip.is_marked(text) else {}
+            record = roundtrip.record_in(text, DEFAULT) if roundtrip.is_marked(text) else {}
         except (ValueError, RaconvertError):
             return
         if "order" not in record:
@@ -325,6 +326,6 @@ def _is_of_axis(scale: Any) -> bool:
         return False
     text = h5py.Dataset(scale).attrs[KEY]
     try:
-        return roundtrip.is_marked(text) and "axis_of" in roundtrip.record_in(text)
+        return roundtrip.is_marked(text) and "axis_of" in roundtrip.record_in(text, DEFAULT)
     except (ValueError, RaconvertError):
         return False

@@ -14,6 +14,7 @@ import numpy as np
 from h5py import h5a, h5s, h5t
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata.reals import doubles, narrowed
 from raconvert.metadata.yaml import SMALL, alike
 
@@ -115,11 +116,12 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
     """The value of an attribute, and its type where that is worth remembering."""
     aid = h5a.open(stored.oid, name)
     tid, space = aid.get_type(), aid.get_space()
-    kind = kind_of(tid)
+    limits = stored.file.source.limits
+    kind = kind_of(tid, limits)
     if space.get_simple_extent_type() == h5s.NULL:
-        return None, {"type": describe(tid), "shape": None}
+        return None, {"type": describe(tid, limits), "shape": None}
     shape = space.get_simple_extent_dims() + kind.dims
-    most = stored.file.source.limits.document_bytes
+    most = limits.document_bytes
     if prod(shape) * kind.buffer.itemsize > most:
         raise Unsupported(f"it needs more than {most} bytes")
     if kind.buffer.names and kind.buffer.hasobject:
@@ -137,7 +139,10 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
     usual = _usual(value)
     if usual is not None and usual[0] == tid and usual[1] == shape and not kind.dims:
         return value, None
-    return value, {"type": describe(tid), "shape": list(shape[: len(shape) - len(kind.dims)])}
+    return value, {
+        "type": describe(tid, limits),
+        "shape": list(shape[: len(shape) - len(kind.dims)]),
+    }
 
 
 def _read_texts(aid: h5a.AttrID, name: bytes, stored: Stored, buffer: Values, kind: Kind) -> None:
@@ -288,7 +293,7 @@ def _as_remembered(value: Any, remembered: Any) -> Any:
 
 def _prepared(value: Any, tid: h5t.TypeID, shape: tuple[int, ...]) -> Any:
     """Type, space, buffer and memory type; ValueError if the value would not come back."""
-    kind = kind_of(tid)
+    kind = kind_of(tid, DEFAULT)
     whole = shape + kind.dims
     buffer = _filled(value, whole, kind.buffer, tid)
     again = _plain(buffer.copy() if kind.finish is None else kind.finish(buffer.copy()), tid)

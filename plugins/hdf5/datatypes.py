@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.dtypes import Element
+    from raconvert.files.limits import Limits
 
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
@@ -66,25 +67,25 @@ def cannot(what: str) -> Unsupported:
     return Unsupported(what, remedy="no option allows this; rewrite it with a numeric type")
 
 
-def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
+def kind_of(tid: h5t.TypeID, limits: Limits, *, bits_are_bools: bool = False) -> Kind:
     """How elements of an HDF5 type are read; `Unsupported` says why they cannot be.
 
     `bits_are_bools`: bitfields of one byte are bools, as in JLD2.
     """
     if tid.get_class() in (h5t.INTEGER, h5t.FLOAT):
-        return _kind_of_number(tid.encode())
-    return _kind_of(tid, bits_are_bools=bits_are_bools)
+        return _kind_of_number(tid.encode(), limits)
+    return _kind_of(tid, limits, bits_are_bools=bits_are_bools)
 
 
 @lru_cache(64)
-def _kind_of_number(encoded: bytes) -> Kind:
+def _kind_of_number(encoded: bytes, limits: Limits) -> Kind:
     """The same of a number, which a file has tens of thousands of times."""
-    return _kind_of(h5t.decode(encoded))
+    return _kind_of(h5t.decode(encoded), limits)
 
 
-def _kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
+def _kind_of(tid: h5t.TypeID, limits: Limits, *, bits_are_bools: bool = False) -> Kind:
     dims: tuple[int, ...] = ()
-    while tid.get_class() == h5t.ARRAY and len(dims) <= DEFAULT.type_levels:
+    while tid.get_class() == h5t.ARRAY and len(dims) <= limits.type_levels:
         dims += tid.get_array_dims()
         tid = tid.get_super()
     if is_variable(tid):
@@ -94,14 +95,14 @@ def _kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
         kind = special(tid, dims)
         if kind is not None:
             return kind
-    layout = layout_of(tid)
+    layout = layout_of(tid, limits)
     dtype = layout.dtype
     if bits_are_bools and tid.get_class() == h5t.BITFIELD and dtype.itemsize == 1:
         dtype = np.dtype("?")
     finish = checked_bools if has_bools(dtype) else None
     memory = layout.memory and _with_axes(layout.memory, dims)
     if dtype.hasobject:
-        _, places = in_file(tid)
+        _, places = in_file(tid, limits)
         note = (
             f"{len(places)} texts of variable length in each structure were read in a fixed width"
         )
@@ -127,13 +128,20 @@ def _variable(charset: int) -> h5t.TypeID:
     return h5t.py_create(h5py.string_dtype(names.get(charset, "utf-8")))
 
 
-def layout_of(tid: h5t.TypeID, depth: int = 0) -> Layout:
+def layout_of(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> Layout:
     """The NumPy type of one HDF5 type, nested ones included."""
+    check_levels(depth, limits.type_levels)
     reader = _LAYOUTS.get(tid.get_class())
-    if reader is None or depth > DEFAULT.type_levels:
+    if reader is None:
         name = _UNREAD.get(tid.get_class(), f"of the unknown class {tid.get_class()}")
         raise cannot(f"its elements are {name}")
-    return reader(tid, depth)
+    return reader(tid, limits, depth)
+
+
+def check_levels(depth: int, most: int) -> None:
+    """Refuse a type inside so many others."""
+    if depth > most:
+        raise cannot(f"its elements are of a type nested more than {most} deep")
 
 
 _UNREAD = {
@@ -150,7 +158,7 @@ def _order(tid: h5t.TypeID) -> str:
     return order
 
 
-def _integer(tid: h5t.TypeID, depth: int) -> Layout:
+def _integer(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
     letter = "i" if tid.get_class() == h5t.INTEGER and tid.get_sign() == h5t.SGN_2 else "u"
     size = tid.get_size()
     if tid.get_class() == h5t.BITFIELD:
@@ -190,7 +198,7 @@ def _ieee() -> tuple[tuple[h5t.TypeID, Dtype], ...]:
     return tuple((h5t.py_create(np.dtype(code)), np.dtype(code)) for code in codes)
 
 
-def _float(tid: h5t.TypeID, depth: int) -> Layout:
+def _float(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
     for known, dtype in _ieee():
         if tid == known:
             return Layout(dtype, None)
@@ -206,13 +214,13 @@ def _float(tid: h5t.TypeID, depth: int) -> Layout:
     raise cannot(f"its elements are {name}, which no NumPy type holds on every machine")
 
 
-def _string(tid: h5t.TypeID, depth: int) -> Layout:
+def _string(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
     if tid.is_variable_str():
         return Layout(np.dtype(object), _variable(tid.get_cset()))
     return Layout(np.dtype(f"S{tid.get_size()}"), None)
 
 
-def _opaque(tid: h5t.TypeID, depth: int) -> Layout:
+def _opaque(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
     tag = name_of(tid.get_tag())
     size = tid.get_size()
     if tag.startswith(NUMPY_TAG) and _TAGGED.fullmatch(tag.removeprefix(NUMPY_TAG)):
@@ -225,8 +233,8 @@ def _opaque(tid: h5t.TypeID, depth: int) -> Layout:
     return Layout(np.dtype(f"V{size}"), None)
 
 
-def _enum(tid: h5t.TypeID, depth: int) -> Layout:
-    layout = layout_of(tid.get_super(), depth + 1)
+def _enum(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
+    layout = layout_of(tid.get_super(), limits, depth + 1)
     if layout.memory is not None:  # the library turns enums into integers, too
         return layout
     if layout.dtype == np.dtype("i1") and enum_names(tid) == BOOL_NAMES:
@@ -242,16 +250,16 @@ def enum_names(tid: h5t.TypeID) -> dict[str, int]:
     }
 
 
-def _array(tid: h5t.TypeID, depth: int) -> Layout:
-    layout = layout_of(tid.get_super(), depth + 1)
+def _array(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
+    layout = layout_of(tid.get_super(), limits, depth + 1)
     dims = tid.get_array_dims()
     memory = layout.memory and h5t.array_create(layout.memory, dims)
     base, inner = layout.dtype.subdtype or (layout.dtype, ())  # arrays of arrays are one array
     return Layout(np.dtype((base, dims + inner)), memory, layout.note)
 
 
-def _native_complex(tid: h5t.TypeID, depth: int) -> Layout:
-    base = layout_of(tid.get_super(), depth + 1)
+def _native_complex(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
+    base = layout_of(tid.get_super(), limits, depth + 1)
     if base.memory is not None or base.dtype.itemsize < 4:
         raise cannot(f"its elements are complex numbers of two {base.dtype.name}")
     return Layout(_complex_of(base.dtype), None)
@@ -261,12 +269,12 @@ def _complex_of(dtype: Dtype) -> Dtype:
     return np.dtype(f"{dtype.str[0]}c{2 * dtype.itemsize}")
 
 
-def _compound(tid: h5t.TypeID, depth: int) -> Layout:
+def _compound(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
     """A structure with the offsets of the file, or packed where members are converted."""
     members = []
     for index in range(tid.get_nmembers()):
         member = tid.get_member_type(index)
-        layout = layout_of(member, depth + 1)
+        layout = layout_of(member, limits, depth + 1)
         name = name_of(tid.get_member_name(index))
         members.append((tid.get_member_offset(index), name, layout, member))
     members.sort(key=lambda member: member[0])
@@ -323,7 +331,7 @@ def _is_pair(members: list[Any], size: int) -> bool:
     )
 
 
-_LAYOUTS: dict[int, Callable[[h5t.TypeID, int], Layout]] = {
+_LAYOUTS: dict[int, Callable[[h5t.TypeID, Limits, int], Layout]] = {
     h5t.INTEGER: _integer,
     h5t.BITFIELD: _integer,
     h5t.FLOAT: _float,
@@ -375,7 +383,7 @@ def complex_parts(tid: h5t.TypeID) -> tuple[Dtype, int, int, list[str]] | None:
     first, second = tid.get_member_type(0), tid.get_member_type(1)
     if first != second or first.get_class() != h5t.FLOAT:
         return None
-    layout = layout_of(first)
+    layout = layout_of(first, DEFAULT)  # of a number
     if layout.memory is not None or layout.dtype.itemsize not in (4, 8):
         return None
     names = [name_of(tid.get_member_name(index)) for index in (0, 1)]
@@ -444,18 +452,19 @@ def _with_integers(dtype: Dtype) -> Dtype:
     return _structure(dtype.names, formats, offsets, dtype.itemsize)
 
 
-def in_file(tid: h5t.TypeID) -> tuple[int, tuple[int, ...]]:
+def in_file(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> tuple[int, tuple[int, ...]]:
     """The bytes of an element in the file, and where in them variable strings refer away.
 
     The library tells sizes and offsets in memory, where such a string is a pointer.
     """
+    check_levels(depth, 2 * limits.type_levels + 2)  # the axes of elements, and types in them
     if is_variable(tid):
         return REFERENCE_BYTES, (0,)
     if tid.get_class() == h5t.ARRAY:
-        size, places = in_file(tid.get_super())
+        size, places = in_file(tid.get_super(), limits, depth + 1)
         count = prod(tid.get_array_dims())
-        if count * len(places) > DEFAULT.structure_fields:
-            raise cannot(f"its structures hold more than {DEFAULT.structure_fields} texts each")
+        if count * len(places) > limits.structure_fields:
+            raise cannot(f"its structures hold more than {limits.structure_fields} texts each")
         return count * size, tuple(n * size + at for n in range(count) for at in places)
     if tid.get_class() != h5t.COMPOUND:
         return int(tid.get_size()), ()
@@ -464,7 +473,7 @@ def in_file(tid: h5t.TypeID) -> tuple[int, tuple[int, ...]]:
     numbers = range(tid.get_nmembers())
     for number in sorted(numbers, key=tid.get_member_offset):
         member = tid.get_member_type(number)
-        size, places = in_file(member)
+        size, places = in_file(member, limits, depth + 1)
         offsets += [tid.get_member_offset(number) + more + at for at in places]
         more += size - int(member.get_size())
     return int(tid.get_size()) + more, tuple(offsets)

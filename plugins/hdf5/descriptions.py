@@ -31,6 +31,7 @@ from .datatypes import (
     bfloat_kind,
     bits_type,
     cannot,
+    check_levels,
     complex_parts,
     enum_names,
     float8_kind,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from raconvert.files.limits import Limits
+
     Dtype = np.dtype[Any]
 
 PADDINGS = {
@@ -57,15 +60,16 @@ CHARSETS = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
 MAX_TYPE_BYTES = 64_000
 
 
-def describe(tid: h5t.TypeID) -> Any:
+def describe(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> Any:
     """The description of a type that `kind_of` reads."""
-    code = _code_of(tid)
+    check_levels(depth, 2 * limits.type_levels + 2)  # as in `in_file`
+    code = _code_of(tid, limits)
     if code is not None:
         return code
-    return _DESCRIBERS[tid.get_class()](tid)
+    return _DESCRIBERS[tid.get_class()](tid, limits, depth)
 
 
-def _code_of(tid: h5t.TypeID) -> str | None:
+def _code_of(tid: h5t.TypeID, limits: Limits) -> str | None:
     """The type string of a type that this plugin writes for exactly that string."""
     if is_variable(tid) or tid.get_class() == h5t.ARRAY:
         return None
@@ -73,13 +77,13 @@ def _code_of(tid: h5t.TypeID) -> str | None:
         return f"{bfloat.element.order}bfloat16"
     if (small := float8_kind(tid, ())) is not None:
         return str(small.element.descr)
-    dtype = layout_of(tid).dtype
+    dtype = layout_of(tid, limits).dtype
     if dtype.names is not None:
         return None
     return dtype.str if tid == type_of_dtype(dtype) else None
 
 
-def _describe_string(tid: h5t.TypeID) -> dict[str, Any]:
+def _describe_string(tid: h5t.TypeID, limits: Limits, depth: int) -> dict[str, Any]:
     description: dict[str, Any] = {"class": "string"}
     if not tid.is_variable_str():
         description["size"] = tid.get_size()
@@ -90,7 +94,7 @@ def _describe_string(tid: h5t.TypeID) -> dict[str, Any]:
     return {**description, "padding": PADDINGS[padding], "charset": CHARSETS[charset]}
 
 
-def _describe_compound(tid: h5t.TypeID) -> dict[str, Any]:
+def _describe_compound(tid: h5t.TypeID, limits: Limits, depth: int) -> dict[str, Any]:
     parts = complex_parts(tid)
     if parts is not None:
         return {"class": "complex", "base": parts[0].str, "names": parts[3]}
@@ -98,31 +102,33 @@ def _describe_compound(tid: h5t.TypeID) -> dict[str, Any]:
         [
             name_of(tid.get_member_name(index)),
             tid.get_member_offset(index),
-            describe(tid.get_member_type(index)),
+            describe(tid.get_member_type(index), limits, depth + 1),
         ]
         for index in range(tid.get_nmembers())
     ]
     return {"class": "compound", "size": tid.get_size(), "members": members}
 
 
-_DESCRIBERS: dict[int, Callable[[h5t.TypeID], Any]] = {
-    h5t.INTEGER: lambda tid: layout_of(tid).dtype.str,
-    h5t.FLOAT: lambda tid: layout_of(tid).dtype.str,
-    COMPLEX_CLASS: lambda tid: layout_of(tid).dtype.str,
-    h5t.BITFIELD: lambda tid: {"class": "bitfield", "base": layout_of(tid).dtype.str},
+_DESCRIBERS: dict[int, Callable[[h5t.TypeID, Limits, int], Any]] = {
+    h5t.INTEGER: lambda tid, limits, depth: layout_of(tid, limits).dtype.str,
+    h5t.FLOAT: lambda tid, limits, depth: layout_of(tid, limits).dtype.str,
+    COMPLEX_CLASS: lambda tid, limits, depth: layout_of(tid, limits).dtype.str,
+    h5t.BITFIELD: lambda tid, limits, depth: {
+        "class": "bitfield", "base": layout_of(tid, limits).dtype.str
+    },
     h5t.STRING: _describe_string,
-    h5t.OPAQUE: lambda tid: {
+    h5t.OPAQUE: lambda tid, limits, depth: {
         "class": "opaque", "size": tid.get_size(), "tag": name_of(tid.get_tag())
     },
-    h5t.ENUM: lambda tid: {
+    h5t.ENUM: lambda tid, limits, depth: {
         "class": "enum",
-        "base": layout_of(tid.get_super()).dtype.str,
+        "base": layout_of(tid.get_super(), limits).dtype.str,
         "names": enum_names(tid),
     },
-    h5t.ARRAY: lambda tid: {
+    h5t.ARRAY: lambda tid, limits, depth: {
         "class": "array",
         "dims": list(tid.get_array_dims()),
-        "base": describe(tid.get_super()),
+        "base": describe(tid.get_super(), limits, depth + 1),
     },
     h5t.COMPOUND: _describe_compound,
 }  # fmt: skip

@@ -59,7 +59,8 @@ def chunks_of(
         return None
     too_large = not numbers and prod(storage.chunk) * unit > LARGEST_UNFILTERED
     shuffled = dict(storage.filters).get(2, (unit,))
-    if too_large or shuffled[:1] != (unit,) or unit != stored_bytes(dataset.get_type()):
+    item = stored_bytes(dataset.get_type(), file.source.limits)
+    if too_large or shuffled[:1] != (unit,) or unit != item:
         return None
     return chunks
 

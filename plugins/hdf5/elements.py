@@ -20,6 +20,7 @@ from raconvert.arrays.memory import check_memory
 from raconvert.arrays.reinterpret import LAST, beyond
 from raconvert.errors import Corrupt, Unsupported, WouldLose
 from raconvert.files.copy import copy_extent_to, reserve, write_all
+from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import is_remote
 
 from .chunks import deflated, shuffled
@@ -121,7 +122,7 @@ def write_strings(
     array: Array, dataset: h5d.DatasetID, tid: h5t.TypeID, shape: tuple[int, ...], target: Target
 ) -> None:
     """Write strings of fixed width as strings of variable length, without their padding."""
-    memory = kind_of(tid).memory
+    memory = kind_of(tid, DEFAULT).memory
     done = 0
     dims = array.dims[::-1]
     limit = max(1, block_bytes(target.max_memory) // (array.element.nbytes + 64))

@@ -160,7 +160,7 @@ def numbers_of(
     `TooLarge` or `MissingDependency` for what cannot be read.
     """
     shape = space_of(dataset) or ()
-    item = stored_bytes(dataset.get_type())
+    item = stored_bytes(dataset.get_type(), file.source.limits)
     nbytes = declared_bytes(shape, item)
     check_index(dataset, file)
     check_filters(storage, file.path)

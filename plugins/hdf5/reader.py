@@ -57,6 +57,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.files.limits import Limits
+
     from .datatypes import Kind
 
 
@@ -245,9 +247,11 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
         position = {name: index for index, name in enumerate(order)}
         bundle.arrays.sort(key=lambda array: position[array.name])
     context.numbers.apply()
+    limits = context.walk.limits
     if context.scaled:
-        scales.apply(context.scaled, context.places, bundle.arrays, context.numbers.made)
-    scales.settle(bundle.arrays, space, netcdf=context.netcdf)
+        made = context.numbers.made
+        scales.apply(context.scaled, context.places, bundle.arrays, made, limits)
+    scales.settle(bundle.arrays, space, limits, netcdf=context.netcdf)
     if space:
         bundle.formats[NAMESPACE] = space
 
@@ -294,7 +298,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         shape = dialects.take_shape(shape, attributes)
     tid = dataset.get_type()
     if shape is None:
-        empty = {"type": describe(tid)}
+        empty = {"type": describe(tid, found.file.source.limits)}
         if attributes.values:
             empty.update(attributes=attributes.values, types=attributes.types)
         space.setdefault("empty", {})[found.path] = empty
@@ -304,7 +308,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         context.numbers.add(dataset, found)
         context.places[key_of(dataset)] = found.path
         space.setdefault("dimensions", {})[found.path] = {
-            "type": describe(tid),
+            "type": describe(tid, found.file.source.limits),
             "length": prod(shape),
             "name": scale,
             "attributes": attributes.values,
@@ -392,7 +396,7 @@ def _array(
     if plist.get_layout() == h5d.CHUNKED:
         check_index(dataset, file)
     storage = storage_of(dataset, plist, file.userblock)
-    item = stored_bytes(tid)
+    item = stored_bytes(tid, file.source.limits)
     if virtual is not None:
         storage = stored_of(storage, virtual, item)
     nbytes = declared_bytes(shape, item)
@@ -436,7 +440,7 @@ def _array(
     )
     array.problem = problem
     _fill_value(array, plist, kind)
-    _keep_type(array, tid, kind)
+    _keep_type(array, tid, kind, file.source.limits)
     return array
 
 
@@ -479,8 +483,8 @@ def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
     if context.julia and dialects.is_opaque_bool(tid, file, address):
         tid = h5t.STD_B8LE
     if context.bools == "integers":
-        return without_bools(kind_of(tid))
-    return kind_of(tid, bits_are_bools=context.julia)
+        return without_bools(kind_of(tid, file.source.limits))
+    return kind_of(tid, file.source.limits, bits_are_bools=context.julia)
 
 
 def _packed_array(found: Found, address: int, packed: dialects.Packed, context: Context) -> Array:
@@ -522,7 +526,7 @@ def _packed_array(found: Found, address: int, packed: dialects.Packed, context: 
         },
     )
     array.problem = problem
-    _keep_type(array, packed.tid, kind)
+    _keep_type(array, packed.tid, kind, file.source.limits)
     for name in attribute_data(file, address):
         if name != dialects.DIMENSIONS.encode():
             where = f"attribute '{shown(name)}' of '/{found.path}'"
@@ -547,10 +551,10 @@ def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:
         array.meta = array.meta.with_format(NAMESPACE, fillvalue=number)
 
 
-def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
+def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind, limits: Limits) -> None:
     """Remember the HDF5 type where the element alone would be written in another one."""
     if tid.get_class() == h5t.ENUM and kind.memory is not None:
-        array.meta = array.meta.with_format(NAMESPACE, type=describe(tid))
+        array.meta = array.meta.with_format(NAMESPACE, type=describe(tid, limits))
     if kind.memory is not None and (kind.element is not None or kind.buffer.names):
         return  # as NumPy's own type, from now on
     if array.element.kind == "bool" and tid.get_class() in (h5t.BITFIELD, h5t.OPAQUE):
@@ -563,7 +567,7 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
         description = {"class": "enum", "base": "|i1", "names": BOOL_NAMES}
         array.meta = array.meta.with_format(NAMESPACE, type=description)
     elif kind.element is None or kind.dims or usual != tid:
-        description = describe(tid)
+        description = describe(tid, limits)
         if array.element.kind != "user":
             description = little_endian(description)
         if not isinstance(description, str):
@@ -599,7 +603,7 @@ def _described(
         own["attributes"] = attributes.types
     array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)
     if record:
-        array = roundtrip.apply(record, array, found.file.path)
+        array = roundtrip.apply(record, array, found.file.path, found.file.source.limits)
     if is_text(array.element):  # the type in the file, UTF-8 in bytes, is not that of the array
         meta = array.meta.without_format(NAMESPACE, "type")
         array.meta = meta.replace(encoding=record.get("encoding"))

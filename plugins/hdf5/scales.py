@@ -21,6 +21,7 @@ from h5py import h5a, h5r, h5t
 from raconvert.arrays.dtypes import little
 from raconvert.arrays.interop.conventions import Coordinates, facts_of
 from raconvert.arrays.space import coordinates
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
 from raconvert.plugin import Axis
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from h5py import h5d
 
+    from raconvert.files.limits import Limits
     from raconvert.plugin import Array, Bundle, Element
 
     from .files import File, Key
@@ -78,7 +80,7 @@ def without_single_lists(attributes: Attributes) -> None:
             attributes.values[name] = value[0]
             usual = None if type(value[0]) in (int, float) else usual_type(value)
             if usual is not None:
-                attributes.types[name] = {"type": describe(usual), "shape": [1]}
+                attributes.types[name] = {"type": describe(usual, DEFAULT), "shape": [1]}
         elif known["shape"] == [1]:
             attributes.values[name] = value[0]
 
@@ -102,7 +104,7 @@ def type_of_missing(element: Element) -> dict[str, Any] | None:
     """The remembered type of a `_FillValue` of one number; None for other elements."""
     if element.kind not in ("int", "uint", "float"):
         return None
-    return {"type": describe(type_of_element(little(element))), "shape": [1]}
+    return {"type": describe(type_of_element(little(element)), DEFAULT), "shape": [1]}
 
 
 def take_provenance(attributes: Attributes) -> dict[str, Any]:
@@ -236,6 +238,7 @@ def apply(
     places: dict[Key, str],
     arrays: list[Array],
     made: dict[Key, str],
+    limits: Limits,
 ) -> None:
     """Give every array the axes that its scales say; `places`: the path of each object.
 
@@ -254,7 +257,7 @@ def apply(
             if any(entry["scales"] for entry in entries):
                 array.meta = array.meta.with_format(NAMESPACE, dimensions=entries)
             if not array.meta.axes:
-                axes = axes_of(entries, array, by_name, cache)
+                axes = axes_of(entries, array, by_name, cache, limits)
                 order = 1 if array.index_order == "F" else -1
                 array.meta = array.meta.replace(axes=axes[::order])
 
@@ -306,6 +309,7 @@ def axes_of(
     array: Array,
     by_name: dict[str, Array],
     cache: dict[str, dict[str, Any]],
+    limits: Limits,
 ) -> list[Axis]:
     """The axes, fastest first, that entries (slowest first) give an array."""
     axes = []
@@ -314,7 +318,7 @@ def axes_of(
         scale = by_name.get(entry["scales"][0]) if entry["scales"] else None
         if scale is not None and scale is not array:
             if scale.name not in cache:
-                cache[scale.name] = _facts(scale)
+                cache[scale.name] = _facts(scale, limits)
             facts = cache[scale.name]
             fields["units"] = scale.meta.units
             if scale.dims == (length,):
@@ -324,15 +328,15 @@ def axes_of(
     return axes[::-1]
 
 
-def _facts(scale: Array) -> dict[str, Any]:
+def _facts(scale: Array, limits: Limits) -> dict[str, Any]:
     """Spacing and origin, or labels, of the values of a scale."""
     try:
-        return facts_of(scale)
+        return facts_of(scale, limits)
     except PROBLEMS:  # reading it later reports the error
         return {}
 
 
-def settle(arrays: list[Array], space: dict[str, Any], *, netcdf: bool) -> None:
+def settle(arrays: list[Array], space: dict[str, Any], limits: Limits, *, netcdf: bool) -> None:
     """List what of the namespace is `LOCAL`: the writer makes it again from the rest."""
     known: Coordinates | None = None
     dimensions = space.get("dimensions", {})
@@ -347,7 +351,7 @@ def settle(arrays: list[Array], space: dict[str, Any], *, netcdf: bool) -> None:
             said |= {"fillvalue": _is_missing(array, own), "type": own.get("type") == TEXTS}
         local = [field for field, is_so in said.items() if is_so and field in own]
         if "dimensions" in own:
-            known = known or Coordinates(arrays, [array.name for array in arrays])
+            known = known or Coordinates(arrays, [array.name for array in arrays], limits)
             paths = _made_from(array, own["dimensions"], known, usual)
             again |= paths
             local += ["dimensions"] * bool(paths)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from h5py import h5p
 
     from raconvert.arrays.dtypes import Element
+    from raconvert.files.limits import Limits
 
     from .datatypes import Kind
     from .files import File
@@ -63,9 +64,9 @@ def space_of(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
     return tuple(map(int, space.get_simple_extent_dims()))
 
 
-def stored_bytes(tid: h5t.TypeID) -> int:
+def stored_bytes(tid: h5t.TypeID, limits: Limits) -> int:
     """The bytes of one element in the file; of strings of variable length, a reference."""
-    return in_file(tid)[0]
+    return in_file(tid, limits)[0]
 
 
 def declared_space(plist: h5p.PropDCID) -> tuple[int, ...]:

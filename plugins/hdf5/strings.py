@@ -80,7 +80,7 @@ def longest_of(
     if file.address_bytes != ADDRESS_BYTES:
         return None
     address = info_of(dataset).address
-    size, places = in_file(dataset.get_type())
+    size, places = in_file(dataset.get_type(), file.source.limits)
     filled = max((_largest(raw, size, places, file) for raw in fills(file, address)), default=0)
     compact = compact_data(file, address)
     if compact is not None:

@@ -6,6 +6,7 @@ from collections import namedtuple
 
 from raconvert.arrays.dtypes import little
 from raconvert.arrays.interop.conventions import renamed, without_coordinates
+from raconvert.files.limits import DEFAULT
 from raconvert.plugin import equivalent, refused
 
 from .datatypes import is_text, is_variable, kind_of, without_bools
@@ -156,7 +157,7 @@ def _file_type(array: Array, options: Options) -> h5t.TypeID:
 
 def _is_type_of(tid: h5t.TypeID, array: Array) -> bool:
     """True if elements can be written in this type as they are, or as variable strings."""
-    kind = kind_of(tid)
+    kind = kind_of(tid, DEFAULT)
     if kind.dims and array.dims[: len(kind.dims)] != kind.dims[::-1]:
         return False
     element = little(array.element)

@@ -534,7 +534,7 @@ class Resolver:
         with guarded(file.path):
             check_index(dataset, file)
             storage = storage_of(dataset, dataset.get_create_plist(), file.userblock)
-            item = stored_bytes(part.tid)
+            item = stored_bytes(part.tid, file.source.limits)
             if storage.layout == "virtual":
                 part.virtual = self.virtual(dataset, file, depth + 1)
                 part.shape, part.reads = part.virtual.shape, part.virtual.reads
@@ -547,9 +547,10 @@ class Resolver:
                 part.pieces = external_pieces(storage, nbytes, file)
             check_filters(storage, file.path)
             check_size(storage, nbytes, item, file)
-            if in_file(part.tid)[1] and part.virtual is None:
+            if in_file(part.tid, file.source.limits)[1] and part.virtual is None:
                 plist = dataset.get_create_plist()
-                longest = longest_of(file, kind_of(part.tid), dataset, plist, storage)
+                kind = kind_of(part.tid, file.source.limits)
+                longest = longest_of(file, kind, dataset, plist, storage)
                 if longest is None:
                     check_all_heaps(file)
                 else:

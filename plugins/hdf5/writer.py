@@ -14,6 +14,7 @@ from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import little
 from raconvert.arrays.space import coordinates
 from raconvert.errors import WriteFailed
+from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
 from raconvert.metadata.reals import narrowed
@@ -140,7 +141,7 @@ class Writer:
         """Make one dataset, and write its data if the library must do it."""
         with library(self.target.path):
             tid = self.types[array.name]
-            dims = kind_of(tid).dims
+            dims = kind_of(tid, DEFAULT).dims
             shape = array.dims[::-1][: array.ndim - len(dims)]
             variable = is_variable(tid)
             chunk = None
@@ -299,7 +300,7 @@ class Writer:
             name = label or (_last(attached[0]) if attached else "")
             name = axis.name or "" if named else name
             entries_made.append({"axis": name, "label": bool(label), "scales": attached})
-        again = scales.axes_of(entries_made, array, by_name, cache)
+        again = scales.axes_of(entries_made, array, by_name, cache, DEFAULT)
         wanted = [axis.to_dict() for axis in array.ra_axes]
         found = [
             axis.to_dict() for axis in again
@@ -348,7 +349,7 @@ class Writer:
             name = f"{scales.NO_VARIABLE}.{length:10}".encode()
         elif isinstance(values, list):
             tid = type_of({"class": "string", "padding": "nullterm", "charset": "utf-8"})
-            memory = kind_of(tid).memory
+            memory = kind_of(tid, DEFAULT).memory
             buffer = np.empty(len(values), object)
             buffer[:] = [_utf8_bytes(value) for value in values]
         else:
@@ -419,7 +420,9 @@ class Writer:
         element = array.element
         if element.kind == "user" and element.descr is not None:
             tid = self.types[array.name]
-            element = kind_of(tid).element or (_bytes_of(element) if is_text(element) else element)
+            element = kind_of(tid, DEFAULT).element or (
+                _bytes_of(element) if is_text(element) else element
+            )
         name = self.links[array.name]
         if (name, element) == (array.name, array.element):
             return {}

@@ -221,7 +221,7 @@ class _Walker:
         if storage.pieces or storage.layout == "virtual":
             self.tree.leave_out(path, cls or "data", "keeps its data in other files")
             return
-        kind = type_of(item.oid.get_type())
+        kind = type_of(item.oid.get_type(), self.tree.limits)
         if kind is None:
             self.tree.leave_out(path, cls or "data", "has an HDF5 type that MATLAB does not write")
             return
@@ -322,7 +322,7 @@ class _Walker:
 
     def _referred(self, item: Object, path: str) -> Iterator[Any]:
         """Yield what the references of a dataset lead to, in MATLAB's order, or why they do not."""
-        if type_of(item.oid.get_type()) is not REFERENCES:
+        if type_of(item.oid.get_type(), self.tree.limits) is not REFERENCES:
             raise ValueError("references expected")
         storage = item.storage
         shape = item.shape
@@ -409,7 +409,7 @@ class _Walker:
         if item is None or not item.is_dataset:
             raise ValueError("a sparse matrix without its parts")
         storage = item.storage
-        kind = type_of(item.oid.get_type())
+        kind = type_of(item.oid.get_type(), self.tree.limits)
         if kind in (None, REFERENCES) or storage.pieces or storage.layout == "virtual":
             raise ValueError("a sparse matrix of types that MATLAB does not write")
         return Stored(path, self.file, item.oid, kind, storage, item.shape or ())
@@ -432,7 +432,7 @@ def _is_references(item: Any) -> bool:
         isinstance(item, Object)
         and item.is_dataset
         and not item.has(b"MATLAB_class")
-        and type_of(item.oid.get_type()) is REFERENCES
+        and type_of(item.oid.get_type(), item.file.source.limits) is REFERENCES
     )
 
 

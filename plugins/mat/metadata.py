@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-from raconvert.files.limits import DEFAULT
-
 from .tables import KEYWORDS, MAX_DIM, MAX_RANK
 
 TYPE_CHECKING = False
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
 _INDEX = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+MOST_GAPS = 1 << 20  # elements that a cell may be written with and no value has been given for
 SPARSE_HOLES = 16  # how many numbers may be missing in a group that becomes a cell
 
 
@@ -94,7 +93,7 @@ def all_below(content: dict[str, Any], count: int) -> bool:
     """True if all names are numbers of a cell with so many elements."""
     if any(not is_index(name) or int(name) > count for name in content):
         return False
-    return count <= max(DEFAULT.cell_gaps, 64 * len(content))
+    return count <= max(MOST_GAPS, 64 * len(content))
 
 
 def is_numbered(content: dict[str, Any]) -> bool:

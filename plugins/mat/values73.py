@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.blocks import Pieces
+    from raconvert.files.limits import Limits
     from raconvert.plugin import Extent
 
     from ..hdf5.datatypes import Kind
@@ -64,7 +65,7 @@ class Stored(namedtuple("Stored", "path file dataset kind storage shape")):
         return "" if self.kind is REFERENCES else code_of(self.kind)
 
 
-def type_of(tid: h5t.TypeID) -> Any:
+def type_of(tid: h5t.TypeID, limits: Limits) -> Any:
     """The `Kind` of a type that MATLAB writes, `REFERENCES` to objects, or None.
 
     MATLAB writes whole numbers and floats that fill their bytes, and pairs of them.
@@ -74,7 +75,7 @@ def type_of(tid: h5t.TypeID) -> Any:
     if tid.get_class() not in NUMBERS:
         return None
     try:
-        kind = kind_of(tid)
+        kind = kind_of(tid, limits)
     except Unsupported:
         return None
     if kind.memory is not None or kind.dims or code_of(kind) not in _CODES:

@@ -124,7 +124,7 @@ def _opened(
 
     def decode(file: Any, part: Part) -> Iterator[Any]:
         if header.encoding == TEXT:
-            return numbers(file, part.nbytes, dtype_of(array.element), notes)
+            return numbers(file, part.nbytes, dtype_of(array.element), notes, part.source.limits)
         packed = part.source.read_at(part.offset, 2) == GZIP_MAGIC
         return inflated(file, part, GZIP if packed else ZLIB, notes)
 

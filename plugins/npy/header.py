@@ -84,7 +84,9 @@ SAMPLE = (
 )
 
 
-_KNOWN: dict[tuple[bytes, str], Header] = {}  # sound ones by text: archives hold many of a kind
+_KNOWN: dict[
+    tuple[bytes, str, int, int], Header
+] = {}  # sound ones by text: archives hold many of a kind
 _MOST_KNOWN, _KNOWN_BYTES = 256, 512
 
 
@@ -103,7 +105,9 @@ def read_header(source: Readable) -> Header:
             got=length,
         )
     raw = source.read_exact(start, length, "the header")
-    known = _KNOWN.get((raw, layout.encoding))
+    limits = source.limits
+    key = raw, layout.encoding, limits.literal_levels, limits.literal_digits
+    known = _KNOWN.get(key)
     if known is not None:
         header = known._replace(offset=start + length)
         _check_size(header, source)
@@ -127,7 +131,7 @@ def read_header(source: Readable) -> Header:
     if length <= _KNOWN_BYTES and element.kind != "user":
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
-        _KNOWN[raw, layout.encoding] = header
+        _KNOWN[key] = header
     return header
 
 
@@ -189,8 +193,8 @@ def _literal_fields(text: str, source: Readable, start: int) -> dict[str, Any]:
     from raconvert.metadata.literal import parse
 
     try:
-        pairs = parse(text)
-    except ValueError as error:
+        pairs = parse(text, source.limits)
+    except (ValueError, RecursionError) as error:
         raise Corrupt(
             f"header is not a Python literal that an NPY file has: {error}",
             path=source.path,

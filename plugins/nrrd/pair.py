@@ -74,7 +74,9 @@ def _of_file(record: Record) -> Record:
     return fields
 
 
-def restore(stored: Array, record: Record, bundle: Bundle, complex: str, path: str) -> Array:
+def restore(
+    stored: Array, record: Record, bundle: Bundle, complex: str, path: str, limits: Limits
+) -> Array:
     """The array as it was before it was written, as far as the record and `complex` tell."""
     was = dict(record.pop("was", {}))
     axes = record.pop("axes", [])
@@ -91,7 +93,7 @@ def restore(stored: Array, record: Record, bundle: Bundle, complex: str, path: s
             bundle.notes.append(
                 "no complex numbers found: the fastest axis is not two floats of kind complex"
             )
-    array = _restored(stored, was, bundle.notes, path)
+    array = _restored(stored, was, bundle.notes, path, limits)
     if array.element.kind == "complex" and (parts := _axis_of_parts(stored)):
         array.meta = array.meta.with_format(NAMESPACE, complex_axis=parts)
     if len(axes) == array.ndim:
@@ -103,13 +105,13 @@ def restore(stored: Array, record: Record, bundle: Bundle, complex: str, path: s
         if framed is not None:
             listed = framed[0] if array.index_order == "F" else framed[0][::-1]
             array.meta = array.meta.replace(axes=listed, space=framed[1])
-    return roundtrip.apply(record, array, path)
+    return roundtrip.apply(record, array, path, limits)
 
 
-def _restored(stored: Array, was: Record, notes: list[str], path: str) -> Array:
+def _restored(stored: Array, was: Record, notes: list[str], path: str, limits: Limits) -> Array:
     """The array as it was, if it would be written in the form that the file has."""
     try:
-        array = roundtrip.restored(stored, was, path, bools=(0, 1), remedy=_REMEDY)
+        array = roundtrip.restored(stored, was, path, limits, bools=(0, 1), remedy=_REMEDY)
         if form_of(array)[:3] == form_of(stored)[:3]:
             return array
     except Corrupt:

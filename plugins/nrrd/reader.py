@@ -66,7 +66,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
         extent=extent_of(parts[0], swap) if is_extent else None,
         storage=_storage(header, len(parts)),
     )
-    bundle.arrays.append(pair.restore(numbers, record, bundle, complex, source.path))
+    bundle.arrays.append(pair.restore(numbers, record, bundle, complex, source.path, source.limits))
     # Of an empty line that ends with CR only the data tells that it does.
     attached = is_extent and header.files is None
     bundle.header_tells = attached and source.read_at(header.offset - 1, 1) == b"\n"

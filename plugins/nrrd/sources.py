@@ -26,7 +26,7 @@ def decoder(
         if encoding in COMPRESSED:
             return inflated(file, part, encoding, notes)
         if encoding == TEXT:
-            return numbers(file, part.nbytes, dtype, notes, commas=True)
+            return numbers(file, part.nbytes, dtype, notes, part.source.limits, commas=True)
         read = codecs.hexadecimal if encoding == HEX else codecs.zero_runs
         return codecs.bounded(read(file), part.nbytes, notes)
 

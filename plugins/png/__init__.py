@@ -54,6 +54,7 @@ every value exactly. Other types are refused without ``--dtype`` or ``--scale``,
 from __future__ import annotations
 
 from raconvert.conversion.planes import split
+from raconvert.files.limits import DEFAULT, Limits
 from raconvert.plugin import (
     MAYBE,
     NO,
@@ -143,13 +144,15 @@ def read_stack(
     trns: str = "keep",
     frames: str = "default",
     max_memory: int,
+    limits: Limits = DEFAULT,
 ) -> Array:
     """The images of many files as one lazy array, named after the first.
 
     Shape (files, height, width[, channels]); uint8 or uint16. Every image must have the first
     one's shape, depth and colours (`UsageError` names both); a damaged file is named (`Corrupt`).
+    Each file has the same `limits`, with `max_memory` in the place of theirs.
     """
     from .stack import read_images
 
     options = {"palette": palette, "depth": depth, "trns": trns}
-    return read_images(paths, frames=frames, max_memory=max_memory, **options)
+    return read_images(paths, limits._replace(memory=max_memory), frames=frames, **options)

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    from raconvert.files.limits import Limits
+
     from .pixels import Samples
 
 SMALL_FILE_BYTES = 1 << 16  # read with one call; anything longer takes the long way
@@ -64,7 +66,7 @@ _COLORS = ("grey", "", "grey+alpha", "RGB", "RGBA")  # by number of channels
 Lane = namedtuple("Lane", "lead tail stream_bytes")
 
 
-def read_images(paths: list[str], *, frames: str, max_memory: int, **options: str) -> Array:
+def read_images(paths: list[str], limits: Limits, *, frames: str, **options: str) -> Array:
     """The images of many files as one array; see the package's `read_stack`."""
     if frames != "default":
         raise UsageError(
@@ -72,7 +74,7 @@ def read_images(paths: list[str], *, frames: str, max_memory: int, **options: st
             path=paths[0],
             remedy="convert each file on its own with `--each`",
         )
-    images = PngStack(paths, max_memory=max_memory, **options)
+    images = PngStack(paths, limits, **options)
     return Array(
         element("uint", images.dtype.itemsize),
         images.shape[::-1],
@@ -90,10 +92,11 @@ class PngStack:
     images alone.
     """
 
-    def __init__(self, paths: list[str], *, max_memory: int, **options: str) -> None:
+    def __init__(self, paths: list[str], limits: Limits, **options: str) -> None:
         self._paths = paths
         self._options = options
-        self._max_memory = max_memory
+        self._limits = limits
+        self._max_memory = limits.memory
         self.notes: list[str] = []
         self.jobs = 1  # processes that decode; may be changed
         first = self._open(paths[0])
@@ -272,7 +275,7 @@ class PngStack:
     # ----------------------------------------------------------------------------- single files
 
     def _open(self, path: str) -> Opened:
-        source = Source(path, max_memory=self._max_memory)
+        source = Source(path, limits=self._limits)
         if source.size <= SMALL_FILE_BYTES:
             data = source.read_at(0, source.size)
             file: Any = BytesIO(data)

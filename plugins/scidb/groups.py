@@ -6,6 +6,7 @@ names where asked) make an attribute nullable, or variable in length.
 
 from __future__ import annotations
 
+from raconvert.files.limits import DEFAULT
 from raconvert.plugin import Array, Bundle, Element
 
 from .schema import Fault, parse_format
@@ -23,7 +24,7 @@ def column_named(text: str, values: Array, null: Array | None) -> Column:
     """The column of the SciDB type that metadata names, if the values are of that type."""
     try:
         kind = text.partition("(")[0].strip()
-        [column] = parse_format(f"({text})", {kind: values.element.nbytes})
+        [column] = parse_format(f"({text})", {kind: values.element.nbytes}, DEFAULT)
     except Fault:
         return _derived(values, null)
     wanted = column.element if column.size is not None else None

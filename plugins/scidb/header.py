@@ -188,7 +188,7 @@ def combine(path: str, texts: dict[str, Text], limits: Limits) -> Declaration:
         return str(texts[name].value) if name in texts else "auto"
 
     notes: list[str] = []
-    sizes = _parsed(texts.get("types"), parse_sizes, default={})
+    sizes = _parsed(texts.get("types"), lambda text: parse_sizes(text, limits), default={})
     schema, origin = None, ""
     if "schema" in texts:
         schema = _whole_schema(texts["schema"], limits)
@@ -239,7 +239,7 @@ def _whole_schema(text: Text, limits: Limits) -> Schema:
 
     def parse(value: str) -> Schema:
         schema, stop = parse_schema(value, limits)
-        scanner = Scanner(value, stop)
+        scanner = Scanner(value, limits, stop)
         if scanner.token.kind != "end":
             scanner.fail("schema goes on after its end", "nothing")
         return schema

@@ -19,7 +19,6 @@ from collections import namedtuple
 from math import prod
 
 from raconvert.errors import did_you_mean
-from raconvert.files.limits import DEFAULT
 
 from .tables import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE, Column
 
@@ -78,7 +77,7 @@ def past_space(text: str, at: int) -> int:
 class Scanner:
     """One token ahead in a text."""
 
-    def __init__(self, text: str, at: int = 0, limits: Limits = DEFAULT) -> None:
+    def __init__(self, text: str, limits: Limits, at: int = 0) -> None:
         self.text = text
         self.limits = limits
         self.stop = at  # where the last token that was taken ends
@@ -212,9 +211,9 @@ def dimension_text(dim: Dimension) -> str:
     return f"{quoted(dim.name, RESERVED)}={lo}:{hi}{chunk}"
 
 
-def parse_schema(text: str, limits: Limits = DEFAULT) -> tuple[Schema, int]:
+def parse_schema(text: str, limits: Limits) -> tuple[Schema, int]:
     """The schema at the beginning of a text and where it ends; raises `Fault`."""
-    scanner = Scanner(text, limits=limits)
+    scanner = Scanner(text, limits)
     if scanner.accept_word("not") and not scanner.accept_word("empty"):
         scanner.fail("schema is not understood", "'empty' after 'not'")
     name = _array_name(scanner)
@@ -334,7 +333,7 @@ def _dimension(scanner: Scanner) -> Dimension:
 
 def _old_style_follows(scanner: Scanner) -> bool:
     """True if a number, and no further dimension, comes after the comma."""
-    ahead = Scanner(scanner.text, scanner.token.stop)
+    ahead = Scanner(scanner.text, scanner.limits, scanner.token.stop)
     return ahead.token.kind == "number" or ahead.is_mark("*", "?", "(", "-", "+")
 
 
@@ -407,12 +406,12 @@ def _atom(scanner: Scanner, depth: int) -> int:
 # Words are case-insensitive; nothing is nullable unless it says so, the opposite of a schema.
 
 
-def parse_format(text: str, sizes: dict[str, int], limits: Limits = DEFAULT) -> list[Column]:
+def parse_format(text: str, sizes: dict[str, int], limits: Limits) -> list[Column]:
     """The columns of a format string; `sizes` are those of user-defined types.
 
     Raises `Fault`.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, limits)
     scanner.expect("(", "format string")
     columns = [_column(scanner, sizes)]
     while scanner.accept(","):
@@ -478,9 +477,9 @@ def size_of(kind: str, sizes: dict[str, int], text: str, at: int) -> int:
     )
 
 
-def parse_sizes(text: str) -> dict[str, int]:
+def parse_sizes(text: str, limits: Limits) -> dict[str, int]:
     """The sizes in ``point=16, rational=16``; raises `Fault`."""
-    scanner = Scanner(text)
+    scanner = Scanner(text, limits)
     sizes: dict[str, int] = {}
     while scanner.token.kind != "end":
         at = scanner.token.start

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.files.folder_target import Folder
+    from raconvert.files.limits import Limits
     from raconvert.plugin import Array, Bundle, Source
 
     from .header import Node
@@ -182,16 +183,16 @@ def _groups_above(keys: list[str]) -> list[str]:
 
 def _orphans(there: Hierarchy, places: list[str], replaced: list[str]) -> list[str]:
     """The keys of coordinates that were made for a replaced array, and that no other one shares."""
-    keys = []
+    keys, limits = [], there.store.source.limits
     for key in replaced:
         group = key.rpartition("/")[0]
         nodes = there.nodes_in(group)
         others = [node for other, node in nodes.items() if other != key]
-        shared = [n for node in others if not is_scale(node) for n in dimension_names(node)]
+        shared = [n for node in others if not is_scale(node, limits) for n in dimension_names(node)]
         keys += [
             other
             for other, node in nodes.items()
-            if is_scale(node) and other.rpartition("/")[2] not in shared
+            if is_scale(node, limits) and other.rpartition("/")[2] not in shared
         ]
     return [key for key in dict.fromkeys(keys) if key not in places]
 
@@ -278,12 +279,20 @@ def _group_documents(
             fields["consolidated_metadata"]["metadata"] = _with(listed, nodes, gone)
             changed[name] = fields
         attributes = fields.get("attributes")
-        if not key and isinstance(attributes, dict) and _with_order(attributes, order):
+        if (
+            not key
+            and isinstance(attributes, dict)
+            and _with_order(attributes, order, there.store.source.limits)
+        ):
             changed[name] = fields
         return changed
     name = _below(key, V2_ATTRIBUTES)
     attributes = there.document(name)
-    if not key and attributes is not None and _with_order(attributes, order):
+    if (
+        not key
+        and attributes is not None
+        and _with_order(attributes, order, there.store.source.limits)
+    ):
         changed[name] = attributes
     everything = there.document(_below(key, V2_ALL))
     listed = (everything or {}).get("metadata")
@@ -304,12 +313,12 @@ def _with(listed: Document, new: dict[str, Document], gone: list[str]) -> Docume
     return {**left, **new}
 
 
-def _with_order(attributes: Document, order: list[str]) -> bool:
+def _with_order(attributes: Document, order: list[str], limits: Limits) -> bool:
     """Put the order of all arrays into the record of ours, if it has one; True if it has."""
     text = attributes.get(KEY)
     if text is None or not roundtrip.is_marked(text):
         return False
-    record = roundtrip.record_in(text)
+    record = roundtrip.record_in(text, limits)
     if "order" not in record:
         return False
     attributes[KEY] = roundtrip.text_of({**record, "order": order})

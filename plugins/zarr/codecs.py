@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.files.limits import DEFAULT
 
 from .tables import SHUFFLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Literal
+
+    from raconvert.files.limits import Limits
 
     from .header import Codec
 
@@ -61,10 +62,11 @@ class Pipeline:
 
     def __init__(
         self, codecs: Sequence[Codec], shape: tuple[int, ...], dtype: np.dtype[Any], path: str,
-        *, variable: int = 0,
+        limits: Limits, *, variable: int = 0,
     ) -> None:  # fmt: skip
         self.shape = shape
         self.dtype = dtype
+        self.limits = limits
         self.variable = variable
         self._order: tuple[int, ...] = tuple(range(len(shape)))
         self._steps: list[Step] = []
@@ -96,7 +98,10 @@ class Pipeline:
             self.needs = max(self.needs, needs)
         elif name in COMPRESSORS:
             size = self.most if self._exact else None
-            self._steps.append(partial(COMPRESSORS[name][0], settings, size, self.most))
+            decode = COMPRESSORS[name][0]
+            if name == "lzma":
+                decode = partial(decode, self.limits)
+            self._steps.append(partial(decode, settings, size, self.most))
             self._exact = False
             self.most += self.most // 8 + HEADROOM
         else:
@@ -285,18 +290,20 @@ def _bunzipped(_: dict[str, Any], size: int | None, limit: int, data: Any) -> by
     return _by_decoder(bz2.BZ2Decompressor(), limit, data)
 
 
-def _unlzma(settings: dict[str, Any], size: int | None, limit: int, data: Any) -> bytes:
+def _unlzma(
+    limits: Limits, settings: dict[str, Any], size: int | None, limit: int, data: Any
+) -> bytes:
     form, filters = settings.get("format", 1), settings.get("filters")
     if form not in (0, 1, 2, 3) or (filters is not None and not isinstance(filters, list)):
         raise Corrupt("codec 'lzma' has a wrong setting", got=repr(settings)[:80])
     if form == lzma.FORMAT_RAW:
         if any(
-            isinstance(f, dict) and f.get("dict_size", 0) > DEFAULT.lzma_dictionary_bytes
+            isinstance(f, dict) and f.get("dict_size", 0) > limits.lzma_dictionary_bytes
             for f in filters or ()
         ):
             raise Corrupt("codec 'lzma' asks for a very large dictionary")
         return _by_decoder(lzma.LZMADecompressor(form, None, filters), limit, data)
-    return _by_decoder(lzma.LZMADecompressor(form, limit + DEFAULT.lzma_decoder_bytes), limit, data)
+    return _by_decoder(lzma.LZMADecompressor(form, limit + limits.lzma_decoder_bytes), limit, data)
 
 
 def _by_decoder(decoder: Any, limit: int, data: Any) -> bytes:
@@ -416,7 +423,7 @@ def _blosc(level: int, width: int, inner: str) -> Step:
 
 
 # Decoder, and maker of the encoder; None for a codec that is only read. A decoder takes the
-# settings, the exact size if it is known, the most bytes, and the data.
+# settings, the exact size if it is known, the most bytes, and the data; `lzma` the limits before them.
 COMPRESSORS: dict[str, tuple[Callable[..., Any], Callable[[int, int, str], Step] | None]] = {
     "gzip": (partial(_inflated, zlib.MAX_WBITS | 16), _gzip),
     "zlib": (partial(_inflated, zlib.MAX_WBITS), None),

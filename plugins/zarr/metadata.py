@@ -16,6 +16,7 @@ from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.interop.conventions import Coordinates, filled, unsaid
 from raconvert.arrays.space import coordinates
 from raconvert.errors import Corrupt
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Axis, Metadata
@@ -81,7 +82,7 @@ def describe(array: Array, node: Node, stem: str, path: str, limits: Limits) -> 
     if own:
         array.meta = array.meta.with_format(OWN, **own)
     if record:
-        array = roundtrip.apply(record, array, path)
+        array = roundtrip.apply(record, array, path, limits)
         array.name = record.get("name", array.name)
     return array
 
@@ -325,13 +326,13 @@ MOST = 1 << 20  # places along an axis that has a coordinate
 OF = "axis_of"  # in the record of one
 
 
-def is_scale(node: Node) -> bool:
+def is_scale(node: Node, limits: Limits) -> bool:
     """True for an array that `scales_of` has made from an axis."""
     text = node.attributes.get(KEY)
     if text is None or len(node.shape) != 1 or not roundtrip.is_marked(text):
         return False
     try:
-        return isinstance(roundtrip.record_in(text).get(OF), str)
+        return isinstance(roundtrip.record_in(text, limits).get(OF), str)
     except ValueError:
         return False
 
@@ -347,7 +348,7 @@ def scales_of(
     """
     scales: dict[str, tuple[str, str, Array, dict[str, Any], int] | None] = {}
     apart = apart_of(bundle, keys)
-    around = Coordinates(bundle.arrays, keys)
+    around = Coordinates(bundle.arrays, keys, DEFAULT)
     for array, array_key in zip(bundle.arrays, keys, strict=True):
         if array.problem is not None:
             continue

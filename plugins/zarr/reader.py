@@ -59,7 +59,7 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
         try:
             if isinstance(node, RaconvertError):
                 raise node
-            if node is not None and not is_scale(node):
+            if node is not None and not is_scale(node, store.source.limits):
                 bundle.arrays.append(_array(store, key, name, stem, node, described, notes.append))
                 keys.append(key)
         except RaconvertError as error:
@@ -69,17 +69,17 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
     if not bundle.arrays:
         raise Unsupported("holds no array", path=source.path, expected="an array of Zarr")
     bundle.arrays = some_sound(bundle.arrays)
-    _complete(bundle.arrays if described else (), keys)
+    _complete(bundle.arrays if described else (), keys, source.limits)
     names = dict(zip(keys, bundle.names, strict=True))
     _sort(bundle, order or [names[key] for key in store.listed if key in names])
     bundle.groups = bundle.explicit_groups()
     return bundle
 
 
-def _complete(arrays: Sequence[Array], keys: list[str]) -> None:
+def _complete(arrays: Sequence[Array], keys: list[str], limits: Limits) -> None:
     """Give the axes of arrays what the coordinates beside them say."""
     if arrays:
-        coordinates = Coordinates(arrays, keys)
+        coordinates = Coordinates(arrays, keys, limits)
         for array, key in zip(arrays, keys, strict=True):
             metadata.complete(array, key, coordinates)
 

@@ -71,7 +71,7 @@ class Form:
 
     def __init__(
         self, codecs: tuple[Codec, ...], shape: tuple[int, ...], dtype: np.dtype[Any], path: str,
-        *, variable: int = 0,
+        limits: Limits, *, variable: int = 0,
     ) -> None:  # fmt: skip
         self.shape = shape
         self.nbytes = prod(shape) * dtype.itemsize
@@ -79,7 +79,7 @@ class Form:
         self.pipeline: Pipeline | None = None
         names = [codec.name for codec in codecs]
         if "sharding_indexed" not in names:
-            self.pipeline = Pipeline(codecs, shape, dtype, path, variable=variable)
+            self.pipeline = Pipeline(codecs, shape, dtype, path, limits, variable=variable)
             return
         if names != ["sharding_indexed"]:
             raise Unsupported("array has codecs beside that of its shards", path=path)
@@ -92,14 +92,15 @@ class Form:
             )  # fmt: skip
         self.at_start = settings["index_location"] == "start"
         self.counts = tuple(a // b for a, b in zip(shape, chunk, strict=True))
-        self.index = Pipeline(settings["index_codecs"], (*self.counts, 2), np.dtype("<u8"), path)
+        places, number = (*self.counts, 2), np.dtype("<u8")
+        self.index = Pipeline(settings["index_codecs"], places, number, path, limits)
         names = [codec.name for codec in settings["index_codecs"]]
         if any(name not in ("bytes", "crc32c") for name in names):
             raise Unsupported("the index of shards is compressed", path=path)
         if settings["index_codecs"][0].settings.get("endian") == "big":
             self.index.dtype = np.dtype(">u8")
         self.index_bytes = prod(self.counts) * 16 + 4 * names.count("crc32c")
-        self.inner = Form(settings["codecs"], chunk, dtype, path, variable=variable)
+        self.inner = Form(settings["codecs"], chunk, dtype, path, limits, variable=variable)
 
     @property
     def unit(self) -> int:
@@ -252,7 +253,7 @@ class Chunks:
         most = self.max_memory // 4 if self.variable else 0
         what = f"a chunk of array '{name}'"
         check_memory(self.dtype.itemsize, self.max_memory, f"an element of array '{name}'")
-        self.form = Form(node.codecs, node.grid, self.dtype, path, variable=most)
+        self.form = Form(node.codecs, node.grid, self.dtype, path, self.limits, variable=most)
         check_memory(self.form.needs(), self.max_memory, what, f"shape {node.grid}")
         self.fill = fill_of(node, path)
 
@@ -426,7 +427,8 @@ def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
     Raises nothing: reading says what is wrong with a shard.
     """
     try:
-        form = Form(node.codecs, node.grid, dtype_of(node.element), store.path(key))
+        limits, path = store.source.limits, store.path(key)
+        form = Form(node.codecs, node.grid, dtype_of(node.element), path, limits)
         nested = form.inner is None or form.inner.inner is not None
         if nested or shards * max(PAGE, form.index_bytes) > store.source.limits.shard_index_bytes:
             return None

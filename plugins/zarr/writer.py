@@ -18,6 +18,7 @@ from raconvert.arrays.interop.conventions import Coordinates
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 
@@ -69,7 +70,7 @@ class Writer:
         self.groups = groups
         self.apart = apart or {}
         keys = [form.key for form in forms]
-        self.coordinates = Coordinates(bundle.arrays, keys)
+        self.coordinates = Coordinates(bundle.arrays, keys, DEFAULT)
         self.documents: dict[str, dict[str, Any]] = {}
         self.widths: dict[str, list[int]] = {}  # of texts: the longest of each chunk, by key
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from xarray import Dataset
 
+    from raconvert.files.source import Source
+
     Default = TypeVar("Default")
 
 
@@ -39,10 +41,6 @@ def _above(paths: list[str]) -> set[str]:
         while "/" in path and (path := path.rpartition("/")[0]) not in groups:
             groups.add(path)
     return groups
-
-
-MAX_DEPTH = 500  # groups inside each other: as deep as HDF5 files are read
-MAX_GROUP_BYTES = 64 << 20  # of the paths of all groups on the way to all arrays
 
 
 class Group(Mapping[str, Array]):
@@ -265,22 +263,26 @@ class Bundle(Shown, Mapping[str, Array]):
         """The arrays whose elements cannot be read (`Array.problem`), in order."""
         return [array for array in self.arrays if array.problem is not None]
 
-    def check_names(self) -> None:
+    def check_names(self, source: Source) -> None:
         """Refuse names in groups so deep that their paths take very much memory.
 
-        A name of 20 KB can lie in 10,000 groups, whose paths have 100 MB. Raises `Unsupported`.
+        A name of 20 KB can lie in 10,000 groups, whose paths have 100 MB. The limits are those of
+        the source, asked for where there are groups. Raises `Unsupported`.
         """
         total = 0
         for name in (*self.names, *self.groups, *self.aliases):
             depth = name.count("/")
+            if not depth:
+                continue
+            limits = source.limits
             total += len(name) * depth // 2
-            if depth > MAX_DEPTH or total > MAX_GROUP_BYTES:
+            if depth > limits.group_levels or total > limits.group_bytes:
                 raise Unsupported(
                     "names of arrays lie in too many groups to be read safely",
                     path=self.path or None,
                     where=f"'{name[:80]}{'...' if len(name) > 80 else ''}'",
-                    expected=f"at most {MAX_DEPTH} groups inside each other, of which all paths "
-                    f"together have at most {MAX_GROUP_BYTES} bytes",
+                    expected=f"at most {limits.group_levels} groups inside each other, of which "
+                    f"all paths together have at most {limits.group_bytes} bytes",
                     got=f"{depth} groups",
                 )
 

@@ -15,20 +15,27 @@ import numpy as np
 
 from raconvert.errors import Corrupt
 from raconvert.files.inflate import left_in, note_once
-from raconvert.files.limits import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    Parse = Callable[[list[bytes], np.dtype[Any]], np.ndarray[Any, Any]]
+    from raconvert.files.limits import Limits
+
+    Parse = Callable[[list[bytes], np.dtype[Any], int], np.ndarray[Any, Any]]
 
 
 TEXT_BYTES = 1 << 18
 
 
 def numbers(
-    file: Any, nbytes: int, dtype: np.dtype[Any], notes: list[str], *, commas: bool = False
+    file: Any,
+    nbytes: int,
+    dtype: np.dtype[Any],
+    notes: list[str],
+    limits: Limits,
+    *,
+    commas: bool = False,
 ) -> Iterator[Any]:
     """Yield the elements, as bytes, that numbers in text stand for.
 
@@ -53,9 +60,13 @@ def numbers(
             carry = b""
             del words[left:]
         if words:
-            yield _values(words, dtype, total - left, exact=commas).view("u1").data
+            yield (
+                _values(words, dtype, total - left, limits.number_bytes, exact=commas)
+                .view("u1")
+                .data
+            )
         left -= len(words)
-        if left and len(carry) > DEFAULT.number_bytes:
+        if left and len(carry) > limits.number_bytes:
             raise _no_number(carry, total - left, dtype)
         if left and not more:
             raise Corrupt(
@@ -71,18 +82,18 @@ def number_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _values(
-    words: list[bytes], dtype: np.dtype[Any], done: int, *, exact: bool
+    words: list[bytes], dtype: np.dtype[Any], done: int, most: int, *, exact: bool
 ) -> np.ndarray[Any, Any]:
     """The numbers that the words stand for; `done` of them came before.
 
-    Integers are written as such where they must be `exact`.
+    Each has `most` bytes. Integers are written as such where they must be `exact`.
     """
     wide = np.dtype({"i": "<i8", "u": "<u8", "f": "<f8"}[dtype.kind])
     parse = _floats if dtype.kind == "f" else _integers if exact else _whole
     try:
-        values = parse(words, wide)
+        values = parse(words, wide, most)
     except (ValueError, OverflowError):
-        at, word = next((n, w) for n, w in enumerate(words) if not _is_number(w, wide, parse))
+        at, word = next((n, w) for n, w in enumerate(words) if not _is_number(w, wide, parse, most))
         raise _no_number(word, done + at, dtype) from None
     if dtype.kind == "f":
         return values if dtype.itemsize == 8 else _as_single(values, words)
@@ -97,36 +108,33 @@ _OF_INTEGERS = re.compile(rb"[-+0-9 ]+")
 _OF_FLOATS = re.compile(rb"[-+0-9.eEnaNAifIFtTyY ]+")
 
 
-def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _integers(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray[Any, Any]:
     """The integers; ValueError or OverflowError if one is none, or beyond 64 bits."""
     text = b" ".join(words)
-    if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > DEFAULT.number_bytes:
+    if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > most:
         raise ValueError
     return np.array(list(map(int, words)), dtype)
 
 
-def _floats(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _floats(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray[Any, Any]:
     """Parse the words as float64; ValueError if one is not a number."""
     # Python's float takes "1_0" and no digit but these letters' words: nan, inf, infinity.
-    if (
-        not _OF_FLOATS.fullmatch(b" ".join(words))
-        or len(max(words, key=len)) > DEFAULT.number_bytes
-    ):
+    if not _OF_FLOATS.fullmatch(b" ".join(words)) or len(max(words, key=len)) > most:
         raise ValueError
     return np.array(list(map(float, words)), dtype)
 
 
-def _whole(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _whole(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray[Any, Any]:
     """The integers, of which some may be written as ``1e3`` or ``5.0``; errors as above."""
     try:
-        return _integers(words, dtype)
+        return _integers(words, dtype, most)
     except ValueError:
-        return np.array([_integer(word) for word in words], dtype)
+        return np.array([_integer(word, most) for word in words], dtype)
 
 
-def _integer(word: bytes) -> int:
+def _integer(word: bytes, most: int) -> int:
     """The integer of fewer than 20 digits that a word stands for; ValueError if it is none."""
-    if not _OF_FLOATS.fullmatch(word) or len(word) > DEFAULT.number_bytes:
+    if not _OF_FLOATS.fullmatch(word) or len(word) > most:
         raise ValueError
     try:
         number = Decimal(word.decode())
@@ -137,9 +145,9 @@ def _integer(word: bytes) -> int:
     return int(number)
 
 
-def _is_number(word: bytes, dtype: np.dtype[Any], parse: Parse) -> bool:
+def _is_number(word: bytes, dtype: np.dtype[Any], parse: Parse, most: int) -> bool:
     try:
-        parse([word], dtype)
+        parse([word], dtype, most)
     except (ValueError, OverflowError):
         return False
     return True

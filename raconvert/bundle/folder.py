@@ -73,12 +73,7 @@ def folder_of(names: Iterable[str], path: str) -> str:
 def read(source: Source, *, metadata: bool = True) -> Bundle:
     """Return the arrays of the bundle whose folder, or ``bundle.yaml``, is named."""
     folder = source.path if os.path.isdir(source.path) else os.path.dirname(source.path)
-    listing = Source(
-        os.path.join(folder, MANIFEST),
-        max_memory=source.max_memory,
-        trust_external=source.trust_external,
-    )
-    listing.used = source.used
+    listing = source.at(os.path.join(folder, MANIFEST))
     source.used.add(listing.path)
 
     def find(file: str) -> Source | None:
@@ -153,7 +148,7 @@ def plan(bundle: Bundle) -> Plan:
 def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
     """The folder with all that is in it, each array beside it, and the manifest; see `Add`."""
     folder = os.path.dirname(source.path)
-    content = manifest.load(Source(os.path.join(folder, MANIFEST)))
+    content = manifest.load(source.at(os.path.join(folder, MANIFEST)))
     there = [
         os.path.relpath(os.path.join(above, name), folder).replace(os.sep, "/")
         for above, inner, names in walk(folder)

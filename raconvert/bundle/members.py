@@ -149,7 +149,7 @@ def _with_sidecar(array: Array, source: Source, find: Find, file: str) -> Array:
     fields = None if beside is None else sidecar.load_from(beside, source, ra.data_range)
     if beside is None or not fields:
         return array
-    array = apply(fields, array, beside.path)
+    array = apply(fields, array, beside.path, beside.limits)
     if fields.get("items"):
         path = sidecar.items_path_of(file)
         array.meta = array.meta.replace(items=items_of(find(path), path, array))

@@ -288,11 +288,12 @@ def _way_back(
     origin: Array, array: Array, back: Array, path: str
 ) -> tuple[dict[str, Any], Array | None]:
     """How the form of an array differs from what is read back, and the array made of that."""
+    from raconvert.files.limits import DEFAULT
     from raconvert.metadata.roundtrip import difference, restored
 
     form = difference(origin, array, back)
     try:
-        return form, restored(back, form, path, array.meta.encoding)
+        return form, restored(back, form, path, DEFAULT, encoding=array.meta.encoding)
     except Corrupt:  # no way back from this form; the values are there nevertheless
         return {key: form[key] for key in ("name",) if key in form}, None
 

@@ -139,7 +139,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
     try:
         if settings.meta != "ignore" and _has_sidecar(bundle, source, row):
             apply_sidecar(bundle, source, row)
-        bundle.check_names()
+        bundle.check_names(source)
         if settings.index_order:
             bundle.arrays = [_indexed(array, settings.index_order) for array in bundle.arrays]
         opened.bare = _bare(bundle.arrays, row)
@@ -298,11 +298,11 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
         raise Corrupt(f"metadata of array '{array.name}' has the wrong form", path=path)
     from raconvert.metadata.roundtrip import apply
 
-    array = apply(fields, array, path, complete=complete)
+    array = apply(fields, array, path, source.limits, complete=complete)
     if fields.get("items"):
         from raconvert.metadata.sidecar import items_reader
 
-        items = items_reader(source.path, array, fields.get("items_file"))
+        items = items_reader(source, array, fields.get("items_file"))
         array.meta = array.meta.replace(items=items)
     return array
 

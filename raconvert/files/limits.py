@@ -35,6 +35,8 @@ class Limits(Record):
     header_line_bytes: bytes of one line of a header
     header_lines: lines of a header
     header_digits: digits of a number in a header; `tarfile` of old takes their square as time
+    literal_levels: brackets of a Python literal inside each other, as Python's parser takes
+    literal_digits: digits of an integer in a Python literal; Python reads as many
     header_blocks: blocks of the header of one object
     name_bytes: bytes of the name of an array; programs write 63
     number_bytes: bytes of one number in a text; the longest exact double has 1079
@@ -71,6 +73,7 @@ class Limits(Record):
     attribute_passes: times that the bytes of a file may be read as attributes
     nodes: arrays and groups of one file; some kilobytes each in memory
     group_levels: groups inside each other
+    group_bytes: bytes of the paths of all groups on the way to all arrays of a file
     path_characters: characters of all paths in a file: each has those of its groups in it
     links: links of one file, beside the first name of each of its objects
     link_steps: names that all links of a file lead along
@@ -86,7 +89,6 @@ class Limits(Record):
     axis_labels: values of an irregular scale that become labels
     repeated_uses: uses of structs and cells after the first one of each
     skipped_variables: variables beyond the limits that are left out before the file is refused
-    cell_gaps: elements of a cell that need not be there
 
     Chunks and their files:
 
@@ -100,6 +102,10 @@ class Limits(Record):
     absent_requests: requests that a server may answer with "not there", if it has no more
     counted_files: files of a folder that are counted when it is opened
     listed_files: files of a folder of which the names are kept
+    listed_pages: pages of 1000 of a list that a server gives of unfinished uploads
+    linked_folders: folders that links in a folder lead to
+    note_bytes: bytes of a note that a set of files is not whole
+    note_line_bytes: bytes of a line of such a note, with the name of a file
     """
 
     memory: int = 1 << 30
@@ -114,6 +120,8 @@ class Limits(Record):
     header_line_bytes: int = 4 << 20
     header_lines: int = 1 << 16
     header_digits: int = 512
+    literal_levels: int = 200
+    literal_digits: int = 4300
     header_blocks: int = 1000
     name_bytes: int = 4096
     number_bytes: int = 1 << 11
@@ -141,6 +149,7 @@ class Limits(Record):
     attribute_passes: int = 32
     nodes: int = 200_000
     group_levels: int = 500
+    group_bytes: int = 64 << 20
     path_characters: int = 32 << 20
     links: int = 200_000
     link_steps: int = 1_000_000
@@ -156,7 +165,6 @@ class Limits(Record):
     axis_labels: int = 1000
     repeated_uses: int = 1000
     skipped_variables: int = 8
-    cell_gaps: int = 1 << 20
     chained_codecs: int = 16
     shard_levels: int = 3
     shard_index_bytes: int = 16 << 20
@@ -167,6 +175,10 @@ class Limits(Record):
     absent_requests: int = 10_000
     counted_files: int = 100_000
     listed_files: int = 1_000_000
+    listed_pages: int = 1000
+    linked_folders: int = 10_000
+    note_bytes: int = 64 << 20
+    note_line_bytes: int = 1 << 16
 
 
 DEFAULT = Limits()

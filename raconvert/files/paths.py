@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
+    from raconvert.files.limits import Limits
     from raconvert.files.remote.source import RemoteFile
 
     Handle = int | RemoteFile  # an open file: a descriptor, or what is one to a file at a URL
@@ -561,9 +562,6 @@ def open_own(path: str, flags: int = os.O_RDONLY) -> int:
 # Trees of folders with the links in them, as somebody has asked for who names such a tree --------
 
 
-_MOST_LINKED = 10_000  # folders that links may lead to; more are refused
-
-
 def visible(folder: str) -> list[os.DirEntry[str]]:
     """List the entries of a folder whose names do not begin with a dot."""
     with os.scandir(folder) as entries:
@@ -571,13 +569,16 @@ def visible(folder: str) -> list[os.DirEntry[str]]:
 
 
 def entries_below(
-    folder: str, is_whole: Callable[[str], bool] = lambda path: False
+    folder: str,
+    is_whole: Callable[[str], bool] = lambda path: False,
+    limits: Limits | None = None,
 ) -> Iterator[os.DirEntry[str]]:
     """Yield all below a folder but folders; links are followed, not to a folder that they lie in.
 
     A folder that `is_whole` is not looked into, but yielded.
 
-    Links that name one another make very many ways of few folders: `_MOST_LINKED` are followed.
+    Links that name one another make very many ways of few folders: `Limits.linked_folders` are
+    followed.
     """
     linked = 0
     # Each with the folders that links led through.
@@ -592,11 +593,15 @@ def entries_below(
                 left.append((entry.path, there, above))
             elif (there := os.path.realpath(there)) not in above and not _is_in(real, there):
                 linked += 1
-                if linked > _MOST_LINKED:
+                if limits is None:
+                    from raconvert.files.limits import DEFAULT  # only where there are links
+
+                    limits = DEFAULT
+                if linked > limits.linked_folders:
                     raise Unsafe(
                         "links in this folder lead to too many folders",
                         path=folder,
-                        expected=f"at most {_MOST_LINKED}",
+                        expected=f"at most {limits.linked_folders}",
                         remedy="name the folders that are meant",
                     )
                 left.append((entry.path, there, above | {there}))

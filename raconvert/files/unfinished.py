@@ -13,6 +13,7 @@ from errno import EACCES, ELOOP, EPERM, EROFS
 
 from raconvert.errors import Corrupt, RaconvertError
 from raconvert.files import UNFINISHED as FOLDER
+from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import CREATE_FLAGS, remove, write_failed
 from raconvert.files.source import open_regular
 
@@ -20,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-MAX_BYTES = 64 << 20  # bytes of a note
-MAX_LINE = 1 << 16  # bytes of a line, which has one path
+
+    from raconvert.files.limits import Limits
 
 # What reading raises of something else than a note: whoever may write there can have made it.
 _NOT_ONE = (
@@ -154,13 +155,13 @@ def _notes_above(folders: Iterable[str]) -> list[str]:
     return notes
 
 
-def _is_single(note: str) -> bool:
+def _is_single(note: str, limits: Limits = DEFAULT) -> bool:
     """True if a note is of a set of which no file stands alone, by its first line."""
     import json
 
     try:
         with os.fdopen(open_regular(note), "rb") as file:
-            return bool(json.loads(file.readline(MAX_LINE))["single"])
+            return bool(json.loads(file.readline(limits.note_line_bytes))["single"])
     except _NOT_ONE:
         return False
 
@@ -174,7 +175,7 @@ def _notes(above: str) -> list[str]:
         return []
 
 
-def _read(note: str, known: Collection[str]) -> _Said | None:
+def _read(note: str, known: Collection[str], limits: Limits = DEFAULT) -> _Said | None:
     """Read a note on the files of `known`; None if it is incomplete, as before the first begins.
 
     Anyone who may write into a folder above can forge it, so only files of `known` are returned.
@@ -184,12 +185,13 @@ def _read(note: str, known: Collection[str]) -> _Said | None:
     above = os.path.dirname(os.path.dirname(note))
     try:
         with os.fdopen(open_regular(note), "rb") as file:
-            said = json.loads(file.readline(MAX_LINE))
+            said = json.loads(file.readline(limits.note_line_bytes))
             count = int(said["count"])
             common: set[str] = set()
+            most = limits.note_line_bytes
             read = others = 0
-            while read < count and file.tell() < MAX_BYTES:
-                path = os.path.normpath(os.path.join(above, json.loads(file.readline(MAX_LINE))))
+            while read < count and file.tell() < limits.note_bytes:
+                path = os.path.normpath(os.path.join(above, json.loads(file.readline(most))))
                 read += 1
                 others += path not in known
                 if path in known:

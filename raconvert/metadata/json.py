@@ -61,7 +61,7 @@ def parsed(
         raise ValueError("it is nested too deep") from error
 
 
-def loads(text: str, limits: Limits = DEFAULT) -> Any:
+def loads(text: str, limits: Limits) -> Any:
     """The value that `dumps` was given; `ValueError` for any other text.
 
     `TooLarge` where its values need more memory than `Limits.memory`.

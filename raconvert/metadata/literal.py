@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, NoReturn
 
-MAX_DEPTH = 200  # of brackets: as many as Python's own parser takes
-MAX_DIGITS = 4300  # of an integer: as many as Python reads by default
+    from raconvert.files.limits import Limits
 
 # The strings are atomic groups: an unterminated one fails once and is not tried in pieces.
 _TOKEN = re.compile(
@@ -39,9 +38,9 @@ _WORDS = {"True": True, "False": False, "None": None}
 _CLOSING = {"[": "]", "(": ")"}
 
 
-def parse(text: str) -> list[tuple[str, Any]]:
+def parse(text: str, limits: Limits) -> list[tuple[str, Any]]:
     """Return the keys and values of a mapping, in order; ValueError for any other text."""
-    tokens = _Tokens(text)
+    tokens = _Tokens(text, limits)
     tokens.expect("{")
     pairs = []
     while not tokens.take("}"):
@@ -61,7 +60,8 @@ def parse(text: str) -> list[tuple[str, Any]]:
 class _Tokens:
     """The tokens of a text, with one token of looking ahead."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, limits: Limits) -> None:
+        self.limits = limits
         self._found = _scan(text)
         self._ahead = next(self._found)
         self._place = 0  # of the last token taken
@@ -107,15 +107,16 @@ def _value(tokens: _Tokens, depth: int) -> Any:
     if kind == "text":
         return _text(text)
     if kind == "number":
-        if len(text) > MAX_DIGITS:
+        if len(text) > tokens.limits.literal_digits:
             raise ValueError(f"a number of {len(text)} digits")
         return int(text)
     if kind == "word":
         return _WORDS[text]
     if text not in _CLOSING:
         tokens.fail("a value")
-    if depth >= MAX_DEPTH:
-        raise ValueError(f"more than {MAX_DEPTH} brackets inside each other")
+    most = tokens.limits.literal_levels
+    if depth >= most:
+        raise ValueError(f"more than {most} brackets inside each other")
     return _row(tokens, text, depth)
 
 

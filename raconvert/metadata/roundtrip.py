@@ -79,6 +79,7 @@ class Terms(Record):
     encoding: Any
     bools: tuple[int, ...]
     remedy: str | None
+    limits: Limits
 
 
 def as_type(array: Array, code: Any, terms: Terms) -> Array:
@@ -117,14 +118,15 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
     """The array as text, dates or structures; None where they cannot have been what it holds."""
     letters = letter_of(array.element) + letter_of(element)
     same_width = array.element.nbytes == element.nbytes
+    fits = element.nbytes <= terms.limits.document_bytes
     if array.element.kind != "user":
         is_count = little(array.element) == _COUNT and letters[1] in "Mm"
         return _as_times(array, element) if is_count and same_width else None
     if letters == "US" and terms.encoding == UTF8:
         return as_utf8(array, element, terms.path)
-    if letters == "SU" and array.meta.encoding == UTF8 and element.nbytes <= DEFAULT.document_bytes:
+    if letters == "SU" and array.meta.encoding == UTF8 and fits:
         return from_utf8(array, element, terms.path)
-    if letters in _TEXTS and element.nbytes <= DEFAULT.document_bytes:
+    if letters in _TEXTS and fits:
         return as_text(array, element, terms.path)
     if is_float8(array.element) and is_float8(element):  # kinds that a format cannot tell apart
         return seen_as(array, element)
@@ -271,7 +273,8 @@ def without_local(space: Any) -> Any:
 def apply(
     record: dict[str, Any],
     array: Array,
-    path: str = "",
+    path: str,
+    limits: Limits,
     *,
     complete: bool = False,
     bools: tuple[int, ...] = BOOLS,
@@ -285,7 +288,9 @@ def apply(
     check_form(record, path)
     if "was" in record:
         encoding = record.get("encoding")
-        array = restored(array, record["was"], path, encoding, bools=bools, remedy=remedy)
+        array = restored(
+            array, record["was"], path, limits, encoding=encoding, bools=bools, remedy=remedy
+        )
     _check_axes(record, array, path)
     order = record.get("index_order", "C")
     if order not in ("C", "F"):
@@ -426,9 +431,10 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
 def restored(
     array: Array,
     was: Any,
-    path: str = "",
-    encoding: Any = None,
+    path: str,
+    limits: Limits,
     *,
+    encoding: Any = None,
     bools: tuple[int, ...] = BOOLS,
     remedy: str | None = None,
 ) -> Array:
@@ -441,7 +447,7 @@ def restored(
     if not isinstance(was, dict):
         raise Corrupt("metadata field 'was' has the wrong form", path=path)
     if "type" in was:
-        array = as_type(array, was["type"], Terms(path, encoding, bools, remedy))
+        array = as_type(array, was["type"], Terms(path, encoding, bools, remedy, limits))
     order = was.get("index_order", array.index_order)
     if order not in ("C", "F", None):
         raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
@@ -516,7 +522,7 @@ def is_marked(text: Any) -> bool:
     return isinstance(text, str) and text.startswith(f'{{"{KEY}":')
 
 
-def record_in(text: str, limits: Limits = DEFAULT, *, most: int | None = None) -> dict[str, Any]:
+def record_in(text: str, limits: Limits, *, most: int | None = None) -> dict[str, Any]:
     """The record of which `text_of`, of this or an earlier version, made a text.
 
     ValueError for any other text, or one longer than `most`; `TooLarge` for one that needs more

@@ -228,7 +228,8 @@ def read_trailer(array: Array, source: Source) -> Array:
         )
     array.meta = without_trailer(array.meta)
     text = source.read_exact(trailer.offset, trailer.nbytes, "the YAML trailer")
-    return apply(parse(text, source.path, source.limits), array, source.path)
+    fields = parse(text, source.path, source.limits)
+    return apply(fields, array, source.path, source.limits)
 
 
 # What the items of a stack have of their own: one line of JSON for each, beside the sidecar ------
@@ -253,13 +254,13 @@ def items_facts(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {"size": size, "crc32": f"{state:08x}"}
 
 
-def items_reader(path: str, array: Array, said: Any) -> Callable[[], Iterator[dict[str, Any]]]:
-    """Return a function that reads the per-item metadata of the stack at `path`, line by line.
+def items_reader(source: Source, array: Array, said: Any) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Return a function that reads the per-item metadata of the stack in a source, line by line.
 
     `said` is what the sidecar says of it.
     """
-    items = items_path_of(path)
-    return items_of(Source(items) if is_there(items) else None, items, array, said)
+    items = items_path_of(source.path)
+    return items_of(source.at(items) if is_there(items) else None, items, array, said)
 
 
 def items_of(

@@ -171,9 +171,7 @@ def need_of(text: bytes) -> int:
     return len(text) * (2 + 2 * wide) + sum(need * text.count(one) for one, need in _NEEDS.items())
 
 
-def parse(
-    text: bytes, path: str, limits: Limits = DEFAULT, *, most: int | None = None
-) -> dict[str, Any]:
+def parse(text: bytes, path: str, limits: Limits, *, most: int | None = None) -> dict[str, Any]:
     """Return the mapping in a text of at most `most` bytes, or `Limits.document`.
 
     Raises `Corrupt`, which names the line, and `TooLarge` for values that need more memory than
@@ -238,9 +236,7 @@ def _rest(text: bytes, values: int, path: str, limits: Limits, lines: int) -> di
     return rest if isinstance(rest, dict) else None
 
 
-def parse_behind(
-    begin: bytes, text: bytes, path: str, limits: Limits = DEFAULT
-) -> dict[str, Any] | None:
+def parse_behind(begin: bytes, text: bytes, path: str, limits: Limits) -> dict[str, Any] | None:
     """The fields of a text behind those that it begins with; None where the whole is to be parsed.
 
     `begin` is the text of these, as `dump` gives it.

@@ -36,6 +36,7 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Extent, Source
 from raconvert.files.target import Target
 from raconvert.metadata import roundtrip
@@ -962,16 +963,18 @@ def test_our_own_json() -> None:
     text = roundtrip.text_of({"attributes": value})
 
     assert text.isascii()
-    assert roundtrip.record_in(text) == {"attributes": value}
+    assert roundtrip.record_in(text, DEFAULT) == {"attributes": value}
     assert roundtrip.record_in('{"attributes":{"$dict":[[{"$bytes":"AA=="},[{"$float":"inf"}]]]}}'
-                                  ) == {"attributes": {b"\0": [math.inf]}}  # fmt: skip
-    assert math.isnan(roundtrip.record_in(roundtrip.text_of({"x": math.nan}))["x"])
+                                  , DEFAULT) == {"attributes": {b"\0": [math.inf]}}  # fmt: skip
+    assert math.isnan(roundtrip.record_in(roundtrip.text_of({"x": math.nan}), DEFAULT)["x"])
 
 
 def test_integer_keys_that_could_have_one_hash_are_neither_read_nor_written() -> None:
-    assert roundtrip.record_in('{"x":{"$dict":[[1152921504606846975,1]]}}') == {"x": {2**60 - 1: 1}}
+    assert roundtrip.record_in('{"x":{"$dict":[[1152921504606846975,1]]}}', DEFAULT) == {
+        "x": {2**60 - 1: 1}
+    }
     with pytest.raises(ValueError, match="beyond 1152921504606846976 as a key"):
-        roundtrip.record_in('{"x":{"$dict":[[1,1],[1152921504606846976,1]]}}')
+        roundtrip.record_in('{"x":{"$dict":[[1,1],[1152921504606846976,1]]}}', DEFAULT)
     with pytest.raises(Unsupported, match="beyond 1152921504606846976 as a key"):
         roundtrip.text_of({"x": {-(2**60): 1}})
 

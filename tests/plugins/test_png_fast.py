@@ -16,6 +16,7 @@ from raconvert.plugins.png import engine
 from raconvert.plugins.png.stack import SMALL_FILE_BYTES, PngStack, read_alike
 
 from raconvert.errors import RaconvertError
+from raconvert.files.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +69,7 @@ def outcome(paths: list[str], **options: str) -> Any:
     """Return the pixels of the stack, or what is wrong with it."""
     options = {"palette": "expand", "depth": "expand", "trns": "keep", **options}
     try:
-        source = PngStack(paths, max_memory=1 << 28, **options)
+        source = PngStack(paths, Limits(memory=1 << 28), **options)
         return [block.tobytes() for block in source.stream(1 << 20)], source.notes
     except RaconvertError as error:
         return str(error)

@@ -37,6 +37,7 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Source
 from raconvert.plugin import MAYBE, NO, SURE
 
@@ -266,7 +267,7 @@ def test_fixture_is_shaped_and_named() -> None:
     ],
 )  # fmt: skip
 def test_format_string(text: str, expected: list[tuple[Any, ...]]) -> None:
-    assert [tuple(column) for column in parse_format(text, {"point": 16})] == expected
+    assert [tuple(column) for column in parse_format(text, {"point": 16}, DEFAULT)] == expected
 
 
 # text: where the fault is, counted from 0, and words of the message
@@ -307,7 +308,7 @@ def test_bad_format_string_is_refused_where_it_is_wrong(text: str) -> None:
     at, words = BAD_FORMATS[text]
 
     with pytest.raises(Fault) as raised:
-        parse_format(text.replace(";", "&"), {})
+        parse_format(text.replace(";", "&"), {}, DEFAULT)
 
     assert raised.value.at == at
     assert words in f"{raised.value.what} {raised.value.expected}"
@@ -355,7 +356,7 @@ def test_place_of_a_fault_reaches_the_user(tmp_path: Path) -> None:
     ],
 )
 def test_dimensions(text: str, dims: list[tuple[Any, ...]]) -> None:
-    schema, stop = parse_schema(text)
+    schema, stop = parse_schema(text, DEFAULT)
 
     assert [tuple(dim) for dim in schema.dims] == dims
     assert stop == len(text)
@@ -379,7 +380,7 @@ def test_dimensions(text: str, dims: list[tuple[Any, ...]]) -> None:
     ],
 )  # fmt: skip
 def test_attributes(text: str, attributes: list[tuple[Any, ...]]) -> None:
-    schema, _ = parse_schema(text)
+    schema, _ = parse_schema(text, DEFAULT)
 
     assert [(attribute.name, attribute.null) for attribute in schema.attributes] == attributes
 
@@ -427,7 +428,7 @@ def test_bad_schema_is_refused_where_it_is_wrong(text: str) -> None:
     at, words = BAD_SCHEMAS[text]
 
     with pytest.raises(Fault) as raised:
-        parse_schema(text)
+        parse_schema(text, DEFAULT)
 
     assert words in raised.value.what
     assert raised.value.at == at
@@ -440,10 +441,10 @@ def test_how_deep_numbers_may_be_nested(before: str, behind: str) -> None:
     for count in (49 // step, 50 // step, 50 // step + 1, 60):
         text = f"<a:int8>[i={before * count}0{behind * count}:7]"
         if step * count <= 50:
-            assert parse_schema(text)[0].dims[0][1:3] == (0, 7)
+            assert parse_schema(text, DEFAULT)[0].dims[0][1:3] == (0, 7)
         else:
             with pytest.raises(Fault, match="nested too deep"):
-                parse_schema(text)
+                parse_schema(text, DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -460,11 +461,11 @@ def test_how_deep_numbers_may_be_nested(before: str, behind: str) -> None:
 def test_numbers_of_schemas(text: str, value: int | None) -> None:
     """Sums and products within 62 bits, each number of 19 digits at most."""
     if value is not None:
-        schema, _ = parse_schema(f"<a:int8>[i={text}:4611686018427387903]")
+        schema, _ = parse_schema(f"<a:int8>[i={text}:4611686018427387903]", DEFAULT)
         assert schema.dims[0].lo == value
     else:
         with pytest.raises(Fault, match="out of range|not understood"):
-            parse_schema(f"<a:int8>[i={text}:4611686018427387903]")
+            parse_schema(f"<a:int8>[i={text}:4611686018427387903]", DEFAULT)
 
 
 WORDS = [*"<>[](),:;=*?-+@.\"'ai01 \n", "null", "not ", "default ", "<a:int8>[i=0:", "/*", "--"]

@@ -27,6 +27,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, TargetExists, WouldLose
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Source
 from raconvert.files.target import Target
 from raconvert.metadata import sidecar
@@ -516,7 +517,7 @@ def test_names_come_back(
     written(bundle, path)
 
     assert read(path).names == names
-    parsed, _ = parse_schema((path.parent / "names.scidb.schema").read_text())
+    parsed, _ = parse_schema((path.parent / "names.scidb.schema").read_text(), DEFAULT)
     assert [attribute.name for attribute in parsed.attributes] == names
     kept = not any(fit.property == "metadata" for fit in scidb.plan(bundle).fits)
     got = [axis.name for axis in read(path).arrays[0].ra_axes]

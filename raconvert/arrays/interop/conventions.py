@@ -12,7 +12,6 @@ import re
 from raconvert.arrays.metadata import Axis
 from raconvert.arrays.space import coordinates
 from raconvert.errors import RaconvertError
-from raconvert.files.limits import DEFAULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.metadata import Metadata
+    from raconvert.files.limits import Limits
 
 
 _NANOSECONDS = {
@@ -46,7 +46,7 @@ _NAMING = (
 # Coordinates --------------------------------------------------------------------------------------
 
 
-def facts_of(coordinate: Array) -> dict[str, Any]:
+def facts_of(coordinate: Array, limits: Limits) -> dict[str, Any]:
     """Spacing and origin where the values of a coordinate are exactly regular, else labels.
 
     Empty for values that are neither numbers nor texts. Raises what reading them raises.
@@ -57,15 +57,13 @@ def facts_of(coordinate: Array) -> dict[str, Any]:
 
     numeric = coordinate.element.kind in ("int", "uint", "float")
     text = coordinate.element.kind == "user" and str(coordinate.element.descr)[1:2] in ("S", "U")
-    if (
-        coordinate.ndim != 1
-        or not 1 <= coordinate.count <= DEFAULT.scale_values
-        or not (numeric or text)
-    ):
+    if coordinate.ndim != 1 or not 1 <= coordinate.count <= limits.scale_values:
+        return {}
+    if not (numeric or text):
         return {}
     values = as_ndarray(coordinate)
     if text:
-        return _text_labels(values)
+        return _text_labels(values, limits)
     if len(values) > 1:
         numbers = values.astype(np.float64)
         origin, spacing = float(numbers[0]), float(numbers[1]) - float(numbers[0])
@@ -73,11 +71,11 @@ def facts_of(coordinate: Array) -> dict[str, Any]:
             regular = np.array_equal(numbers, origin + spacing * np.arange(len(values)))
         if regular and spacing and np.isfinite(spacing):
             return {"spacing": spacing, "origin": origin}
-    return {"labels": values.tolist()} if len(values) <= DEFAULT.axis_labels else {}
+    return {"labels": values.tolist()} if len(values) <= limits.axis_labels else {}
 
 
-def _text_labels(values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    if len(values) > DEFAULT.axis_labels:
+def _text_labels(values: np.ndarray[Any, Any], limits: Limits) -> dict[str, Any]:
+    if len(values) > limits.axis_labels:
         return {}
     if values.dtype.kind == "U":
         return {"labels": values.tolist()}
@@ -91,9 +89,11 @@ class Coordinates:
     """The arrays of a file that stand along the axes of others, as xarray knows them.
 
     They have one axis, of their own name, and are in the group of the other array or around it.
+    `limits` are those of the source of the values.
     """
 
-    def __init__(self, arrays: Sequence[Array], keys: Sequence[str]) -> None:
+    def __init__(self, arrays: Sequence[Array], keys: Sequence[str], limits: Limits) -> None:
+        self._limits = limits
         self._found: dict[str, Array] = {}
         self._facts: dict[str, dict[str, Any]] = {}
         for array, key in zip(arrays, keys, strict=True):
@@ -120,14 +120,14 @@ class Coordinates:
         if path is None:
             return {}
         if path not in self._facts:
-            self._facts[path] = _known(self._found[path])
+            self._facts[path] = _known(self._found[path], self._limits)
         return self._facts[path]
 
 
-def _known(coordinate: Array) -> dict[str, Any]:
+def _known(coordinate: Array, limits: Limits) -> dict[str, Any]:
     units = {"units": coordinate.meta.units} if coordinate.meta.units else {}
     try:
-        return {**facts_of(coordinate), **units}
+        return {**facts_of(coordinate, limits), **units}
     except (RaconvertError, OSError):  # which is said where the values are asked for
         return units
 

@@ -8,6 +8,7 @@ from posixpath import normpath
 
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError, ReadFailed, TargetExists, Unsafe, UsageError
+from raconvert.files.limits import DEFAULT
 from raconvert.files.remote import HIDDEN, SCHEMES, folder_of, located, private, scheme_of
 from raconvert.files.remote.filesystem import attempted, filesystem, key_of, status_of
 from raconvert.files.remote.objects_by_ranges import Facts, listed, object_at
@@ -16,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
     from typing import Any
+
+    from raconvert.files.limits import Limits
 
 
 _PATTERN = re.compile(r"[*?\[]")
@@ -242,9 +245,6 @@ def modified(url: str) -> float:
 # What a store says of an object, and small things that it does with one --------------------------
 
 
-_MOST_PAGES = 1000  # pages read of a list of uploads, 1000 uploads each
-
-
 def is_s3(url: str) -> bool:
     """True if a URL is of S3, or of what speaks like it."""
     return SCHEMES[scheme_of(url)][0] == "s3"
@@ -295,7 +295,7 @@ def stat(url: str) -> Facts | None:
     return attempted(look, url)
 
 
-def uploads_below(prefix: str) -> list[tuple[str, str]]:
+def uploads_below(prefix: str, limits: Limits = DEFAULT) -> list[tuple[str, str]]:
     """URL and name of each upload below a URL that was begun and neither completed nor aborted.
 
     Empty where the store does not say. Raises nothing.
@@ -305,7 +305,7 @@ def uploads_below(prefix: str) -> list[tuple[str, str]]:
     uploads: list[tuple[str, str]] = []
     after: dict[str, str] = {}
     try:
-        for _ in range(_MOST_PAGES):
+        for _ in range(limits.listed_pages):
             named = {"Bucket": bucket, "Prefix": key, **after}
             answer = attempted(partial(fs.call_s3, "list_multipart_uploads", **named), prefix)
             uploads += [

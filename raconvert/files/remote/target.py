@@ -23,6 +23,7 @@ from raconvert.errors import (
     WriteFailed,
     counted,
 )
+from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import write_failed
 from raconvert.files.remote import SCHEMES, folder_of, scheme_of
 from raconvert.files.remote.filesystem import attempted, code_of, filesystem, key_of, status_of
@@ -439,7 +440,6 @@ SUFFIX, ITEMS_SUFFIX = ".yaml", ".items.jsonl"  # suffixes of metadata beside a 
 MARK = b"describes:"  # the first bytes of such metadata
 
 
-_LARGEST = 64 << 20  # bytes; larger metadata beside a file is not ours
 _FEW = 16  # files; with more, stale metadata beside them is not looked for
 MANIFEST = "bundle.yaml"  # names the other files of its folder, and so appears after them
 
@@ -594,7 +594,8 @@ class Remote:
             return []
         beside = [url + SUFFIX for url in urls if not url.endswith((SUFFIX, ITEMS_SUFFIX))]
         found = [url for url in beside if _is_sidecar(url)]
-        items = [url for url in found if b"\nitems_file:" in range_of(url, 0, _LARGEST)]
+        most = DEFAULT.searched_bytes
+        items = [url for url in found if b"\nitems_file:" in range_of(url, 0, most)]
         return [*found, *(url.removesuffix(SUFFIX) + ITEMS_SUFFIX for url in items)]
 
     def _is_left_over(self, url: str, urls: list[str]) -> bool:
