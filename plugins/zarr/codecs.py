@@ -423,7 +423,7 @@ def _blosc(level: int, width: int, inner: str) -> Step:
 
 
 # Decoder, and maker of the encoder; None for a codec that is only read. A decoder takes the
-# settings, the exact size if it is known, the most bytes, and the data; `lzma` the limits before them.
+# settings, the exact size if it is known, the most bytes, and the data; `lzma` the limits first.
 COMPRESSORS: dict[str, tuple[Callable[..., Any], Callable[[int, int, str], Step] | None]] = {
     "gzip": (partial(_inflated, zlib.MAX_WBITS | 16), _gzip),
     "zlib": (partial(_inflated, zlib.MAX_WBITS), None),
