@@ -277,8 +277,9 @@ def _data(
     """
     checksum = crc32(kind)
     data = b""
-    for done in range(0, nbytes, most):
-        data = file.read(min(nbytes - done, most))
+    piece = max(1, most)
+    for done in range(0, nbytes, piece):
+        data = file.read(min(nbytes - done, piece))
         checksum = crc32(data, checksum)
     stored = file.read(CRC.size)
     kept = data if nbytes <= most else None

@@ -314,7 +314,7 @@ class Chunks:
             known.check()
 
     def _is_any_there(self, limits: Limits) -> bool:
-        """True if the server has one of `Limits.sparse` chunks that lie all over the array."""
+        """True if a server has one of `Limits.absent_ratio` chunks from all over the array."""
         grid = [-(-n // high) for n, high in zip(self.shape, self.node.grid, strict=True)]
         total = prod(grid)
         count = min(total, limits.absent_ratio)
@@ -454,7 +454,7 @@ def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
 class Listed:
     """The chunks of an array that its folder has: `places` in the grid, `stored` bytes in all.
 
-    Not `complete` if there are more than `Limits.listed`.
+    Not `complete` if there are more than `Limits.listed_files`.
     """
 
     def __init__(self, store: Store, key: str, node: Node) -> None:

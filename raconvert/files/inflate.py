@@ -124,9 +124,9 @@ def inflated(data: bytes, most: int, *, strict: bool = False) -> bytes:
 
 # Compressed streams in files, piece by piece: gzip and bzip2 members, zlib streams ---------------
 # Each gives exactly the bytes that an array needs, or raises `Corrupt`; what follows is counted
-# up to `Limits.surplus` and named in a note, so that a damaged end is found and a decompression
-# bomb is not followed. Every checksum that the array touches is checked, and that of the last
-# member too.
+# up to `Limits.surplus_bytes` and named in a note, so that a damaged end is found and a
+# decompression bomb is not followed. Every checksum that the array touches is checked, and that of
+# the last member too.
 
 
 GZIP, BZIP2, ZLIB = "gzip", "bzip2", "zlib"

@@ -172,7 +172,7 @@ def need_of(text: bytes) -> int:
 
 
 def parse(text: bytes, path: str, limits: Limits, *, most: int | None = None) -> dict[str, Any]:
-    """Return the mapping in a text of at most `most` bytes, or `Limits.document`.
+    """Return the mapping in a text of at most `most` bytes, or `Limits.document_bytes`.
 
     Raises `Corrupt`, which names the line, and `TooLarge` for values that need more memory than
     `Limits.memory`: they are counted before they are parsed.
