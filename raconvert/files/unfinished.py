@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-
     from raconvert.files.limits import Limits
 
 # What reading raises of something else than a note: whoever may write there can have made it.
