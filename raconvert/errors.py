@@ -90,7 +90,7 @@ def name_flags(as_flags: bool) -> bool:
 
 def register_keywords(keywords: Callable[[str], str]) -> None:
     """Have messages name options in Python as `keywords` does, which knows the table of options."""
-    global _keywords  # noqa: PLW0603 - one hook of the whole process
+    global _keywords  # noqa: PLW0603 - one hook of the process
     _keywords = keywords
 
 

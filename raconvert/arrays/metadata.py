@@ -630,16 +630,16 @@ class Metadata(_Value):
         return self if self.later is None else self.replace(later=None)
 
     def completed(self) -> Metadata:
-        """Return the metadata with all that the elements told, now that they have been read.
+        """Return the metadata with all that the elements say, now that they have been read.
 
         Raises nothing but what `later` raises.
         """
         if self.later is None:
             return self
-        told = Metadata.from_dict(self.later.common)
+        complete = Metadata.from_dict(self.later.common)
         return self.replace(
-            attributes={**told.attributes, **self.attributes},
-            formats={**told.formats, **self.formats},
+            attributes={**complete.attributes, **self.attributes},
+            formats={**complete.formats, **self.formats},
             items=self.later.items,
             later=None,
         )
