@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WINDOW_BYTES = 1 << 16
 _MIN_MATCH = 4  # LZ4 block format: the shortest copy; 15 in half a token: more length bytes follow
-_TOLD = {RAW: "as plain numbers (Julia)", LEB128: "as LEB128 (Julia)"}
+_WAYS = {RAW: "as plain numbers (Julia)", LEB128: "as LEB128 (Julia)"}
 
 
 def decide(
@@ -48,7 +48,7 @@ def decide(
         notes += [
             worded(
                 "the data fits two encodings: it is read as an LZ4 block (C tool), and could be "
-                f"read {_TOLD[other]} with `--in-opt encoding={other}`"
+                f"read {_WAYS[other]} with `--in-opt encoding={other}`"
             )
             for other in others
             if other == RAW or _is_leb128(source, header)
