@@ -42,6 +42,7 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata, Space
+from raconvert.arrays.summary import facts_of_axes
 from raconvert.declared import Record
 from raconvert.errors import TargetExists, Unsupported, listed, quoted, worded
 from raconvert.files.source import Extent, Source
@@ -165,8 +166,8 @@ __all__ = [
     "API", "EQUIVALENT", "MAYBE", "NO", "PROPERTIES", "REFUSED", "SURE", "Array", "Axis", "Bundle",
     "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Space", "Target",
     "array_exists", "dtype_of", "element", "element_of", "equivalent", "facts_of",
-    "fields_of_axes", "file_fits", "first_of", "little", "not_an_array", "refused", "refused_type",
-    "type_name",
+    "facts_of_axes", "fields_of_axes", "file_fits", "first_of", "little", "not_an_array",
+    "refused", "refused_type", "type_name",
 ]  # fmt: skip
 
 API = 2  # the version of this contract
@@ -418,14 +419,14 @@ def facts_of(array: Array, *held: str) -> list[str]:
 
     >>> meta = Metadata(units="K", axes=[Axis("time")], attributes={"by": "hand"})
     >>> facts_of(Array(np.zeros(2), name="x", meta=meta), "units")
-    ['axes (name)', 'attributes (by)']
+    ["axis 0 'time' (name)", 'attributes (by)']
 
     Raises nothing.
     """
     meta = array.meta
     facts = [(name, name) for name in ("description", "units", "encoding") if getattr(meta, name)]
-    if fields := fields_of_axes(meta.axes, *Axis.FIELDS):
-        facts.append(("axes", f"axes ({', '.join(fields)})"))
+    said = [fields_of_axes([axis], *Axis.FIELDS) for axis in array.ra_axes]
+    facts += [("axes", words) for words in facts_of_axes(array, said)]
     if meta.space is not None and meta.space.to_dict():
         facts.append(("space", "space"))
     if meta.attributes:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from meaning.__main__ import observed
 from meaning.cases import Known, array_of, made
-from meaning.judge import judge, judged, parts, written
+from meaning.judge import alone, judge, judged, parts, written
 
-from raconvert import Metadata
+import raconvert
+from raconvert import Axis, Metadata, plugin
 from raconvert.catalogue import ROWS
 
 CASES, BLOCKS = 500, 20
@@ -43,6 +44,42 @@ def test_the_law_finds_facts_on_another_axis(
         if judge(known, second, ["h5"]).faults:
             return
     pytest.fail("no case has shown it")
+
+
+def test_the_law_finds_a_report_that_names_another_axis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = plugin.facts_of_axes
+    monkeypatch.setattr(plugin, "facts_of_axes", lambda array, lost: named(array, lost[::-1]))
+    found = []
+    for seed in range(20):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found += alone(seed, "npy", folder).faults
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("named", "shape", "said"),
+    [
+        ({0: "x"}, (3,), "axis 0 'x' (name)"),
+        ({2: "z"}, (3, 4, 5), "axis 2 'z' (name)"),
+        ({0: "x", 2: "z"}, (3, 4, 5), "axes 0 'x' and 2 'z' (name)"),
+        ({0: "x", 1: "y", 3: "a" * 40}, (1,) * 4, f"axes 0 'x', 1 'y' and 3 '{'a' * 21}…' (name)"),
+        ({0: "x", 1: "y", 2: "z"}, (3, 4, 5), "every axis (name)"),
+        (dict.fromkeys(range(1, 6), "x"), (1,) * 8, "axes 1 to 5 (name)"),
+        (dict.fromkeys(range(0, 24, 2), "x"), (1,) * 24,
+         "axes 0, 2, 4, 6, 8, 10, 12, 14, and 4 more (name)"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_report_numbers_axes_as_they_are_indexed(
+    named: dict[int, str], shape: tuple[int, ...], said: str, order: str
+) -> None:
+    axes = [Axis(named.get(place)) for place in range(len(shape))]
+    values = np.zeros(shape, order=order)
+    array = raconvert.Array(values, name="x", meta=Metadata(axes=axes))
+    assert plugin.facts_of(array) == [said]
 
 
 def test_every_format_that_is_written_has_a_table_that_says_what_is_observed() -> None:

@@ -698,10 +698,10 @@ def test_metadata_goes_along_or_is_named(here: Path) -> None:
     assert nhdr["notes"] == ["x: not kept: attributes"]
     image = SimpleITK.ReadImage("x.mhd")
     assert (image.GetSpacing(), image.GetOrigin()) == ((3, 2, 1), (2, 1, 0))
-    assert mhd["notes"] == ["x: not kept: axes (name), axes (units), attributes"]
+    assert mhd["notes"] == ["x: not kept: every axis (name, units), attributes"]
     with h5py.File("x.h5") as file:
         assert dict(file["x"].attrs) == {"n": 1, "of": "me", "long_name": "a scan"}
-    assert "axes (name)" in h5["notes"][0]
+    assert "every axis (name, " in h5["notes"][0]
 
 
 def test_a_folder_of_views(here: Path) -> None:

@@ -65,7 +65,7 @@ def line_break(folder: Path) -> Exhibited:
     "nibabel",
     before="0.3333333333333333",
     after="0.3333333432674408",
-    ours="said: metadata: not kept: spacing (rounded to float32)",
+    ours="said: metadata: not kept: every axis (spacing rounded to float32)",
 )
 def affine(folder: Path) -> Exhibited:
     """The affine is rounded to single precision."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from raconvert.plugin import Axis, equivalent, facts_of, fields_of_axes
+from raconvert.plugin import Axis, equivalent, facts_of, facts_of_axes, fields_of_axes
 
 from .header import BLANKS
 from .records import BIG
@@ -234,17 +234,16 @@ def _label(label: object) -> str:
 def say_lost(header: HeaderPlan) -> None:
     """Name the metadata for which HAR has no place."""
     lost = facts_of(header.array, "description", "axes", NAMESPACE)
-    if fields := _lost_of_axes(header, header.array.ra_axes):
-        lost.append(f"axes ({', '.join(fields)})")
+    lost += facts_of_axes(header.array, _lost_of_axes(header, header.array.ra_axes))
     if lost:
         header.equivalent("metadata", f"left out: {', '.join(lost)}")
 
 
-def _lost_of_axes(header: HeaderPlan, axes: Sequence[Axis]) -> list[str]:
+def _lost_of_axes(header: HeaderPlan, axes: Sequence[Axis]) -> list[list[str]]:
     fields = ["kind", "units", "spacing", "origin", "direction"]
     if header.type != REAL or len(axes) != header.array.ndim:
         fields += ["name", "labels"]
-    return fields_of_axes(axes, *fields)
+    return [fields_of_axes([axis], *fields) for axis in axes]
 
 
 def hidden_headers(planned: FilePlan, space: dict[str, Any]) -> list[dict[str, Any]]:

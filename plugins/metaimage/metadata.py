@@ -9,9 +9,18 @@ from __future__ import annotations
 import re
 from math import isfinite
 
-from raconvert.arrays.space import OF_ONE, World, as_itk, directed, is_component, split
+from raconvert.arrays.space import (
+    IN_SPACE,
+    OF_ONE,
+    UNKNOWN,
+    World,
+    as_itk,
+    directed,
+    is_component,
+    split,
+)
 from raconvert.metadata.reals import are_reals, is_real
-from raconvert.plugin import Array, Axis, Metadata, facts_of, fields_of_axes
+from raconvert.plugin import Array, Axis, Metadata, facts_of, facts_of_axes, fields_of_axes
 
 from .header import ALIASES, BLANKS, NAMESPACE, ORDER, STRUCTURE, UNITS
 
@@ -32,7 +41,6 @@ SPACING, SIZE, MATRIX, OFFSET = "ElementSpacing", "ElementSize", "TransformMatri
 ANATOMY = "AnatomicalOrientation"
 _NUMBERS = (SPACING, SIZE, MATRIX, OFFSET, *_VECTORS.values())
 FRAME = "LPS"  # whatever AnatomicalOrientation says: so ITK reads all fields
-UNKNOWN = "axes (spacing) of which it is unknown: written as 1"
 
 
 def metadata_of(header: Header, notes: list[str]) -> Metadata:
@@ -202,8 +210,10 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
     meta, own = array.meta, _own(array)
     first = has_channels(array)
     rank = max(array.ndim - first, 1)
-    _take_axes(array, first, fields, lost)
-    _take_space(array, first, fields, lost)
+    by_axis: list[list[str]] = [[] for _ in array.ra_axes]
+    _take_axes(array, first, fields, by_axis)
+    _take_space(array, first, fields, lost, by_axis)
+    lost += facts_of_axes(array, by_axis)
     for name, field in _VECTORS.items():
         if name in own:
             _take_numbers(own[name], rank, field, fields, lost, name)
@@ -221,34 +231,42 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
     return fields, lost
 
 
-def _take_axes(array: Array, first: bool, fields: dict[str, str], lost: list[str]) -> None:
+def _take_axes(array: Array, first: bool, fields: dict[str, str], by_axis: list[list[str]]) -> None:
     axes = array.ra_axes
-    spacings = [axis.spacing for axis in axes[first:]]
-    if any(spacing is not None for spacing in spacings):
-        numbers = [_length(axis) for axis in axes[first:]]
-        if any(axis.spacing is not None and _length(axis) is None for axis in axes[first:]):
-            lost.append("axes (spacing)")
-        turned = any(axis.direction is not None for axis in axes[first:])
-        if any(axis.spacing is None for axis in axes[first:] if axis.direction or not turned):
+    _take_spacings(axes[first:], fields, by_axis[first:])
+    _take_units(axes[first:], fields, by_axis[first:])
+    for axis, lost in zip(axes[first:], by_axis[first:], strict=True):
+        lost.extend(fields_of_axes([axis], "name", "labels", "kind"))
+    if first and axes:  # the channels
+        kept = ("name", "labels", "kind") if axes[0].kind == "vector" else ()
+        fields_lost = [one for one in Axis.FIELDS if one not in (*kept, "direction")]
+        by_axis[0].extend(fields_of_axes(axes[:1], *fields_lost))
+
+
+def _take_spacings(axes: Sequence[Axis], fields: dict[str, str], by_axis: list[list[str]]) -> None:
+    numbers = [_length(axis) for axis in axes]
+    if all(axis.spacing is None for axis in axes):
+        return
+    turned = any(axis.direction is not None for axis in axes)
+    for axis, number, lost in zip(axes, numbers, by_axis, strict=True):
+        if axis.spacing is not None and number is None:
+            lost.append("spacing")
+        elif axis.spacing is None and (axis.direction or not turned):
             lost.append(UNKNOWN)
-        fields[SPACING] = " ".join(repr(1.0 if number is None else number) for number in numbers)
-    units = {axis.units for axis in axes[first:]}
-    if units - {None}:
-        (unit, *others) = units
-        if unit in UNITS and not others and SPACING in fields:
-            fields["DistanceUnits"] = str(unit)
-        else:
-            lost.append("axes (units)")
-    if "DistanceUnits" not in fields:
-        ones = [axis for axis in axes[first:] if axis.spacing == 1 and axis.direction is None]
-        placed = any(axis.direction is not None for axis in axes[first:])
-        if ones and (placed or all(spacing in (None, 1) for spacing in spacings)):
-            lost.append(f"axes (spacing) {OF_ONE}")
-    rest = ["name", "labels", "kind"]
-    others = axes[first:] if first and axes[:1] and axes[0].kind == "vector" else axes
-    lost += [f"axes ({field})" for field in fields_of_axes(others, *rest)]
-    if first and axes and (axes[0].spacing is not None or axes[0].units is not None):
-        lost.append("axes (of channels)")
+    fields[SPACING] = " ".join(repr(1.0 if number is None else number) for number in numbers)
+
+
+def _take_units(axes: Sequence[Axis], fields: dict[str, str], by_axis: list[list[str]]) -> None:
+    units = {axis.units for axis in axes}
+    if len(units) == 1 and units <= {*UNITS} and SPACING in fields:
+        fields["DistanceUnits"] = str(*units)
+        return
+    placed = any(axis.direction is not None for axis in axes)
+    ones = placed or all(axis.spacing in (None, 1) for axis in axes)
+    for axis, lost in zip(axes, by_axis, strict=True):
+        lost.extend(fields_of_axes([axis], "units"))
+        if ones and axis.spacing == 1 and axis.direction is None:
+            lost.append(OF_ONE)
 
 
 def _length(axis: Axis) -> float | None:
@@ -260,16 +278,20 @@ def _length(axis: Axis) -> float | None:
     return abs(number) if number > 0 or axis.direction is not None else None
 
 
-def _take_space(array: Array, first: bool, fields: dict[str, str], lost: list[str]) -> None:
+def _take_space(
+    array: Array, first: bool, fields: dict[str, str], lost: list[str], by_axis: list[list[str]]
+) -> None:
     """Put matrix, offset and anatomy into the fields: the world of ITK, which is LPS."""
     axes = array.ra_axes[first:]
-    wide, missing = as_itk(axes, array.meta.space)
+    wide, missing, taken = as_itk(axes, array.meta.space)
     lost += missing
+    for place in taken:
+        by_axis[place + first].append(IN_SPACE)
     if wide is None:
-        along = [axis for axis in axes if axis.direction is None]
-        lost += [f"axes ({field})" for field in fields_of_axes(along, "origin")]
-        if SPACING in fields and any(axis.spacing is None for axis in along):
-            lost.append(UNKNOWN)
+        for axis, unheld in zip(axes, by_axis[first:], strict=True):
+            if axis.direction is None:
+                unheld.extend(fields_of_axes([axis], "origin"))
+                unheld.extend([UNKNOWN] * (SPACING in fields and axis.spacing is None))
         return
     rows, steps = [], []
     for axis, vector in zip(axes, wide.vectors, strict=True):

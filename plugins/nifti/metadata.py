@@ -14,10 +14,10 @@ from __future__ import annotations
 import struct
 from math import isfinite
 
-from raconvert.arrays.space import OF_ONE, World, same
+from raconvert.arrays.space import OF_ONE, UNKNOWN, World, same
 from raconvert.declared import Record
 from raconvert.metadata.reals import are_reals, is_real
-from raconvert.plugin import Array, Axis, Metadata, facts_of, fields_of_axes
+from raconvert.plugin import Array, Axis, Metadata, facts_of, facts_of_axes, fields_of_axes
 
 from .header import Header, Start, extensions_of
 from .space import FIELDS, fields_of_space, placed, world_of
@@ -192,7 +192,7 @@ def _form_of(header: Header, written: Meaning, layout: Layout) -> tuple[dict[str
     that is not finite.
     """
     rank, form, matters = len(header.dims), {}, False
-    known = _fields(written, rank, layout, [], [])
+    known = _fields(written, rank, layout, [], [], [[] for _ in written.axes])
     for name in (*_FORM_TEXTS, *_FORM_LISTS, *_REALS, *_CODES):
         if name not in header.fields:
             continue
@@ -376,15 +376,17 @@ def fields_of(
     """
     lost: list[str] = []
     if not array.described:
-        return _fields(Meaning("", [], {}), array.ndim, layout, lost, lost), [], lost
+        return _fields(Meaning("", [], {}), array.ndim, layout, lost, lost, []), [], lost
     meta = array.meta
     own = meta.formats.get(NAMESPACE)
     own = own if isinstance(own, dict) else {}
     said = Meaning(meta.description or "", array.ra_axes, own, meta.space)
     unplaced: list[str] = []
-    fields = _fields(said, array.ndim, layout, lost, unplaced)
+    by_axis: list[list[str]] = [[] for _ in said.axes]
+    fields = _fields(said, array.ndim, layout, lost, unplaced, by_axis)
     lost += _take_form(said, fields, max(array.ndim, 1), layout, unplaced)
-    lost += _ones(said.axes, fields)
+    _take_ones(said.axes, fields, by_axis)
+    lost += facts_of_axes(array, by_axis)
     lost += facts_of(array, "description", "axes", "space", NAMESPACE)
     extensions = own.get("extensions", [])
     if not _are_extensions(extensions):
@@ -396,12 +398,13 @@ def fields_of(
 
 
 def _fields(
-    meaning: Meaning, rank: int, layout: Layout, lost: list[str], unplaced: list[str]
-) -> dict[str, Any]:
+    meaning: Meaning, rank: int, layout: Layout, lost: list[str], unplaced: list[str],
+    by_axis: list[list[str]],
+) -> dict[str, Any]:  # fmt: skip
     """The fields of a header that has this meaning, in the form that we write."""
     written: dict[str, Any] = {"pixdim": [1.0] * 8}
     _take_own(meaning.own, written, lost, layout)
-    _take_axes(meaning.axes, written, lost, layout)
+    _take_axes(meaning.axes, written, by_axis, layout)
     _take_space(meaning, rank, written, unplaced, layout)
     _take_text(meaning.description, "descrip", 80, written, lost, "description")
     if not written.keys() & set(_SCALE):
@@ -453,12 +456,12 @@ def _take_space(
 
 
 def _take_axes(
-    axes: Sequence[Axis], written: dict[str, Any], lost: list[str], layout: Layout
+    axes: Sequence[Axis], written: dict[str, Any], by_axis: list[list[str]], layout: Layout
 ) -> None:
     units = 0
     rest = written.get("xyzt_units", 0)
     space = {axis.units for axis in axes[:3]} - {None}
-    for number, axis in enumerate(axes[:7]):
+    for number, (axis, lost) in enumerate(zip(axes[:MAX_RANK], by_axis, strict=False)):
         if axis.spacing is not None:
             value = float(axis.spacing) if is_real(axis.spacing) else 0.0
             value = abs(value) if axis.direction is not None else value
@@ -466,38 +469,37 @@ def _take_axes(
                 said = [] if axis.direction is not None else lost  # the sform says it, too
                 written["pixdim"][number + 1] = _rounded(value, layout.real, "spacing", said)
             else:
-                lost.append("axes (spacing)")
+                lost.append("spacing")
         if number == 3 and axis.direction is None and is_real(axis.origin):
             written["toffset"] = _rounded(float(axis.origin or 0), layout.real, "origin", lost)
             axis = axis.replace(origin=None)  # noqa: PLW2901
         if axis.origin is not None and axis.direction is None:
-            lost.append("axes (origin)")
+            lost.append("origin")
         codes = SPACE_CODES if number < 3 else TIME_CODES if number == 3 else {}
         if axis.units is None:
-            continue
-        if axis.units in codes and (number == 3 or len(space) == 1):
+            shared = space & SPACE_CODES.keys() if number < 3 and len(space) == 1 else ()
+            lost.extend(f"units unknown: written as {one}" for one in shared)
+        elif axis.units in codes and (number == 3 or len(space) == 1):
             units |= codes[axis.units]
         else:
-            lost.append("axes (units)")
-    if space and len(space) == 1 and any(axis.units is None for axis in axes[:3]):
-        lost.append("axes (units)")  # an axis without units would get those of the others
-    lost += [f"axes ({field})" for field in fields_of_axes(axes, "name", "labels", "kind")]
+            lost.append("units")
+    for axis, lost in zip(axes, by_axis, strict=True):
+        lost.extend(fields_of_axes([axis], "name", "labels", "kind"))
     rest &= ~(7 if units & 7 else 0) & ~(56 if units & 56 else 0)
     written["xyzt_units"] = units | rest
 
 
-def _ones(axes: Sequence[Axis], found: dict[str, Any]) -> list[str]:
-    """List the spacings lost since NIfTI takes a `pixdim` of 1 for one only with units."""
+def _take_ones(axes: Sequence[Axis], found: dict[str, Any], by_axis: list[list[str]]) -> None:
+    """Name the facts lost since a `pixdim` of 1 is a spacing only if its units are stated."""
     placed = bool(found.get("sform_code") or found.get("qform_code"))
-    lost = []
-    for axis, written in zip(axes[:MAX_RANK], _axes(found, len(axes[:MAX_RANK])), strict=True):
+    written = _axes(found, len(axes[:MAX_RANK]))
+    for axis, one, lost in zip(axes[:MAX_RANK], written, by_axis[:MAX_RANK], strict=True):
         if axis.direction is not None and placed:
             continue
-        if axis.spacing is None and written.spacing is not None:
-            lost.append("axes (spacing) of which it is unknown: written as 1")
-        elif axis.spacing == 1 and written.spacing is None:
-            lost.append(f"axes (spacing) {OF_ONE}")
-    return lost
+        if axis.spacing is None and one.spacing is not None:
+            lost.append(UNKNOWN)
+        elif axis.spacing == 1 and one.spacing is None:
+            lost.append(OF_ONE)
 
 
 def _take_text(
@@ -519,8 +521,8 @@ def _rounded(value: float, real: str, what: str, lost: list[str]) -> float:
     except OverflowError:
         lost.append(what)
         return 0.0
-    if kept != value and f"{what} (rounded to float32)" not in lost:
-        lost.append(f"{what} (rounded to float32)")
+    if kept != value and f"{what} rounded to float32" not in lost:
+        lost.append(f"{what} rounded to float32")
     return kept
 
 

@@ -41,7 +41,7 @@ from raconvert.errors import Unsupported
 from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
-from raconvert.plugin import Axis, Bundle, Metadata
+from raconvert.plugin import Axis, Bundle, Metadata, facts_of_axes
 
 from .fields import parsed, text_of
 from .form import form_of
@@ -389,14 +389,16 @@ class _Draft:
             axes = [Axis() for _ in range(ndim)]
         columns: list[Entry] = []
         more: list[Entry] = []
+        wrong: list[list[str]] = []
         for axis, entry, size, placed in zip(
             axes, entries, self.array.dims, self.placed, strict=True
         ):
             column, rest = self._column(axis, dict(entry), size, placed)
             odd = [field for field in rest if not Axis.takes(field, rest[field])]
-            self.lost += [f"the {field} of an axis, {rest.pop(field)!r:.40}" for field in odd]
+            wrong.append([f"{field} {rest.pop(field)!r:.40}" for field in odd])
             columns.append(column)
             more.append(rest)
+        self.lost += facts_of_axes(self.array, wrong)
         if self.form.pairs:
             columns.insert(0, {**self._mapping("complex_axis"), "kind": "complex"})
         if any(more):

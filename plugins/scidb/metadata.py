@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import namedtuple
 from itertools import zip_longest
 
-from raconvert.plugin import Array, Axis, Fit, equivalent, facts_of, fields_of_axes, refused
+from raconvert.plugin import (
+    Array,
+    Axis,
+    Fit,
+    equivalent,
+    facts_of,
+    facts_of_axes,
+    fields_of_axes,
+    refused,
+)
 
 from .schema import MAX_COORDINATE, Dimension
 from .tables import PAIR_LABELS, UNITS
@@ -122,28 +131,32 @@ def metadata_fits(array: Array, items: int, kind: str, dims: list[Dimension]) ->
     if array.meta.units == UNITS.get(kind):
         held.append("units")
     lost = facts_of(array, "axes", *held)
-    if fields := _lost_of_axes(array, items, dims):
-        lost.append(f"axes ({', '.join(fields)})")
+    lost += facts_of_axes(array, _lost_of_axes(array, items, dims))
     if not lost:
         return []
     reason = f"SciDB has no place for it: {', '.join(lost)}"
     return [equivalent(array.name, "metadata", reason)]
 
 
-def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[str]:
-    """The fields of axes that the dimensions do not say; all those of an axis within a cell."""
+def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[list[str]]:
+    """The fields of axes, the fastest first, that the dimensions do not state.
+
+    All those of an axis within a cell are among them.
+    """
     axes = _own_axes(array, items)
-    within = [axis for axis in array.ra_axes[:1] if items > 1 and axis != Axis(labels=PAIR_LABELS)]
-    lost = set(fields_of_axes(within, *Axis.FIELDS))
+    lost = []
     for axis, dim in zip_longest(axes, dims[: len(axes)]):
-        said = set(fields_of_axes([axis], *Axis.FIELDS))
+        said = {*fields_of_axes([axis], *Axis.FIELDS)}
         if dim is not None:
             said -= {"name"} if axis.name == dim.name else set()
             said -= {"origin"} if (axis.origin or 0) == (dim.lo or 0) else set()
             # A dimension that begins at 0 is read as one that nothing was said of.
             said -= {"spacing"} if axis.spacing == 1 and dim.lo else set()
-        lost |= said
-    return [field for field in Axis.FIELDS if field in lost]
+        lost.append([field for field in Axis.FIELDS if field in said])
+    for axis in array.ra_axes[: len(array.ra_axes) - len(axes)]:
+        of_pair = axis == Axis(labels=PAIR_LABELS)
+        lost.append([] if of_pair else fields_of_axes([axis], *Axis.FIELDS))
+    return lost[::-1]
 
 
 # What writing makes of a bundle: columns of records, and the schema that names them --------------

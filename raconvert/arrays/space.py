@@ -33,7 +33,10 @@ PLACES = frozenset(["space", "domain", "time"])
 TOLERANCE = 1e-12  # of numbers that are the same but for their last digits
 NEAR_UNIT = 1e-6  # how far the spacing of a header may be from the length of its vector
 # Of a spacing of 1 in formats that say so of every axis of which nothing is known
-OF_ONE = "of 1 without units, as of axes of which nothing is known"
+# What reports say of an axis.
+OF_ONE = "spacing of 1 without units"  # which an axis of an unknown spacing has, too
+UNKNOWN = "spacing unknown: written as 1"
+IN_SPACE = "not spatial: ITK takes it for such"
 _STEPS = 24  # neighbouring doubles that `split` tries
 
 
@@ -264,14 +267,15 @@ def directed(axis: Axis, vector: Sequence[float] | None, spacing: float | None =
     return axis.replace(spacing=parts[0], direction=parts[1], origin=None)
 
 
-def as_itk(axes: Sequence[Axis], space: Space | None) -> tuple[World | None, list[str]]:
+def as_itk(axes: Sequence[Axis], space: Space | None) -> tuple[World | None, list[str], list[int]]:
     """Return a world of as many axes as an array has, in LPS, as ITK has it; and what is lost.
 
-    None if there is no place, or it cannot be said so.
+    None if there is no place, or it cannot be said so. The last list has the places of axes that
+    are not spatial and that ITK takes for such.
     """
     world = World.of(axes, space)
     if world is None or not world.spatial:
-        return None, not_kept(world, axes, space)
+        return None, not_kept(world, axes, space), []
     lost = []
     if orientation(world.frame) is None:
         lost.append(f"frame of the space ({world.frame or 'unknown'}: taken for LPS, as ITK does)")
@@ -280,12 +284,12 @@ def as_itk(axes: Sequence[Axis], space: Space | None) -> tuple[World | None, lis
     if not world.is_flat(count):
         keeps = "a slice of length 1, as 3:4, keeps them"
         lost.append(f"space (its axes do not lie in the first {count} of the world; {keeps})")
-        return None, lost
+        return None, lost, []
     if world.origin is not None and any(world.origin[count:]):
         lost.append(f"origin beyond the first {count} axes of the world")
-    if len(axes) > count < 3:
-        lost.append("axes that are not spatial: ITK takes them for such")
-    return world.padded(max(count, world.rank)).first(count).joined(axes), lost
+    others = [place for place, axis in enumerate(axes) if axis.direction is None]
+    taken = others if len(axes) > count < 3 else []
+    return world.padded(max(count, world.rank)).first(count).joined(axes), lost, taken
 
 
 def not_kept(world: World | None, axes: Sequence[Axis], space: Space | None) -> list[str]:

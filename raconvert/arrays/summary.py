@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import type_name
-from raconvert.errors import quoted
+from raconvert.errors import listed, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 
+MOST_AXES = 3  # whose names are shown in a report
+MOST_NUMBERS = 8  # of axes in a report
 MOST_LABELS = 4  # of an axis, shown one by one
 MOST_TEXT = 24  # characters of a label
 MOST_LINES = 60  # of a tree
@@ -37,6 +39,46 @@ def axis_text(axis: Any) -> str:
         if name != "name"
     ]
     return ", ".join([repr(axis.name), *parts] if axis.name is not None else parts)
+
+
+def facts_of_axes(array: Any, lost: Sequence[Iterable[str]]) -> list[str]:
+    """Return the facts about axes that are lost, each with its axes, as reports list them.
+
+    `lost` has the fields of each axis, the fastest first, as `ra_axes`; the axes are numbered as
+    the array is indexed: ``every axis (name)``, ``axes 1 'row' and 2 (spacing, units)``.
+
+    >>> axes = [Axis("time", units="s"), Axis("row")]
+    >>> array = Array(np.zeros((2, 3)), name="x", meta=Metadata(axes=axes))
+    >>> facts_of_axes(array, [["name"], ["name", "units"]])
+    ['every axis (name)', "axis 0 'time' (units)"]
+
+    Raises nothing.
+    """
+    column_major = array.index_order == "F"
+    places: dict[str, list[int]] = {}
+    for place, fields in enumerate(lost if column_major else reversed(lost)):
+        for field in dict.fromkeys(fields):
+            places.setdefault(field, []).append(place)
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for field, at in places.items():
+        groups.setdefault(tuple(at), []).append(field)
+    axes = array.ra_axes if column_major else array.ra_axes[::-1]
+    return [f"{_axes_text(axes, at)} ({', '.join(fields)})" for at, fields in groups.items()]
+
+
+def _axes_text(axes: Sequence[Any], places: Sequence[int]) -> str:
+    """The axes at these places, in ascending order: their numbers, and of few their names."""
+    if len(places) == len(axes) > 1:
+        return "every axis"
+    first, last = places[0], places[-1]
+    if len(places) > MOST_AXES and last - first == len(places) - 1:
+        return f"axes {first} to {last}"
+    named = len(places) <= MOST_AXES
+    texts = [
+        f"{at} {_short(axes[at].name)}" if named and axes[at].name else str(at) for at in places
+    ]
+    words = " and ".join(", ".join(texts).rsplit(", ", 1)) if named else listed(texts, MOST_NUMBERS)
+    return f"{'axis' if len(places) == 1 else 'axes'} {words}"
 
 
 def array_line(array: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from raconvert.arrays.dtypes import dtype_of, type_name
+from raconvert.arrays.summary import facts_of_axes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,11 +73,10 @@ def notes_of(array: Placed) -> list[str]:
     kept = {name for name, _ in attributes_of(array)}
     lost = [f"attribute {name}" for name in array.meta.attributes if name not in kept]
     fields = ("name", "kind", "units", "spacing", "origin", "labels")
-    lost += [
-        f"axes ({field})"
-        for field in fields
-        if any(getattr(axis, field) is not None for axis in array.meta.axes)
-    ]
+    lost += facts_of_axes(
+        array,
+        [[one for one in fields if getattr(axis, one) is not None] for axis in array.ra_axes],
+    )
     return [f"not kept: {', '.join(lost)}"] if lost else []
 
 

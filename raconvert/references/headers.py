@@ -9,7 +9,16 @@ import os
 from math import isfinite
 
 from raconvert.arrays.dtypes import type_name
-from raconvert.arrays.space import World, as_itk, is_component, not_kept, orientation, split
+from raconvert.arrays.space import (
+    IN_SPACE,
+    World,
+    as_itk,
+    is_component,
+    not_kept,
+    orientation,
+    split,
+)
+from raconvert.arrays.summary import facts_of_axes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,17 +112,17 @@ def _lost(kind: str, array: Placed) -> list[str]:
     meta, axes = array.meta, array.ra_axes
     kept = {"nrrd": ("name", "spacing", "origin", "units"), "mhd": ("spacing", "origin")}
     fields = ["name", "kind", "units", "spacing", "origin", "labels"]
-    lost = [
-        f"axes ({field})"
-        for field in fields
-        if field not in kept.get(kind, ()) and any(getattr(a, field) is not None for a in axes)
-    ]
+    fields = [field for field in fields if field not in kept.get(kind, ())]
+    by_axis = [[one for one in fields if getattr(axis, one) is not None] for axis in axes]
     if kind == "nrrd":
-        lost += _placed_in_nrrd(array)[2]
+        of_space = _placed_in_nrrd(array, by_axis)[2]
     elif kind == "mhd":
-        lost += as_itk(axes, meta.space)[1]
+        _, of_space, taken = as_itk(axes, meta.space)
+        for place in taken:
+            by_axis[place].append(IN_SPACE)
     else:
-        lost += not_kept(World.of(axes, meta.space), axes, meta.space)
+        of_space = not_kept(World.of(axes, meta.space), axes, meta.space)
+    lost = [*facts_of_axes(array, by_axis), *of_space]
     if meta.description and kind == "vrt":
         lost.append("description")
     lost += [name for name in ("units", "attributes") if getattr(meta, name)]
@@ -152,9 +161,12 @@ def _numbers(values: list[Any], missing: str) -> str:
     )
 
 
-def _placed_in_nrrd(array: Placed) -> tuple[list[str], World | None, list[str]]:
+def _placed_in_nrrd(
+    array: Placed, by_axis: list[list[str]]
+) -> tuple[list[str], World | None, list[str]]:
     """Return the lines that place an array in space, the world they say, and what is lost.
 
+    Fields of axes that are lost are added to `by_axis`, the fastest axis first.
     As LPS where the frame is anatomical; three axes of space and one other in a space with time, as
     ITK has it; two axes in a plane of LPS in a space of two axes.
     """
@@ -180,7 +192,8 @@ def _placed_in_nrrd(array: Placed) -> tuple[list[str], World | None, list[str]]:
     pairs = ["none"] * (array.element.kind == "complex")
     lines.append("space directions: " + " ".join([*pairs, *map(_vector, world.vectors)]))
     if len({*units}) > 1:
-        lost.append("axes (units)")
+        for axis, fields in zip(axes, by_axis, strict=True):
+            fields.extend(["units"] * (axis.direction is not None and axis.units is not None))
     elif any(said):
         lines.append(f"space units: {_quoted(said)}")
     if world.origin is not None:
@@ -204,7 +217,7 @@ def _nrrd(array: Placed, extent: Extent, word: str) -> list[str]:
         lines.append(f"kinds: complex{' ???' * len(array.dims)}")
     if array.meta is not None and array.meta.description:
         lines.append(f"content: {_line(array.meta.description)}")
-    placing, world, _ = _placed_in_nrrd(array)
+    placing, world, _ = _placed_in_nrrd(array, [[] for _ in array.ra_axes])
     in_space = (
         [False] * len(array.dims) if world is None else [v is not None for v in world.vectors]
     )
@@ -233,7 +246,7 @@ def _mhd(array: Placed, extent: Extent, word: str) -> list[str]:
     if array.meta is not None and array.meta.description:
         lines.append(f"Comment = {_line(array.meta.description)}")
     space = None if array.meta is None else array.meta.space
-    world, _ = as_itk(array.ra_axes, space)
+    world, *_ = as_itk(array.ra_axes, space)
     origins, spacings = _per_axis(array, "origin"), _per_axis(array, "spacing")
     if world is not None:
         parts = [split(vector or ()) or (1.0, vector or ()) for vector in world.vectors]

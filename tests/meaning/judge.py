@@ -29,14 +29,14 @@ OF_AXES = ("name", "labels", "spacing", "origin", "units")
 OF_OME = {*"TCZYXS"}  # which TIFF has for every axis
 # What a report says is gone: a term of a list, and the facts that it is about.
 TERMS = (
-    (re.compile(r"axes \(([a-z, ]+)\)"), "axes"),
-    (re.compile(r"(space|frame of the space|origin beyond|axes that are not spatial)\b"), "space"),
+    (re.compile(r"(every axis|(?:axis|axes) [0-9].*?) \(([^()]*)\)"), "axes"),
+    (re.compile(r"(space|frame of the space|origin beyond)\b"), "space"),
     (re.compile(r"attributes \((.*)\)$"), "attributes"),
     (re.compile(r"attribute '(.*)' of type"), "attributes"),
     (re.compile(r"its axis '(.*)' is not the dimension"), "an axis"),
     (re.compile(r"(description|units)( \(.*)?$"), "whole"),
 )
-NOT_IN_PARENTHESES = re.compile(r", (?![^()]*\))")
+OTHER_TERM = re.compile(r", (?![^()]*\))(?![0-9])")  # "axes 0, 1 and 3 (name)" is one term
 
 
 @dataclass
@@ -366,16 +366,14 @@ def told(known: dict[str, Known], report: Any) -> dict[str, Known]:
 def facts_in(reason: str, known: Known) -> Iterator[tuple[str, Any]]:
     """The facts that a reason of a `Fit` names."""
     _, _, listed = reason.partition(": ")
-    for term in (reason, *NOT_IN_PARENTHESES.split(listed)):
+    for term in (reason, *OTHER_TERM.split(listed)):
         for pattern, kind in TERMS:
             if not (match := pattern.match(term)):
                 continue
-            if term.startswith("axes that are not spatial"):
-                along = [key for axis, key in zip(known.axes, known.ids, strict=True)
-                         if axis.direction is None]  # fmt: skip
-                yield from itertools.product(("spacing", "origin"), along)
             if kind == "axes":
-                yield from itertools.product(match[1].split(", "), known.ids)
+                words = [part.split()[0] for part in match[2].split(", ")]
+                words += ["spacing", "origin"] * ("not" in words)  # not spatial
+                yield from itertools.product(words, axes_in(match[1], known))
             elif kind == "an axis":
                 pairs = zip(known.axes, known.ids, strict=True)
                 yield from (("name", key) for axis, key in pairs if axis.name == match[1])
@@ -384,6 +382,15 @@ def facts_in(reason: str, known: Known) -> Iterator[tuple[str, Any]]:
             else:
                 yield (kind if kind == "space" else match[1], None)
             break
+
+
+def axes_in(text: str, known: Known) -> list[int]:
+    """The ids of the axes that a report names by number, with or without their names."""
+    if text == "every axis":
+        return list(known.ids)
+    numbers = re.findall(r"[0-9]+", re.sub(r"'[^']*'", "", text))
+    places = range(int(numbers[0]), int(numbers[1]) + 1) if " to " in text else map(int, numbers)
+    return [known.ids[place] for place in places]
 
 
 # --- the judgement --------------------------------------------------------------------------------

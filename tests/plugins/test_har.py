@@ -736,7 +736,7 @@ def test_what_is_lost_of_metadata_is_named() -> None:
 
     assert [text.partition("metadata: ")[2] for text in said] == [
         f"description becomes 70 Latin-1 characters: {'d' * 70!r}",
-        "left out: units, attributes (a), namespace png, axes (units, spacing)",
+        "left out: units, attributes (a), namespace png, axis 0 'X' (units, spacing)",
         "HAR has no place for attributes of the file: b",
         "HAR has no place for groups without arrays: g/",
     ]

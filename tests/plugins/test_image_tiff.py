@@ -281,14 +281,14 @@ PLANE = [spatial(1, 1.5), spatial(0, 0.7)]
 TIME = Axis(spacing=2.5, units="s", origin=3.0)
 COLORS = Axis(kind="RGB-color")
 KNOWN = [  # shape, type, axes, letters as tifffile sees them, what OME has no word for
-    ((3, 4, 5), "u2", [spatial(2, 2.0), *PLANE], "ZYX", ["axes (direction)"]),
-    ((2, 3, 4, 5), "f4", [TIME, spatial(2, 2.0), *PLANE], "TZYX", ["axes (origin)"]),
+    ((3, 4, 5), "u2", [spatial(2, 2.0), *PLANE], "ZYX", ["every axis (direction)"]),
+    ((2, 3, 4, 5), "f4", [TIME, spatial(2, 2.0), *PLANE], "TZYX", ["axis 0 (origin)"]),
     ((2, 3, 4, 5), "i2", [Axis(), spatial(2, 2.0), *PLANE], "TZYX", ["unknown: written as T"]),
     ((2, 1, 4, 5), "?", [Axis("C", labels="ab"), spatial(2, 2.0), *PLANE], "CYX", ["(labels)"]),
-    ((1, 1, 4, 3), "c8", [TIME, spatial(2, 2.0), *PLANE], "YX", ["axes (origin)"]),
-    ((6, 4, 5, 3), "u1", [spatial(2, 2.0), *PLANE, COLORS], "ZYXS", ["axes (kind)"]),
-    ((6, 4, 3), "u1", [spatial(2, 2.0), *PLANE], "ZYX", ["axes (direction)"]),
-    ((4, 5), "f8", [Axis("lat", spacing=2.0), Axis("X", spacing=1)], "YX", ["axes (name)"]),
+    ((1, 1, 4, 3), "c8", [TIME, spatial(2, 2.0), *PLANE], "YX", ["axis 0 (origin)"]),
+    ((6, 4, 5, 3), "u1", [spatial(2, 2.0), *PLANE, COLORS], "ZYXS", ["axis 3 (kind)"]),
+    ((6, 4, 3), "u1", [spatial(2, 2.0), *PLANE], "ZYX", ["every axis (direction)"]),
+    ((4, 5), "f8", [Axis("lat", spacing=2.0), Axis("X", spacing=1)], "YX", ["axis 0 'lat' (name)"]),
 ]
 
 
@@ -372,7 +372,8 @@ def test_axes_that_nothing_tells_are_named_as_lost(tmp_path: Path) -> None:
     meta = Metadata(axes=[Axis(name="wavelength"), Axis()][::-1])
     report = raconvert.write(tmp_path / "x.tif", GREY, meta=meta)
 
-    assert "axes" in str(list(report.equivalent))
+    (fit,) = map(str, report.equivalent)
+    assert "axis 1 'wavelength' (name)" in fit
 
 
 def test_planes_of_samples_come_first_where_the_description_has_them_first(tmp_path: Path) -> None:

@@ -773,7 +773,7 @@ def test_metadata_is_named() -> None:
     fits = mat.plan(bundle).fits
     assert [(f.array, f.property) for f in fits] == [("x", "metadata"), ("", "metadata"),
                                                      ("", "metadata")]  # fmt: skip
-    assert fits[0].reason.endswith("units, axes (name), namespace png")
+    assert fits[0].reason.endswith("units, axis 1 'r' (name), namespace png")
     assert fits[2].reason.endswith("of groups: g")
 
 

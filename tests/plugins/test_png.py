@@ -637,7 +637,7 @@ def test_what_changes_its_form_is_named() -> None:
     (fit,) = fits(array_of(np.zeros((2, 3), "u1"), meta=meta))
     assert fit.outcome == EQUIVALENT
     assert fit.property == "metadata"
-    assert "description, units, axes (name), attributes (a), namespace npy" in fit.reason
+    assert "description, units, axis 0 'x' (name), attributes (a), namespace npy" in fit.reason
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "u4", "i8", "f2", "f4", "f8"])

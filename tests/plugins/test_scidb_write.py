@@ -534,7 +534,7 @@ def test_metadata_that_has_no_place_is_named() -> None:
 
     of_array, of_file = scidb.plan(bundle).fits
 
-    for word in ("description", "units", "axes", "attributes", "namespace nrrd"):
+    for word in ("description", "units", "axis 0 (spacing)", "attributes", "namespace nrrd"):
         assert word in of_array.reason
     assert "attributes of the file" in of_file.reason
     came_back = read(FIXTURES / "texts.scidb")

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from xml.sax.saxutils import escape, unescape
 
 from raconvert.arrays.space import is_component
-from raconvert.plugin import Axis
+from raconvert.plugin import Axis, facts_of_axes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,17 +75,17 @@ def letters_of(array: Array) -> tuple[str, list[str], str]:
     said = [letter for letter in letters if letter]
     if len({*said}) < len(said):
         return "", [], f"OME has no two axes {max(said, key=said.count)}"
-    made_up = []
+    made_up: list[list[str]] = [[] for _ in axes]
     for index, letter in enumerate(letters):
         if letter is None:
             free = [one for one in ("TCZ" if in_space else "ZTC") if one not in letters]
             letters[index] = free[0]
-            made_up.append(f"the sort of an axis (unknown: written as {free[0]})")
+            made_up[index + samples + 2].append(f"sort unknown: written as {free[0]}")
     text = "".join(filter(None, ("S" * samples, "XY", *letters)))
     kept = kept_axes(axes, text)
     if not any(t.spacing is not None or t.name == a.name for t, a in zip(kept, axes, strict=True)):
         return "", [], ""
-    return text[::-1], made_up, ""
+    return text[::-1], facts_of_axes(array, made_up), ""
 
 
 def _is_time(axis: Axis) -> bool:
@@ -124,12 +124,10 @@ def lost_of(array: Array, letters: str) -> list[str]:
     """The fields of the axes and of their space that OME does not hold."""
     axes, space = array.ra_axes, array.meta.space
     kept = kept_axes(axes, letters[::-1])
-    lost = [
-        f"axes ({field})"
-        for field in Axis.FIELDS
-        if any(getattr(a, field) not in (None, getattr(t, field))
-               for a, t in zip(axes, kept, strict=True))
-    ]  # fmt: skip
+    lost = facts_of_axes(array, [
+        [field for field in Axis.FIELDS if getattr(axis, field) not in (None, getattr(one, field))]
+        for axis, one in zip(axes, kept, strict=True)
+    ])  # fmt: skip
     if space is not None:
         lost += ["space (frame)"] * (space.frame is not None)
         lost += ["space (origin)"] * (space.origin is not None)

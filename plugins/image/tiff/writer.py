@@ -11,7 +11,7 @@ import tifffile
 from raconvert.arrays.blocks import block_bytes, runs
 from raconvert.arrays.memory import check_memory
 from raconvert.files.paths import name_of_open
-from raconvert.plugin import Axis, dtype_of, fields_of_axes
+from raconvert.plugin import Axis, dtype_of, facts_of_axes, fields_of_axes
 
 from ..metadata import field
 from .metadata import RESOLUTION_UNITS
@@ -40,8 +40,8 @@ def kept_fields(array: Array) -> tuple[set[str], list[str]]:
         return kept | {"axes", "space"}, [*lost_of(array, letters), *made_up]
     if not reason:
         return kept, []
-    fields = fields_of_axes(array.ra_axes, *Axis.FIELDS)
-    return kept | {"axes"}, [f"axes ({', '.join(fields)}): {reason}"]
+    said = [fields_of_axes([axis], *Axis.FIELDS) for axis in array.ra_axes]
+    return kept | {"axes"}, [f"{', '.join(facts_of_axes(array, said))}: {reason}"]
 
 
 def page_shape(array: Array) -> tuple[int, ...]:
