@@ -71,6 +71,94 @@ def test_what_cf_holds_needs_no_private_attribute(tmp_path: Path, seed: int) -> 
         assert cf_datasets.differences(first, there, own, other) == ""
 
 
+@pytest.mark.parametrize("name", ["a.nc", "b.zarr", "c.zarr"])
+@pytest.mark.parametrize("below", ["", "g/"])
+def test_an_array_added_beside_its_coordinates_needs_no_private_attribute(
+    tmp_path: Path, name: str, below: str
+) -> None:
+    """A variable of a dataset by xarray, added to the others by raconvert, to a group below, too."""
+    whole = xr.Dataset(
+        {
+            "t": (("y", "x"), np.arange(12, dtype="f4").reshape(3, 4), {"units": "K"}),
+            "u": (("time", "y"), np.arange(6.0).reshape(2, 3)),
+            "n": ("place", np.arange(2, dtype="i2")),
+        },
+        {
+            "x": ("x", [0.5, 1.0, 1.5, 2.0], {"units": "m"}), "y": [10, 11, 15],
+            "time": pd.date_range("2001-01-01", periods=2), "place": np.array(["ab", "c"], object),
+        },
+    )  # fmt: skip
+    whole.to_netcdf(tmp_path / "all.nc", engine="h5netcdf")
+    path, engines = tmp_path / name, ["zarr", "raconvert"]
+    if path.suffix == ".nc":
+        whole[["t", "place"]].assign_coords(whole.coords).to_netcdf(path)
+        engines[:1] = ["netcdf4", "h5netcdf"]
+    else:
+        version = 2 + (name == "b.zarr")
+        whole[["t"]].assign_coords(whole.coords).to_zarr(
+            path, zarr_format=version, consolidated=version == 2
+        )
+    for array in ("u", "n"):
+        raconvert.convert(tmp_path / "all.nc", f"{path}#{below}{array}", arrays=[array])
+
+    assert cf_datasets.private_attributes(path) == []
+    for engine in engines:
+        options = {"consolidated": False} if engine == "zarr" else {}
+        with xr.open_datatree(path, engine=engine, **options) as tree:
+            found = tree[f"/{below}"].to_dataset().load()
+            wanted = whole.drop_vars(["t"] if below else [])
+            xr.testing.assert_identical(found[["u", "n"]], wanted[["u", "n"]])
+
+    # Axes that say something else than the coordinates of their names stay what they are.
+    meta = Metadata(axes=[Axis("y", labels=[1, 2, 3]), Axis("x", spacing=2.0, origin=1.0)])
+    raconvert.write(f"{path}#{below}other", np.zeros((3, 4)), meta=meta)
+    with raconvert.open(path) as bundle:
+        assert bundle[f"{below}other"].meta.axes == meta.axes
+
+
+@pytest.mark.parametrize("writer", ["netCDF4", "xarray"])
+def test_dimensions_that_groups_inherit_need_no_private_attribute(
+    tmp_path: Path, writer: str
+) -> None:
+    """Dimensions without a variable, defined in the root and used in it and in groups."""
+    import netCDF4
+
+    if writer == "netCDF4":
+        with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+            file.createDimension("n", 3)
+            for path, kind in (("w", "f4"), ("g/v", "i8"), ("h/k/v", "u2")):
+                file.createVariable(path, kind, ("n",))[:] = [1, 2, 3]
+    else:
+        nodes = {path: xr.Dataset({"v": ("n", [1, 2, 3])}) for path in ("/", "/g", "/h/k")}
+        xr.DataTree.from_dict(nodes).to_netcdf(tmp_path / "a.nc", engine="netcdf4")
+    before = tmp_path / "a.nc"
+    for name, options in ROUND[1:]:
+        raconvert.convert(before, tmp_path / name, out_opts=options, strict=True)
+        before = tmp_path / name
+        assert cf_datasets.private_attributes(before) == []
+        engine = "zarr" if name.endswith("zarr") else "netcdf4"
+        more = {"consolidated": False} if engine == "zarr" else {}
+        with (
+            xr.open_datatree(tmp_path / "a.nc", engine="h5netcdf") as one,
+            xr.open_datatree(before, engine=engine, **more) as two,
+        ):
+            xr.testing.assert_identical(one, two)
+    with netCDF4.Dataset(before) as file:
+        assert [*file.dimensions] == ["n"]
+        assert not file["g"].dimensions
+        assert not file["h/k"].dimensions
+
+
+def test_a_dimension_of_an_axis_that_was_cut_has_its_new_length(tmp_path: Path) -> None:
+    xr.Dataset({"v": ("n", [1, 2, 3])}).to_netcdf(tmp_path / "a.nc")
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "b.zarr")
+    raconvert.convert(tmp_path / "b.zarr", tmp_path / "c.nc", slice="1:")
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "d.nc", slice="1:")
+    for name in ("c.nc", "d.nc"):
+        with xr.open_dataset(tmp_path / name, engine="netcdf4") as found:
+            assert dict(found.sizes) == {"n": 2}
+
+
 def test_the_comparison_finds_what_differs(tmp_path: Path) -> None:
     for name, value in (("a", 1), ("b", 2)):
         made = xr.Dataset({"v": ("x", [1.0, 2.0], {"k": value})})

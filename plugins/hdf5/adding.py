@@ -68,7 +68,8 @@ def plan_added(
     replaced = [link for name, link in zip(bundle.names, links, strict=True) if name in paths]
 
     def write(target: Target) -> None:
-        Addition(bundle, target, options, structure, source, held.names, replaced).run()
+        there = {paths[array.name]: array for array in held.arrays if array.problem is None}
+        Addition(bundle, target, options, structure, source, held.names, there, replaced).run()
 
     return Plan(fits, write, names=bundle.names, notes=notes)
 
@@ -205,11 +206,11 @@ class Addition(Writer):
 
     def __init__(
         self, bundle: Bundle, target: Target, options: Options, structure: Structure,
-        held: Source, names: list[str], replaced: list[str],
+        held: Source, names: list[str], there: dict[str, Array], replaced: list[str],
     ) -> None:  # fmt: skip
         super().__init__(bundle, target, options, structure)
         self.numbered = True
-        self.shares = self._is_shared
+        self.there = {path: array for path, array in there.items() if path not in replaced}
         self.held = held
         self.names = names  # names of the arrays that existed before
         self.replaced = replaced
@@ -258,8 +259,20 @@ class Addition(Writer):
     def _may_be(self, path: str) -> bool:
         return super()._may_be(path) and not self._there(path)
 
-    def _is_shared(self, path: str, axis: Axis, length: int) -> bool:
-        return path not in self.made and shares(self.groups[""], path, axis, length)
+    def _nearest(self, path: str, axis: Axis, length: int) -> str | None:
+        """The path of the nearest scale, in the group or around it, if it says what the axis says.
+
+        Of one that says something else, nothing.
+        """
+        root = self.groups[""]
+        for place in scales.around(path):
+            if place in self.made:
+                return None
+            if shares(root, place, axis, length):
+                return place
+            if _kind_at(root, place) == DATASET and h5ds.is_scale(h5d.open(root, place.encode())):
+                return None
+        return None
 
     def _new_scale(self, path: str, axis: Axis, length: int, array: Array) -> None:
         number = self._next_number()

@@ -340,7 +340,8 @@ def settle(arrays: list[Array], space: dict[str, Any], limits: Limits, *, netcdf
     """List what of the namespace is `LOCAL`: the writer makes it again from the rest."""
     known: Coordinates | None = None
     dimensions = space.get("dimensions", {})
-    usual = {path for path, facts in dimensions.items() if netcdf and _is_usual(facts)}
+    usual = {path: facts["length"] for path, facts in dimensions.items()
+             if netcdf and _is_usual(facts)}  # fmt: skip
     again: set[str] = set()
     for array in arrays:
         own = array.meta.formats.get(NAMESPACE)
@@ -353,10 +354,11 @@ def settle(arrays: list[Array], space: dict[str, Any], limits: Limits, *, netcdf
         if "dimensions" in own:
             known = known or Coordinates(arrays, [array.name for array in arrays], limits)
             paths = _made_from(array, own["dimensions"], known, usual)
-            again |= paths
+            again |= {path for path in paths if _group_of(path) == _group_of(array.name)}
             local += ["dimensions"] * bool(paths)
         if local:
             array.meta = array.meta.with_format(NAMESPACE, **{roundtrip.LOCAL: local})
+    # A dimension of a group in which no array has it would be made in the groups of the arrays.
     local = ["dimensions"] if dimensions and again >= dimensions.keys() else []
     if [*space.get("provenance", {}).get("attributes", {})] == [WRITER]:
         local.append("provenance")  # which library wrote a file is not true of another one
@@ -371,8 +373,22 @@ def _is_own(array: Array, own: dict[str, Any]) -> bool:
 
 
 def _is_missing(array: Array, own: dict[str, Any]) -> bool:
-    """True for a fill value that the attribute for missing elements says."""
-    return repr(own.get("fillvalue")) == repr(array.meta.attributes.get("_FillValue"))
+    """True for a fill value that the attribute for missing elements says, or netCDF itself."""
+    said = array.meta.attributes.get(MISSING, usual_fill(array.element))
+    return repr(own.get("fillvalue")) == repr(said)
+
+
+# The fill values of netCDF (NC_FILL_BYTE and so on), by kind and bytes of the elements.
+_FILLS = {
+    ("int", 1): -127, ("int", 2): -32767, ("int", 4): -(2**31) + 1, ("int", 8): -(2**63) + 2,
+    ("uint", 1): 255, ("uint", 2): 65535, ("uint", 4): 2**32 - 1, ("uint", 8): 2**64 - 2,
+    ("float", 4): 9.969209968386869e36, ("float", 8): 9.969209968386869e36,
+}  # fmt: skip
+
+
+def usual_fill(element: Element) -> int | float | None:
+    """The fill value that netCDF gives to elements of a type; None for other types."""
+    return _FILLS.get((element.kind, element.nbytes))
 
 
 TEXTS = {"class": "string", "padding": "nullterm", "charset": "utf-8"}  # as a .nc has them
@@ -383,20 +399,46 @@ def _is_usual(facts: dict[str, Any]) -> bool:
     return facts["type"] == ">f4" and not facts["attributes"] and not facts["types"]
 
 
+def _group_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def around(path: str) -> Iterator[str]:
+    """Yield a path, and those of the same last part in the groups around its group."""
+    *above, last = path.split("/")
+    for depth in range(len(above), -1, -1):
+        yield "/".join([*above[:depth], last])
+
+
+def lengths_of(arrays: Sequence[Array], links: Mapping[str, str]) -> dict[str, set[int]]:
+    """The lengths of the axes of each name in a group, by the path that their scale would have."""
+    found: dict[str, set[int]] = {}
+    for array in arrays:
+        link, axes = links[array.name], list(array.ra_axes[::-1])
+        for index, (axis, length) in enumerate(zip(axes, array.dims[::-1], strict=False)):
+            name = shared_name(axis, axes[:index])
+            path = link[: link.rfind("/") + 1] + component(name)
+            found.setdefault(path, set()).add(length)
+    return found
+
+
 def _made_from(
-    array: Array, entries: list[dict[str, Any]], known: Coordinates, usual: set[str]
+    array: Array, entries: list[dict[str, Any]], known: Coordinates, usual: dict[str, int]
 ) -> set[str]:
     """The paths of all scales of an array, if the writer attaches the same ones by itself."""
     paths = set()
     axes = list(array.ra_axes[::-1])
     for index, entry in enumerate(entries):
         name, length = shared_name(axes[index], axes[:index]), array.dims[::-1][index]
-        above = array.name.rpartition("/")[0]
         path = known.at(array.name, name, length)
         if path is None:
-            path = f"{above}/{name}" if above else name
-            if path not in usual:
+            above = _group_of(array.name)
+            paths_up = around(f"{above}/{name}" if above else name)
+            usable = [one for one in paths_up if one in usual]
+            same = [one for one in usable if usual[one] == length]
+            if len(same) != 1 or usable[0] != same[0]:  # only the file says which one it is
                 return set()
+            path = same[0]
         if entry["label"] or entry["scales"] != [path]:
             return set()
         paths.add(path)

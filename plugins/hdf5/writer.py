@@ -37,7 +37,7 @@ from .walk import component, kept_links, may_be_group, parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from raconvert.plugin import Array, Bundle, Element, Target
@@ -69,9 +69,9 @@ class Writer:
         self.made: dict[str, tuple[int, str]] = {}  # scales made from axes, and what they say
         self.coordinates: dict[str, Array] = {}  # arrays that are scales of their axes, by path
         self.netcdf = target.path.lower().endswith(".nc")
-        # For a file that is added to: whether a scale at a path says what an axis says, and that
-        # its dimensions have numbers of their own.
-        self.shares: Callable[[str, Axis, int], bool] = _never
+        self.lengths: dict[str, int] = {}  # dimensions that axes without values share, by path
+        # Of a file that is added to: its arrays by path, and that its dimensions have numbers.
+        self.there: dict[str, Array] = {}
         self.numbered = False
         if self.netcdf and options.strings == "auto":  # netCDF has no strings of fixed width
             for array in bundle.arrays:
@@ -183,7 +183,8 @@ class Writer:
             plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
             plist.set_fill_time(h5d.FILL_TIME_NEVER)
         own = array.meta.formats.get(NAMESPACE, {})
-        missing = array.meta.attributes.get(MISSING) if self.netcdf else None
+        usual = scales.usual_fill(array.element)
+        missing = array.meta.attributes.get(MISSING, usual) if self.netcdf else None
         _set_fill_value(plist, array, own.get("fillvalue", missing))
         return plist
 
@@ -207,17 +208,21 @@ class Writer:
 
     def _dimensions(self) -> None:
         """Write the netCDF dimensions that have no variable: scales without data."""
+        lengths = scales.lengths_of(self.bundle.arrays, self.links)
         for path, facts in _mapping(self.space.get("dimensions")).items():
             if not self._free(path):
                 continue
             try:
                 tid, length = type_of(facts["type"]), int(facts["length"])
+                if length not in lengths.get(path, {length}):  # an axis of this name was cut
+                    continue
                 dataset = self._unlinked(tid, h5s.create_simple((length,)))
                 h5ds.set_scale(dataset, facts["name"].encode())
             except PROBLEMS:  # the record was edited
                 continue
             self._link(path, dataset)
             self.scales.add(path)
+            self.lengths[path] = length
             values = _mapping(facts.get("attributes"))
             values = _unnumbered(values) if self.netcdf else values
             write_each(dataset, values, _mapping(facts.get("types")))
@@ -248,11 +253,12 @@ class Writer:
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
                 self.coordinates[self.links[array.name]] = array
-        by_name = {array.name: array for array in self.bundle.arrays}
+        by_name = {**self.there, **{array.name: array for array in self.bundle.arrays}}
         cache: dict[str, dict[str, Any]] = {}
+        outer = sorted(self.bundle.arrays, key=lambda array: self.links[array.name].count("/"))
         return {
             array.name: self._attach(array, by_name, cache)
-            for array in self.bundle.arrays
+            for array in outer
             if array.meta.axes or self.netcdf
         }
 
@@ -283,6 +289,8 @@ class Writer:
             if not attached and scale is not None:
                 h5ds.attach_scale(dataset, self._opened(scale.name), index)
                 attached.append(scale.name)
+            if not attached and array.name not in self.scales:
+                attached += self._shared(array, index)
             is_own = array.name in self.scales and scales.is_own(array, self.links[array.name])
             known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
             made = None
@@ -308,6 +316,30 @@ class Writer:
         pairs = zip(found, wanted, strict=False)
         return len(found) == len(wanted) and all({**one, **said} == one for one, said in pairs)
 
+    def _shared(self, array: Array, index: int) -> list[str]:
+        """Attach the scale that the file already has for an axis; its path, or nothing."""
+        axes = coordinates(array.ra_axes, array.meta.space)[::-1] or [Axis()] * array.ndim
+        name = scales.shared_name(axes[index], axes[:index])
+        if not name:
+            return []
+        link = self.links[array.name]
+        path = f"{link[: link.rfind('/') + 1]}{component(name)}"
+        path = self._nearest(path, axes[index], array.dims[::-1][index])
+        if path is None:
+            return []
+        h5ds.attach_scale(self._opened(array.name), self._opened(path), index)
+        return [path]
+
+    def _nearest(self, path: str, axis: Axis, length: int) -> str | None:
+        """The path of the nearest dimension of an axis without values, in its group or around it.
+
+        Dimensions of a group are those of the groups in it, too. `path` is in the group itself.
+        """
+        if axis.units or scales.values_of(axis, length) is not None:
+            return None
+        place = next((place for place in scales.around(path) if place in self.lengths), None)
+        return place if place is not None and self.lengths[place] == length else None
+
     def _make_scale(self, array: Array, index: int) -> str | None:
         """Attach a scale made from what an axis says, for other programs; return its path.
 
@@ -320,9 +352,6 @@ class Writer:
         above += "/" * bool(above)
         path = above + component(scales.shared_name(axis, axes[:index]))
         says = scales.says(axis, length)
-        if path != above + "_" and self.shares(path, axis, length):
-            h5ds.attach_scale(self._opened(array.name), self._opened(path), index)
-            return None
         if path != above + "_" and self.made.get(path) != says and not self._may_be(path):
             path = above + "_"
         if path == above + "_":
@@ -363,6 +392,8 @@ class Writer:
             write_attribute(dataset, "units", axis.units)
         if not self.netcdf or values is not None or _last(path) != axis.name:
             write_record(dataset, axis_of=array.name)
+        elif not axis.units:
+            self.lengths[path] = length
         self._link(path, dataset)
 
     # attributes
@@ -516,10 +547,6 @@ class Writer:
         """Yield the paths of arrays and groups, with those around them, in the order of making."""
         for path in (*self.links.values(), *self.groups):
             yield from (*parents(path), path)
-
-
-def _never(*_: object) -> bool:
-    return False
 
 
 def _parting(path: str, other: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from raconvert.arrays.interop.conventions import Coordinates
 from raconvert.errors import RaconvertError, Unsafe, Unsupported
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.files.folder_target import Folder
+    from raconvert.files.limits import Limits
     from raconvert.files.limits import Limits
     from raconvert.plugin import Array, Bundle, Source
 
@@ -123,13 +125,14 @@ def plan_added(
     forms = [form_of(a, key, options) for a, key in zip(bundle.arrays, places, strict=True)]
     replaced = [key for name, key in zip(bundle.names, places, strict=True) if name in keys]
     orphans = _orphans(there, places, replaced)
-    made, apart = _dimensions(there, bundle, places, {*replaced, *orphans})
+    coordinates = _coordinates(held, keys, bundle, places, source.limits)
+    made, apart = _dimensions(there, bundle, places, {*replaced, *orphans}, coordinates)
 
     def write(target: Folder) -> None:
         from .writer import Writer
 
         new = [(whole_form(array, key, options), name, array) for key, name, array in made]
-        writer = Writer(bundle, target, options, forms, {}, apart)
+        writer = Writer(bundle, target, options, forms, {}, apart, coordinates)
         target.keep()
         for key in (*replaced, *orphans):
             target.discard(key)
@@ -197,11 +200,25 @@ def _orphans(there: Hierarchy, places: list[str], replaced: list[str]) -> list[s
     return [key for key in dict.fromkeys(keys) if key not in places]
 
 
+def _coordinates(
+    held: Bundle, keys: dict[str, str], bundle: Bundle, places: list[str], limits: Limits
+) -> Coordinates:
+    """The coordinates of the new hierarchy, those that stay among them."""
+    arrays = {keys[array.name]: array for array in held.arrays}
+    arrays.update(zip(places, bundle.arrays, strict=True))
+    return Coordinates([*arrays.values()], [*arrays], limits)
+
+
 def _dimensions(
-    there: Hierarchy, bundle: Bundle, places: list[str], gone: set[str]
+    there: Hierarchy,
+    bundle: Bundle,
+    places: list[str],
+    gone: set[str],
+    coordinates: Coordinates,
 ) -> tuple[list[tuple[str, str, Array]], dict[str, set[str]]]:
     """The coordinates to write; by array the axes that share no dimension."""
-    wanted = {key: (name, made) for key, name, made in scales_of(bundle, places, {})}
+    scales = scales_of(bundle, places, {}, coordinates)
+    wanted = {key: (name, made) for key, name, made in scales}
     apart = apart_of(bundle, places)
     for array, folder in zip(bundle.arrays, places, strict=True):
         group = folder.rpartition("/")[0]

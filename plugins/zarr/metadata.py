@@ -338,17 +338,20 @@ def is_scale(node: Node, limits: Limits) -> bool:
 
 
 def scales_of(
-    bundle: Bundle, keys: Sequence[str], groups: Mapping[str, str]
+    bundle: Bundle,
+    keys: Sequence[str],
+    groups: Mapping[str, str],
+    around: Coordinates | None = None,
 ) -> list[tuple[str, str, Array]]:
     """Key, name of the array that has the axis, and coordinate, for each axis that says one.
 
     `keys` are those of the arrays, `groups` maps the names of groups to theirs. None where another
     array or group has the key, where axes of one group say different things of it, and where no
-    folder can have the name of the axis.
+    folder can have the name of the axis. `around`: the coordinates that are read back with them.
     """
     scales: dict[str, tuple[str, str, Array, dict[str, Any], int] | None] = {}
     apart = apart_of(bundle, keys)
-    around = Coordinates(bundle.arrays, keys, DEFAULT)
+    around = around or Coordinates(bundle.arrays, keys, DEFAULT)
     for array, array_key in zip(bundle.arrays, keys, strict=True):
         if array.problem is not None:
             continue

@@ -61,8 +61,12 @@ class Writer:
     def __init__(
         self, bundle: Bundle, target: Folder, options: Options, forms: list[Form],
         groups: dict[str, str], apart: dict[str, set[str]] | None = None,
+        coordinates: Coordinates | None = None,
     ) -> None:  # fmt: skip
-        """`apart`: by array the names of axes that are not those of dimensions."""
+        """`apart`: by array the names of axes that are not those of dimensions.
+
+        `coordinates`: those that are read back with the arrays, if not only these themselves.
+        """
         self.bundle = bundle
         self.target = target
         self.options = options
@@ -70,7 +74,7 @@ class Writer:
         self.groups = groups
         self.apart = apart or {}
         keys = [form.key for form in forms]
-        self.coordinates = Coordinates(bundle.arrays, keys, DEFAULT)
+        self.coordinates = coordinates or Coordinates(bundle.arrays, keys, DEFAULT)
         self.documents: dict[str, dict[str, Any]] = {}
         self.widths: dict[str, list[int]] = {}  # of texts: the longest of each chunk, by key
 

@@ -136,12 +136,11 @@ _PLACES = ("spacing", "origin", "labels", "direction")
 
 
 def filled(axis: Axis, facts: Mapping[str, Any]) -> Axis:
-    """The axis with what its coordinate says, where it says nothing of that itself."""
+    """The axis with what its coordinate says; one that has places of its own is another axis."""
     own = axis.to_dict()
-    more = {field: value for field, value in facts.items() if field == "units"}
-    if not any(field in own for field in _PLACES):
-        more = dict(facts)
-    return axis.replace(**{**more, **own}) if more else axis
+    if not facts or any(field in own for field in _PLACES):
+        return axis
+    return axis.replace(**{**facts, **own})
 
 
 def unsaid(axis: Axis, facts: Mapping[str, Any]) -> Axis:
