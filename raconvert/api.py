@@ -11,6 +11,7 @@ from raconvert.arrays.array import Array, values_of
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle, Group
 from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.interop.conventions import following
 from raconvert.arrays.interop.dask_arrays import Delayed, is_delayed
 from raconvert.arrays.interop.from_libraries import array_among, bundle_of, kind_of, refuse_inside
 from raconvert.arrays.memory import check_memory, machine_memory
@@ -326,7 +327,8 @@ def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) ->
         bundle = _bundle_of_group(arrays)
     elif hasattr(arrays, "keys") and not isinstance(arrays, Array):
         keys = list(arrays.keys())
-        bundle = Bundle([_named_array(arrays[key], key, changes) for key in keys])
+        named = [_named_array(arrays[key], key, changes) for key in keys]
+        bundle = Bundle(following(named, [("", _name_of(arrays[key], key)) for key in keys]))
     else:
         own = arrays.name if isinstance(arrays, Array) else ""
         bundle = Bundle([array_of(arrays, name or own or stem)])
@@ -374,6 +376,12 @@ def _bundle_of_group(group: Group) -> Bundle:
             if at.startswith(inside) and to.startswith(inside)
         },
     )
+
+
+def _name_of(values: Any, name: str) -> str:
+    """The name that an array had before it was given another one."""
+    own = getattr(values, "name", None)
+    return own if isinstance(own, str) and own else name
 
 
 def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert.api import array_of
 from raconvert.errors import UsageError
 
 xr = pytest.importorskip("xarray")
@@ -243,3 +244,65 @@ def test_zarr_has_no_coordinate_where_axes_disagree(tmp_path: Path) -> None:
         assert bundle.names == list(arrays)
         assert [*bundle["c"].axes[0].labels] == [7.0, 8.0, 10.0]
         assert [*bundle["g/B"].axes[0].labels] == [1.0, 2.0, 5.0]
+
+
+# Names in attributes, of arrays that have other names now ------------------------------------------
+
+CF = {
+    "t": {"coordinates": "lat lon", "cell_measures": "area: cell", "grid_mapping": "crs: lat lon"},
+    "lat": {"bounds": "/lat_bnds"},
+    "lon": {"comment": "lat lon"},
+    "cell": {}, "lat_bnds": {}, "crs": {},
+}  # fmt: skip
+
+
+def named_file(path: Path, *names: str) -> Path:
+    bundle = raconvert.Bundle([array_of(np.zeros(2), name) for name in names or CF])
+    for array in bundle.arrays:
+        array.meta = raconvert.Metadata(attributes=CF[array.name])
+    raconvert.write(path, bundle)
+    return path
+
+
+def attributes_in(path: Path) -> dict[str, dict[str, Any]]:
+    with raconvert.open_bundle(path) as bundle:
+        return {array.name: dict(array.meta.attributes) for array in bundle.arrays}
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".h5", ".zarr", ".zip"])
+def test_attributes_name_arrays_by_the_names_they_are_given(suffix: str, tmp_path: Path) -> None:
+    target = tmp_path / f"y{suffix}"
+    with raconvert.open_bundle(named_file(tmp_path / "x.zip")) as bundle:
+        given = {"T": "t", "LAT": "lat", "lon": "lon", "g/area": "cell", "crs": "crs"}
+        raconvert.write(target, {new: bundle[name] for new, name in given.items()})
+    found = attributes_in(target)
+    assert found["T"] == {
+        "coordinates": "LAT lon", "cell_measures": "area: /g/area", "grid_mapping": "crs: LAT lon"
+    }  # fmt: skip
+    assert found["LAT"] == CF["lat"]  # its bounds are not here: the name stays what it was
+    assert found["lon"] == CF["lon"]  # which names nothing
+
+
+def test_attributes_of_several_files_in_one_container(tmp_path: Path) -> None:
+    sources = [named_file(tmp_path / f"{name}.zip") for name in ("a", "b")]
+    raconvert.convert(sources, tmp_path / "y.h5")
+    found = attributes_in(tmp_path / "y.h5")
+    assert [found[f"{file}/t"] for file in "ab"] == [CF["t"]] * 2  # in the same group
+    assert [found[f"{file}/lat"] for file in "ab"] == [{"bounds": "lat_bnds"}] * 2
+
+    alone = [named_file(tmp_path / f"my_{name}.zip", name) for name in ("t", "lat", "cell")]
+    raconvert.convert(alone, tmp_path / "z.h5")
+    found = attributes_in(tmp_path / "z.h5")
+    assert found["my_t"] == {
+        "coordinates": "my_lat lon", "cell_measures": "area: my_cell",
+        "grid_mapping": "crs: my_lat lon",
+    }  # fmt: skip
+
+
+def test_a_name_of_two_arrays_is_not_guessed_about(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    sources = [named_file(tmp_path / "t1.zip", "t"), named_file(tmp_path / "a/l1.zip", "lat"),
+               named_file(tmp_path / "b/l2.zip", "lat")]  # fmt: skip
+    raconvert.convert(sources, tmp_path / "z.h5")
+    assert attributes_in(tmp_path / "z.h5")["t1"] == CF["t"]

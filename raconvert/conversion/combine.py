@@ -236,6 +236,7 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
     seen: dict[str, str] = {}
     renamed: list[str] = []
     lost: list[str] = []
+    before: list[tuple[str, str]] = []  # the file of each array, and its name in that
     for number, path in enumerate(paths):
         opened = open_spec(path, settings)
         one = opened.bundle
@@ -259,6 +260,7 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
                 )
             seen[name] = path
             bundle.arrays.append(array.replace(name=name))
+            before.append((path, array.name))
             together.bare |= {name} if array.name in opened.bare else set()
             if array.name in opened.left_behind:
                 together.left_behind[name] = opened.left_behind[array.name]
@@ -277,11 +279,21 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
         lost += [f"name '{alias}' of '{path}'" for alias in left]
     for alias in [alias for alias in bundle.aliases if alias in seen]:
         lost.append(f"name '{alias}' of '{bundle.aliases.pop(alias)}'")
+    bundle.arrays = _following(bundle.arrays, before)
     bundle.path = paths[0]
     changes = ((_RENAMED, renamed), ("one file of several has no place for", lost))
     return [
         equivalent("", "metadata", f"{what}: {first_of(names)}") for what, names in changes if names
     ]
+
+
+def _following(arrays: list[Array], before: list[tuple[str, str]]) -> list[Array]:
+    """The arrays, whose attributes name others by their new names."""
+    if all(array.name == name for array, (_, name) in zip(arrays, before, strict=True)):
+        return arrays
+    from raconvert.arrays.interop.conventions import following
+
+    return following(arrays, before)
 
 
 def _with_attributes(array: Array, bundle: Bundle) -> tuple[Array, list[str]]:

@@ -15,7 +15,7 @@ from raconvert.errors import RaconvertError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     import numpy as np
@@ -164,15 +164,80 @@ def named_by(array: Array, names: Collection[str]) -> Iterator[tuple[str, str]]:
     for attribute in _NAMING:
         text = array.meta.attributes.get(attribute)
         for word in text.split() if isinstance(text, str) else ():
-            if word.endswith(":") and attribute != "grid_mapping":
-                continue
-            own = word.rstrip(":")
-            around = array.name.split("/")[:-1] if not own.startswith("/") else []
-            own = own.strip("/")
-            ways = ("/".join([*around[:depth], own]) for depth in range(len(around), -1, -1))
-            way_taken = next((way for way in ways if way in names), None)
-            if way_taken is not None and way_taken != array.name:
-                yield attribute, way_taken
+            name = _named(attribute, word, array.name, names)
+            if name is not None and name != array.name:
+                yield attribute, name
+
+
+def _named(attribute: str, word: str, by: str, names: Container[str]) -> str | None:
+    """The name that a word in an attribute of an array stands for; None for other words."""
+    if word.endswith(":") and attribute != "grid_mapping":
+        return None
+    own = word.rstrip(":")
+    around = by.split("/")[:-1] if not own.startswith("/") else []
+    own = own.strip("/")
+    ways = ("/".join([*around[:depth], own]) for depth in range(len(around), -1, -1))
+    return next((way for way in ways if way in names), None)
+
+
+def following(arrays: Sequence[Array], before: Sequence[tuple[str, str]]) -> list[Array]:
+    """Return arrays whose attributes name others by the names that these have now, as CF does.
+
+    `before` has the file of each array and its name in that. An array is looked for in the same
+    file, else in the others, if only one has the name. A word that leads to the array by its new
+    name, too, stays as it is; so does one for a name with blanks. Raises nothing.
+    """
+    places = _Places(arrays, before)
+    made = []
+    for array, (file, name) in zip(arrays, before, strict=True):
+        changed = {}
+        for attribute in _NAMING:
+            text = array.meta.attributes.get(attribute)
+            words = text.split() if isinstance(text, str) else []
+            new = [places.word(attribute, word, array.name, file, name) for word in words]
+            if new != words:
+                changed[attribute] = " ".join(new)
+        if changed:
+            attributes = {**array.meta.attributes, **changed}
+            array = array.replace(meta=array.meta.replace(attributes=attributes))  # noqa: PLW2901
+        made.append(array)
+    return made
+
+
+class _Places:
+    """The names that arrays have now, by those that they had in their files."""
+
+    def __init__(self, arrays: Sequence[Array], before: Sequence[tuple[str, str]]) -> None:
+        self._now = {array.name for array in arrays}
+        pairs = [*zip(before, [array.name for array in arrays], strict=True)]
+        files: dict[str, list[tuple[str, str]]] = {}
+        for (file, name), now in pairs:
+            files.setdefault(file, []).append((name, now))
+        self._files = {file: _single(names) for file, names in files.items()}
+        self._all = _single((name, now) for (_, name), now in pairs)
+
+    def word(self, attribute: str, word: str, by: str, file: str, name: str) -> str:
+        """What a word becomes in an attribute of the array `by`, which was `name` in its file."""
+        there = None
+        for places in (self._files[file], self._all):
+            found = _named(attribute, word, name, places)
+            there = there or (None if found is None else places[found])
+        if there is None or there == by or _named(attribute, word, by, self._now) == there:
+            return word
+        last = there.rpartition("/")[2]
+        new = last if _named(attribute, last, by, self._now) == there else f"/{there}"
+        return word if len(new.split()) != 1 else new + ":" * word.endswith(":")
+
+
+def _single(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """A mapping of pairs without the keys that come twice."""
+    found: dict[str, str] = {}
+    twice = set()
+    for key, value in pairs:
+        if key in found:
+            twice.add(key)
+        found[key] = value
+    return {key: value for key, value in found.items() if key not in twice}
 
 
 def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:
