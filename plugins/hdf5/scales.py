@@ -435,7 +435,7 @@ def _made_from(
             above = _group_of(array.name)
             paths_up = around(f"{above}/{name}" if above else name)
             usable = [one for one in paths_up if one in usual]
-            same = [one for one in usable if usual[one] == length]
+            same = [one for one in usable if usual[one] in (0, length)]  # 0: unlimited
             if len(same) != 1 or usable[0] != same[0]:  # only the file says which one it is
                 return set()
             path = same[0]

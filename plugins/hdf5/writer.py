@@ -214,7 +214,8 @@ class Writer:
                 continue
             try:
                 tid, length = type_of(facts["type"]), int(facts["length"])
-                if length not in lengths.get(path, {length}):  # an axis of this name was cut
+                # An axis of this name was cut; those of length 0 are unlimited.
+                if length and length not in lengths.get(path, {length}):
                     continue
                 dataset = self._unlinked(tid, h5s.create_simple((length,)))
                 h5ds.set_scale(dataset, facts["name"].encode())
@@ -338,7 +339,7 @@ class Writer:
         if axis.units or scales.values_of(axis, length) is not None:
             return None
         place = next((place for place in scales.around(path) if place in self.lengths), None)
-        return place if place is not None and self.lengths[place] == length else None
+        return place if place is not None and self.lengths[place] in (0, length) else None
 
     def _make_scale(self, array: Array, index: int) -> str | None:
         """Attach a scale made from what an axis says, for other programs; return its path.
