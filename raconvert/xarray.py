@@ -114,18 +114,18 @@ class RaconvertBackend(_Engine):
             for array in bundle.arrays:
                 groups.setdefault(array.name.rpartition("/")[0], []).append(array)
             known = {**bundle.groups, "": bundle.attributes}
-            found = {
-                f"/{path}": decoded(
-                    dataset_of(
-                        arrays,
-                        known.get(path, {}),
-                        drop_variables,
-                        inside=f"{path}/" if path else "",
-                    ),
-                    **decoders,
+            made: dict[str, Dataset] = {}
+            for path in sorted(groups, key=lambda path: path.count("/") + bool(path)):
+                above = [made[group] for group in _above(path) if group in made]
+                made[path] = dataset_of(
+                    groups[path],
+                    known.get(path, {}),
+                    drop_variables,
+                    inside=f"{path}/" if path else "",
+                    formats={} if path else bundle.formats,
+                    around={str(dim): n for one in above for dim, n in one.sizes.items()},
                 )
-                for path, arrays in groups.items()
-            }
+            found = {f"/{path}": decoded(made[path], **decoders) for path in groups}
         except BaseException:
             bundle.close()
             raise
@@ -154,6 +154,12 @@ def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, value in reading.items():
         check(name, value, Opening.__annotations__[name])
     return reading, options
+
+
+def _above(path: str) -> list[str]:
+    """The paths of the groups around a group, that of the root first."""
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(len(parts))] if path else []
 
 
 def _path(given: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -87,3 +88,57 @@ def test_what_has_no_place_is_refused_or_named(tmp_path: Path) -> None:
     report = raconvert.write(tmp_path / "x.zip", odd)
     assert any("odd" in str(fit) for fit in report.equivalent)
     assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
+
+
+# What formats know of files and groups, besides what xarray has a place for -----------------------
+
+
+def form(path: Path) -> dict[str, Any]:
+    """Types and shapes of the datasets and attributes of an HDF5 file, by path."""
+    found: dict[str, Any] = {}
+    with h5py.File(path) as file:
+
+        def look(name: str, one: Any) -> None:
+            ids = {key: one.attrs.get_id(key) for key in one.attrs}
+            attributes = {key: (own.dtype.str, own.shape) for key, own in ids.items()}
+            own = (one.dtype.str, one.shape) if isinstance(one, h5py.Dataset) else ()
+            found[name] = own, attributes
+
+        look("/", file)
+        file.visititems(look)
+    return found
+
+
+def test_types_of_attributes_of_groups_come_back(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for number, path in enumerate(("/", "g", "g/h")):
+            group = file.require_group(path)
+            group.attrs["n"] = np.int16(3)
+            group.attrs["s"] = np.bytes_("abc")
+            group.attrs["v"] = np.arange(2, dtype=">f4")
+            group["d"] = np.arange(6, dtype="<i2").reshape(2, 3)[:, number:]
+            group["d"].attrs["k"] = np.uint8(1)
+            group["e"] = np.arange(3 + number, dtype="f2")
+        file["g/nothing"] = h5py.Empty("f4")
+
+    tree = xr.open_datatree(tmp_path / "a.h5", engine="raconvert")
+    report = raconvert.write(tmp_path / "b.h5", tree, strict=True)
+    assert not report.equivalent
+    assert form(tmp_path / "b.h5") == form(tmp_path / "a.h5")
+    assert raconvert.diff(tmp_path / "a.h5", tmp_path / "b.h5")["same"]
+
+
+def test_a_structure_of_matlab_comes_back(tmp_path: Path) -> None:
+    """Axes without names have other lengths in each group, and xarray takes all of them."""
+    scipy_io = pytest.importorskip("scipy.io")
+    values = {"q": np.ones((2, 2)), "s": {"x": np.arange(3.0), "y": {"z": np.ones((4, 5), "u1")}}}
+    scipy_io.savemat(tmp_path / "a.mat", values)
+    tree = xr.open_datatree(tmp_path / "a.mat", engine="raconvert")
+    assert tree["s/y/z"].shape == (4, 5)
+    raconvert.write(tmp_path / "b.mat", tree)
+    found = scipy_io.loadmat(tmp_path / "b.mat", simplify_cells=True)
+    assert found["s"]["x"].tolist() == [0, 1, 2]
+    assert found["s"]["y"]["z"].shape == (4, 5)
+    diff = raconvert.diff(tmp_path / "a.mat", tmp_path / "b.mat")
+    assert not diff["forms"]
+    assert all(one["same"] for one in diff["arrays"])

@@ -260,7 +260,7 @@ class Writer:
         return {
             array.name: self._attach(array, by_name, cache)
             for array in outer
-            if array.meta.axes or self.netcdf
+            if any(array.meta.axes) or self.netcdf
         }
 
     def _coordinate_of(self, array: Array, axes: list[Axis], index: int) -> Array | None:

@@ -142,9 +142,11 @@ def dataset_of(
     *,
     inside: str = "",
     formats: dict[str, dict[str, Any]] | None = None,
+    around: dict[str, int] | None = None,
 ) -> Dataset:
     """Return arrays as a Dataset; `inside` is left out before their names.
 
+    `around`: the dimensions of groups around the arrays, and their lengths.
     Raises the `problem` of an array that cannot be read and is not dropped.
     """
     dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
@@ -155,7 +157,7 @@ def dataset_of(
             problem = array.problem
             problem.remedy = f"drop_variables=[{python(name)}] leaves it out"
             raise problem
-    dims = _Dimensions(chosen)
+    dims = _Dimensions(chosen, around or {})
     lock = SerializableLock()
     variables = {
         name: _variable(array, name, dims.of(name), lock) for name, array in chosen.items()
@@ -249,9 +251,9 @@ def _free(name: str, taken: Any) -> str:
 class _Dimensions:
     """The dimensions of arrays that share them: a name, a length and what stands along it."""
 
-    def __init__(self, arrays: dict[str, Any]) -> None:
+    def __init__(self, arrays: dict[str, Any], around: dict[str, int]) -> None:
         self._arrays = arrays
-        self._lengths: dict[str, int] = {}
+        self._lengths = dict(around)
         self._axes: dict[str, Any] = {}  # what an axis says of its places, if anything
         self._shown: dict[str, Any] = {}  # the same with the numbers that stand along it
         self._first: dict[str, Any] = {}  # the array whose axis it is
