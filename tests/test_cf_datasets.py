@@ -159,6 +159,41 @@ def test_a_dimension_of_an_axis_that_was_cut_has_its_new_length(tmp_path: Path) 
             assert dict(found.sizes) == {"n": 2}
 
 
+@pytest.mark.parametrize("along", [False, True])
+def test_a_scalar_of_a_group_has_the_name_of_a_dimension_around_it(
+    tmp_path: Path, along: bool
+) -> None:
+    """The netCDF library writes and reads such a file; engines of xarray cannot, in that very file.
+
+    (xarray 2026.9: h5netcdf 1.8 gives the scalar the dimension, "Illegal slicing argument for scalar
+    dataspace". Where a variable of the group has the dimension, "dimension 'n' already exists as a
+    scalar variable" with netCDF4, too.) So the judge is the library, and xarray where it can be.
+    """
+    import netCDF4
+
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("n", 3)
+        file.createVariable("w", "f4", ("n",))[:] = [1, 2, 3]
+        file.createVariable("g/n", "f8", ())[...] = 7.5
+        if along:
+            file.createVariable("g/v", "f4", ("n",))[:] = [4, 5, 6]
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "b.zarr", strict=True)
+    raconvert.convert(tmp_path / "b.zarr", tmp_path / "c.nc", strict=not along)
+    for name in ("a.nc", "b.zarr", "c.nc"):
+        with xr.open_datatree(tmp_path / name, engine="raconvert") as tree:
+            assert tree["g/n"].shape == ()
+            assert tree["g/n"].item() == 7.5
+            assert not along or tree["g/v"].values.tolist() == [4, 5, 6]
+    with netCDF4.Dataset(tmp_path / "c.nc") as file:
+        assert file["g/n"].dimensions == ()
+        assert float(file["g/n"][...]) == 7.5
+        assert not along or file["g/v"].dimensions == ("n",)
+        assert [*file.dimensions] == ["n"]
+    if not along:
+        with xr.open_datatree(tmp_path / "c.nc", engine="netcdf4") as tree:
+            assert tree["g/n"].item() == 7.5
+
+
 def test_the_comparison_finds_what_differs(tmp_path: Path) -> None:
     for name, value in (("a", 1), ("b", 2)):
         made = xr.Dataset({"v": ("x", [1.0, 2.0], {"k": value})})
