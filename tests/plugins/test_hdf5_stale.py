@@ -21,6 +21,7 @@ from raconvert.plugins.hdf5.ondisk.header import attribute_data
 from test_hdf5_flips import LIBVERS, places
 
 from raconvert.conversion.read import open_bundle
+from raconvert.errors import Unsafe
 from raconvert.plugin import Source
 
 if TYPE_CHECKING:
@@ -320,3 +321,27 @@ def test_one_message_for_many_attributes(tmp_path: Path) -> None:
     _, notes = read(path)
 
     assert any("larger than the file" in note for note in notes)
+
+
+@pytest.mark.parametrize("kind", ["filter", "addresses"])
+def test_bytes_like_a_heap_are_no_damage(kind: str, tmp_path: Path) -> None:
+    """Where references to texts cannot be seen, such bytes are not read, and not called damaged."""
+    fcpl = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    more: dict[str, Any] = {}
+    if kind == "addresses":
+        fcpl.set_sizes(4, 4)
+    else:
+        more = {"chunks": (2,), **pytest.importorskip("hdf5plugin").Zstd()}
+    for name, mark in (("good", b"GCOL\1\0\0 "), ("odd", b"GCOL\1\0\0\0")):
+        path = tmp_path / f"{name}.h5"
+        with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, fcpl)) as file:
+            file["raw"] = np.frombuffer(mark + b"\xff" * 100, "u1")
+            file.create_dataset("s", data=["ab", "cde"], dtype=TEXT, **more)
+        with h5py.File(path) as file:
+            assert file["s"][:].tolist() == [b"ab", b"cde"]  # it is sound
+    with open_bundle(str(tmp_path / "good.h5")) as bundle:
+        assert bundle["s"][...].tolist() == [b"ab", b"cde"]
+    with open_bundle(str(tmp_path / "odd.h5")) as bundle:
+        assert isinstance(bundle["s"].problem, Unsafe)
+        assert "could take for a damaged heap" in str(bundle["s"].problem)
+        assert bundle["raw"].problem is None

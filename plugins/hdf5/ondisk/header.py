@@ -9,7 +9,9 @@ looks whether the heap has it, and it runs in circles in a heap with an empty pi
 one damaged bit is gigabytes, or forever. So references and heaps are looked at first.
 
 Where references cannot be seen (chunks in a filter that only the library has, or in other files),
-heaps are looked for in the whole file, as long as it is not too large for that.
+heaps are looked for in the whole file, as long as it is not too large for that. Bytes that look
+like a damaged heap need not be one, and no reference need lead there: a heap that was deleted, or
+elements. Then nothing is said of damage, but the data is not read.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from struct import error as struct_error
 
 import numpy as np
 
-from raconvert.errors import Corrupt
+from raconvert.errors import Corrupt, Unsafe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -405,13 +407,25 @@ def _check_heap(file: File, address: int) -> None:
 
 
 def check_all_heaps(file: File) -> None:
-    """Check everything in a file that looks like a heap, once, where references cannot be seen."""
+    """Check everything in a file that looks like a heap, once, where references cannot be seen.
+
+    Raises `Unsafe` if the library might be led into one that is damaged.
+    """
     if file.searched or file.source.size > file.source.limits.searched_bytes:
         return
     whole = file.source.read_at(0, file.source.size)
     at = whole.find(HEAP_SIGNATURE)
     while at >= 0:
-        _check_heap(file, at - file.userblock)
+        try:
+            _check_heap(file, at - file.userblock)
+        except Corrupt as error:
+            raise Unsafe(
+                "has data of variable length of which only the HDF5 library knows where it lies, "
+                "and bytes that it could take for a damaged heap of such data",
+                path=file.path,
+                where=error.where,
+                remedy="`h5repack -f NONE` writes the data without its filter",
+            ) from error
         at = whole.find(HEAP_SIGNATURE, at + 1)
     file.searched = True  # it was searched, and found sound
 
