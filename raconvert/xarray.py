@@ -125,12 +125,12 @@ class RaconvertBackend(_Engine):
                     formats={} if path else bundle.formats,
                     around={str(dim): n for one in above for dim, n in one.sizes.items()},
                 )
-            found = {f"/{path}": decoded(made[path], **decoders) for path in groups}
+            datasets = {f"/{path}": decoded(made[path], **decoders) for path in groups}
         except BaseException:
             bundle.close()
             raise
-        found["/"].set_close(bundle.close)
-        return found
+        datasets["/"].set_close(bundle.close)
+        return datasets
 
     def open_datatree(
         self,

@@ -217,7 +217,7 @@ class _Places:
         self._all = _single((name, now) for (_, name), now in pairs)
 
     def word(self, attribute: str, word: str, by: str, file: str, name: str) -> str:
-        """What a word becomes in an attribute of the array `by`, which was `name` in its file."""
+        """Return the word to write in an attribute of the array `by`, called `name` in its file."""
         there = None
         for places in (self._files[file], self._all):
             found = _named(attribute, word, name, places)
