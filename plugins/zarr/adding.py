@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from raconvert.files.folder_target import Folder
     from raconvert.files.limits import Limits
-    from raconvert.files.limits import Limits
     from raconvert.plugin import Array, Bundle, Source
 
     from .header import Node
