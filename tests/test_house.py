@@ -415,3 +415,29 @@ def test_bounds_of_parsers_are_fields_of_limits() -> None:
     assert len(listed) == len(set(listed))
     assert sorted(found - set(listed)) == [], "a bound of a parser is a field of `Limits`"
     assert sorted(set(listed) - found) == [], "is not there any more"
+
+
+# Who asks for the defaults has no source whose limits they could be.
+ASKS_FOR_DEFAULTS = {
+    "what is written must be readable again, by whoever asks for no other limits": """
+        bundle.manifest conversion.outputs metadata.json metadata.roundtrip metadata.sidecar
+        metadata.yaml plugins.cfl plugins.hdf5.adding plugins.hdf5.attributes
+        plugins.hdf5.descriptions plugins.hdf5.elements plugins.hdf5.scales plugins.hdf5.structure
+        plugins.hdf5.writer plugins.mat.contents plugins.metaimage.plan plugins.npy.plan
+        plugins.nrrd.metadata plugins.scidb.groups plugins.scidb.plan plugins.zarr.metadata
+        plugins.zarr.writer""",
+    "an argument that may be left out, where a folder or a server is looked at": """
+        files.paths files.remote.listing files.remote.target files.unfinished plugins.png""",
+    "a number, which nothing is nested in": "plugins.hdf5.datatypes",
+    "a source that is made without limits": "files.source",
+}
+
+
+def test_parsers_ask_their_source_for_its_limits() -> None:
+    """Not for the defaults: what a program hands in would have no effect."""
+    found = {
+        name.removeprefix("raconvert.")
+        for name, path in modules().items()
+        if re.search(r"limits import .*DEFAULT|limits\.DEFAULT", path.read_text(encoding="utf-8"))
+    }
+    assert sorted(found) == sorted(" ".join(ASKS_FOR_DEFAULTS.values()).split())

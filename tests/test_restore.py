@@ -29,7 +29,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, WouldLose
-from raconvert.files.limits import DEFAULT
+from raconvert.files.limits import DEFAULT, Limits
 from raconvert.inspect.diff import diff
 from raconvert.metadata.roundtrip import difference, restored
 
@@ -330,6 +330,8 @@ def test_the_width_of_text_allocates_nothing_by_itself() -> None:
     assert block.nbytes <= 1 << 22
     with pytest.raises(Corrupt):
         restored(array, {"type": f"|S{1 << 30}"}, "x.yaml", DEFAULT)
+    with pytest.raises(Corrupt):
+        restored(array, {"type": f"|S{1 << 20}"}, "x.yaml", Limits(document_bytes=1 << 19))
 
 
 def test_bytes_without_description_get_their_own_back() -> None:

@@ -463,8 +463,7 @@ def in_file(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> tuple[int, tuple
     if tid.get_class() == h5t.ARRAY:
         size, places = in_file(tid.get_super(), limits, depth + 1)
         count = prod(tid.get_array_dims())
-        if count * len(places) > limits.structure_fields:
-            raise cannot(f"its structures hold more than {limits.structure_fields} texts each")
+        _check_texts(count * len(places), limits)
         return count * size, tuple(n * size + at for n in range(count) for at in places)
     if tid.get_class() != h5t.COMPOUND:
         return int(tid.get_size()), ()
@@ -474,9 +473,15 @@ def in_file(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> tuple[int, tuple
     for number in sorted(numbers, key=tid.get_member_offset):
         member = tid.get_member_type(number)
         size, places = in_file(member, limits, depth + 1)
+        _check_texts(len(offsets) + len(places), limits)
         offsets += [tid.get_member_offset(number) + more + at for at in places]
         more += size - int(member.get_size())
     return int(tid.get_size()) + more, tuple(offsets)
+
+
+def _check_texts(count: int, limits: Limits) -> None:
+    if count > limits.structure_fields:
+        raise cannot(f"its structures hold more than {limits.structure_fields} texts each")
 
 
 def fixed_dtype(dtype: Dtype, widths: dict[tuple[str, ...], int], path: Path = ()) -> Dtype:

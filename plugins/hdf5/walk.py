@@ -114,6 +114,7 @@ class Walk:
                 continue
             if isinstance(link, Link):
                 self._later.append((len(self.found), link))
+                self._check_totals(link.file[0])
                 continue
             try:
                 with guarded(link.file.path, f"object '/{link.path}'"):
@@ -172,6 +173,9 @@ class Walk:
     def _count(self, found: Found) -> None:
         """Refuse (`TooLarge`) the whole file when it has too many objects, links or long names."""
         self._characters += len(found.path) + len(found.hard)
+        self._check_totals(found.file)
+
+    def _check_totals(self, file: File) -> None:
         for count, most, what in (
             (len(self.found), self.limits.nodes, "objects"),
             (len(self.links) + len(self._later), self.limits.links, "links"),
@@ -182,7 +186,7 @@ class Walk:
             ),
         ):
             if count > most:
-                raise TooMany(f"has more than {most} {what}", path=found.file.path)
+                raise TooMany(f"has more than {most} {what}", path=file.path)
 
     def _inside(self, group: Found) -> list[Any]:
         """The links of a group in order: objects behind hard ones, and the others."""
