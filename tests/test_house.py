@@ -421,7 +421,7 @@ def test_bounds_of_parsers_are_fields_of_limits() -> None:
 ASKS_FOR_DEFAULTS = {
     "what is written must be readable again, by whoever asks for no other limits": """
         bundle.manifest conversion.outputs metadata.json metadata.roundtrip metadata.sidecar
-        metadata.yaml plugins.cfl plugins.hdf5.adding plugins.hdf5.attributes
+        metadata.yaml plugins.cfl plugins.hdf5.attributes
         plugins.hdf5.descriptions plugins.hdf5.elements plugins.hdf5.scales plugins.hdf5.structure
         plugins.hdf5.writer plugins.mat.contents plugins.metaimage.plan plugins.npy.plan
         plugins.nrrd.metadata plugins.scidb.groups plugins.scidb.plan plugins.zarr.metadata

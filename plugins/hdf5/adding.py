@@ -17,7 +17,6 @@ from h5py import h5a, h5d, h5ds, h5g, h5i, h5l, h5o
 
 from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.copy import copy_extent
-from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.files.limits import Limits
     from raconvert.plugin import Array, Bundle, Fit, Source, Target
 
     from .options import Options
@@ -310,7 +310,7 @@ class Addition(Writer):
                     h5ds.detach_scale(oid, scale.id, index)
                     mine.append(scale.id)
         for scale in mine:
-            if not h5a.exists(scale, b"REFERENCE_LIST") and _is_of_axis(scale):
+            if not h5a.exists(scale, b"REFERENCE_LIST") and _is_of_axis(scale, self.held.limits):
                 name = h5i.get_name(scale)
                 if name and root.links.exists(name.strip(b"/")):
                     root.unlink(name.strip(b"/"))
@@ -323,7 +323,8 @@ class Addition(Writer):
             return
         text = h5py.Group(root).attrs[KEY]
         try:
-            record = roundtrip.record_in(text, DEFAULT) if roundtrip.is_marked(text) else {}
+            known = roundtrip.is_marked(text)
+            record = roundtrip.record_in(text, self.held.limits) if known else {}
         except (ValueError, RaconvertError):
             return
         if "order" not in record:
@@ -333,12 +334,12 @@ class Addition(Writer):
         write_attribute(root, KEY, roundtrip.text_of({**record, "order": names}))
 
 
-def _is_of_axis(scale: Any) -> bool:
+def _is_of_axis(scale: Any, limits: Limits) -> bool:
     """True for a scale that this plugin has made of an axis."""
     if not h5a.exists(scale, KEY.encode()):
         return False
     text = h5py.Dataset(scale).attrs[KEY]
     try:
-        return roundtrip.is_marked(text) and "axis_of" in roundtrip.record_in(text, DEFAULT)
+        return roundtrip.is_marked(text) and "axis_of" in roundtrip.record_in(text, limits)
     except (ValueError, RaconvertError):
         return False

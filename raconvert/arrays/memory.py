@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+
 MAX_RANK = 64  # axes: numpy's own limit since 2.0
 CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"  # of a container, on Linux
 
