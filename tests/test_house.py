@@ -382,7 +382,8 @@ NO_LIMITS = {
         plugins.zarr.metadata.MOST plugins.zarr.options.MAX_CHUNK_BYTES
         plugins.zarr.plan.MAX_PATH_BYTES references.pieces.MOST_PIECES""",
     "people are shown, or metadata keeps, so many": """
-        arrays.summary.MOST_LABELS arrays.summary.MOST_LINES arrays.summary.MOST_TEXT
+        arrays.summary.MOST_AXES arrays.summary.MOST_LABELS arrays.summary.MOST_LINES
+        arrays.summary.MOST_NUMBERS arrays.summary.MOST_TEXT
         files.paths.MOST_NAMES plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES
         plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
         plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.scidb.header.LARGEST_SHOWN
