@@ -348,7 +348,7 @@ def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) ->
 
 
 def _spell_file(bundle: Bundle) -> list[tuple[str, str]]:
-    """Give the attributes of file and groups texts for times that no format has a type for."""
+    """Replace times in the attributes of file and groups by texts, as no format has their types."""
     changes = []
     own, said = spelled(bundle.attributes)
     if said:

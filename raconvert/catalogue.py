@@ -1,4 +1,4 @@
-"""The static table of formats: what is known without importing any plugin.
+"""The static table of formats: their facts, without importing any plugin.
 
 `ROWS` are the built-in formats, written from what each plugin's `FORMAT` says; the tests keep the
 two equal. Formats that are only recognised, to be named in the refusal, are in `raconvert.foreign`.

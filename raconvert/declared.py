@@ -90,7 +90,7 @@ if not TYPE_CHECKING:
 
         @classmethod
         def _filled(cls, values, named):
-            """All values in order, those that are not given by default."""
+            """Return all values in order, with defaults for the missing ones."""
             given = {**dict(zip(cls._fields, values, strict=False)), **named}
             found = {**cls._field_defaults, **given}
             if found.keys() != set(cls._fields) or len(given) < len(values) + len(named):

@@ -245,7 +245,7 @@ class UsageError(RaconvertError, ValueError):
 
 
 class UnknownFormat(RaconvertError):
-    """No format claims the file, or no format has the given name.
+    """The format of the file, or a given name of a format, is unknown.
 
     >>> raconvert.read(b"nothing of the kind")
     Traceback (most recent call last):
@@ -265,7 +265,7 @@ class NotSupportedYet(UnknownFormat):
 
 
 class MissingDependency(UnknownFormat):
-    """The plugin is there; a package that it needs is not. The remedy is the install line.
+    """A package that the plugin needs is not installed. The remedy is the install line.
 
     >>> issubclass(raconvert.MissingDependency, raconvert.UnknownFormat)
     True

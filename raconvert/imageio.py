@@ -133,7 +133,7 @@ class RaPlugin(_Base):
         return ImageProperties(array.shape, array.dtype)
 
     def metadata(self, index: Any = None, exclude_applied: bool = True) -> dict[str, Any]:
-        """Header and sidecar of the file: everything beyond the elements.
+        """Return header and sidecar of the file: everything beside the elements.
 
         With `exclude_applied` that is the metadata of the sidecar; without it also what reading
         has made use of: ``dims`` (fastest axis first), ``element``, ``index_order``.

@@ -147,12 +147,12 @@ if TYPE_CHECKING:
         def __call__(self, source: Source, /) -> tuple[int, int, dict[str, Any]]: ...
 
     class Split(Protocol):
-        """How many of the slowest axes become separate files with ``--planes``; raises nothing."""
+        """Return the number of slowest axes that become separate files with ``--planes``."""
 
         def __call__(self, array: Array, /) -> int: ...
 
     class Programs(Protocol):
-        """How libraries that are not ours read an array of a file: language -> lines to paste.
+        """Programs by which other libraries read an array of a file: language -> lines to paste.
 
         Languages as in `raconvert.views.programs`; one without a library that gives this very
         array, its values in this shape, is left out. `FILE`, `NAME` and `PATH` stand for the names
@@ -283,7 +283,7 @@ class Fit(Record):
 
 
 def _marked(flags: str) -> str:
-    """Options with backticks around each: ``--dtype uint8, --dtype uint16 or --scale``."""
+    """Put backticks around each option of a list: ``--dtype uint8, --dtype uint16 or --scale``."""
     text = flags.replace(", --", "`, `--").replace(" or --", "` or `--")
     return f"`{text.replace(' and --', '` and `--')}`"
 

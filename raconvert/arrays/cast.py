@@ -1,4 +1,4 @@
-"""Elements of another type, as a lazy array: every value is checked while the data streams.
+"""Conversion to another element type, lazily: every value is checked while the data streams.
 
 The first value that does not fit aborts with its index and leaves no output.
 """

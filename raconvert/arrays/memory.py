@@ -49,7 +49,7 @@ def check_memory(nbytes: int, max_memory: int, what: str, got: str | None = None
 
 
 def stored_bytes(storage: dict[str, Any]) -> str | None:
-    """How much of an array its file stores, for messages; None if nobody knows."""
+    """The stored size of an array as a phrase for messages; None if unknown."""
     stored = storage.get("stored_bytes")
     return None if stored is None else f"{stored} bytes stored in the file"
 

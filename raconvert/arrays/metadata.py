@@ -77,7 +77,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def _time(value: Any) -> Any:
-    """A `date` or `datetime` that is equal to a time of NumPy; the time itself if none is."""
+    """Convert a time of NumPy to an equal `date` or `datetime`, or return it unchanged."""
     value = value[()]
     if value.dtype.kind == "M":
         for unit, kind in (("M8[D]", "date"), ("M8[us]", "datetime")):
@@ -202,7 +202,7 @@ class Axis(_Value):
         return Axis(**{**{field: getattr(self, field) for field in self.FIELDS}, **fields})
 
     def __eq__(self, other: object) -> bool:
-        """True for an axis that says the same.
+        """True for an axis with equal fields.
 
         >>> Axis("time", units="s") == Axis("time", units="s")
         True

@@ -33,7 +33,7 @@ _RECORDS = ("attributes", "form")  # of a namespace, by the names of attributes 
 
 
 class Scale(Record):
-    """How stored elements become physical values: stored * slope + intercept.
+    """Conversion of stored elements to physical values: stored * slope + intercept.
 
     Elements that equal one of `missing`, or lie outside `low` to `high`, are missing: NaN. Both are
     stored numbers, the range one of physical values if `of_physical`. `unsigned` says that integers

@@ -139,7 +139,7 @@ def _within(part: range, key: Any) -> int | slice:
 
 
 def key_of(text: str) -> tuple[Any, ...]:
-    """Return the key that a text says, as Python writes it between brackets.
+    """Parse a key, as Python writes it between brackets.
 
     >>> key_of("1:, ::-2, ..., 0")
     (slice(1, None, None), slice(None, None, -2), Ellipsis, 0)

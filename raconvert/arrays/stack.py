@@ -265,7 +265,7 @@ class ItemMetadata:
         return path not in self._odd
 
     def settle(self, path: tuple[Any, ...]) -> None:
-        """Leave a field out of the items, since it is said otherwise."""
+        """Drop a field from the items, since the file has it elsewhere."""
         self._settled.add(path)
         if self._odd <= self._settled and self._spool is not None:
             self._spool = None

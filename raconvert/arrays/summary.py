@@ -1,4 +1,4 @@
-"""How arrays, axes and bundles look to a person: one line each, and trees of them."""
+"""Text for people about arrays, axes and bundles: one line each, and trees of them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def unscaled(array: Array, scale: Scale, *, round_values: bool = False) -> Array
 
 
 class _Physical:
-    """How blocks of an array become physical values, of type `dtype`."""
+    """Conversion of blocks of an array to physical values, of type `dtype`."""
 
     def __init__(self, array: Array, scale: Scale, *, round_values: bool) -> None:
         stored = self.kept = dtype_of(little(array.element))

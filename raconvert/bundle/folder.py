@@ -120,7 +120,7 @@ def _strangers(folder: str) -> str | None:
 
 
 class FolderTarget(Folder):
-    """A bundle to be written: as `temp` beside `path`, then renamed to it."""
+    """Target of a bundle: written as `temp` beside `path`, then renamed."""
 
     __slots__ = ()
     WHAT = "a bundle"
@@ -136,7 +136,7 @@ def target(path: str, **named: Any) -> FolderTarget:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """Everything fits into a bundle: each array with its sidecar, and the manifest."""
+    """Plan a folder: each array with its sidecar, and the manifest; all of RA fits."""
     files = members.paths_of(bundle)
     return Plan(
         members.fits(bundle, files),

@@ -66,7 +66,7 @@ def text_of(bundle: Bundle, files: list[str]) -> bytes:
 
 
 def text_with(content: Manifest, entries: list[Entry], gone: Collection[str]) -> bytes:
-    """Return ``bundle.yaml`` with other entries, and without the further names that are `gone`."""
+    """Return ``bundle.yaml`` with other entries, and without the aliases in `gone`."""
     aliases = {alias: name for alias, name in content.aliases.items() if alias not in gone}
     fields = {name: getattr(content, name) for name in Manifest._fields[1:]} | {"aliases": aliases}
     return _text(entries, {name: values for name, values in fields.items() if values})

@@ -109,7 +109,7 @@ def _located(error: RaconvertError, path: str, file: str) -> RaconvertError:
 
 
 class _Member:
-    """Array source: an encoded member of an archive, named in what goes wrong with it."""
+    """Array source over an encoded member of an archive, which its errors name."""
 
     def __init__(
         self, opened: Callable[[], Any], path: str, file: str, check: Callable[[str], None]
@@ -160,7 +160,7 @@ def _with_sidecar(array: Array, source: Source, find: Find, file: str) -> Array:
 
 
 def fits(bundle: Bundle, files: list[str]) -> list[Fit]:
-    """A bundle holds everything that RA and its sidecars hold; only names must be text, and one."""
+    """List what a bundle cannot hold: names not in Unicode, too long or used twice; huge dims."""
     found = []
     seen: set[str] = set()
     for array, path in zip(bundle.arrays, files, strict=True):
@@ -218,7 +218,7 @@ def paths_of(bundle: Bundle) -> list[str]:
 
 
 def pieces_of(array: Array, file: str, target: Target) -> tuple[Iterator[Any], Source | None]:
-    """Return the pieces of an array's .ra, and a small one as what has been written, too."""
+    """Return the bytes of an array's .ra in pieces and, if they are few, as a source."""
     from raconvert.arrays.blocks import block_bytes, blocks
 
     pieces = ra.pieces(array, target.counted(blocks(array, block_bytes(target.max_memory))))

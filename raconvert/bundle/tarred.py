@@ -193,7 +193,7 @@ class _Bounded:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """Everything fits into a bundle: the manifest, then each array followed by its sidecar."""
+    """Plan a .tar: the manifest, then each array followed by its sidecar; all of RA fits."""
     files = members.paths_of(bundle)
     return Plan(
         members.fits(bundle, files),

@@ -112,7 +112,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """Everything fits into a bundle: the manifest, then each array followed by its sidecar."""
+    """Plan a .zip: the manifest, then each array followed by its sidecar; all of RA fits."""
     files = members.paths_of(bundle)
     return Plan(
         members.fits(bundle, files),
@@ -122,7 +122,7 @@ def plan(bundle: Bundle) -> Plan:
 
 
 def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
-    """The archive, its members copied, with the arrays and a new manifest; see `Add`."""
+    """Plan the archive with its members copied, the arrays added and a new manifest; see `Add`."""
     there = zips.members(source)
     above = folder_of([member.filename for member in there], source.path)
     listing = next((member for member in there if member.filename == above + MANIFEST), None)

@@ -167,7 +167,7 @@ def _run(words: list[str], *, alone: bool) -> int:
 
 
 def _refuse_dashes(words: list[str]) -> None:
-    """Refuse an option that begins with the dash of a text, as pages and chats make it."""
+    """Refuse an option that begins with a typographic dash, as pages and chats make it."""
     for word in words:
         if word == "--":
             return

@@ -20,7 +20,7 @@ _STYLES = re.compile(f"({re.escape(_BOLD)}|{re.escape(_RESET)})")
 
 
 class Console:
-    """The two output streams, with what -q, -v, --json and --color say."""
+    """The two output streams, under -q, -v, --json and --color."""
 
     def __init__(self, args: Any = None) -> None:
         self.quiet: bool = getattr(args, "quiet", False)
@@ -176,7 +176,7 @@ def error_facts(error: RaconvertError) -> dict[str, Any]:
 
 
 def error_lines(error: RaconvertError, *, detects: bool) -> list[str]:
-    """Return the cause, how the file was detected, what was added on the way, and the remedy."""
+    """Return the lines of an error: cause, detection of the file, notes, remedy."""
     cause = str(error)
     remedy = error.remedy or ""
     cause = cause.removesuffix(f"\n  {quoted(remedy, lines=True)}") if remedy else cause
@@ -205,7 +205,7 @@ def _as_format(cause: str, path: str) -> list[str]:
 
 
 class Progress:
-    """How far the work is: one line that changes, on a terminal; in a log a line now and then."""
+    """Progress display: one line that changes, on a terminal; in a log a line now and then."""
 
     DELAY = 0.5  # seconds before the first line: short work needs none
     INTERVAL = 0.1  # seconds between two lines
@@ -270,7 +270,7 @@ def _columns() -> int:
 
 
 def duration(seconds: float) -> str:
-    """A time as people read it: ``7 s``, ``12:05 min``, ``3:04 h``."""
+    """Format a time for people: ``7 s``, ``12:05 min``, ``3:04 h``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

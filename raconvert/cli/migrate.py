@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Shows the events of a migration; `files`: it is to be told of every file."""
+    """Display of the events of a migration; `files` is True if it takes an event for every file."""
 
     def __init__(self, console: Console, line: Progress | None) -> None:
         self.files: bool = console.json
@@ -45,7 +45,7 @@ class Display:
             self._line.show(one_line(state_of(event)))
 
     def clear(self) -> None:
-        """Wipe the line that says how far it is."""
+        """Wipe the progress line."""
         if self._line is not None:
             self._line.clear()
 
@@ -85,7 +85,7 @@ def plan_lines(facts: dict[str, Any]) -> list[str]:
 
 
 def state_of(event: Event) -> str:
-    """How far a migration is, in one line."""
+    """Return the progress of a migration in one line."""
     parts = [f"{event.done} of {counted(event.total, 'file')}"]
     if event.failed:
         parts.append(f"{event.failed} failed")

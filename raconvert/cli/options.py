@@ -393,7 +393,7 @@ def _all_options() -> dict[str, Opt]:
 
 
 def keywords(text: str) -> str:
-    """Return options of the command line as arguments in Python; unknown ones stay.
+    """Translate options of the command line to Python arguments; unknown ones are unchanged.
 
     >>> keywords("--allow names --overwrite"), keywords("--out-opt version=7.3"), keywords("--axes")
     ('allow=["names"], overwrite=True', 'out_opts={"version": "7.3"}', 'axes')

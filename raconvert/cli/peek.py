@@ -53,7 +53,7 @@ def run(args: Any, console: Console) -> int:
 
 
 def folded(line: str, width: int) -> list[str]:
-    """A line of text in parts that are not wider, cut where it has wide gaps; 0 for any width."""
+    """Fold a line at its wide gaps into parts no wider than `width`; 0 means no limit."""
     text = _without_codes(line)
     if not width or len(text) <= width or "\x1b" in text:  # pictures are as wide as they may be
         return [line]

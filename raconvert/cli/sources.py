@@ -79,7 +79,7 @@ def below(args: Any) -> dict[str, Any]:
 
 
 def expand(words: Sequence[str], *, views: bool = False, **below: Any) -> list[str]:
-    """Return the files that words mean: files as they are, the content of folders and globs.
+    """Expand words to files: files themselves, the contents of folders, matches of globs.
 
     With `views` those of `raconvert refs` that are in folders, too, whatever their suffix. `below`
     as in `raconvert.conversion.inputs.gather`.

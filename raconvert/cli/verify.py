@@ -74,7 +74,7 @@ def _trees(args: Any) -> bool:
 
 
 def _references(facts: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each file of a view that is not what it was, and one for all."""
+    """Yield a line for each changed file of a view, and a summary."""
     for row in facts["problems"]:
         arrays = f"   arrays {listed(row['arrays'], 3)}" if row["arrays"] else ""
         yield f"{row['problem'].upper()} {one_line(row['path'])}   {one_line(row['found'])}{arrays}"

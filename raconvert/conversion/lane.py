@@ -255,7 +255,7 @@ class Lane:
             return None
 
     def learn(self, expected: Expected) -> None:
-        """Let a kind of files into the lane if the usual way has made the same file of one.
+        """Admit a kind of files to the lane if the ordinary road made the same file of one.
 
         To be called if there was nothing to say about that file.
         """

@@ -64,7 +64,7 @@ _DECIDE = ("c", "fortran", "keep-memory")  # --axes that say how the axes are in
 
 
 def rounded(arrays: list[Array]) -> list[Fit]:
-    """The arrays that lost precision while they were written, as --allow let them."""
+    """List the arrays that lost precision while they were written, which --allow permits."""
     return [
         refused(
             array.name,
@@ -179,7 +179,7 @@ def _holders(array: Array) -> str:
 
 
 def undecided(run: Conversion) -> list[Fit]:
-    """The arrays of a bare .ra that would be taken as listed: nobody has said how to index them."""
+    """List the arrays of a bare .ra whose index order is unknown, and would be assumed."""
     settings = run.settings
     if run.row.index_orders != "F" or settings.axes in _DECIDE:
         return []
@@ -235,7 +235,7 @@ def _replaced_trailer(array: Array) -> list[Fit]:
 
 
 def _dropped(array: Array, mode: str) -> list[Fit]:
-    """The losses of an .ra without its sidecar."""
+    """List the losses of an .ra without its sidecar."""
     fields = record_of(array, beside_ra=True)
     losses = []
     if "dtype" in fields:

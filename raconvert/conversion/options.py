@@ -241,7 +241,7 @@ OPTIONS = table(
 
 
 class Settings:
-    """How to convert: the options with their values, paths as text."""
+    """Settings of a conversion: the options with their values, paths as text."""
 
     out_dir: str | None
     from_: str | None

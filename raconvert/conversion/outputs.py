@@ -220,7 +220,7 @@ def refuse_sources(paths: list[str], sources: list[str]) -> None:
 
 
 def last_change(source: str) -> float:
-    """When a source was changed last, in seconds; `ReadFailed` if nobody says."""
+    """Return the time of a source's last change, in seconds; `ReadFailed` if unknown."""
     path = file_of(source)
     try:
         if is_remote(path):
@@ -287,7 +287,7 @@ def read_back(run: Conversion, target: Target) -> None:
 def _way_back(
     origin: Array, array: Array, back: Array, path: str
 ) -> tuple[dict[str, Any], Array | None]:
-    """How the form of an array differs from what is read back, and the array made of that."""
+    """Return the changes of form after reading back, and the array restored from them."""
     from raconvert.files.limits import DEFAULT
     from raconvert.metadata.roundtrip import difference, restored
 
@@ -362,7 +362,7 @@ def lost_fields(meta: Metadata, back: Metadata) -> list[str]:
 
 
 def _same_place(meta: Metadata, back: Metadata) -> bool:
-    """True if every position that the first knows is the same in the second."""
+    """True if every known position in the first equals that in the second."""
     from raconvert.arrays.space import World
 
     if meta.space is None and not any(axis.direction for axis in meta.axes):
@@ -387,7 +387,7 @@ def _is_near(one: Sequence[float], other: Sequence[float] | None) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """True for equal values: tuples are lists, and headers may have numbers of 4 bytes."""
+    """True for equal values, where tuples equal lists, and numbers agree to 1e-6."""
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(_same, a, b))
     if isinstance(a, (int, float)) and isinstance(b, (int, float)):

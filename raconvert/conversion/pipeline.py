@@ -110,7 +110,7 @@ def _converted(words: list[str], target: str | None, settings: Settings) -> Repo
 
 
 def _is_one_to_one(words: list[str], dst: str, settings: Settings) -> bool:
-    """True for the common case, one file to one file, with nothing that is rarely asked for."""
+    """True for the common case: one file to one file, without rare options."""
     return (
         len(words) == 1
         and not settings.stack

@@ -124,7 +124,7 @@ def _as_shown(array: Array) -> list[int]:
 
 
 def _split_of(bundle: Bundle, path: str, row: Row) -> Split:
-    """The function that says which axes become planes; refuse where planes make no sense."""
+    """Return the function that picks the axes of planes; refuse conversions without planes."""
     split = registry.load(row).split
     if path == "-":
         raise UsageError("planes are several files, the standard output is one", path=path)
@@ -193,7 +193,7 @@ def _planes(array: Array, leading: int, max_memory: int) -> Iterator[Array]:
 
 
 def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
-    """Return the metadata of one plane: what is common, and what the sources had of their own."""
+    """Return the metadata of one plane: the common fields, and those of its own source."""
     meta = array.meta.replace(items=None, later=None)
     for removed in range(leading):
         ndim = array.ndim - removed
@@ -210,7 +210,7 @@ MAX_CHANNELS = 4  # a last axis that is longer is never taken for channels
 
 
 def split(array: Array) -> int:
-    """How many leading axes become separate files with ``--planes``.
+    """Return the number of leading axes that become separate files with ``--planes``.
 
     A last axis of 1 to 4 is the channels from four axes on; with three axes the array is a stack
     of grey planes (an image of three axes needs no ``--planes``).

@@ -1,4 +1,4 @@
-"""How far a conversion is, as its listener is told."""
+"""Progress of a conversion, as its listener gets it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Progress(Record):
-    """How far a conversion is: what `progress` of `raconvert.convert` is called with.
+    """Progress of a conversion: the argument of the `progress` callback of `raconvert.convert`.
 
     file: the source at hand
     done: bytes of it that are written

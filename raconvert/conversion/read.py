@@ -201,7 +201,7 @@ def _indexed(array: Array, index_order: str) -> Array:
 
 
 def _bare(arrays: list[Array], row: Row) -> set[str]:
-    """The names of arrays without an index order, in a format that has it beside the elements.
+    """List arrays without an index order, in a format that has it beside the elements.
 
     Other formats that define no indices list their axes as those who use them count.
     """

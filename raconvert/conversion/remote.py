@@ -159,7 +159,7 @@ def _is_single(url: str, settings: Settings) -> bool:
 def _kept(
     words: list[str], url: str, settings: Settings, *, single: bool
 ) -> tuple[str, str] | None:
-    """Why the one destination is left as it is; None if it is to be written."""
+    """Return the reason why the one destination is left as it is; None if it is to be written."""
     if not single:
         if settings.skip_existing or settings.update:
             option = "`--skip-existing`" if settings.skip_existing else "`--update`"
@@ -194,7 +194,7 @@ def _refuse_sources(remote: Remote, report: Report, words: list[str]) -> None:
 
 @contextmanager
 def sending(remote: Remote) -> Iterator[None]:
-    """In the block, what needs no local file is sent as it is made."""
+    """Send, inside the block, files as they are made, if no local file is needed."""
     inside = os.path.join(remote.folder, "")
     SENDERS[inside] = lambda run: sent(run, remote)
     try:

@@ -45,7 +45,7 @@ class _Once(list["Any"]):
         return item in self._seen
 
     def add(self, items: Iterable[Any]) -> None:
-        """Append the items that are not there, each once."""
+        """Append the new items, each once."""
         for item in items:
             if item not in self:
                 self.append(item)

@@ -149,7 +149,7 @@ def name_way_out(error: RaconvertError, paths: list[str]) -> None:
 
 
 def reason_of(error: RaconvertError) -> str:
-    """Why a file was left out, in one line without its path."""
+    """Return the reason why a file was left out, in one line without its path."""
     where = f", at {error.where}" if error.where else ""
     return f"{error.what}{where}"
 

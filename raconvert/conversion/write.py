@@ -234,7 +234,7 @@ def _target_of(run: Conversion, path: str) -> Target:
 
 
 def _judge_late(run: Conversion, target: Target) -> None:
-    """Record what was lost, and judge what is known, only since the data has been written."""
+    """Record and judge the losses that only writing the data has shown."""
     report = run.report
     if run.settings.allows("precision"):
         from raconvert.conversion.losses import rounded

@@ -94,7 +94,7 @@ def _opened(word: str, **reading: Any) -> Array:
 
 
 def _chunks(array: Array, limit: int) -> tuple[int, ...]:
-    """The lengths of the chunks, in the order of the shape: those of the file, joined."""
+    """Return the lengths of dask's chunks, in the order of the shape: joined chunks of the file."""
     shape = array.dims[::-1]  # as the file has it, the slowest first
     if array.extent is None and array.count and isinstance(array.data, Decoded):
         return tuple(max(1, n) for n in array.shape)
@@ -108,6 +108,6 @@ def _chunks(array: Array, limit: int) -> tuple[int, ...]:
 
 
 def _joined(chunk: int, length: int, room: int) -> int:
-    """As many chunks of a file as there is room for; the whole axis, if all have."""
+    """Return a multiple of a file's chunk for which there is room; the whole axis, if that fits."""
     count = -(-length // chunk)
     return max(1, length) if room >= count else chunk * max(1, room)

@@ -62,7 +62,7 @@ class Inflater:
             yield piece
 
     def read(self, max_bytes: int) -> bytes:
-        """Up to `max_bytes` of what comes next; empty only at the end of the stream.
+        """Read up to `max_bytes` of decoded data; empty only at the end of the stream.
 
         Raises `Corrupt` for damaged data, and where the input ends before the stream does.
         """
@@ -213,7 +213,7 @@ def too_short(expected: int, got: int) -> Corrupt:
 
 
 def _gzip_members(file: Any, notes: list[str]) -> Iterator[bytes]:
-    """Yield what all gzip members hold that follow each other in the file."""
+    """Yield the inflated bytes of all consecutive gzip members of the file."""
     data = b""
     while True:
         compressed = chain((data,), iter(lambda: file.read(READ_BYTES) or b"", b""))

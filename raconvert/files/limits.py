@@ -234,7 +234,7 @@ class Found:
             self.parts += count
 
     def too_many(self, most: int) -> TooLarge:
-        """The error for an array of which nearly no piece was found. Raises nothing."""
+        """Return the error for an array of which nearly no chunk exists. Raises nothing."""
         return TooLarge(
             f"{self.what} is cut into many chunks, of which few are there", path=self.path,
             expected=f"at most {most} requests for chunks that are absent", got=self._counts(),

@@ -1,4 +1,4 @@
-"""Seals: how a file that names another proves that the two are of one run.
+"""Seals, by which a file that names another proves that both are of one run.
 
 A process that is killed between two renames leaves a new file beside an old one, which may well
 fit each other in size. The text of the one therefore ends, or begins, with a line that holds the

@@ -445,9 +445,9 @@ def rename_by_way_of(new: str, path: str, old: str) -> None:
 
 
 def walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As `os.walk`: each folder with the names of the folders and of the files in it.
+    """Yield what `os.walk` yields: each folder with the names of its folders and of its files.
 
-    However deep they lie: that of Python 3.11 calls itself for each level.
+    Any depth works, while `os.walk` of Python 3.11 calls itself for each level.
     """
     left = [folder]
     while left:
@@ -502,7 +502,7 @@ def did_you_mean_file(path: str, error: Exception | None = None) -> str:
 
 
 def _likeness(name: str, other: str) -> float:
-    """How alike two names are, from 0 to 1; their suffixes count half as much."""
+    """Return the likeness of two names, from 0 to 1; their suffixes count half as much."""
     from difflib import SequenceMatcher
 
     (stem, ending), (stem2, ending2) = map(os.path.splitext, (name.lower(), other.lower()))

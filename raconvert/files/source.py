@@ -353,7 +353,7 @@ def identity_of(status: os.stat_result) -> Identity:
 
 
 def refuse_changed(seen: Mapping[str, Identity]) -> None:
-    """Refuse (`Changed`) what was read, if any of the files was changed or replaced since."""
+    """Raise `Changed` if any of the files was changed or replaced since it was opened."""
     for path, known in seen.items():
         if is_remote(path):  # every range was read from one version
             continue
@@ -366,7 +366,7 @@ def refuse_changed(seen: Mapping[str, Identity]) -> None:
 
 
 def read_failed(path: str, error: Exception) -> RaconvertError:
-    """Return the error for a file that the system does not let us read; an error of ours stays."""
+    """Convert an error of the system into `ReadFailed`; errors of ours stay the same."""
     if isinstance(error, RaconvertError):
         return error
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -340,7 +340,7 @@ SENDERS: dict[str, Callable[[Any], bool]] = {}
 
 
 def sender_of(path: str) -> Callable[[Any], bool] | None:
-    """The sender of the folder in which a path lies; None for what stays here. Raises nothing."""
+    """Return the uploader of a path's staging folder; None for a local file. Raises nothing."""
     for folder, send in SENDERS.items():
         if path.startswith(folder):
             return send

@@ -155,7 +155,7 @@ def _notes_above(folders: Iterable[str]) -> list[str]:
 
 
 def _is_single(note: str, limits: Limits = DEFAULT) -> bool:
-    """True if a note is of a set of which no file stands alone, by its first line."""
+    """True if the first line of a note says that its files form one set."""
     import json
 
     try:

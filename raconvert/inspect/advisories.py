@@ -74,7 +74,7 @@ ADVISORIES = (
 
 
 def known_faults(distributions: Iterable[str]) -> list[dict[str, Any]]:
-    """The faults of what is installed of some distributions, and of the library inside h5py."""
+    """List known faults of the installed distributions, and of the libhdf5 inside h5py."""
     versions = {name: installed(name) for name in distributions}
     if versions.get("h5py"):
         versions[HDF5] = hdf5_version()

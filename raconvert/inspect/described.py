@@ -94,7 +94,7 @@ def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:
 
 
 def _trailer_digest(trailer: Any) -> str:
-    """The identity of bytes that stay in their file."""
+    """Return the length and the SHA-256 of a trailer, as a text."""
     import hashlib
 
     from raconvert.inspect.digest import hash_extent

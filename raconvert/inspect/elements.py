@@ -1,4 +1,4 @@
-"""Elements of two arrays, compared side by side in bounded memory."""
+"""Comparison of the elements of two arrays in bounded memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST_EXACT = 2.0**63  # floats from here on are not an int64
 
 
 class Rule:
-    """How elements are compared: tolerances, or bytes, and how much memory that may take.
+    """Rule for comparing elements: tolerances, or bytes, and the memory that it may take.
 
     `singletons`: axes of length 1 count.
     """
@@ -243,6 +243,6 @@ def _distance(x: Values, y: Values) -> Any:
 
 
 def letter(array: Array) -> str:
-    """Return numpy's letter for what user elements are: S, U, M, m or V."""
+    """Return numpy's letter for the type of user elements: S, U, M, m or V."""
     descr = array.element.descr
     return descr[1] if isinstance(descr, str) else "V"

@@ -130,7 +130,7 @@ def _checked(check: Check | None, source: Source) -> RaconvertError | None:
 
 
 def _read_all(bundle: Bundle, max_memory: int, *, go_on: bool) -> list[dict[str, Any]]:
-    """Type, shape and digest of each array, or why it cannot be read; raises if all fail."""
+    """Read type, shape and digest of each array, or its error; raises if all fail."""
     results = []
     for array in bundle.arrays:
         facts: dict[str, Any] = {
@@ -276,7 +276,7 @@ def _differing(fields: list[str]) -> str:
 
 
 def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
-    """The arrays of which a conversion says that it changes metadata, "" for all of them.
+    """Return the arrays whose metadata a conversion reports to change; "" means all.
 
     None if the format is only read, or takes no such arrays: nothing is known of their metadata.
     """
@@ -422,7 +422,7 @@ class _Items:
 
 
 def _items_of(meta: Metadata, shape: tuple[int, ...]) -> Iterator[_Item]:
-    """Yield a function that makes the metadata of an item, and what is of that item alone."""
+    """Yield, per item, a function that makes its metadata, and the fields of that item alone."""
     from functools import partial
     from itertools import repeat
 

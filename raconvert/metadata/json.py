@@ -82,7 +82,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """The value in terms of JSON."""
+    """Convert a value to values of JSON."""
     if depth > DEFAULT.nesting_levels:
         raise ValueError(f"it is nested more than {DEFAULT.nesting_levels} levels deep")
     if isinstance(value, dict):

@@ -103,7 +103,7 @@ def doubles(values: Values) -> Values:
 
 
 def narrowed(wide: Values, dtype: np.dtype[Any]) -> Values:
-    """Return doubles as floats of another width, the bits of NaN as far as there is room."""
+    """Convert doubles to floats of another width; NaN keeps the bits that fit."""
     import numpy as np
 
     with np.errstate(all="ignore"):

@@ -259,7 +259,7 @@ def without_extents(space: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_local(space: Any) -> Any:
-    """Leave out of a namespace what the file of another format has no use for.
+    """Remove from a namespace the facts that are useless in a file of another format.
 
     The names of such fields are listed in the namespace itself, under `LOCAL`: the rest of the
     metadata says them too, or they are about the very file that was read.

@@ -99,7 +99,7 @@ def added(path: str, known: Container[str] = ()) -> str:
 
 
 def left_over(path: str, *, overwrite: bool) -> list[str]:
-    """Return the metadata files of the file that was at a path: they go, or are replaced, with it.
+    """Return the metadata files of the old file at a path, to be removed or replaced with it.
 
     The per-item metadata is one of them only if the sidecar says so. A link in the place of a
     sidecar would be honoured, and is refused (`TargetExists`); with `overwrite` the link itself
@@ -176,7 +176,7 @@ def load(source: Source, data_range: DataRange | None = None) -> dict[str, Any] 
 def load_from(
     beside: Source, source: Source, data_range: DataRange | None = None
 ) -> dict[str, Any] | None:
-    """Return the fields of a sidecar, or None if it is none; it must describe `source`."""
+    """Return the fields of a sidecar, which must describe `source`; None if it is not a sidecar."""
     path = beside.path
     if beside.size > beside.limits.document_bytes:
         raise Corrupt(
@@ -211,7 +211,7 @@ def load_from(
 
 
 def read_trailer(array: Array, source: Source) -> Array:
-    """The array with the metadata in an RA trailer of ours; any other trailer stays."""
+    """Apply the metadata in an RA trailer of ours to the array; leave any other trailer."""
     trailer = trailer_of(array.meta)
     if not isinstance(trailer, Extent):
         return array

@@ -111,7 +111,7 @@ def _text_of(fields: dict[str, Any]) -> bytes:
 
 @cache
 def _dumper() -> Any:
-    """Return the safe dumper, which writes what stands twice twice."""
+    """Return the safe dumper without aliases: a repeated value is written again."""
     import yaml
 
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -254,7 +254,7 @@ def parse_behind(begin: bytes, text: bytes, path: str, limits: Limits) -> dict[s
 
 
 class _Builder:
-    """Makes values of the events of a parser, in one pass."""
+    """Builder of values from the events of a parser, in one pass."""
 
     def __init__(
         self, text: bytes, path: str, limits: Limits, values: int = 0, lines: int = 0

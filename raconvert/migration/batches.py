@@ -74,12 +74,12 @@ class Batches:
         return batch
 
     def since(self, batch: Batch) -> float:
-        """When the units of a batch were handed out first."""
+        """Return the time when the units of a batch were handed out first."""
         return batch.since or self._began.get(batch.number, 0.0)
 
     @property
     def seconds_left(self) -> float:
-        """How long one process takes for what is in no batch yet; 0 as long as nobody knows."""
+        """The seconds that one process takes for the units in no batch yet; 0 if unknown."""
         return self._uncut * self._pace
 
     def alone(self, unit: Unit) -> None:

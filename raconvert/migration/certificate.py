@@ -116,7 +116,7 @@ def versions() -> dict[str, Any]:
 
 
 def certificate_of(target: str, journal: str | None = None) -> dict[str, Any]:
-    """All that the certificate says, as values of JSON."""
+    """Return the contents of the certificate, as values of JSON."""
     settings, known = read_all(target, journal)
     if not settings:
         raise UsageError("a migration has just begun here, and has nothing to tell", path=target)

@@ -40,7 +40,7 @@ def files_of(unit: Unit, outcome: Outcome) -> Sequence[Sequence[Any]]:
 
 
 def sums_of(finished: Iterable[tuple[Unit, Outcome]]) -> dict[str, str]:
-    """By path below the root the SHA-256 of each file that units were converted into."""
+    """Map the path, below the root, of each file that units were converted into to its SHA-256."""
     sums: dict[str, str] = {}
     for unit, (_, _, _, digest, _, _, other, files, _) in finished:
         if files:

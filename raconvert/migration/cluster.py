@@ -111,7 +111,7 @@ def finder(scheduler: str | None, scheduler_file: str | None) -> Callable[[], st
 
 
 def client_of(find: Callable[[], str], seconds: float) -> Any:
-    """A connection to the scheduler as soon as there is one."""
+    """Connect to the scheduler, waiting until it answers."""
     from distributed import Client
 
     connect: Any = Client

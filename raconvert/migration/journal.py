@@ -120,7 +120,7 @@ def time_of(value: Any) -> float:
 
 
 def repr_of(value: Any) -> str:
-    """The beginning of what a value is, for a message."""
+    """Return the start of a value's repr, for a message."""
     try:
         return repr(value)[:80]
     except RecursionError:
@@ -334,7 +334,7 @@ class Journal:
         return _settings(self._base, self.path)
 
     def set(self, values: dict[str, Any]) -> None:
-        """Record what the run is."""
+        """Record the settings of the run."""
         rows = [(key, json.dumps(value)) for key, value in values.items()]
         self._write("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
 
@@ -365,7 +365,7 @@ class Journal:
             raise WriteFailed(f"journal cannot be written: {error}", path=self.path) from error
 
     def known(self) -> dict[str, Known]:
-        """By source what became of it the last time."""
+        """Map each source to its last outcome."""
         return {known.unit.source: known for known in _rows(self._base, self.path)}
 
     def _number_of_last(self) -> int:
@@ -426,7 +426,7 @@ def _settings(base: sqlite3.Connection, path: str) -> dict[str, Any]:
 
 
 def _damaged(path: str, error: Exception, where: str | None = None) -> RaconvertError:
-    """Return the error for a journal that cannot be read, or holds what no run has written."""
+    """Return the error for a journal that cannot be read, or that no run can have written."""
     if isinstance(error, sqlite3.OperationalError) and _is_busy(error):
         remedy = "try again when nothing else has it open"
         return TargetExists("journal is in use", path=path, got=error, remedy=remedy)

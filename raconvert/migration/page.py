@@ -98,7 +98,7 @@ def _how_to_check(facts: dict[str, Any], json_name: str) -> Iterator[str]:
 
 
 def _failures(files: list[dict[str, Any]]) -> Iterator[str]:
-    """All files that were not converted, those with the same reason together."""
+    """Yield the files that were not converted, those with the same reason together."""
     groups: dict[str, tuple[dict[str, str], list[str]]] = {}
     for file in files:
         if "error" in file:

@@ -281,7 +281,7 @@ class _Hand(Worker):
         self.tell_text(f"[{number},{memory},{deaths},{since!r},{text_of(units)}]")
 
     def note(self, said: dict[str, Any]) -> None:
-        """Note that it is ready, and which unit it is at."""
+        """Record that the worker is ready, and its current unit."""
         self.was_ready = True
         self.at = said.get("at", -1 if "outcomes" in said else self.at)
 

@@ -131,7 +131,7 @@ def _sent(remote: Remote, root: str, unit: Unit, outcome: Outcome, *, verify: bo
 
 
 def state_of(root: str, outcome: Outcome, target: str, *, paranoid: bool) -> str:
-    """How what was written is now: "same", "gone", "cut off", "not proven" or "changed"."""
+    """Compare a target with its record: "same", "gone", "cut off", "not proven" or "changed"."""
     files = outcome.files or ((target, outcome.size, outcome.digest),)
     there = []
     for path, size, digest in files:

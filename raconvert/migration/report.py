@@ -1,4 +1,4 @@
-"""How far a migration is: counts, rate and time left, told as events while it runs."""
+"""Progress of a migration: counts, rate and time left, as events while it runs."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def flags_of(error: RaconvertError) -> str:
 
 
 def advice(failed: Iterable[tuple[str, RaconvertError]]) -> dict[str, int]:
-    """How many files each set of flags would let pass, as far as their headers tell."""
+    """Count the files that each set of flags would let pass, as far as headers tell."""
     counts: dict[str, int] = {}
     for _, error in failed:
         if flags := flags_of(error):
@@ -277,7 +277,7 @@ class Migration:
 
     @property
     def done(self) -> int:
-        """How many units are there as they should be, those of earlier runs included."""
+        """The number of finished units, those of earlier runs included."""
         return len(self.of_state(DONE)) + len(self.before)
 
     def __str__(self) -> str:

@@ -71,7 +71,7 @@ def _number_of(source: str, count: int) -> int:
 
 
 def journal_of(path: str, shard: Shard) -> str:
-    """The path of the journal of a shard, where `path` is that of a run without shards."""
+    """Return the path of a shard's journal; `path` is that of a run without shards."""
     stem, ending = os.path.splitext(path)
     return f"{stem}.{shard.number}-of-{shard.total}{ending}"
 

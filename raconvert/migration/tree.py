@@ -141,7 +141,7 @@ def _stem(path: str) -> str:
 
 
 def _ending(path: str) -> str:
-    """All behind the first dot of a name."""
+    """Return the part of a name behind its first dot."""
     return path.rpartition("/")[2].partition(".")[2]
 
 
@@ -374,7 +374,7 @@ def _found(folder: str, path: str, row: Row) -> Found:
 
 
 def _by_content(root: str, found: Found, from_: str | None) -> tuple[str, str]:
-    """The format that the content of a file is of, or the reason why there is none."""
+    """Return the format of a file by its content, or the reason why it has none."""
     if from_ is not None:
         return "", f"has not the suffix of {from_}"
     try:

@@ -265,7 +265,7 @@ _LARGE = 16 << 20  # bytes; progress within larger sources is reported
 
 
 class Worker:
-    """Carries out batches of one job; the same in this process, a pool or a cluster."""
+    """Worker for batches of one job; the same in this process, a pool or a cluster."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class Worker:
         self._local = not self._away and "://" not in job.source
 
     def carry_out(self, batch: Batch) -> list[Outcome]:
-        """Convert the units of a batch; an outcome for each, in order. What fails raises nothing.
+        """Convert the units of a batch; return an outcome for each, in order. Raises no failure.
 
         When this returns, everything that is DONE is on the disk.
         """
@@ -384,7 +384,7 @@ class Worker:
             return outcome
 
     def _is_ours(self, unit: Unit, since: float) -> bool:
-        """True if what is there in the place of a unit was made since then."""
+        """True if the target of a unit was made after the time `since`."""
         if self._away:  # the upload compares an existing object with the new bytes
             return since < inf
         places = {unit.target, unit.folder or unit.target}
@@ -448,7 +448,7 @@ class Worker:
             self._within(0, 0)
 
     def _with_partners(self, report: Report) -> list[tuple[str, int, str]]:
-        """All files of a target that is more than one file."""
+        """List the files of a target that is more than one file; else nothing."""
         if len(report.written) < 2:
             return []
         root = self._job.target
@@ -465,9 +465,9 @@ def _places_of(unit: Unit, outcome: Outcome) -> list[str]:
 
 
 def _ours_since(unit: Unit, batch: Batch, job: Job) -> float:
-    """Since when a target that is there can only be ours, left by a run or a worker that died.
+    """Return the time since when a target can only be ours, left by a run or a worker that died.
 
-    Infinity where nobody was at it before: what is there is another's.
+    Infinity if nobody was at work on it before: an existing target is not ours.
     """
     if unit.replaces == 2:
         return job.since
@@ -570,7 +570,7 @@ def new_mark() -> str:
 
 
 def clear(target: str, mark: str, units: Iterable[Unit]) -> None:
-    """Remove what processes that died have left in a tree, where they were at work on `units`."""
+    """Remove the temporary files of dead processes in a tree, beside the targets of `units`."""
     if "://" in target:
         from raconvert.migration.remote import give_up_uploads
 

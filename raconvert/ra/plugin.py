@@ -179,7 +179,7 @@ _ENCODABLE = {LEB128: ("int", "uint", "bool"), BITARRAY: ("bool",)}
 
 
 def plan(bundle: Bundle, *, encoding: str = RAW, profile: str = RAW) -> Plan:
-    """Everything in the core fits RA; only an encoding may not suit the element type.
+    """Plan an RA file: everything in the core fits; only an encoding may not suit the type.
 
     Programs that read some .ra only have a `profile` (`raconvert.ra.plugin`).
     """
@@ -206,7 +206,7 @@ def plan(bundle: Bundle, *, encoding: str = RAW, profile: str = RAW) -> Plan:
 
 
 def span_fits(array: Array, encoding: str = RAW) -> list[Fit]:
-    """Why the dims of an array, an empty one, are beyond what readers of RA take for sound."""
+    """Refuse an array, an empty one, whose dims are beyond what readers of RA take for sound."""
     element_bytes = 8 if encoding == BITARRAY else array.element.nbytes
     too_far = spanned(array.dims, element_bytes) > MAX_SPAN
     reason = "axes span 2**63 bytes or more, empty ones left out; RA readers refuse that"

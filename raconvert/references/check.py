@@ -34,7 +34,7 @@ class View(Record):
 
 
 def view_of(path: str, max_memory: int) -> View:
-    """The view at a path, or with a proof there.
+    """Load the view at a path, or the one whose proof is there.
 
     Raises what `raconvert.references.proof.load` raises.
     """
@@ -135,7 +135,7 @@ def summary(view: View) -> dict[str, Any]:
 
 
 def shown(path: str, max_memory: int, by_format: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The facts of a view: those of its own format, if raconvert reads it, else by its proof."""
+    """Return the facts of a view: by its own format if raconvert reads it, else by its proof."""
     view = view_of(path, max_memory)
     if view.proof.kind in _READ and path != view.place:
         with suppress(Unsafe):  # it names files outside its folder

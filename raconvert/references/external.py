@@ -17,7 +17,7 @@ KINDS = ("int", "uint", "float", "complex", "bool")
 
 
 def problem_of(array: Placed) -> str | None:
-    """Why a dataset cannot be where an array lies, or None."""
+    """Return the reason why a dataset cannot refer to the bytes of an array, or None."""
     if array.element.kind not in KINDS:
         return f"a view of this kind has no {type_name(array.element)}"
     if array.index_order == "F" and len([n for n in array.dims if n > 1]) > 1:

@@ -62,7 +62,7 @@ TYPES: dict[str, Mapping[tuple[str, int], str]] = {
 
 
 def problem_of(kind: str, array: Placed) -> str | None:
-    """Why such a header cannot describe an array, or None."""
+    """Return the reason why such a header cannot describe an array, or None."""
     most = MOST_AXES[kind] - (kind == "nrrd" and array.element.kind == "complex")
     if (array.element.kind, array.element.nbytes) not in TYPES[kind]:
         return f"a view of kind {kind} has no {type_name(array.element)}"
@@ -164,7 +164,7 @@ def _numbers(values: list[Any], missing: str) -> str:
 def _placed_in_nrrd(
     array: Placed, by_axis: list[list[str]]
 ) -> tuple[list[str], World | None, list[str]]:
-    """Return the lines that place an array in space, the world they say, and what is lost.
+    """Return the lines that position an array in space, the world they give, and the losses.
 
     Fields of axes that are lost are added to `by_axis`, the fastest axis first.
     As LPS where the frame is anatomical; three axes of space and one other in a space with time, as

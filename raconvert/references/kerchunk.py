@@ -24,7 +24,7 @@ _RESERVED = {".", "..", ".zarray", ".zattrs", ".zgroup", ".zmetadata"}
 
 
 def problem_of(array: Placed) -> str | None:
-    """Why this kind of view cannot hold an array, or None."""
+    """Return the reason why this kind of view cannot hold an array, or None."""
     if (name := ml_name(array.element)) is not None:
         return f"zarr format 2 has no {name}"
     if array.element.kind == "user" and _type(array) is None:
@@ -108,7 +108,7 @@ def _type(array: Placed) -> Any:
 
 
 def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dict[str, Any]:
-    """The attributes, with the names of the dimensions, of which `lengths` has those in use."""
+    """Return the attributes with the names of dimensions; `lengths` has those in use."""
     meta, attributes = array.meta, {}
     axes = () if meta is None else meta.axes
     axes = axes if len(axes) == len(array.shape) else ()

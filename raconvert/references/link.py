@@ -12,7 +12,7 @@ SUFFIX = ".img"
 
 
 class Link(Target):
-    """A link that appears together with the file whose partner it is, or not at all."""
+    """A link that appears together with its partner file, or not at all."""
 
     __slots__ = ("_data",)
 
@@ -73,7 +73,7 @@ def place_of(header: str, data: str) -> str | None:
 
 
 def problem_of_link(header: str, data: str) -> str:
-    """How the link beside a header is not the one to its data; empty if it is."""
+    """Return the fault of the link beside a header to its data; empty if it is right."""
     path = place_of(header, data)
     if path is None:
         return ""

@@ -1,4 +1,4 @@
-"""`refs`: write a view of arrays where they lie, with the proof of what the files were."""
+"""`refs`: write a view of arrays inside their files, with a proof of the files' state."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class _Nothing:
         self.dtype = dtype_of(kind)
 
     def stream(self, _: int) -> Iterator[np.ndarray[Any, Any]]:
-        """No pieces."""
+        """Yield nothing."""
         return iter(())
 
     def __getitem__(self, key: object) -> Any:

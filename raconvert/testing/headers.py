@@ -1,4 +1,4 @@
-"""Checks of what a plugin says of headers: that they tell all but the elements."""
+"""Checks of `header` and `header_tells`: that a header decides everything but the elements."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def check_read_is_lazy(plugin: ModuleType) -> None:
-    """`read` gives a bundle of arrays whose data is not there yet.
+    """Check that `read` returns a bundle of arrays whose data has not been read.
 
     Raises `AssertionError` that lists what is wrong.
     """
@@ -98,7 +98,7 @@ _KEYS: list[Any] = [
 
 
 def check_blocks(plugin: ModuleType) -> None:
-    """Blocks of any size are contiguous, little-endian, bounded, and make up the whole.
+    """Check that blocks of any size are contiguous, little-endian, bounded, and make up the whole.
 
     Raises `AssertionError` that lists what is wrong.
     """
@@ -120,7 +120,7 @@ def check_blocks(plugin: ModuleType) -> None:
 
 
 def check_close_frees_the_file(plugin: ModuleType) -> None:
-    """After closing, also of what could not be read, no descriptor is left and none leaked.
+    """Check that closing leaves no open descriptor, also after a failed read.
 
     Raises `AssertionError` that lists what is wrong.
     """
@@ -145,7 +145,7 @@ def check_close_frees_the_file(plugin: ModuleType) -> None:
 
 
 def _open_files() -> set[str]:
-    """Return the open descriptors and what they are, where the system tells."""
+    """Return the open descriptors and their files, if the system lists them."""
     folder = "/proc/self/fd"
     if not os.path.isdir(folder):
         return set()

@@ -48,7 +48,7 @@ def _over_cases(
     judge: Callable[[Case, Path], str | None],
     shapes: tuple[tuple[int, ...], ...] = SHAPES,
 ) -> None:
-    """Call `judge` with every case of these shapes and an empty folder; list what it says."""
+    """Call `judge` with every case of these shapes and an empty folder; list its findings."""
     if not plugin.FORMAT.writes:
         return
     problems = []
@@ -181,7 +181,7 @@ def check_refusals_write_nothing(plugin: ModuleType) -> None:
 
 
 def check_input_is_left_alone(plugin: ModuleType) -> None:
-    """Writing changes nothing in the arrays that are written.
+    """Check that writing changes nothing in the arrays that are written.
 
     Raises `AssertionError` that lists what is wrong.
     """
@@ -220,7 +220,7 @@ def check_output_is_deterministic(plugin: ModuleType) -> None:
 
 
 def check_failed_write_leaves_nothing(plugin: ModuleType) -> None:
-    """When the data fails halfway, the destination is as it was and nothing is beside it.
+    """Check that data that fails halfway leaves the destination as it was, and nothing beside it.
 
     Raises `AssertionError` that lists what is wrong.
     """

@@ -72,7 +72,7 @@ def cube(sides: Sequence[Side]) -> str:
 
 
 def _drawn(length: int, longest: int) -> float:
-    """The length of an edge: long ones are drawn shorter than they are, so that short ones show."""
+    """Return the drawn length of an edge; long edges are shortened so that short ones show."""
     if length <= 1:
         return 8.0
     share = length / longest

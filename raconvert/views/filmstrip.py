@@ -43,7 +43,7 @@ class Strip(Record):
     pictures: list[Picture]
 
     def legend(self, missing: str) -> str:
-        """The title, with what `missing` values look like if there are some."""
+        """Return the title, with the look of `missing` values if there are any."""
         some = any(picture.missing.any() for picture in self.pictures)
         return ", ".join(part for part in (self.title, some * f"NaN {missing}") if part)
 

@@ -31,7 +31,7 @@ _MOST_WORDS = 1000  # different texts counted one by one
 
 
 class Numbers:
-    """Counts and extremes of values that were shown to it.
+    """Counts and extremes of the values that were added.
 
     `least`, `most` and `mean` are those of the finite ones, None where there are none. `classes`
     has the counts of whole numbers, bools or texts as long as few are different, else it is None.
@@ -151,7 +151,7 @@ def _extremes(values: Values) -> tuple[float, float]:
 
 
 def _histogram(parts: list[Values], numbers: Numbers) -> list[int]:
-    """How many of the finite values lie in each of some ranges of one width."""
+    """Count the finite values in ranges of one width, from the least to the largest."""
     low, high = numbers.least, numbers.most
     if low is None or not parts or parts[0].dtype.kind not in "iufcV" or not high > low:
         return []

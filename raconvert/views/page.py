@@ -140,7 +140,7 @@ def _shape(lengths: Any) -> str:
 
 
 def _short(array: Array, row: dict[str, Any]) -> Iterator[str]:
-    """The answers to what is asked first."""
+    """Yield the facts that readers ask for first."""
     dims = few_lengths(array.dims, " × ") or "one number"
     julia = f"Array{{{julia_type(little(array.element))},{array.ndim}}}"
     first = "last" if array.index_order != "F" else "first"
@@ -167,7 +167,7 @@ def _fact(name: str, text: str) -> str:
 
 
 def _order(element: Element, row: dict[str, Any]) -> str:
-    """The order of bytes; of elements with fields, what each of them is."""
+    """Describe the byte order; for elements with fields, each field."""
     order = row["byte_order"]
     if element.kind == "user":
         dtype = dtype_of(element)

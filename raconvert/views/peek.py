@@ -93,7 +93,7 @@ def _frames_within(screen: Screen) -> int:
 
 
 def _sheet_within(screen: Screen) -> int:
-    """How many small pictures there is room for."""
+    """Return the number of small pictures that fit the screen."""
     if screen.way == terminal.NONE:
         return 0
     return _SHEET_ROWS * _in_a_row(screen)
@@ -319,7 +319,7 @@ def number_lines(
 
 
 def _odd(array: Array, numbers: Numbers) -> str:
-    """How many values are missing, infinite or zero."""
+    """Describe the numbers of missing, infinite and zero values."""
     parts = []
     if array.element.kind in (*FLOATS, "complex"):
         parts.append(f"NaN {numbers.nan}")

@@ -1,4 +1,4 @@
-"""How an array is read without raconvert: programs that are true for one file, ready to paste."""
+"""Programs that read an array without raconvert, true for one file and ready to paste."""
 
 from __future__ import annotations
 

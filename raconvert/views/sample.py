@@ -95,7 +95,7 @@ def sample(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 
 
 
 def _pictures(array: Array, layout: Layout) -> int:
-    """How many pictures an array has, if they are small, many, and along one axis; else 0."""
+    """Return the number of pictures, if they are small, many, and along one axis; else 0."""
     seen = array.dims[::-1]
     if layout.form not in (IMAGE, COLOR) or len(layout.outer) != 1:
         return 0
@@ -175,7 +175,7 @@ class _Reader:
         return Sample(layout.form, tuple(parts), text, whole)
 
     def _frames_within(self, planes: int) -> int:
-        """How many planes there are to be: fewer where one costs much."""
+        """Return the number of planes to show: fewer if one costs much."""
         most = min(self.frames, planes)
         if self.chunk is not None:
             cost = prod(min(self.chunk[axis], self.seen[axis]) for axis in range(len(self.seen)))
@@ -336,7 +336,7 @@ def _chunk_of(array: Array) -> tuple[int, ...] | None:
 
 
 def _front(array: Array, layout: Layout, budget: int, frames: int) -> Sample:
-    """The front of what can only be decoded front to back."""
+    """Sample the front of an array that can only be decoded front to back."""
     pieces, count = [], 0
     most = max(1, budget // array.element.nbytes)
     for piece in array.data.stream(min(budget, 1 << 20)):

@@ -35,7 +35,7 @@ _RESET = "\x1b[0m"
 
 
 def way_of(environment: Mapping[str, str], *, terminal: bool, unicode: bool, color: bool) -> str:
-    """How pictures are shown, by what the terminal says of itself in the environment."""
+    """Choose the way of showing pictures by the environment variables of the terminal."""
     if not terminal or not color:
         return CHARACTERS
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
@@ -83,7 +83,7 @@ def missing_as(way: str) -> str:
 
 
 def pitch(pictures: list[Picture], way: str, columns: int) -> float:
-    """How many characters, about, lie between the left edges of pictures of one width in a row."""
+    """Return the distance in characters between the left edges of pictures in a row."""
     width = pictures[0].pixels.shape[1]
     if way in (KITTY, ITERM2, SIXEL):
         return float(_factor(pictures, columns) * width / CELL[0] + 1)
@@ -91,7 +91,7 @@ def pitch(pictures: list[Picture], way: str, columns: int) -> float:
 
 
 def _factor(pictures: list[Picture], columns: int) -> int:
-    """How many pixels wide a pixel of a row of pictures is drawn."""
+    """Return the scale of a row of pictures: pixels of the screen per pixel."""
     widest = max(picture.pixels.shape[1] for picture in pictures)
     free = (columns - 2 - (len(pictures) - 1)) * CELL[0]
     return int(max(1, min(8, free // (len(pictures) * widest), 288 // widest)))
@@ -234,7 +234,7 @@ _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 def bars_of(heights: Sequence[float], *, unicode: bool = True) -> str:
-    """Numbers as columns in one line, the largest as high as the line; what is there is seen."""
+    """Draw numbers as columns in one line, scaled to the largest; nonzero ones stay visible."""
     steps = _STEPS if unicode else _ASCII_STEPS
     top = max(heights, default=0.0)
     if top <= 0:

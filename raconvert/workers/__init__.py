@@ -1,1 +1,1 @@
-"""Processes that do the work of others: started, fed, watched and ended."""
+"""Worker processes: started, fed, watched and ended."""

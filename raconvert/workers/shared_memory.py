@@ -26,7 +26,7 @@ _AT_ONCE = 2  # pieces that a copy has at a time: one at work, one waiting
 
 
 def places(jobs: int) -> int:
-    """How many pieces there are at once in the memory of so many copies."""
+    """Return the number of pieces at once in the memory of `jobs` copies."""
     return jobs * _AT_ONCE + 1
 
 
@@ -116,7 +116,7 @@ class _Copies:
                 raise death(where(copy.tasks[0][0]), copy.how)
 
     def end(self) -> None:
-        """End the copies; what they are at is given up."""
+        """End the copies; their current pieces are dropped."""
         end(self._copies)
 
 

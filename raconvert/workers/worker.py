@@ -96,12 +96,12 @@ class Worker:
 
     @property
     def quiet(self) -> float:
-        """For how many seconds it has said nothing."""
+        """The seconds since its last message."""
         return monotonic() - self._last
 
     @property
     def how(self) -> str:
-        """How it ended: an exit code or a signal."""
+        """The way it ended: an exit code or a signal."""
         return how_ended(self._code or 0)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ def end(workers: Iterable[AnyWorker]) -> list[AnyWorker]:
 
 
 def ready(workers: Sequence[AnyWorker], seconds: float | None = None) -> list[AnyWorker]:
-    """Wait, at most as long as this, for workers that have something to say, or have ended."""
+    """Wait, with a time limit, for workers that have sent something or ended; return them."""
     from select import select
 
     pipes = select([worker.answers for worker in workers], [], [], seconds)[0]
@@ -324,11 +324,11 @@ class Aside:
         self._worker.tell(None)
 
     def give_up(self) -> None:
-        """End without the result."""
+        """End the work without its result."""
         end([self._worker])
 
     def result(self) -> Any:
-        """Wait for the end of the work; what it has returned."""
+        """Wait for the end of the work; return its result."""
         try:
             lines = self._worker.hear()
         finally:
@@ -364,7 +364,7 @@ def shown(fields: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def decoded(fields: dict[str, Any]) -> RaconvertError:
-    """Return the error of ours that `encoded` made plain values of."""
+    """Restore the error that `encoded` turned into plain values."""
     kind = getattr(errors, fields["class"], RaconvertError)
     error: RaconvertError = kind(fields["what"], **{part: fields[part] for part in _PARTS[1:]})
     for note in fields["notes"]:
@@ -380,7 +380,7 @@ def raised(fields: dict[str, Any]) -> RaconvertError | OSError:
 
 
 def how_ended(code: int) -> str:
-    """How a process ended, by its exit code or the negative number of its signal."""
+    """Describe the end of a process, by its exit code or the negative number of its signal."""
     import signal
 
     if code >= 0:

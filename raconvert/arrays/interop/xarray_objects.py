@@ -235,7 +235,7 @@ def _typed(key: str, value: Any, array: Any) -> Any:
 
 
 def _as_texts(values: Any) -> Any:
-    """The labels of a dimension as texts, if they are."""
+    """Decode the labels of a dimension as UTF-8; return them unchanged if that fails."""
     try:
         return np.char.decode(values, "utf-8")
     except UnicodeDecodeError:

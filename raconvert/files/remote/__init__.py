@@ -151,5 +151,5 @@ def name_of(url: str) -> str:
 
 
 def folder_of(url: str) -> str:
-    """All of a URL before the last part of its path, with the slash."""
+    """Return a URL up to the last part of its path, with the slash."""
     return url.rstrip("/").rpartition("/")[0] + "/"

@@ -1,4 +1,4 @@
-"""The fsspec file system of a URL, and what goes wrong with it as errors of ours.
+"""The fsspec file system of a URL, and its errors as errors of ours.
 
 Options come from the environment alone: ``AWS_*`` as botocore takes them, or
 ``FSSPEC_S3_ENDPOINT_URL`` and the like (https://filesystem-spec.readthedocs.io/en/latest/features.html#configuration).

@@ -235,7 +235,7 @@ def place_of_partner(url: str, name: str, what: str) -> str:
 
 
 def modified(url: str) -> float:
-    """When a file was changed last, in seconds; `ReadFailed` if its server does not tell."""
+    """Return the time of a file's last change, in seconds; `ReadFailed` if not given."""
     time = object_at(url).facts.time
     if not time:
         raise ReadFailed("server does not tell when it was changed", path=url)
@@ -268,7 +268,7 @@ def remove(url: str) -> None:
 
 
 def range_of(url: str, start: int, nbytes: int) -> bytes:
-    """Some bytes of an object."""
+    """Read a range of an object."""
     fs, key = filesystem(url), key_of(url)
     return attempted(lambda: bytes(fs.cat_file(key, start=start, end=start + nbytes)), url)
 

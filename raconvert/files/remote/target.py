@@ -120,7 +120,7 @@ class S3Upload:
         self._note(answer["ETag"], len(data), None if _has_other_etag(answer) else digest)
 
     def copy(self, source: dict[str, str], etag: str, start: int, nbytes: int) -> None:
-        """Add a range of another object, if that has this ETag still; no byte of it comes here.
+        """Add a range of another object inside the store, if that still has this ETag.
 
         Raises `Changed` if it has another one by now, and `ReadFailed` if it is gone.
         """
@@ -634,7 +634,7 @@ def refuse_occupied(url: str) -> None:
 def replaceable(
     url: str, *, overwrite: bool, skip: bool, newest: float | None
 ) -> tuple[str, str] | None:
-    """Why an object is kept that is there: (URL, reason); None if it may be written.
+    """Return (URL, reason) if an existing object is kept; None if it may be written.
 
     `newest` is the time in seconds to which it is compared for ``--update``. Raises `TargetExists`.
     """
