@@ -98,7 +98,7 @@ def read_header(source: Source, data: Source) -> tuple[tuple[int, ...], str]:
 
 
 def header_bytes(array: Array, sections: str) -> bytes:
-    """The whole text of a header but the seal."""
+    """Return the text of a header without its seal."""
     lengths = " ".join(map(str, array.dims or (1,)))
     return MAGIC + f"\n{lengths}\n".encode() + sections.encode("utf-8", "surrogateescape")
 
@@ -123,7 +123,7 @@ def plan(bundle: Bundle) -> Plan:
 
 
 def _sections(array: Array) -> str:
-    """Other sections of the header that the array comes from."""
+    """Return the other sections of the header that the array comes from."""
     own = array.meta.formats.get(NAMESPACE) if array.described else None
     text = own.get("sections") if isinstance(own, dict) else None
     fine = isinstance(text, str) and len(text) < DEFAULT.short_header_bytes // 8

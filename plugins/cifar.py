@@ -71,7 +71,7 @@ IMAGE_BYTES = 3072
 
 
 class Layout(Record):
-    """A record: the labels in front of the image, how many of each there are, and its bytes."""
+    """Layout of a record: the labels before the image, the count of each, and its bytes."""
 
     labels: tuple[str, ...]
     limits: tuple[int, ...]
@@ -127,7 +127,7 @@ RECORDS_AT_ONCE = 256
 
 
 def plan(bundle: Bundle) -> Plan:
-    """Records of the labels and images; nothing but these arrays."""
+    """Plan records of labels and images; other arrays do not fit."""
     layout = _layout(bundle)
     fits: list[Fit] = []
     for array in bundle.arrays:
@@ -215,7 +215,7 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source, *, classes: str = "auto") -> Bundle:
-    """Labels and images, each read where it is asked for. Raises `Corrupt` and `Unsafe`."""
+    """Read labels and images lazily. Raises `Corrupt` and `Unsafe`."""
     if is_pickled(source):
         raise Unsafe(
             "is the pickled version of CIFAR; reading it would run whatever it contains",

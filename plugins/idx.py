@@ -103,7 +103,7 @@ class Start:
 
 
 def parsed(start: Start) -> Header | None:
-    """The header, if the first bytes are one."""
+    """Parse the header from the first bytes; None if they are not one."""
     head = start.head
     if head[:3] not in MAGICS or len(head) < 4 or not 1 <= head[3] <= MAX_RANK:
         return None
@@ -154,7 +154,7 @@ def read_header(start: Start) -> Header:
 
 
 def header_bytes(array: Array) -> bytes:
-    """Everything before the data. Raises nothing for what `plan` lets pass."""
+    """Return everything before the data. Raises nothing for what `plan` lets pass."""
     shape = array.dims[::-1] or (1,)
     code = CODES[array.element.kind, array.element.nbytes]
     return struct.pack(f">2xBB{len(shape)}I", code, len(shape), *shape)

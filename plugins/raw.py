@@ -56,7 +56,7 @@ _SHAPE = re.compile(r"-?[0-9]{1,19}")
 
 
 def sniff(source: Source) -> int:
-    """No: any bytes may be this."""
+    """Return NO: any bytes may be this format."""
     return NO
 
 
@@ -120,7 +120,7 @@ def element_named(text: str) -> Element:
 
 
 def lengths_of(shape: str, count: int, source: Source) -> tuple[int, ...]:
-    """The lengths as they are indexed; -1 and no shape at all are counted from the file."""
+    """Return the lengths in index order; -1, or an absent shape, follows from the file's size."""
     words = re.split("[ ,x×]+", shape.strip("()[], "))
     if words == [""]:
         return (count,)

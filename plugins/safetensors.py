@@ -109,7 +109,7 @@ class Tensor(Record):
 
 
 def read_header(source: Source) -> tuple[list[Tensor], dict[str, str]]:
-    """The tensors in the order of the header, and the metadata of the file.
+    """Parse the header: return its tensors in order, and the metadata of the file.
 
     Raises `Corrupt` and `Unsupported`.
     """
@@ -208,7 +208,7 @@ def dtype_of_array(array: Array) -> str | None:
 
 
 def header_bytes(arrays: list[Array], attributes: dict[str, str]) -> tuple[bytes, list[Array]]:
-    """Everything before the data, and the arrays in the order in which their data follows.
+    """Return everything before the data, and the arrays in the order in which their data follows.
 
     Raises nothing for what `plan` lets pass.
     """
@@ -232,10 +232,10 @@ def header_bytes(arrays: list[Array], attributes: dict[str, str]) -> tuple[bytes
 def header_with(
     raw: bytes, tensors: list[Tensor], arrays: list[Array]
 ) -> tuple[bytes, list[Tensor | Array]]:
-    """The header `raw` with entries for further arrays, or other ones; and whose data follows.
+    """Add or replace entries in the header `raw`; return it, and the arrays whose data follows.
 
-    A new tensor lies behind all that are as
-    wide as its elements, or wider, so that the others stay aligned.
+    A new tensor lies behind all tensors with elements as wide as its own, or wider, so that the
+    others stay aligned.
     """
     entries: dict[str, Any] = json.loads(raw)
     new = {array.name: array for array in arrays}
@@ -392,7 +392,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the words of the first entry behind a length that a header can have.
+    """Return SURE if a plausible header length and the words of a first entry follow.
 
     Maybe for any other text in braces behind such a length.
     """

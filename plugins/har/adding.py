@@ -53,7 +53,7 @@ def places_in(source: Source, framing: str) -> list[tuple[Header, int, int]]:
 def check_names(
     planned: FilePlan, places: list[tuple[Header, int, int]], path: str, *, overwrite: bool
 ) -> None:
-    """Refuse (`TargetExists`) names that are there, unless arrays of them are replaced."""
+    """Refuse (`TargetExists`) existing names, unless they name arrays to be replaced."""
     there = {header.name.upper(): header for header, _, _ in places}
     for new in planned.headers:
         old = there.get(new.name.upper())

@@ -99,12 +99,12 @@ class _Stage:
         self._groups: dict[tuple[int, ...], itemgetter[Any]] = {}
 
     def counted(self, values: list[Any]) -> tuple[int, ...]:
-        """How many there are of each row, by the fields before."""
+        """Return the number of values of each row, by the fields before."""
         before = self._before._make(values)
         return tuple([1 if times == 1 else times(before) for times in self._times])
 
     def lengths(self, given: Sequence[Any]) -> tuple[int, ...]:
-        """How many there are of each row among values to be packed."""
+        """Return the number of values of each row among values to be packed."""
         pairs = zip(self.rows, given, strict=True)
         return self.counts or tuple(1 if row.times == 1 else len(group) for row, group in pairs)
 
@@ -163,12 +163,12 @@ def _code(rows: Sequence[Row], counts: Sequence[int]) -> str:
 
 
 def _sizes(fields: Any) -> int:
-    """How many sizes follow: what the type has; none where the record says otherwise."""
+    """Return the number of sizes that follow: the type's; 0 if the record has another count."""
     return int(fields.count) if fields.count == SIZES.get(fields.type) else 0
 
 
 def _sets(fields: Any) -> int:
-    """How many dimensions have a name and a status: all, or none without the second logical."""
+    """Return the number of dimensions with name and status: all, or 0 without second logical."""
     return int(fields.rank) if fields.second and fields.rank in range(MAX_RANK + 1) else 0
 
 

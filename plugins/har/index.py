@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 def index(
     source: Source, framing: str, file: Any, *, skip_unknown: bool, notes: list[str]
 ) -> list[Header]:
-    """All headers of a file in its order; those that cannot be read have a `problem`.
+    """Parse all headers of a file in its order; those that cannot be read have a `problem`.
 
     Headers of a type that nobody can read are among these, or are left out as headers whose `type`
     is neither empty nor one of `tables.TYPES`. `Corrupt` if none can be read.

@@ -58,7 +58,7 @@ def _are_ints(value: object) -> bool:
 
 
 def _is_word(value: object, length: int = WORD_CHARS) -> bool:
-    """True if a text fits into so many one-byte characters and comes back as it was."""
+    """True if a text fits into `length` one-byte characters and comes back unchanged."""
     return (
         isinstance(value, str)
         and len(value) <= length

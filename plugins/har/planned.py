@@ -27,7 +27,7 @@ class FilePlan:
 
 
 class HeaderPlan:
-    """One array on its way to a header; `own` is the valid part of the namespace it came with."""
+    """Plan of one array as a header; `own` is the valid part of its namespace."""
 
     __slots__ = (
         "array", "coefficient", "dims", "fits", "long", "name", "own", "raw", "sets", "status",

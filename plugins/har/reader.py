@@ -90,7 +90,7 @@ def _sorted(
 def _solved(
     source: Source, framing: str, solution: Solution, variables: list[Variable], arrays: list[Array]
 ) -> list[Array]:
-    """The variables of a solution file, then those of its headers that are not their values."""
+    """Read the variables of a solution file, then the headers that are not values of them."""
     made = element("float", 4, ">" if framing == BIG else "<")
     used = {piece.header for one in variables for pieces in one.results for piece in pieces}
     found = [_variable(source, solution, variable, made) for variable in variables]
@@ -207,7 +207,7 @@ def _stored(source: Source, header: Header, made: Element) -> Any:
 
 
 def _left_out(header: Header, notes: list[str]) -> dict[str, Any] | None:
-    """Note a header that holds nothing, or nothing known; the former is kept by its name."""
+    """Note an empty header, or one of an unknown type; record the name of the former."""
     if header.type:
         notes.append(f"header '{header.name}' was left out: unknown data type {header.type!r}")
         return None

@@ -103,7 +103,7 @@ class Records:
         self._start = 0
 
     def bytes_at(self, offset: int, nbytes: int) -> bytes:
-        """Up to `nbytes` bytes from `offset`: fewer only where the file ends."""
+        """Read up to `nbytes` bytes from `offset`; fewer only at the end of the file."""
         begin = offset - self._start
         if begin < 0 or begin + nbytes > len(self._data):
             try:

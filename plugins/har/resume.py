@@ -72,7 +72,7 @@ def nameless(name: str, offset: int, problem: RaconvertError) -> Header:
 
 
 class Resume:
-    """How to go on behind damage; `lost` are stretches that may hold headers, `notes` say where."""
+    """Recovery behind damage; `lost` are stretches that may hold headers, `notes` say where."""
 
     def __init__(self, walk: Walk) -> None:
         self.lost: list[Header] = []

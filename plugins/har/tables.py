@@ -38,7 +38,7 @@ def strings_limit(width: int) -> int:
 
 
 def parts_of(dims: tuple[int, ...], limit: int) -> tuple[int, int, int]:
-    """How a full array is split: axis, planes of it in one part, values in a plane.
+    """Return the split of a full array: axis, planes of it in one part, values in a plane.
 
     Leading dimensions are taken whole while their product stays within `limit`; the first that
     would exceed it is cut into parts of as many planes as fit, anew for every combination of the

@@ -1,4 +1,4 @@
-"""The way through the records of a file, header after header, and what is found of each."""
+"""The walk through the records of a file, header after header, and the facts of each."""
 
 from __future__ import annotations
 

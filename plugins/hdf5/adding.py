@@ -1,4 +1,4 @@
-"""An HDF5 file with datasets more, or other ones: a copy of it, which the library adds to.
+"""Adding or replacing datasets: a copy of the HDF5 file, to which libhdf5 adds them.
 
 All objects that are there keep their addresses and their bytes. Where a dimension scale of the name
 of an axis is in the group, with the same length and the same values (or where the axis says no

@@ -242,7 +242,7 @@ def _text(raw: bytes, padding: int | None) -> str | bytes:
 
 
 def write_attribute(oid: Any, name: str, value: Any, remembered: Any = None) -> bool:
-    """Write an attribute in the type it once had, if that still holds it, else in the usual one.
+    """Write an attribute in its former type if that still holds the value, else in the usual one.
 
     False (and nothing written) if HDF5 has no place for such a value.
     """

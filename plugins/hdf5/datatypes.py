@@ -68,7 +68,7 @@ def cannot(what: str) -> Unsupported:
 
 
 def kind_of(tid: h5t.TypeID, limits: Limits, *, bits_are_bools: bool = False) -> Kind:
-    """How elements of an HDF5 type are read; `Unsupported` says why they cannot be.
+    """Return the way to read elements of an HDF5 type; raises `Unsupported` if there is none.
 
     `bits_are_bools`: bitfields of one byte are bools, as in JLD2.
     """
@@ -435,7 +435,7 @@ def checked_bools(values: Values) -> Values:
 
 
 def without_bools(kind: Kind) -> Kind:
-    """How the same elements are read with integers in the place of bools."""
+    """Return the same kind, read with integers in place of bools."""
     if kind.element is None or not has_bools(kind.buffer):
         return kind
     dtype = _with_integers(kind.buffer)

@@ -174,7 +174,7 @@ class Heap:
         self._huge: dict[int, tuple[int, int]] | None = None
 
     def get(self, name: bytes) -> bytes:
-        """The bytes of an object; `Corrupt` if it is not there."""
+        """Read the bytes of an object; `Corrupt` if it does not exist."""
         kind = name[0] >> 4 & 3
         if kind == TINY:
             return name[1:][: (name[0] & 15) + 1]

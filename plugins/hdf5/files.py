@@ -221,7 +221,7 @@ def _handle_of(source: Source, cache: int | None) -> Handle:
 
 
 def _close(fid: h5f.FileID) -> None:
-    """Close a file and whatever is open in it."""
+    """Close a file and all objects open in it."""
     with suppress(*FAILURES):  # closing a damaged file may fail; nothing was written
         if fid.valid:
             fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
@@ -302,7 +302,7 @@ class File:
 
     @property
     def end(self) -> int:
-        """No address that the library takes lies behind this one; 0 if it is not known."""
+        """The largest address that libhdf5 accepts in the file; 0 if unknown."""
         if self._end is None:
             self._end = _end_of(self) or 0
         return self._end

@@ -1,4 +1,4 @@
-"""Metadata: what becomes attributes of HDF5, and what has no place there.
+"""Translation of metadata to HDF5 attributes, and the record of the rest.
 
 The latter is one attribute, the text of a record (`raconvert.metadata.roundtrip`). On a dataset:
 what HDF5 does not hold (axes, other formats' namespaces, values that no attribute can be), what the

@@ -72,7 +72,7 @@ class Object:
 
     @property
     def storage(self) -> Storage:
-        """How a dataset is stored; opens no other file."""
+        """The storage of a dataset; opens no other file."""
         return storage_of(self.oid, self.oid.get_create_plist(), self.file.userblock)
 
     def check_links(self) -> None:

@@ -1,4 +1,4 @@
-"""From an HDF5 file to a bundle."""
+"""Reading: from an HDF5 file to a bundle."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
 
 
 def _remember(found: Found, array: Array, context: Context, *, alone: bool) -> None:
-    """Keep what a dataset is, for those with the same header, if that alone says it."""
+    """Cache the facts of a dataset for others with the same header, if that alone decides them."""
     said, extent, source = found.said, array.extent, array.source
     if not alone or said is None or extent is None or array.described or array.problem:
         return
@@ -479,7 +479,7 @@ def _contiguous(
 
 
 def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
-    """How the elements of an object are read."""
+    """Return the way to read the elements of an object."""
     if context.julia and dialects.is_opaque_bool(tid, file, address):
         tid = h5t.STD_B8LE
     if context.bools == "integers":

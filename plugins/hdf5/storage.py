@@ -1,4 +1,4 @@
-"""How a dataset is stored: layout, filters, bytes; and what must be checked before it is read.
+"""Storage of a dataset: layout, filters, bytes; and the checks before it is read.
 
 External storage and the sources of virtual datasets are looked at under the rule of
 `raconvert.files.named` before the library sees them: it would open whatever they name, and
@@ -77,7 +77,7 @@ def declared_space(plist: h5p.PropDCID) -> tuple[int, ...]:
 
 
 def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID, userblock: int) -> Storage:
-    """How a dataset is stored, in a file behind so many bytes; opens no other file."""
+    """Return the storage of a dataset in a file with such a user block; opens no other file."""
     layout = LAYOUTS.get(plist.get_layout(), "unknown")
     chunk = tuple(plist.get_chunk()) if layout == "chunked" else None
     found = [plist.get_filter(i) for i in range(plist.get_nfilters())]

@@ -87,7 +87,7 @@ class Dataset:
 
     @property
     def budget(self) -> int:
-        """How many bytes a slab of whole chunks may have."""
+        """The bytes that a slab of whole chunks may have."""
         return max(1 << 16, self.file.source.max_memory // 4)
 
     def in_pieces(self) -> Pieces | Extent | str:

@@ -183,7 +183,7 @@ def block_at(axes: list[tuple[int, int, int, int]], axis: int, number: int) -> G
 
 
 def positions_up_to(part: tuple[int, int, int, int], end: int) -> int:
-    """How many positions an axis without an end has below the index `end`."""
+    """Count the positions below the index `end` on an axis without an end."""
     start, stride, _, block = part
     if end <= start:
         return 0

@@ -307,7 +307,7 @@ def links_in(file: File, gid: h5g.GroupID, address: int) -> list[tuple[bytes, in
 
 
 def _link(gid: h5g.GroupID, name: bytes) -> tuple[int, Any]:
-    """The class of a link, and where it leads: an address, if it is a hard one."""
+    """Return the class of a link and its target: an address for a hard link."""
     info = gid.links.get_info(name)
     if info.type in (h5l.TYPE_SOFT, h5l.TYPE_EXTERNAL):
         return info.type, gid.links.get_val(name)
@@ -444,12 +444,12 @@ def _form_of(head: bytes) -> _Form | None:
 
 
 def _is_place(kind: int, body: bytes) -> bool:
-    """True for the message that says where contiguous data lie."""
+    """True for the layout message of contiguous data."""
     return kind == LAYOUT and body[:2] in _CONTIGUOUS and len(body) >= 2 + 2 * ADDRESS_BYTES
 
 
 def _is_nothing(kind: int, body: bytes) -> bool:
-    """True for the message that says where other attributes lie, if it says nowhere."""
+    """True for an attribute info message that refers to no heap."""
     return kind == ATTRIBUTE_INFO and not set(body[4 if body[1:2] == b"\1" else 2 :]) - {0xFF}
 
 

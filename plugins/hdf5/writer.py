@@ -1,4 +1,4 @@
-"""From a bundle to an HDF5 file that the tools of HDF5 1.10 read, the same bytes every time.
+"""Writing: from a bundle to an HDF5 file for tools of HDF5 1.10, the same bytes every time.
 
 First the library makes the structure: groups, datasets with their space already allocated,
 attributes, and all data that it has to encode itself. Then the file is closed, and the elements of
@@ -105,7 +105,7 @@ class Writer:
             write_elements(self.raw, file, self.target)
 
     def _ask(self, array: Array) -> None:
-        """Let data that is refused when it is asked for be so before it is given any room."""
+        """Ask for the data early, so that it is refused before space is allocated for it."""
         if array.extent is None and array.count:
             _ = array.data
             if array.nbytes > self.target.max_memory:  # its source may have changed since planning
@@ -448,7 +448,7 @@ class Writer:
         return {name: values[name] for name in left}
 
     def _was(self, array: Array) -> dict[str, Any]:
-        """Name and type of an array where its dataset says something else."""
+        """Return the record of an array's name and type; empty if its dataset has the same."""
         element = array.element
         if element.kind == "user" and element.descr is not None:
             tid = self.types[array.name]

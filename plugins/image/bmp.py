@@ -115,6 +115,6 @@ def _checked(image: Any, source: Source) -> tuple[dict[str, Any], int]:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """One image of bool or uint8, (H, W) or (H, W, 3)."""
+    """Plan one image of bool or uint8, (H, W) or (H, W, 3)."""
     options = {"dpi": (0, 0)}  # without a resolution Pillow invents 96 dpi
     return image_plan(bundle, "BMP", options, max_side=MAX_SIDE, held="bool and uint8")

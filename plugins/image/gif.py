@@ -110,6 +110,6 @@ def _table_bytes(flags: int) -> int:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """One image of uint8, grey: (H, W)."""
+    """Plan one image of uint8, grey: (H, W)."""
     options = {"optimize": False, "interlace": 0}
     return image_plan(bundle, "GIF", options, max_side=MAX_SIDE, forms=(GREY,))

@@ -129,7 +129,7 @@ def _bitmap(source: Source, start: int, dims: tuple[int, ...]) -> Any:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """One image of bool, uint8 or uint16, (H, W) or (H, W, 3), block by block."""
+    """Plan one image of bool, uint8 or uint16, (H, W) or (H, W, 3), written block by block."""
 
     def write(target: Target) -> None:
         from raconvert.files.copy import write_all

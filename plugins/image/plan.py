@@ -58,7 +58,7 @@ def image_plan(
 def image_fits(
     array: Array, title: str, max_side: int, held: str, forms: tuple[str, ...] = (GREY, COLOR)
 ) -> list[Fit]:
-    """Why an array is not one picture of one of the `forms`, and of the types `held`."""
+    """List why an array is not one picture of one of the `forms`, and of the types `held`."""
     name, kind, shape = type_name(little(array.element)), array.element.kind, array.shape
     forms, fits = (GREY,) if kind == "bool" else forms, []
     in_tiff = kind != "user" and ml_name(array.element) is None

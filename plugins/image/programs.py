@@ -1,4 +1,4 @@
-"""How Pillow and tifffile read an image: lines to paste, with the samples as they are here."""
+"""Programs to paste in which Pillow and tifffile read an image, with the same samples as here."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _lock = RLock()  # the settings of Pillow are those of all threads
 
 @contextmanager
 def guarded(path: str | None, what: str) -> Iterator[None]:
-    """Run a backend: strict about truncation, silent, its failures as `Corrupt`."""
+    """Run a backend in the block: strict about truncation, silent, failures become `Corrupt`."""
     with _lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES

@@ -1,4 +1,4 @@
-"""Places in level 5: in the file, with the numbers there, or in decoded bytes of a variable."""
+"""Cursors of level 5: positions in the file, or in the decoded bytes of a variable."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _FileReader:
             view = view[got:]
 
     def finish(self) -> None:
-        """Nothing follows that would have to be checked."""
+        """Do nothing: these bytes have no checksum."""
 
     def close(self) -> None:
         """Close the file."""
@@ -130,7 +130,7 @@ class InflateCursor:
 
     @property
     def place(self) -> int:
-        """How many bytes were decoded and taken."""
+        """The number of bytes that were decoded and taken."""
         return self.inflater.position
 
     @property

@@ -437,7 +437,7 @@ def _is_references(item: Any) -> bool:
 
 
 def _storage(stored: Stored) -> dict[str, Any]:
-    """How a dataset is stored, for people."""
+    """Return the storage of a dataset as facts for people."""
     storage = stored.storage
     facts: dict[str, Any] = {"layout": storage.layout}
     if storage.chunk is not None:

@@ -1,4 +1,4 @@
-"""The namespace `mat`: what paths alone do not say of structs and cells.
+"""The namespace `mat`: facts of structs and cells that paths alone do not show.
 
 Of a file: ``variables`` (their order, where arrays alone do not tell it) and ``values``, which maps
 the path of a struct or cell to ``class``, ``dims``, ``fields`` and ``global``; ``forms`` is what

@@ -59,10 +59,10 @@ class _HeldReader:
         self._rest = self._rest[len(view) :]
 
     def finish(self) -> None:
-        """Nothing is left to check."""
+        """Do nothing: all was checked before."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 class Compressed:
@@ -119,7 +119,7 @@ class Inflater:
         self._decoder = inflate.Inflater(_stored(variable), inflate.ZLIB_WBITS, variable.path)
 
     def read(self, nbytes: int) -> bytes:
-        """Exactly so many bytes; the caller knows that they are few."""
+        """Read exactly `nbytes` bytes; the caller knows that they are few."""
         data = bytearray(nbytes)
         self.read_into(memoryview(data))
         return bytes(data)
@@ -161,7 +161,7 @@ class Inflater:
                 pass
 
     def everything(self) -> bytes:
-        """All bytes to the end, of which the caller knows that they are few; as `finish`."""
+        """Read all bytes to the end, which the caller knows to be few; then `finish`."""
         return b"".join(self._to_end())
 
     def _to_end(self) -> Iterator[memoryview]:

@@ -49,7 +49,7 @@ def add(
     version: str = DEFAULT_VERSION,
     compress: str = "auto",
 ) -> Plan:
-    """The file, all in it copied, with the arrays as variables of its version; see `Add`."""
+    """Plan a copy of the file with the arrays added as variables of its version; see `Add`."""
     from .adding import plan_added
 
     return plan_added(bundle, source, held, overwrite=overwrite, version=version, compress=compress)

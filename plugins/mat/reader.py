@@ -23,7 +23,7 @@ def level_of(source: Source) -> str | None:
 
 
 def read(source: Source, *, char: str = "strings", sparse: str = "dense") -> Bundle:
-    """All variables that are arrays, and those inside structs and cells, lazily.
+    """Read all variables that are arrays, and those inside structs and cells, lazily.
 
     Shapes are MATLAB's, index order F. Raises `Corrupt` for what contradicts itself, `Unsupported`
     if no array is left.

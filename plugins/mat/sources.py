@@ -180,7 +180,7 @@ def _taken(reader: Any, buffer: bytearray, count: int) -> Values:
 
 
 def load(part: Any) -> Values:
-    """All numbers of a part; the caller has checked the memory."""
+    """Read all numbers of a part; the caller has checked the memory."""
     reader = part.open()
     try:
         numbers = _taken(reader, bytearray(part.nbytes), part.count)

@@ -341,7 +341,7 @@ class Tree:
         )
 
     def class_name(self, facts: Facts) -> str:
-        """The class as MATLAB names it, with what else is said of the numbers."""
+        """Return MATLAB's name of the class, after the word "complex" for complex numbers."""
         name = "logical" if facts.logical else facts.cls
         return f"complex {name}" if facts.complex else name
 

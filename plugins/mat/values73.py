@@ -120,7 +120,7 @@ def matlab_dims(shape: tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def opened(stored: Stored) -> Dataset:
-    """The source of a dataset; chunks may be missing and are then zeros, everything else is there.
+    """Return the source of a dataset: missing chunks read as zeros, other gaps are `Corrupt`.
 
     (`matfile` writes such chunks.)
     """
@@ -134,7 +134,7 @@ def opened(stored: Stored) -> Dataset:
 
 
 def whole(stored: Stored) -> Values:
-    """All elements of a dataset in stored order, if their size is within the memory allowed."""
+    """Read all elements of a dataset in stored order; `TooLarge` above the memory limit."""
     source, count = stored.file.source, prod(stored.shape)
     item = 8 if stored.kind is REFERENCES else stored.kind.buffer.itemsize
     check_memory(3 * count * item, source.max_memory, f"'{source.path}': {stored.place}")

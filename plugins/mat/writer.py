@@ -132,7 +132,7 @@ class _Uncompressed:
         self._file.seek(end)
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: all is written already."""
 
 
 def _is_copied(leaf: Leaf) -> bool:

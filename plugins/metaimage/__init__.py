@@ -115,7 +115,7 @@ def _storage(header: Header, parts: list[Part]) -> dict[str, Any]:
 def _opened(
     array: Array, parts: list[Part], header: Header, swap: int, notes: list[str]
 ) -> RawParts | DecodedParts:
-    """The array source: opened late, as it takes NumPy."""
+    """Open the array source, when needed: it imports NumPy."""
     from raconvert.arrays.numbers_in_text import numbers
     from raconvert.arrays.sources import DecodedParts, RawParts, inflated
 

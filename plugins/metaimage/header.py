@@ -110,7 +110,7 @@ def read_header(source: Source) -> Header:
 
 
 def _encoding(fields: dict[str, str], source: Source) -> tuple[str | None, int]:
-    """How the data is written, and the bytes before it in its file (-1: it is the end)."""
+    """Return the encoding of the data, and the bytes before it in its file (-1: it is the end)."""
     text = not _truth(fields, "BinaryData", "True", source)
     packed = _truth(fields, "CompressedData", "False", source)
     skip = 0
@@ -127,7 +127,7 @@ def _encoding(fields: dict[str, str], source: Source) -> tuple[str | None, int]:
 
 
 def _fields(text: str, source: Source) -> dict[str, str]:
-    """The fields by key; bytes of other letters are not blanks, whatever Latin-1 says."""
+    """Parse the fields by key; a byte such as 0x85 or 0xA0 is not a blank, unlike in Latin-1."""
     fields: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip(BLANKS):
@@ -181,7 +181,7 @@ def _integers(
 
 
 def wrong(source: Source, name: str, expected: str, got: str) -> Corrupt:
-    """The error for a field that says something else than it may."""
+    """Return the error for a field with a value that is not allowed."""
     return Corrupt(
         "header is wrong",
         path=source.path,

@@ -150,7 +150,7 @@ def _identity(rank: int) -> list[list[float]]:
 
 
 def _numbers(text: str, name: str, rank: int, notes: list[str]) -> list[float]:
-    """The numbers of a field, one for each axis, or a matrix; none, and a note, if it is wrong."""
+    """Parse the numbers of a field, one per axis, or a matrix; empty, with a note, if malformed."""
     if not text:
         return []
     count, numbers = rank * rank if name == MATRIX else rank, _reals(text)
@@ -169,7 +169,7 @@ def _text(raw: str) -> str:
 
 
 def _reals(text: str) -> list[float]:
-    """Finite numbers; none if a word is something else."""
+    """Parse finite numbers; empty if a word is not one."""
     try:
         numbers = [float(word) for word in text.split() if len(word) < 400]
     except ValueError:
@@ -337,7 +337,7 @@ def _take_numbers(
 
 
 def _texts(value: Any, lost: list[str]) -> dict[str, str]:
-    """Fields that a header can say; the others are named."""
+    """Return the fields that a header can hold, and list the others."""
     if not isinstance(value, dict):
         lost += ["metaimage fields"] * (value is not None)
         return {}
@@ -363,5 +363,5 @@ def _is_line(text: object) -> bool:
 
 
 def _line(text: str) -> str:
-    """A text as a header has it: a letter for each byte. Raises `UnicodeEncodeError`."""
+    """Encode a text for the header: a letter for each byte. Raises `UnicodeEncodeError`."""
     return text.encode().decode("latin-1")

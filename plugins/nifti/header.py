@@ -80,7 +80,7 @@ class Start:
         return bool(fine) and 1 <= int.from_bytes(self.head[40:42], order) <= MAX_RANK
 
     def read(self, nbytes: int) -> bytes:
-        """So many bytes from the beginning, fewer where the file ends."""
+        """Read the first `nbytes` bytes; fewer at the end of the file."""
         return start_of(self.source, nbytes) if self.gzip else self.source.read_at(0, nbytes)
 
 
@@ -219,7 +219,7 @@ def header_bytes(
     array: Array, version: int, known: dict[str, Any], extensions: list[dict[str, Any]],
     *, pair: bool = False,
 ) -> bytes:  # fmt: skip
-    """Everything before the data. Raises nothing for what `plan` lets pass."""
+    """Return everything before the data. Raises nothing for what `plan` lets pass."""
     layout = LAYOUTS[version]
     dims = array.dims or (1,)
     behind = b"\1\0\0\0" if extensions else bytes(4)

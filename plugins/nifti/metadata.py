@@ -66,12 +66,12 @@ class Meaning(Record):
     space: Space | None = None
 
     def is_same(self, other: Meaning) -> bool:
-        """True if both say the same, places but for the last digits of their numbers."""
+        """True if both are equal, positions up to the last digits of their numbers."""
         same_own = (self.description, self.own) == (other.description, other.own)
         return same_own and self.is_placed_as(other)
 
     def is_placed_as(self, other: Meaning) -> bool:
-        """True if both say the same spacings and places."""
+        """True if both give the same spacings and positions."""
         first, second = World.of(self.axes, self.space), World.of(other.axes, other.space)
         if not (first is second or (first is not None and first.is_same(second))):
             return False
@@ -223,7 +223,7 @@ def _form_of(header: Header, written: Meaning, layout: Layout) -> tuple[dict[str
 
 
 def _bytes(layout: Layout, name: str, value: Any) -> bytes:
-    """A field as it is written."""
+    """Return the bytes of a field."""
     code, count = next((code, count) for key, code, count in layout.fields if key == name)
     if value is None:
         value = [0] * count if count > 1 else b"" if code[-1] == "s" else 0
@@ -231,7 +231,7 @@ def _bytes(layout: Layout, name: str, value: Any) -> bytes:
 
 
 def _kept(number: float) -> float | str:
-    """A number as it is kept: the bytes of one that is not finite, the highest first."""
+    """Return a number for the metadata; one that is not finite as its bytes, big-endian."""
     return number.raw.hex() if isinstance(number, Bits) else number
 
 
@@ -334,7 +334,7 @@ def _says_the_same(written: dict[str, Any], values: dict[str, Any], rank: int) -
 
 
 def _of_form(name: object, kept: Any, layout: Layout) -> Any:
-    """The value of a field that `_form_of` kept; None if it is none of this layout."""
+    """Return the value of a field that `_form_of` recorded; None if the layout cannot hold it."""
     if name not in {key for key, *_ in layout.fields}:
         return None
     if name in _FORM_TEXTS:
@@ -432,7 +432,7 @@ def _take_own(
 
 
 def _places(axes: Any, rank: int) -> list[int] | None:
-    """The places that axes had in the source; None if that is not known, or they are others."""
+    """Return the index that each axis had in the source; None if unknown or inconsistent."""
     listed = axes if isinstance(axes, list) else []
     places = [one.get("place") if isinstance(one, dict) else None for one in listed]
     fine = all(type(number) is int for number in places) and sorted(places) == list(range(rank))

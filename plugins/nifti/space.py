@@ -213,7 +213,7 @@ def _quaternion(columns: list[tuple[float, ...]]) -> tuple[list[float] | None, f
 def _is_held(
     quaternion: list[float], columns: list[tuple[float, ...]], qfac: float, layout: Layout
 ) -> bool:
-    """True if the quaternion still says these columns once it is rounded as the header needs it."""
+    """True if the quaternion gives the same columns after rounding to the header's precision."""
     real = layout.real
     rounded = [struct.unpack(real, struct.pack(real, part))[0] for part in quaternion]
     rows = _rotation(*rounded)

@@ -95,7 +95,7 @@ LAYOUTS = {
 
 
 class Bits(float):
-    """A number that is not finite, with its bytes, the highest first: there are many NaN."""
+    """A number that is not finite, with its bytes, big-endian: there are many kinds of NaN."""
 
     raw: bytes = b""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
         @property
         def size(self) -> int:
-            """How many bytes there are in all."""
+            """The number of bytes in all."""
 
         @property
         def limits(self) -> Limits:

@@ -20,7 +20,7 @@ __all__ = ["array_fits", "plan"]
 
 
 def plan(bundle: Bundle) -> Plan:
-    """Header and elements in stored order; metadata, bfloat16 and more than 64 axes do not fit."""
+    """Plan header and elements in stored order; metadata, bfloat16 and axes above 64 do not fit."""
     fits = [fit for array in bundle.arrays for fit in array_fits(array)]
     return Plan(
         [*fits, *file_fits(bundle, "NPY")],

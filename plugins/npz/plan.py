@@ -35,7 +35,7 @@ __all__ = ["add", "plan"]
 
 
 def plan(bundle: Bundle, *, compress: str = "none") -> Plan:
-    """One NPY member for each array; names that NumPy cannot tell apart do not fit."""
+    """Plan one NPY member per array; names that NumPy cannot distinguish do not fit."""
     fits = []
     names: set[str] = set()
     keys = [member.removesuffix(SUFFIX) for member in members_of(bundle.names, SUFFIX)]
@@ -61,7 +61,7 @@ def plan(bundle: Bundle, *, compress: str = "none") -> Plan:
 def add(
     bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, compress: str = "none"
 ) -> Plan:
-    """The members of an archive, copied as they lie, and one for each array; see `Add`."""
+    """Plan an archive with its members copied unchanged, and one per added array; see `Add`."""
     members = zips.members(source)
     there = {array_name(member): member.filename for member in members}
     others = [file for name, file in there.items() if name not in bundle.names]

@@ -49,7 +49,7 @@ class MemberValues(InPlace):
 
     @contextmanager
     def located(self) -> Iterator[tuple[Any, int]]:
-        """Open the archive, where the elements of a stored member begin."""
+        """Open the archive; give the file and the offset of a stored member's elements."""
         with self._source.open() as file:
             yield Placed(self.path, file), self._member.offset + self._offset
 
@@ -62,11 +62,11 @@ class MemberValues(InPlace):
 
     @property
     def by_regions(self) -> bool:
-        """True for a stored member: of a compressed one, all is decoded."""
+        """True for a stored member; a compressed one is decoded whole."""
         return self._member.method == ZIP_STORED
 
     def part(self, key: Any) -> Any:
-        """The region that a key picks; of a compressed member, all of it is decoded."""
+        """Read the region that a key picks; a compressed member is decoded whole."""
         return super().part(key) if self.by_regions else self[key]
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:

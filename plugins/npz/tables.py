@@ -28,7 +28,7 @@ SAMPLE = (
 
 
 def array_name(member: Member) -> str:
-    """The name of the array in a member: that of the member, or what its comment keeps."""
+    """Return the name of the array in a member: the one in its comment, else the member's."""
     name = member.filename.removesuffix(SUFFIX)
     if not member.comment.startswith(COMMENT):
         return name

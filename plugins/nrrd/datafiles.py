@@ -109,7 +109,7 @@ def _part(source: Source, header: Header, start: int, nbytes: int, skip: int) ->
 
 
 def _after_lines(source: Source, start: int, lines: int) -> int:
-    """The place where the file goes on after so many lines; they end with LF, CRLF or CR."""
+    """Return the offset behind so many lines, which end with LF, CRLF or CR."""
     left, offset, data, most = lines, start, b"", source.limits.searched_bytes
     with source.open() as file:
         file.seek(start)

@@ -223,7 +223,7 @@ def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[
 
 
 def _matches(form: re.Pattern[str], text: str, number: int, expected: str) -> list[re.Match[str]]:
-    """So many matches, one after the other, that are the whole text."""
+    """Match `number` times, one after the other; the matches must make up the whole text."""
     matches, offset = [], 0
     for _ in range(number):
         match = form.match(text, offset)

@@ -361,7 +361,7 @@ class _Parser:
         )
 
     def finish(self, *, attached_end: bool) -> None:
-        """Check what can only be checked at the end of the header."""
+        """Make the checks that need the whole header."""
         fields = self.fields
         missing = [
             name for name in ("type", "dimension", "sizes", "encoding") if name not in fields

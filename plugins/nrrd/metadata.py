@@ -98,7 +98,7 @@ LONG_LINE = 1000  # characters that other readers see of a text that cannot be w
 
 
 def metadata_of(header: Header) -> Metadata:
-    """The metadata of a header, its axes in C order, our own pair still in it."""
+    """Return the metadata of a header, its axes in C order, our own key/value pair included."""
     fields = header.fields
     own: dict[str, Any] = {
         key: fields[name] for name, key in OWN_FIELDS.items() if fields.get(name) is not None
@@ -149,7 +149,7 @@ def _axes(
 
 
 def _axis(header: Header, at: int, entry: Entry, own: dict[str, Any], placed: Axis | None) -> Axis:
-    """One axis; `placed` is what its space direction says."""
+    """Return one axis; `placed` comes from its space direction."""
 
     def given(name: str) -> Any:
         values = header.fields.get(name)
@@ -244,7 +244,7 @@ def is_pair(key: Any, value: Any, charset: str) -> bool:
 
 
 def is_encodable(text: str, charset: str) -> bool:
-    """True if this encoding has all characters of a text."""
+    """True if a text can be encoded so."""
     try:
         text.encode(charset)
     except UnicodeEncodeError:

@@ -109,7 +109,7 @@ def restore(
 
 
 def _restored(stored: Array, was: Record, notes: list[str], path: str, limits: Limits) -> Array:
-    """The array as it was, if it would be written in the form that the file has."""
+    """Restore the original array, if writing it would give the form in the file."""
     try:
         array = roundtrip.restored(stored, was, path, limits, bools=(0, 1), remedy=_REMEDY)
         if form_of(array)[:3] == form_of(stored)[:3]:

@@ -22,9 +22,9 @@ MOST_BYTES = 1 << 20  # of filtered rows
 
 
 def alike_of(source: Source, png: Png, options: dict[str, str]) -> Alike | None:
-    """How the pixels are decoded of files that differ from this one in nothing but one IDAT chunk.
+    """Return the decoder for files that differ from this one in nothing but one IDAT chunk.
 
-    None for what is not simply rows of whole samples.
+    None if the pixels are not simply rows of whole samples.
     """
     header, size = png.header, source.size
     simple = header.bit_depth >= 8 and header.color_type != PALETTE and not header.interlace

@@ -119,7 +119,7 @@ def compose(
     path: str,
     max_memory: int,
 ) -> Samples:
-    """All images as they are shown: shape (images, height, width[, channels])."""
+    """Decode all images as they are shown: shape (images, height, width[, channels])."""
     shape = expansion.shape(png.header.width, png.header.height)
     need = (len(images) + 3) * prod(shape) * expansion.dtype.itemsize
     check_memory(need, max_memory, f"'{path}' with all frames")

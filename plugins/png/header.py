@@ -260,7 +260,7 @@ def _walk(file: BinaryIO, size: int, path: str, limits: Limits) -> Iterator[Chun
 
 
 def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> Span:
-    """The place of the pixels of an IDAT or fdAT chunk; nothing of them is read."""
+    """Return the span of the pixels of an IDAT or fdAT chunk, without reading them."""
     lead = file.read(PIXEL_LEADS[kind]) if nbytes >= PIXEL_LEADS[kind] else b""
     if len(lead) != PIXEL_LEADS[kind]:
         raise _corrupt(path, offset, f"the chunk {_name(kind)} ends inside its sequence number")
@@ -399,7 +399,7 @@ def _add_ancillary(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
 
 
 def _add_to_frames(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
-    """Collect fcTL and fdAT as they come; they are judged only if the animation is asked for.
+    """Collect fcTL and fdAT in order; they are checked only if the animation is read.
 
     A control before IDAT makes the default image the first frame.
     """
@@ -430,7 +430,7 @@ def _check_end(png: Png, chunk: Chunk) -> None:
 
 
 def _check_whole(png: Png, seen: set[bytes]) -> None:
-    """Check what is only known at the end: nothing is missing, and the pixels can be there."""
+    """Make the checks at the end: no chunk is missing, and the pixel data is long enough."""
     header = png.header
     if b"IDAT" not in seen:
         raise Corrupt("the file has no IDAT chunk: no pixels", path=png.path)

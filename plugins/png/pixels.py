@@ -1,4 +1,4 @@
-"""From compressed rows to samples: inflate, unfilter, unpack, expand (PNG 3, clauses 7 to 10).
+"""Decoding of rows to samples: inflate, unfilter, unpack, expand (PNG 3, clauses 7 to 10).
 
 Row filters are undone by compiled loops where they were built (`engine`), else by Pillow. Pillow is
 given rows that were inflated and checked here, as a stored zlib stream: its ZIP decoder runs in C

@@ -79,7 +79,7 @@ def _image_shape(array: Array) -> tuple[int, ...]:
 
 
 def _metadata_fits(array: Array) -> list[Fit]:
-    """Everything but the own namespace has no place in a PNG."""
+    """List the metadata that has no place in a PNG: all but its own namespace."""
     others = facts_of(array, NAME)
     if not others:
         return []

@@ -72,7 +72,7 @@ Declaration = namedtuple(
 
 
 class Text(namedtuple("Text", "value name path")):
-    """One text that was given: its value, what it is called, and the file that it is from."""
+    """One given text: its value, the name of its option, and the path of its file."""
 
     __slots__ = ()
 

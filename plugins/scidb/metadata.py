@@ -139,7 +139,7 @@ def metadata_fits(array: Array, items: int, kind: str, dims: list[Dimension]) ->
 
 
 def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[list[str]]:
-    """The fields of axes, the fastest first, that the dimensions do not state.
+    """List the fields of axes, the fastest first, that the dimensions lack.
 
     All those of an axis within a cell are among them.
     """

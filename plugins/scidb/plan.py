@@ -62,7 +62,7 @@ def plan(
 
 
 def _records(bundle: Bundle, coords: str, *, by_names: bool) -> tuple[RecordPlan, list[Fit]]:
-    """How the bundle is written, and what that changes."""
+    """Plan the records of the bundle, and list what that changes."""
     origin = _origin_of(bundle)
     raw = _raw(bundle, origin)
     if raw is not None:
@@ -283,7 +283,7 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
 
 
 def _extent_fits(name: str, dims: list[Dimension], width: int) -> list[Fit]:
-    """Why records of `width` bytes have no place in dimensions so many, so long or so far away."""
+    """Refuse dimensions that are too many, too long or too far out for records of this width."""
     lengths = [dim.hi - dim.lo + 1 for dim in dims]
     reasons = (
         (len(dims) >= MAX_RANK, f"{len(dims)} dimensions; at most {MAX_RANK - 1} are read"),

@@ -35,7 +35,7 @@ class Layout(namedtuple("Layout", "columns places spans")):
 
     @property
     def width(self) -> int | None:
-        """The bytes of a record; None if that differs from record to record."""
+        """The bytes of a record; None if records differ in length."""
         return self.spans[0] if len(self.spans) == 1 else None
 
 
@@ -141,7 +141,7 @@ class Rows:
         return self._bytes[self.starts(field.span) + field.prefix]
 
     def set_prefixes(self, field: Place, prefixes: Values) -> None:
-        """Put the null prefixes of a column into their places."""
+        """Write the null prefixes of a column."""
         self._bytes[self.starts(field.span) + field.prefix] = prefixes
 
     def values(self, field: Place, column: Column) -> Values:

@@ -183,7 +183,7 @@ class Schema(namedtuple("Schema", "name attributes dims")):
 
 
 def in_c_order(shape: tuple[int, ...], chunks: tuple[int, ...]) -> bool:
-    """True if cells chunk after chunk are in row-major order of the whole array.
+    """True if cells, chunk after chunk, are in row-major order of the whole array.
 
     They are if, from the slowest axis, chunks are one cell thick, then of any length on one axis,
     then as long as their axes.
@@ -212,7 +212,7 @@ def dimension_text(dim: Dimension) -> str:
 
 
 def parse_schema(text: str, limits: Limits) -> tuple[Schema, int]:
-    """The schema at the beginning of a text and where it ends; raises `Fault`."""
+    """Parse the schema at the beginning of a text; return it and its end. Raises `Fault`."""
     scanner = Scanner(text, limits)
     if scanner.accept_word("not") and not scanner.accept_word("empty"):
         scanner.fail("schema is not understood", "'empty' after 'not'")

@@ -54,7 +54,7 @@ class Column(namedtuple("Column", "type size nullable")):
 
     @property
     def items(self) -> int:
-        """How many elements make one value."""
+        """The number of elements that make one value."""
         return NATIVE[self.type].items if self.type in NATIVE else 1
 
     @property

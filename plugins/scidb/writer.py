@@ -210,7 +210,7 @@ class _Writer:
         return found.reshape(-1, items) if items > 1 else found
 
     def lengths(self, count: int) -> Values:
-        """How many bytes the next records have in this column."""
+        """Return the number of bytes that each of the next records has in this column."""
         ends = np.array(self._offsets.take(count), np.int64)
         sizes = np.diff(ends, prepend=self._last)
         if (sizes < 0).any() or int(ends[-1]) - self._last > self._left:

@@ -62,7 +62,7 @@ class Hierarchy:
             )
 
     def document(self, key: str) -> Document | None:
-        """A metadata file, None if it is not there."""
+        """Read a metadata file; None if it does not exist."""
         text = self.store.text(key)
         return (
             None

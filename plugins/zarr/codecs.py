@@ -1,4 +1,4 @@
-"""How chunks are encoded: checked once for an array, decoded within bounds, and encoded.
+"""Codecs of chunks: checked once for an array, decoded within bounds, and encoded.
 
 Every step is decoded to the number of bytes that it must have; a frame that says otherwise, or
 would say nothing and go on, is refused before there is room for it.
@@ -190,7 +190,7 @@ def _checked(name: str, location: str, value: Any) -> Any:
 def _filter(
     name: str, settings: dict[str, Any], nbytes: int, *, exact: bool
 ) -> tuple[Step, int, int]:
-    """A filter that decodes to `nbytes` bytes: the step, the bytes before it, those it needs."""
+    """Return a filter that decodes to `nbytes` bytes: the step, its input bytes, and its memory."""
     known = FILTERS[name]
     for key, value in settings.items():
         if key not in known or isinstance(value, bool) or not isinstance(value, known[key]):

@@ -163,7 +163,7 @@ def node_of_3(fields: dict[str, Any], path: str, limits: Limits) -> Node:
 
 
 def _grid_of_3(known: Fields) -> Node:
-    """An array of version 3 of which only the shape, the chunks and their keys are known."""
+    """Parse shape, chunks and keys of an array of version 3, and nothing else."""
     fields, path = known.fields, known.path
     shape = known.lengths("shape", 0)
     name, settings = known.named("chunk_grid")
@@ -186,7 +186,7 @@ _NOTHING = Element("user", 0, "|")
 
 
 def grid_of(fields: dict[str, Any], path: str) -> Node | None:
-    """The array of a document as far as its chunks have keys; None for a group.
+    """Parse a document as far as the keys of chunks need; None for a group.
 
     Raises `Corrupt` or `Unsupported` if they cannot be known.
     """
@@ -213,7 +213,7 @@ def _refuse_extensions(fields: dict[str, Any], path: str) -> None:
 
 
 def _ordered(element: Element, codecs: tuple[Codec, ...]) -> Element:
-    """The element in the byte order that the codecs give it; of texts and dates, too."""
+    """Return the element in the byte order of the codecs, also for texts and dates."""
     order, descr = _order_of(codecs), element.descr
     if element.order in "<>":
         return element._replace(order=order)
@@ -363,12 +363,12 @@ def _checked(node: Node, path: str) -> Node:
 
 
 def chunk_count(node: Node) -> int:
-    """How many keys the array has, if all are there."""
+    """Return the number of keys of the array, if all exist."""
     return prod(-(-n // high) for n, high in zip(node.shape, node.grid, strict=True))
 
 
 def part_count(node: Node) -> int:
-    """How many chunks the array is cut into; of shards those that are in them."""
+    """Return the number of chunks of the array; with shards, of the chunks inside them."""
     return prod(-(-n // high) for n, high in zip(node.shape, inner_of(node), strict=True))
 
 

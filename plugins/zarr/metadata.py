@@ -379,7 +379,7 @@ def scales_of(
 
 
 def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
-    """By array the names of axes that cannot be its dimensions: in its group they have a length.
+    """Map each array to its axis names that cannot be dimensions, as lengths in its group differ.
 
     xarray opens no group in which a dimension has two. That of an array named as the dimension
     counts, else that of the first array.
@@ -401,7 +401,7 @@ def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
 
 
 def _is_said(axis: Axis, facts: Mapping[str, Any]) -> bool:
-    """True if a coordinate says all of an axis but its name."""
+    """True if a coordinate has all facts of an axis but its name."""
     return not unsaid(axis.replace(kind=None), facts).replace(name=None)
 
 

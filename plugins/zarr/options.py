@@ -44,7 +44,7 @@ class Options(Record):
 
 
 class Form(Record):
-    """How an array is stored: its key, data type, chunks, and the shape under one file."""
+    """The stored form of an array: its key, data type, chunks, and the shape under one file."""
 
     key: str
     data_type: Any  # None: there is none

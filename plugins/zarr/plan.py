@@ -60,7 +60,7 @@ def plan(
 
 
 def form_of(array: Array, key: str, options: Options) -> Form:
-    """How an array is stored under a key: type, byte order, chunks."""
+    """Return the form in which an array is stored under a key: type, byte order, chunks."""
     shape, item = array.dims[::-1], max(1, array.element.nbytes)
     data_type = data_type_of(array, options)
     order = order_of(array.element, options.endian)

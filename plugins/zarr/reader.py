@@ -1,4 +1,4 @@
-"""From a folder to a bundle: the nodes of a hierarchy, each array lazy over its chunks."""
+"""Reading: from a folder to a bundle: the nodes of a hierarchy, each array lazy over its chunks."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _sort(bundle: Bundle, order: Any) -> None:
 
 
 def _name(key: str, renamed: dict[str, str]) -> str:
-    """The name of an array: its key, with the groups above it as they are called."""
+    """Return the name of an array: its key, with the original names of the groups above it."""
     above, _, last = key.rpartition("/")
     group = renamed.get(above, above)
     return f"{group}/{last}" if group else last
@@ -158,7 +158,7 @@ def _array(
 
 
 def _present(store: Store, key: str, node: Node) -> int | None:
-    """How many chunks of an array are there, those in shards one by one; None if not counted."""
+    """Count the chunks of an array that exist, those in shards one by one; None if not counted."""
     count = store.count(key, node)
     if not count or node.variable or node.grid == header.inner_of(node):
         return count

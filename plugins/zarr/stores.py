@@ -129,7 +129,7 @@ class Store:
         return folders_in(self._folder(key))
 
     def count(self, key: str, node: Node) -> int | None:
-        """How many chunks of an array are there; None at a URL, and for too many to count."""
+        """Count the chunks of an array that exist; None at a URL, and for too many to count."""
         if self.remote:
             return None
         most = self.source.limits.counted_files

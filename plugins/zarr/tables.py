@@ -46,7 +46,7 @@ SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 
 
 class CodecRow(Record):
-    """A codec, known without importing what carries it out: `codecs.py` has that under its name.
+    """Facts of a codec; `codecs.py` has the functions, under the same name.
 
     `levels` are the least, the most and the usual one of a codec that is written; its settings are
     functions of the options and, in version 3, of the bytes of an element.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
             """The number of bytes."""
 
         def read_at(self, offset: int, nbytes: int, /) -> bytes:
-            """Up to `nbytes` bytes from `offset`."""
+            """Read up to `nbytes` bytes from `offset`."""
 
 
 LARGE = 1 << 20  # bytes of a region from which chunks are decoded by several threads
@@ -62,12 +62,12 @@ class Part:
         self._whole, self._offset, self.size = whole, offset, size
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
-        """Up to `nbytes` bytes from `offset`."""
+        """Read up to `nbytes` bytes from `offset`."""
         return self._whole.read_at(self._offset + offset, min(nbytes, self.size - offset))
 
 
 class Form:
-    """How what lies under a key is read: one chunk, or a shard of smaller ones."""
+    """The form of the bytes under a key: one chunk, or a shard of smaller ones."""
 
     def __init__(
         self, codecs: tuple[Codec, ...], shape: tuple[int, ...], dtype: np.dtype[Any], path: str,
@@ -147,7 +147,7 @@ class Form:
             self.inner.fill(out[part], low, Part(data, offset, nbytes), work)
 
     def count(self, data: Bytes, inside: tuple[int, ...]) -> int:
-        """How many chunks of a shard are there, of those that begin in its first elements.
+        """Count the chunks of a shard that exist, among those that begin in its first elements.
 
         `inside` is the shape of these: elements beyond the border of the array have no chunks.
         """
@@ -386,7 +386,7 @@ class Chunks:
     def _pieces(
         self, start: tuple[int, ...], count: tuple[int, ...], touched: int
     ) -> Iterator[Piece]:
-        """The chunks that a box touches; of very many, those that are there."""
+        """Yield the chunks that a box touches; if they are very many, only those that exist."""
         grid = self.node.grid
         listed = self._all() if touched > DIRECT else self._listed
         if listed is None or not listed.complete:
@@ -422,7 +422,7 @@ class Chunks:
 
 
 def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
-    """How many chunks of an array of shards are there, by the indexes of these; None if unknown.
+    """Count the chunks that exist in an array of shards, by the shard indexes; None if unknown.
 
     Raises nothing: reading says what is wrong with a shard.
     """

@@ -1,4 +1,4 @@
-"""From a bundle to a folder: chunks in stored order, then the metadata, the root last."""
+"""Writing: from a bundle to a folder: chunks in stored order, then metadata, the root last."""
 
 from __future__ import annotations
 

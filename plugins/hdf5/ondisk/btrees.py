@@ -184,7 +184,7 @@ class _Tree:
 
 
 def _width(number: int) -> int:
-    """How many bytes a number takes."""
+    """Return the bytes that a number takes."""
     return (number.bit_length() + 7) // 8
 
 

@@ -94,7 +94,7 @@ def read(source: Source) -> Bundle:
 
 
 def plan(bundle: Bundle, *, compression: str = "none") -> Plan:
-    """Pages of the one array of the bundle; the same bytes every time."""
+    """Plan the one array of the bundle as pages; the same bytes every time."""
     from .writer import kept_fields, write_pages
 
     array, fits = bundle.arrays[0], []

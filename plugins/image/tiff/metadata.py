@@ -1,4 +1,4 @@
-"""The tags of a page as metadata, and shape and axes as tifffile finds them in ImageDescription.
+"""Translation of a page's tags to metadata; shape and axes by tifffile's ImageDescription.
 
 tifffile notes a shape, ImageJ and OME (https://docs.openmicroscopy.org/ome-model/) the axes of the
 pages. A description that tells them of other pages, or in another order, tells nothing.

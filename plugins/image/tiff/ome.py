@@ -1,4 +1,4 @@
-"""OME-XML in the description of a TIFF: the letters of axes, sizes and times along them, both ways.
+"""OME-XML in the description of a TIFF: letters, sizes and times of axes, read and written.
 
 Specification: https://docs.openmicroscopy.org/ome-model/6.3.1/, schema 2016-06. A pixel has a size
 along X, Y and Z, and time goes on by an increment. Names of other axes, origins, directions and

@@ -1,4 +1,4 @@
-"""Reading: the directories as tifffile finds them, within bounds; their pages as one lazy array.
+"""Reading: the directories by tifffile, within bounds; their pages as one lazy array.
 
 tifffile puts strips and tiles in their place; they are checked against the file and inflated here,
 with limits that it does not have.
@@ -85,7 +85,7 @@ class _Strict(logging.Handler):
 
 @contextmanager
 def _opened(source: Source) -> Iterator[Any]:
-    """The file as tifffile has it."""
+    """Open the file with tifffile."""
     strict, log = _Strict(source.path), logging.getLogger("tifffile")
     log.addHandler(strict)
     before, log.propagate = log.propagate, False

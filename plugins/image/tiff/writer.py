@@ -27,7 +27,7 @@ MAX_SAMPLES = 4  # a last axis that is longer is never taken for the samples
 
 
 def kept_fields(array: Array) -> tuple[set[str], list[str]]:
-    """The metadata that come back, the axes only if the description tells them; and what is lost.
+    """List the metadata that will be read back (axes only if described), and the metadata lost.
 
     What is lost are the fields of axes and of their space that OME has no word for.
     """
