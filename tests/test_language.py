@@ -17,7 +17,8 @@ MODULES = [
 HEADS = re.compile(r"(Returns? (what|how|whether|where|which|when|why|who)|Tells?|Says?) ")
 # A docstring begins with a verb or a noun: what the function does, or what the thing is.
 OPENINGS = re.compile(
-    r"(What|Where|Which|Whether|Whatever|Whoever|Whose|Of|Those|That|None|There)\b"
+    r"(What|Where|Which|Whether|When|Who|Why|How|Whatever|Whoever|Whose)\b"
+    r"|(Since|Of|Those|That|None|There)\b"
 )
 # Names that say nothing to a newcomer.
 ODD_NAMES = {"told", "told_of", "parted"}
