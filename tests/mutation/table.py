@@ -117,7 +117,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
      "LABEL_MEMORY = 99  # bytes that one label takes as a Python text"): MEMORY,
     ("plugins/har/tables.py",
      "LABEL_MEMORY = 101  # bytes that one label takes as a Python text"): MEMORY,
-    ("plugins/har/walk.py", "self.records = 1  # how many follow the name"):
+    ("plugins/har/walk.py", "self.records = 1  # count of records behind the name"):
         "always set once the header was walked",
     ("plugins/mat/level4.py", "check_memory(65 * self.count, self.source.max_memory, what)"):
         MEMORY,
