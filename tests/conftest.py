@@ -15,12 +15,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import attempts
+import cases
 import needs
 import pytest
 from hypothesis import settings
@@ -219,6 +219,11 @@ def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
         yield Path(folder)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--case``, which `cases.every` looks at."""
+    parser.addoption("--case", metavar="TEXT", help="run those cases whose name contains TEXT")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let programs start as a user starts them, wherever the tests were started from.
 
@@ -295,6 +300,4 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _no_call_before() -> None:
     """Calls of `convert` in another test do not open the fast lane for those in this one."""
-    pipeline = sys.modules.get("raconvert.conversion.pipeline")
-    if pipeline is not None:
-        pipeline.forget()
+    cases.forget_calls()

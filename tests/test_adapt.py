@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_np
@@ -151,7 +152,7 @@ def cast(values: np.ndarray, name: str, **options: bool) -> np.ndarray:
 PAIRS = [pytest.param(a, b, id=f"{a}-to-{b}") for a in NUMBERS for b in NUMBERS]
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@every("source, target", PAIRS)
 def test_values_that_fit_are_kept_exactly(source: str, target: str) -> None:
     good = [value for value in border_values(source) if fits(value, target)]
     values = make(good, source)
@@ -163,7 +164,7 @@ def test_values_that_fit_are_kept_exactly(source: str, target: str) -> None:
             assert math.copysign(1, before) == math.copysign(1, after)
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@every("source, target", PAIRS)
 def test_the_first_value_that_does_not_fit_is_refused_with_its_index(
     source: str, target: str
 ) -> None:
@@ -186,7 +187,7 @@ ROUNDED = [
 ]
 
 
-@pytest.mark.parametrize(("source", "target"), ROUNDED)
+@every("source, target", ROUNDED)
 def test_allowed_rounding_is_half_to_even_and_never_wraps(source: str, target: str) -> None:
     for value in border_values(source):
         expected: Any
@@ -556,9 +557,9 @@ def test_what_is_no_permutation_is_a_usage_error(tmp_path: Path, axes: str) -> N
         convert(tmp_path / "x.npy", tmp_path / "y.npy", axes=axes)
 
 
-@pytest.mark.parametrize("fortran", [False, True], ids=["C", "F"])
-@pytest.mark.parametrize("suffix", ["npy", "ra", "npz"])
-@pytest.mark.parametrize("axes", ["0,1,2", "2,0,1", "1,0,2", "2,1,0"])
+@every("fortran", [False, True], ids=["C", "F"])
+@every("suffix", ["npy", "ra", "npz"])
+@every("axes", ["0,1,2", "2,0,1", "1,0,2", "2,1,0"])
 def test_permutations_from_file_to_file(
     tmp_path: Path, axes: str, suffix: str, fortran: bool
 ) -> None:

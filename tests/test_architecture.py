@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from cases import every
 
 import raconvert
 from docs import changelog
@@ -58,7 +59,7 @@ def test_ten_questions_are_answered() -> None:
     assert all(question.endswith("?") for question, _ in QUESTIONS)
 
 
-@pytest.mark.parametrize(("question", "answer"), QUESTIONS, ids=[row[0] for row in QUESTIONS])
+@every("question, answer", QUESTIONS, ids=[row[0] for row in QUESTIONS])
 def test_answers_name_what_is_there(question: str, answer: str) -> None:
     places = re.findall(r"`([\w/]+\.py)`: `([\w.]+)`", answer)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert import declared
@@ -119,8 +120,8 @@ def test_every_declared_type_has_its_check() -> None:
     assert unchecked == {"Any", "Any | Mapping[str, Any]", "np.ndarray[Any, Any]"}
 
 
-@pytest.mark.parametrize(
-    ("values", "error"),
+@every(
+    "values, error",
     [
         (np.array([object()]), Unsupported),
         (np.ma.masked_array([1, 2], [0, 1]), UsageError),
@@ -132,7 +133,7 @@ def test_every_declared_type_has_its_check() -> None:
     ],
     ids=["objects", "masked", "long double", "names", "ragged", "object", "generator"],
 )
-@pytest.mark.parametrize("suffix", ["ra", "npy", "npz", "h5", "mat", "nrrd", "zip"])
+@every("suffix", ["ra", "npy", "npz", "h5", "mat", "nrrd", "zip"])
 def test_what_is_not_an_array_is_our_error(
     tmp_path: Path, values: Any, error: type[RaconvertError], suffix: str
 ) -> None:

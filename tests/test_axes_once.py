@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert import Array, Axis, Metadata
@@ -42,11 +43,11 @@ def written(path: Path, values: np.ndarray, axes: list[Axis]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("named", [False, True], ids=["alone", "named"])
-@pytest.mark.parametrize("kind", ["f4", "?"])
-@pytest.mark.parametrize(
-    ("first", "second"),
+@every("way", WAYS)
+@every("named", [False, True], ids=["alone", "named"])
+@every("kind", ["f4", "?"])
+@every(
+    "first, second",
     [
         pair
         for pair in itertools.product(["h5", "zarr", "ra", "nrrd", "zip"], repeat=2)
@@ -102,8 +103,8 @@ def test_column_major_formats_have_names_where_h5py_has_them(
     assert names == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("suffix", ["ra", "nrrd", "mha", "npy"])
-@pytest.mark.parametrize("second", ["h5", "zarr", "tif", "safetensors", "npy", "ra", "mat"])
+@every("suffix", ["ra", "nrrd", "mha", "npy"])
+@every("second", ["h5", "zarr", "tif", "safetensors", "npy", "ra", "mat"])
 def test_an_order_in_memory_keeps_the_indices(tmp_path: Path, suffix: str, second: str) -> None:
     raconvert.write(tmp_path / f"a.{suffix}", VALUES)
     for axes in ("fortran", "c"):

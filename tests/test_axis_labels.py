@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import yaml
+from cases import every
 from pairs import quiet
 
 import raconvert
@@ -176,7 +177,7 @@ TRIPLES = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "shape"), TRIPLES, ids=str)
+@every("first, second, shape", TRIPLES, ids=str)
 def test_labels_stay_on_their_axis(
     tmp_path: Path, first: str, second: str, shape: tuple[int, ...]
 ) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert import convert
@@ -49,8 +50,8 @@ def ra_bytes_of(values: np.ndarray) -> bytes:
     return b"rawarray" + np.array(words, "<u8").tobytes() + values.tobytes("C")
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("kind", ["npy", "npz", "compressed.npz"])
+@every("shape", SHAPES, ids=str)
+@every("kind", ["npy", "npz", "compressed.npz"])
 def test_both_orders_in_memory_become_one_file(tmp_path: Path, kind: str, shape: Any) -> None:
     values = np.random.default_rng(len(shape)).integers(-9, 9, shape).astype("<i4")
     for order in "CF":

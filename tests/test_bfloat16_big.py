@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert.cli import main
@@ -73,10 +74,8 @@ MAKERS = {one.__name__: one for one in (ra, raw, hdf5, hdf5_chunked, zarr)}
 OPTIONS = {"raw": ["--from", "raw", "--in-opt", "dtype=>bfloat16"]}
 
 
-@pytest.mark.parametrize("maker", MAKERS)
-@pytest.mark.parametrize(
-    "target", ["y.ra", "y.h5", "y.zarr", "y.safetensors", "y.zip", "y.mat", "y.npy"]
-)
+@every("maker", MAKERS)
+@every("target", ["y.ra", "y.h5", "y.zarr", "y.safetensors", "y.zip", "y.mat", "y.npy"])
 def test_the_values_arrive(tmp_path: Path, maker: str, target: str) -> None:
     path = MAKERS[maker](tmp_path)
     cast = ["--dtype", "float32"] if target == "y.npy" else []

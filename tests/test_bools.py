@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert.errors import Corrupt, WouldLose
@@ -71,8 +72,8 @@ def structures(count: int) -> list[tuple[np.dtype[Any], list[int], int]]:
     return [case for case in found if case[1]][:count]
 
 
-@pytest.mark.parametrize(("dtype", "bools", "seed"), structures(40))
-@pytest.mark.parametrize("order", ["C", "F"])
+@every("dtype, bools, seed", structures(40))
+@every("order", ["C", "F"])
 def test_odd_bools_in_structures(
     tmp_path: Path, dtype: np.dtype[Any], bools: list[int], seed: int, order: str
 ) -> None:

@@ -21,6 +21,7 @@ import pytest
 import ra_bytes
 import yaml
 from bundles import FORMS, column_major, facts, load, place, rich, save, small
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -400,7 +401,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", FILES, ids=ascii)
+@every("name", FILES, ids=ascii)
 def test_the_file_of_a_name(name: str) -> None:
     assert files_of([name], ".ra") == [FILES[name]]
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert.conversion.read import open_bundle
@@ -199,8 +200,8 @@ def decoded(path: Path, **options: Any) -> bytes:
         return content
 
 
-@pytest.mark.parametrize("dictionary", [0, 1, 4096, 1 << 20])
-@pytest.mark.parametrize("length", [0, 1, 4095, 4096, 4097, 100_000])
+@every("dictionary", [0, 1, 4096, 1 << 20])
+@every("length", [0, 1, 4095, 4096, 4097, 100_000])
 def test_lzma_of_any_dictionary(dictionary: int, length: int, tmp_path: Path) -> None:
     """A decoder takes 4096 bytes at least, whatever the header says."""
     content = random.Random(3).randbytes(5000)[: length - length % 2] * 21
@@ -242,9 +243,9 @@ def test_lzma_headers_that_are_none(tmp_path: Path) -> None:
             decoded(tmp_path / "x.zip")
 
 
-@pytest.mark.parametrize("method", ["bzip2", "lzma", "deflated"])
-@pytest.mark.parametrize("length", [0, 1, PIECE - 1, PIECE, 2 * PIECE])
-@pytest.mark.parametrize("more", [-1, 0, 1, PIECE])
+@every("method", ["bzip2", "lzma", "deflated"])
+@every("length", [0, 1, PIECE - 1, PIECE, 2 * PIECE])
+@every("more", [-1, 0, 1, PIECE])
 def test_a_stream_longer_or_shorter_than_its_member(
     method: str, length: int, more: int, tmp_path: Path
 ) -> None:

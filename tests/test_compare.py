@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from bundles import save as write_bundle_file
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -907,8 +908,8 @@ def same_number(x: Any, y: Any) -> bool:
 CODES = ["?", "i1", "u1", "i4", "u4", "i8", "u8", "f4", "f8", "c16"]
 
 
-@pytest.mark.parametrize("a", CODES)
-@pytest.mark.parametrize("b", CODES)
+@every("a", CODES)
+@every("b", CODES)
 def test_every_two_numbers_of_every_two_types(a: str, b: str) -> None:
     left, right = numbers_of(a), numbers_of(b)
     x = np.array(left, a).repeat(len(right))

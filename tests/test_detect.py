@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import ra_bytes
+from cases import every
 
 import raconvert
 from raconvert import registry
@@ -178,7 +179,7 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("head", HEADS)
+@every("head", HEADS)
 def test_head_is_identified(head: str, tmp_path: Path) -> None:
     contents, name, what = HEADS[head]
     (tmp_path / name).write_bytes(contents)

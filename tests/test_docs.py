@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 
 import needs
 import pytest
+from cases import every
 
 import raconvert
 from docs.pages import programs, steps
@@ -76,7 +77,7 @@ def test_promises_are_held_by_tests() -> None:
         assert "`tests/" in row, row
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@every("page", PAGES, ids=name_of)
 def test_links_lead_to_files(page: Path) -> None:
     text = re.sub(
         r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
@@ -86,9 +87,7 @@ def test_links_lead_to_files(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda page: page.stem
-)
+@every("page", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda page: page.stem)
 def test_decisions_have_their_sections(page: Path) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from cases import every
 
 from raconvert.cli import main
 
@@ -26,8 +27,8 @@ def made(folder: Path, shape: tuple[int, ...], dtype: str = "<f8") -> Path:
     return path
 
 
-@pytest.mark.parametrize("shape", HUGE, ids=str)
-@pytest.mark.parametrize("target", TARGETS)
+@every("shape", HUGE, ids=str)
+@every("target", TARGETS)
 def test_it_is_refused_by_the_plan(
     target: str, shape: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 import raconvert.ra
@@ -219,7 +220,7 @@ def test_there_are_public_functions_in_every_module() -> None:
     assert len(PUBLIC) > 100
 
 
-@pytest.mark.parametrize("path", PUBLIC)
+@every("path", PUBLIC)
 def test_public_functions_name_their_errors(path: str) -> None:
     assert says_errors(inspect.getdoc(PUBLIC[path]) or "")
 
@@ -242,12 +243,12 @@ def test_the_judge_of_docstrings() -> None:
     assert not says_errors("The size. Raises `Corupt`.")
 
 
-@pytest.mark.parametrize("path", raconvert.__all__)
+@every("path", raconvert.__all__)
 def test_public_names_are_documented(path: str) -> None:
     assert inspect.getdoc(found(path))
 
 
-@pytest.mark.parametrize("name", plugin.__all__)
+@every("name", plugin.__all__)
 def test_names_of_the_contract_are_documented(name: str) -> None:
     thing = getattr(plugin, name)
     if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -263,7 +264,7 @@ SIZES = {"max_memory", "nbytes", "offset"}
 ORDERS = re.compile(r"\b(shape|dims|axis|axes|order|slowest|fastest)\b")
 
 
-@pytest.mark.parametrize("path", PUBLIC)
+@every("path", PUBLIC)
 def test_public_functions_say_units_and_order_of_axes(path: str) -> None:
     signature = inspect.signature(PUBLIC[path])
     types = [one.annotation for one in signature.parameters.values()]

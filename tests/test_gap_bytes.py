@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 
@@ -155,9 +156,9 @@ def test_gap_bytes_are_those_of_the_file(tmp_path: Path, suffix: str, layout: st
     assert np.array_equal(raw(read["x"] if isinstance(read, dict) else read), whole)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("suffix", ["ra", "h5", "npy", "zarr"])
-@pytest.mark.parametrize("way", ["whole", "apart", "turned", "fortran"])
+@every("layout", LAYOUTS)
+@every("suffix", ["ra", "h5", "npy", "zarr"])
+@every("way", ["whole", "apart", "turned", "fortran"])
 def test_gap_bytes_are_written_as_they_are(
     tmp_path: Path, suffix: str, layout: str, way: str
 ) -> None:

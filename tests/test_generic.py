@@ -8,6 +8,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
+from cases import every
 
 import raconvert
 from raconvert import ra
@@ -46,7 +47,7 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("path", generic(), ids=str)
+@every("path", generic(), ids=str)
 def test_generic_code_names_no_format(path: Path) -> None:
     found = [
         f"{path}:{line}: {text!r}"

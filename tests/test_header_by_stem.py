@@ -14,6 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert.errors import (
@@ -69,8 +70,8 @@ def envi(stem: Path, values: np.ndarray, data: str = ".img", header: str = ".hdr
     values.astype("<i2").tofile(stem.with_name(stem.name + data))
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", MODULES.values())
+@every("check", CHECKS, ids=lambda check: check.__name__)
+@every("name", MODULES.values())
 def test_every_check_of_the_kit(name: str, check: Callable[[ModuleType], None]) -> None:
     if (name, check.__name__) == ("nifti_pair", "check_sniff_rejects_others"):
         with pytest.raises(AssertionError, match=r"(?s)1 foreign contents.*nifti one\.hdr"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import bundles
 import numpy as np
 import pytest
+from cases import every
 
 from raconvert.api import array_of
 from raconvert.arrays.bundle import Bundle
@@ -50,7 +51,7 @@ HELD = {
 }
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@every("row", ROWS, ids=lambda row: row.name)
 def test_keys_are_the_same_for_every_format(tmp_path: Path, row: Row) -> None:
     arrays = HELD.get(row.name, {"x": np.ones((2, 3), "u1")})
     target = tmp_path / f"copy{next(iter(row.suffixes), '')}"
@@ -316,7 +317,7 @@ def test_formats_follow_the_catalogue() -> None:
         assert listed["built_in"]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@every("row", ROWS, ids=lambda row: row.name)
 def test_details_name_every_option(row: object, capsys: pytest.CaptureFixture[str]) -> None:
     details = format_details(row.name)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert import Array, UsageError
@@ -69,12 +70,12 @@ def same(got: Any, wanted: Any) -> None:
     assert np.array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: repr(key).replace("\n", "")[:60])
+@every("key", KEYS, ids=lambda key: repr(key).replace("\n", "")[:60])
 def test_a_key_picks_what_numpy_picks(array: Array, key: Any) -> None:
     same(array[key], VALUES[key])
 
 
-@pytest.mark.parametrize("key", WRONG, ids=lambda key: repr(key).replace("\n", "")[:60])
+@every("key", WRONG, ids=lambda key: repr(key).replace("\n", "")[:60])
 def test_a_key_that_numpy_refuses_is_refused_alike(array: Array, key: Any) -> None:
     with pytest.raises((IndexError, ValueError)) as caught:
         VALUES[key]

@@ -6,9 +6,8 @@ import ast
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = [
@@ -57,23 +56,36 @@ def docstrings(module: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.body[0].lineno, text
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_docstrings_and_messages_are_plain_english(path: Path) -> None:
-    module = ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def module(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
-    heads = [f"{line}: {text.splitlines()[0]}" for line, text in docstrings(module)
-             if HEADS.match(text)]  # fmt: skip
-    found = [f"{line}: {match[0]}" for line, text in texts(module)
-             for match in NO_NOUN.finditer(" ".join(text.split()))]  # fmt: skip
 
-    described = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
-    messages = [f"{node.lineno}: {match[0]}" for node in ast.walk(module)
-                if isinstance(node, ast.Constant) and isinstance(node.value, str)
-                and id(node) not in described and (match := THERE_IS_NO.search(node.value))]  # fmt: skip
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
 
-    assert messages == [], "write 'X does not exist', 'is missing', 'not enough space'"
+
+def test_docstrings_messages_and_comments_are_plain_english() -> None:
+    heads, nouns, missing = [], [], []
+    for path in MODULES:
+        tree = module(path)
+        heads += [f"{named(path)}:{line}: {text.splitlines()[0]}"
+                  for line, text in docstrings(tree) if HEADS.match(text)]  # fmt: skip
+        nouns += [f"{named(path)}:{line}: {match[0]}" for line, text in texts(tree)
+                  for match in NO_NOUN.finditer(" ".join(text.split()))]  # fmt: skip
+        with path.open("rb") as file:
+            nouns += [f"{named(path)}:{token.start[0]}: {token.string}"
+                      for token in tokenize.tokenize(file.readline)
+                      if token.type == tokenize.COMMENT and NO_NOUN.search(token.string)]  # fmt: skip
+        described = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        missing += [f"{named(path)}:{node.lineno}: {match[0]}" for node in ast.walk(tree)
+                    if isinstance(node, ast.Constant) and isinstance(node.value, str)
+                    and id(node) not in described
+                    and (match := THERE_IS_NO.search(node.value))]  # fmt: skip
+
+    assert missing == [], "write 'X does not exist', 'is missing', 'not enough space'"
     assert heads == [], "a docstring names the result, or says 'True if'"
-    assert found == [], "write 'is not a ...'"
+    assert nouns == [], "write 'is not a ...'"
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
@@ -100,20 +112,14 @@ PAGES = sorted(
 )
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_pages_are_plain_english(path: Path) -> None:
-    text = " ".join(path.read_text(encoding="utf-8").split())
+def test_pages_are_plain_english() -> None:
+    odd = {
+        named(path): words
+        for path in PAGES
+        if (words := NO_NOUN.findall(" ".join(path.read_text(encoding="utf-8").split())))
+    }
 
-    assert NO_NOUN.findall(text) == [], "write 'is not a ...'"
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_comments_are_plain_english(path: Path) -> None:
-    with path.open("rb") as file:
-        comments = [token for token in tokenize.tokenize(file.readline)
-                    if token.type == tokenize.COMMENT]  # fmt: skip
-
-    assert [token for token in comments if NO_NOUN.search(token.string)] == []
+    assert odd == {}, "write 'is not a ...'"
 
 
 def names(module: ast.Module) -> Iterator[tuple[int, str]]:
@@ -125,15 +131,6 @@ def names(module: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.arg
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.lineno, node.name
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_names_say_what_they_hold(path: Path) -> None:
-    module = ast.parse(path.read_text(encoding="utf-8"))
-
-    odd = [f"{line}: {name}" for line, name in names(module) if name.lstrip("_") in ODD_NAMES]
-
-    assert odd == []
 
 
 # Where names with a word of the glossary lie, that had other meanings as well: "plain" is said of
@@ -154,14 +151,19 @@ ONE_MEANING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("word", ONE_MEANING)
-def test_one_word_has_one_meaning(word: str) -> None:
-    """The modules whose names have the word are those that mean by it what the glossary says."""
-    found = {
-        path.relative_to(ROOT).as_posix()
-        for folder in ("raconvert", "plugins")
-        for path in (ROOT / folder).rglob("*.py")
-        if any(word in name.lower() for _, name in names(ast.parse(path.read_text("utf-8"))))
-    }
+def test_names_say_what_they_hold() -> None:
+    """None is odd, and a word of the glossary is in names of modules that mean by it what that says."""
+    found = {path: [*names(module(path))] for path in MODULES}
 
-    assert found == ONE_MEANING[word]
+    assert [
+        f"{named(path)}:{line}: {name}"
+        for path, ones in found.items()
+        for line, name in ones
+        if name.lstrip("_") in ODD_NAMES
+    ] == []
+    assert {
+        word: {
+            named(path) for path, ones in found.items() if any(word in n.lower() for _, n in ones)
+        }
+        for word in ONE_MEANING
+    } == ONE_MEANING

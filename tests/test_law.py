@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from cases import every
 from pairs import NAME, Facts, quiet
 from pairs_tables import DTYPES, FORMATS, IN_TABLES, order_of, seen_from
 
@@ -137,8 +138,8 @@ def missing(wanted: Facts, found: Facts) -> list[str]:
     return odd
 
 
-@pytest.mark.parametrize("target", TOLD)
-@pytest.mark.parametrize("source", SOURCES)
+@every("target", TOLD)
+@every("source", SOURCES)
 def test_exact_says_all(source: str, target: str, tmp_path: Path) -> None:
     """An exact conversion keeps every name, label, spacing and attribute, on its axis."""
     generator = random.Random(f"law {source} {target}")

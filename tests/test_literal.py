@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def test_what_is_taken_is_what_python_takes(inside: str) -> None:
         assert repr(dict(found)) == repr(expected)
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     ["", "{", "{'a'", "{'a':", "{'a': }", "{'a': 1", "{'a': 1,, }", "{'a': (,)}", "{'a': '}", "{'a': 1} 2",
      "{1: 2}", "{'a': {}}", "{'a': 1.5}", "{'a': 1_0}", "{'a': 007}", "{'a': 0x1}", "{'a': b'x'}", "{'a': 'x' 'y'}",

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from cases import every
 
 from tests.mutation.lines import REACHED, marked
 from tests.mutation.mutants import Mutant, candidates, compiles, mutants
@@ -83,7 +84,7 @@ def f(a):
     assert {("m.py", 10, 10), ("m.py", 11, 11), ("m.py", 13, 13), ("m.py", 14, 14)} <= REACHED
 
 
-@pytest.mark.parametrize(("module", "line"), EQUIVALENT, ids=lambda part: part[:40])
+@every("module, line", EQUIVALENT, ids=lambda part: part[:40])
 def test_equivalent_changes_are_changes_of_today(module: str, line: str) -> None:
     assert any(compiles(mutant, source_of(module)) for mutant in _changes(module).get(line, ()))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 import raconvert.ra
@@ -38,7 +39,7 @@ def same(got: Any, want: Any) -> bool:
     return got.shape == want.shape and got.astype(want.dtype).tobytes() == want.tobytes()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_fields_of_arrays_of_arrays(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     dtype = nested(random)

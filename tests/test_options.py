@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 
 import pytest
+from cases import every
 
 from raconvert import convert
 from raconvert.cli.options import CONVERT
@@ -72,7 +73,7 @@ OF_TYPE = {
 }
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+@every("option", OPTIONS, ids=lambda option: option.name)
 def test_convert_hands_on_every_option(option: Option, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is given arrives under its own name, whatever the others are."""
     seen = []

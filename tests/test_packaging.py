@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+from cases import every
 
 import raconvert
 
@@ -124,7 +125,7 @@ def test_every_folder_with_modules_is_a_package() -> None:
     assert {f"{folder}/__init__.py" for folder in folders} <= packaged_files()
 
 
-@pytest.mark.parametrize("path", sorted(p for p in source_files("plugins") if p.endswith(".py")))
+@every("path", sorted(p for p in source_files("plugins") if p.endswith(".py")))
 def test_plugins_import_the_core_absolutely_and_siblings_relatively(path: str) -> None:
     """Type checkers see plugin files of a checkout as `plugins.*`, installed ones elsewhere."""
     depth = path.count("/")

@@ -23,6 +23,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import yaml
+from cases import every
 from ra_bytes import HOSTILE, SAMPLES, bit_chunks, leb128, ra_file, unleb128, unzigzag, zigzag
 
 import raconvert
@@ -112,8 +113,8 @@ def test_corpus_reads_as_the_layout_table_says(name: str, corpus: Callable[..., 
     assert same(decode(corpus("ra", name).read_bytes())[0], values)
 
 
-@pytest.mark.parametrize("name", CORPUS)
-@pytest.mark.parametrize("way", ["convert", "fast", "read_write"])
+@every("name", CORPUS)
+@every("way", ["convert", "fast", "read_write"])
 def test_corpus_is_written_again_byte_for_byte(
     name: str, way: str, corpus: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -196,8 +197,8 @@ READERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("name", PLAIN_SAMPLES)
+@every("reader", READERS)
+@every("name", PLAIN_SAMPLES)
 def test_sample(name: str, reader: str, tmp_path: Path) -> None:
     contents, expected = SAMPLES[name]()
     values = READERS[reader](put(tmp_path / "x.ra", contents))
@@ -208,7 +209,7 @@ def test_sample(name: str, reader: str, tmp_path: Path) -> None:
     assert same(expected, values)
 
 
-@pytest.mark.parametrize("name", PLAIN_SAMPLES)
+@every("name", PLAIN_SAMPLES)
 def test_sample_becomes_canonical(name: str, tmp_path: Path) -> None:
     """Converted, it is flags 0, little-endian, not encoded; only a trailer stays."""
     contents, expected = SAMPLES[name]()
@@ -342,8 +343,8 @@ def refusal(path: Path, reader: Callable[[Path], Any]) -> RaconvertError:
     return caught.value
 
 
-@pytest.mark.parametrize("reader", ["fast", "read", "open"])
-@pytest.mark.parametrize("name", HOSTILE)
+@every("reader", ["fast", "read", "open"])
+@every("name", HOSTILE)
 def test_hostile_file_is_refused_for_its_own_reason(name: str, reader: str, tmp_path: Path) -> None:
     path = put(tmp_path / "x.ra", HOSTILE[name].contents)
     options = {} if reader == "fast" else {"from_": "ra"}
@@ -368,7 +369,7 @@ def test_hostile_header_names_where_expected_and_got(name: str, tmp_path: Path) 
     assert error.expected is not None or name == "elbyte_largest"
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_hostile_file_is_not_converted(name: str, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     path = put(tmp_path / "x.ra", HOSTILE[name].contents)
@@ -610,7 +611,7 @@ def test_fast_read_ignores_the_sidecar(tmp_path: Path) -> None:
 FAST = [name for name, case in CASES.items() if case.shape in ((), (5,), (4, 6), (4, 0))]
 
 
-@pytest.mark.parametrize("name", [n for n in FAST if n.endswith(("-C", "-strided"))])
+@every("name", [n for n in FAST if n.endswith(("-C", "-strided"))])
 def test_fast_write_makes_the_layout_table(name: str, tmp_path: Path) -> None:
     """Big-endian input is written little-endian; strings, dates and structures byte for byte."""
     expected = np.asarray(CASES[name].array())
@@ -842,8 +843,8 @@ ENCODINGS = [
 ENCODED_SHAPES = ("0d", "5", "0", "4x6", "5x6x3")
 
 
-@pytest.mark.parametrize("shape", ENCODED_SHAPES)
-@pytest.mark.parametrize(("encoding", "name"), ENCODINGS, ids="-".join)
+@every("shape", ENCODED_SHAPES)
+@every("encoding, name", ENCODINGS, ids="-".join)
 def test_encoding_is_read_by_an_independent_decoder(
     encoding: str, name: str, shape: str, tmp_path: Path
 ) -> None:
@@ -858,8 +859,8 @@ def test_encoding_is_read_by_an_independent_decoder(
     assert same(expected, values)
 
 
-@pytest.mark.parametrize("shape", ENCODED_SHAPES)
-@pytest.mark.parametrize(("encoding", "name"), ENCODINGS, ids="-".join)
+@every("shape", ENCODED_SHAPES)
+@every("encoding, name", ENCODINGS, ids="-".join)
 def test_encoding_is_read_back(encoding: str, name: str, shape: str, tmp_path: Path) -> None:
     expected = CASES[f"{name}-{shape}-C"].values
     raconvert.write(tmp_path / "x.ra", expected, out_opts={"encoding": encoding})
@@ -869,10 +870,8 @@ def test_encoding_is_read_back(encoding: str, name: str, shape: str, tmp_path: P
         assert same(expected, as_ndarray(array))
 
 
-@pytest.mark.parametrize("shape", ENCODED_SHAPES)
-@pytest.mark.parametrize(
-    "name", ["text", "text-big", "bytes", "datetime-big", "structured", "aligned"]
-)
+@every("shape", ENCODED_SHAPES)
+@every("name", ["text", "text-big", "bytes", "datetime-big", "structured", "aligned"])
 def test_encoded_user_elements_are_what_their_sidecar_says(
     name: str, shape: str, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import ra_bytes
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,8 +145,8 @@ def test_leb128_round_trip(values: np.ndarray, max_bytes: int, seed: int, big: b
     assert consumed == len(data)
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("bits_used", [1, 6, 7, 8, 14, 15, 28, 29, 56, 57, 63, 64])
+@every("dtype", NUMBERS)
+@every("bits_used", [1, 6, 7, 8, 14, 15, 28, 29, 56, 57, 63, 64])
 def test_leb128_many_slabs(dtype: str, bits_used: int) -> None:
     rng = np.random.default_rng(bits_used)
     raw = rng.integers(0, 2**64 - 1, 40_000, dtype=np.uint64, endpoint=True)
@@ -326,8 +327,8 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("reads", ["whole", "short"])
+@every("name", FAULTS)
+@every("reads", ["whole", "short"])
 def test_leb128_faults(name: str, reads: str) -> None:
     data, count, dtype, what, element, byte, got = FAULTS[name]
     read = short_reads(data) if reads == "short" else None

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import yaml
 from bundles import column_major, facts, load, save
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -283,7 +284,7 @@ BAD_WAS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_WAS)
+@every("case", BAD_WAS)
 def test_nonsense_is_corrupt(case: str) -> None:
     array = array_of(FLOATS, "x")
     with pytest.raises(Corrupt) as caught:

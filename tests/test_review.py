@@ -18,6 +18,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.io
+from cases import every
 from test_unreadable import datasets_of
 
 import raconvert
@@ -222,8 +223,8 @@ ATTACKS: dict[str, bool | None] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("name", ATTACKS)
+@every("verb", VERBS)
+@every("name", ATTACKS)
 def test_attack(corpus: Callable[..., Path], tmp_path: Path, name: str, verb: str) -> None:
     ran = attacked(corpus("review", "attack", name), verb, tmp_path)
     if ATTACKS[name] is not None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import ra_bytes
 import yaml
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,10 +177,10 @@ def test_what_it_describes_of_a_large_file(tmp_path: Path) -> None:
     assert described["crc32_last"] == f"{zlib.crc32(data[-ENDS:]):08x}"
 
 
-@pytest.mark.parametrize(
+@every(
     "nbytes", [0, 1, ENDS - 1, ENDS, ENDS + 1, 2 * ENDS - 1, 2 * ENDS, 2 * ENDS + 1, 3 * ENDS, 1 << 20]
 )  # fmt: skip
-@pytest.mark.parametrize("before", [0, 1, 100])
+@every("before", [0, 1, 100])
 def test_what_is_described_of_any_length(nbytes: int, before: int, tmp_path: Path) -> None:
     """Both ends; samples between where the ends leave something out; here they are all of it."""
     data = np.random.default_rng(nbytes).bytes(nbytes)
@@ -498,7 +499,7 @@ WORDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("word", WORDS, ids=lambda word: ascii(word)[:20])
+@every("word", WORDS, ids=lambda word: ascii(word)[:20])
 def test_odd_words_survive_as_values_and_as_keys(tmp_path: Path, word: str) -> None:
     attributes = {"value": word, word: "key", "list": [word, {word: word}]}
     raconvert.write(tmp_path / "x.ra", VALUES, meta=Metadata(word, attributes=attributes))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert import Array, Axis, Metadata, UsageError
@@ -40,8 +41,8 @@ def wanted_coordinates(key: tuple[Any, ...]) -> list[list[Any]]:
     return [one[k] for one, k in zip(whole, full, strict=True) if isinstance(k, slice)]
 
 
-@pytest.mark.parametrize("suffix", ["npy", "ra", "h5", "zarr", "mat", "nrrd", "npz", "zip"])
-@pytest.mark.parametrize("key", KEYS, ids=str)
+@every("suffix", ["npy", "ra", "h5", "zarr", "mat", "nrrd", "npz", "zip"])
+@every("key", KEYS, ids=str)
 def test_a_part_has_its_own_coordinates(tmp_path: Path, suffix: str, key: tuple[Any, ...]) -> None:
     array = Array(VALUES, name="x", meta=Metadata(axes=AXES))
     many = suffix in ("h5", "zarr", "mat", "npz", "zip")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert import registry
@@ -24,9 +25,9 @@ def text(code: int, order: str, count: int = 40) -> np.ndarray:
     return units.view(f"{order}U2").reshape(count)
 
 
-@pytest.mark.parametrize("code", [0x110000, 0x200000, 0xFFFFFFFF])
-@pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@every("code", [0x110000, 0x200000, 0xFFFFFFFF])
+@every("order", "<>")
+@every("row", ROWS, ids=lambda row: row.name)
 def test_every_format_keeps_or_refuses_it(tmp_path: Path, row: Any, order: str, code: int) -> None:
     values = text(code, order)
     path = tmp_path / f"x{row.suffixes[0] if row.suffixes else ''}"

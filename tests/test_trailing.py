@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import every
 
 import raconvert
 from raconvert.conversion.read import open_bundle
@@ -43,8 +44,8 @@ def written(form: str, folder: Path) -> tuple[Path, np.ndarray]:
     return path, values
 
 
-@pytest.mark.parametrize("tail", TAILS)
-@pytest.mark.parametrize("form", RULES)
+@every("tail", TAILS)
+@every("form", RULES)
 def test_trailing_bytes(form: str, tail: str, tmp_path: Path) -> None:
     path, values = written(form, tmp_path)
     with open_bundle(path) as bundle:

@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from cases import every
 from raconvert.plugins import nrrd
 
 import raconvert
@@ -108,9 +109,9 @@ def test_opaque_elements_are_one_type(suffix: str, tmp_path: Path) -> None:
     assert raconvert.verify(path, against=[tmp_path / "v.npy"])["against"]["changed"] == 0
 
 
-@pytest.mark.parametrize("suffix", ["zarr", "h5", "ra", "nrrd", "zip"])
-@pytest.mark.parametrize(
-    ("value", "plain"),
+@every("suffix", ["zarr", "h5", "ra", "nrrd", "zip"])
+@every(
+    "value, plain",
     [
         (np.float32(1.5), 1.5), (np.float64(2.5), 2.5), (np.int16(3), 3), (np.bool_(True), True),
         (np.str_("x"), "x"), (np.bytes_(b"ab"), b"ab"), (np.arange(3), [0, 1, 2]),

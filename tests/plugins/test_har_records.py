@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from cases import every
 from raconvert.plugins import har
 from raconvert.plugins.har import records
 from raconvert.plugins.har.header import MATRIX
@@ -170,9 +171,9 @@ def test_logicals_are_written_back(first: int, second: int, tmp_path: Path) -> N
     assert_written_back(tmp_path / "x.har")
 
 
-@pytest.mark.parametrize("numbers", [(0, 0), (0, 1), (7, 0), (-1, 2)])
-@pytest.mark.parametrize("status", ["uu", "ue", "eu", "ee"])
-@pytest.mark.parametrize("elements", range(8))
+@every("numbers", [(0, 0), (0, 1), (7, 0), (-1, 2)])
+@every("status", ["uu", "ue", "eu", "ee"])
+@every("elements", range(8))
 def test_numbers_and_explicit_elements_are_written_back(
     numbers: tuple[int, int], status: str, elements: int, tmp_path: Path
 ) -> None:
@@ -218,8 +219,8 @@ def test_names_of_headers(name: str, tmp_path: Path) -> None:
     assert_written_back(path)
 
 
-@pytest.mark.parametrize("framing", ["little", "big", "lahey"])
-@pytest.mark.parametrize("length", [3, 4, 5, 63, 64, 65, 16383, 16384, 16385])
+@every("framing", ["little", "big", "lahey"])
+@every("length", [3, 4, 5, 63, 64, 65, 16383, 16384, 16385])
 def test_lengths_of_records_around_those_of_marks(
     framing: str, length: int, tmp_path: Path
 ) -> None:
@@ -296,7 +297,7 @@ def test_matrices_in_parts(framing: str, here: int, tmp_path: Path) -> None:
     assert_written_back(tmp_path / "x.har")
 
 
-@pytest.mark.parametrize("cut", range(1, 60))
+@every("cut", range(1, 60))
 def test_damage_at_every_byte_of_a_label_record(cut: int, tmp_path: Path) -> None:
     """Whatever is read nevertheless is written back as it was, or refused to be."""
     path = tmp_path / "x.har"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+from cases import every
 from h5py import h5d, h5p, h5s, h5t, h5z
 from raconvert.plugins import hdf5
 from raconvert.plugins.hdf5 import chunks as hdf5_chunks
@@ -313,9 +314,9 @@ def test_a_flipped_bit_in_a_checked_chunk(filters: str, spoil: int, tmp_path: Pa
         assert bundle["x"].data[:4, :].shape == (4, 300)  # the other chunks are whole
 
 
-@pytest.mark.parametrize("filters", CHECKED)
-@pytest.mark.parametrize("bit", [0, 1, 2])
-@pytest.mark.parametrize("spoil", [None, 0, 11, -1])
+@every("filters", CHECKED)
+@every("bit", [0, 1, 2])
+@every("spoil", [None, 0, 11, -1])
 def test_a_filter_mask_does_not_turn_checksums_off(
     filters: str, bit: int, spoil: int | None, tmp_path: Path
 ) -> None:

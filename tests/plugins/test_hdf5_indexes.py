@@ -13,6 +13,7 @@ import h5py
 import jld2_file as jld2
 import numpy as np
 import pytest
+from cases import every
 from h5py import h5d, h5p
 
 import raconvert
@@ -91,8 +92,8 @@ def as_bytes(*limits: int | None) -> bytes:
     return b"".join((UNLIMITED if n is None else n).to_bytes(8, "little") for n in limits)
 
 
-@pytest.mark.parametrize("name", INDEXES)
-@pytest.mark.parametrize("limits", [(4, 6), (None, 6), (4, None), (None, None), (3, None), (4, 5)])
+@every("name", INDEXES)
+@every("limits", [(4, 6), (None, 6), (4, None), (None, None), (3, None), (4, 5)])
 def test_kinds_belong_to_axes_without_limit(
     name: str, limits: tuple[int | None, int | None], tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+from cases import every
 from h5py import h5a, h5d, h5p, h5s, h5t
 
 import raconvert
@@ -76,9 +77,9 @@ def plain(values: Any) -> Any:
         return values
 
 
-@pytest.mark.parametrize("layout", ["contiguous", "gzip", "scaleoffset"])
-@pytest.mark.parametrize("padding", PADDINGS)
-@pytest.mark.parametrize("size", [1, 2, 8])
+@every("layout", ["contiguous", "gzip", "scaleoffset"])
+@every("padding", PADDINGS)
+@every("size", [1, 2, 8])
 def test_strings_end_where_the_library_ends_them(
     tmp_path: Path, size: int, padding: str, layout: str
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from cases import every
 from h5py import h5d, h5p, h5s, h5t
 from raconvert.plugins import hdf5
 
@@ -192,10 +193,8 @@ def test_enums_of_reduced_precision(
         assert file["x"][...].tolist() == values.tolist()
 
 
-@pytest.mark.parametrize("form", ["number", "chunks", "enum", "structure", "axes"])
-@pytest.mark.parametrize(
-    "base", [h5t.STD_I8BE, h5t.STD_I16BE, h5t.STD_I32BE, h5t.STD_I64BE, h5t.STD_I32LE]
-)
+@every("form", ["number", "chunks", "enum", "structure", "axes"])
+@every("base", [h5t.STD_I8BE, h5t.STD_I16BE, h5t.STD_I32BE, h5t.STD_I64BE, h5t.STD_I32LE])
 def test_signs_of_reduced_precision(form: str, base: h5t.TypeID, tmp_path: Path) -> None:
     """Between byte orders of one size the library swaps bytes, and extends no sign (h5dump, too)."""
     random = Random(f"{form} {base.get_size()}")

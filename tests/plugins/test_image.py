@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
+from cases import every
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -180,9 +181,9 @@ def bits(code: str, shape: tuple[int, ...]) -> np.ndarray:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-@pytest.mark.parametrize("bigtiff", [False, True], ids=["classic", "big"])
-@pytest.mark.parametrize("order", ["<", ">"], ids=["little", "big_endian"])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@every("bigtiff", [False, True], ids=["classic", "big"])
+@every("order", ["<", ">"], ids=["little", "big_endian"])
+@every("layout", LAYOUTS)
 def test_tiff_of_tifffile(layout: str, order: str, bigtiff: bool, tmp_path: Path) -> None:
     shape, options = LAYOUTS[layout]
     for code in NUMBERS:
@@ -469,10 +470,10 @@ def test_a_bare_dib(values: np.ndarray, suffix: str, tmp_path: Path) -> None:
     exactly(raconvert.read(path), values)
 
 
-@pytest.mark.parametrize("size", [40, 108, 124])
-@pytest.mark.parametrize("bits", [8, 24, 32])
-@pytest.mark.parametrize("down", [False, True], ids=["up", "down"])
-@pytest.mark.parametrize("suffix", [".dib", ""])
+@every("size", [40, 108, 124])
+@every("bits", [8, 24, 32])
+@every("down", [False, True], ids=["up", "down"])
+@every("suffix", [".dib", ""])
 def test_bare_dibs_of_newer_versions(
     size: int, bits: int, down: bool, suffix: str, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
+from cases import every
 
 import raconvert
 from raconvert import convert
@@ -513,9 +514,9 @@ def as_samples_last(values: np.ndarray, page: tifffile.TiffPage) -> np.ndarray:
     return values
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("planar", ["contig", "separate"])
-@pytest.mark.parametrize("described", DESCRIBED)
+@every("layout", LAYOUTS)
+@every("planar", ["contig", "separate"])
+@every("described", DESCRIBED)
 def test_samples_are_those_of_tifffile(
     described: str, planar: str, layout: str, tmp_path: Path
 ) -> None:

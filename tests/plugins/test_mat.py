@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.io
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from mat_bytes import tagged, v73
@@ -360,9 +361,9 @@ STORAGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("stored", STORAGE)
+@every("packed", [False, True])
+@every("order", "<>")
+@every("stored", STORAGE)
 def test_trap_the_class_decides_and_not_the_storage(
     stored: str, order: str, packed: bool, tmp_path: Path
 ) -> None:

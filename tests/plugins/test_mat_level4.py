@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import scipy.io
+from cases import every
 from mat_bytes import level4
 from raconvert.plugins import mat
 from raconvert.plugins.mat.level4 import order_of
@@ -77,9 +78,9 @@ def test_numbers_of_a_header(numbers: tuple[int, ...], is_read: bool, tmp_path: 
         assert f"got ({rows}, {columns}, {imaginary}, {length})" in str(found)
 
 
-@pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("imaginary", [0, 1])
-@pytest.mark.parametrize("stored", range(6))
+@every("order", "<>")
+@every("imaginary", [0, 1])
+@every("stored", range(6))
 def test_numbers_are_those_of_scipy(
     order: str, imaginary: int, stored: int, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -409,8 +410,8 @@ BACK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("version", ["6", "7", "7.3"])
-@pytest.mark.parametrize("name", BACK)
+@every("version", ["6", "7", "7.3"])
+@every("name", BACK)
 def test_mat_to_a_bundle_and_back(
     name: str, version: str, tmp_path: Path, corpus: Callable[..., Path]
 ) -> None:

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 import SimpleITK
+from cases import every
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pairs import Pairs, little
@@ -218,7 +219,7 @@ ODD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ODD)
+@every("name", ODD)
 def test_odd_headers_are_refused(name: str, tmp_path: Path) -> None:
     old, new, error = ODD[name]
     folder = tmp_path / "in"

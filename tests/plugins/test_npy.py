@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -128,7 +129,7 @@ def test_fixtures_are_there() -> None:
     assert len(GOOD) > 20
 
 
-@pytest.mark.parametrize("name", [n for n in GOOD if n != "subarray.npy"])
+@every("name", [n for n in GOOD if n != "subarray.npy"])
 def test_good_fixture_equals_numpy(name: str) -> None:
     path = FIXTURES / "good" / name
 
@@ -145,9 +146,9 @@ def test_subarray_adds_fastest_axes() -> None:
     assert_same(array, np.asarray(mapped))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: str(t)[:12])
+@every("shape", SHAPES, ids=str)
+@every("order", "CF")
+@every("dtype", TYPES, ids=lambda t: str(t)[:12])
 def test_every_type_order_and_shape(
     dtype: Any, order: str, shape: tuple[int, ...], tmp_path: Path
 ) -> None:
@@ -366,7 +367,7 @@ def test_hostile_fixtures_are_all_listed() -> None:
     assert {p.stem for p in (FIXTURES / "hostile").glob("*.npy")} == set(HOSTILE)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_hostile_fixture_is_refused_by_cause(name: str) -> None:
     error, words = HOSTILE[name]
     path = FIXTURES / "hostile" / f"{name}.npy"
@@ -418,9 +419,9 @@ def test_damaged_headers_never_let_a_foreign_exception_out(
 # --- writing ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: str(t)[:12])
+@every("shape", SHAPES, ids=str)
+@every("order", "CF")
+@every("dtype", TYPES, ids=lambda t: str(t)[:12])
 def test_file_is_byte_for_byte_what_numpy_saves(
     dtype: Any, order: str, shape: tuple[int, ...], tmp_path: Path
 ) -> None:
@@ -774,7 +775,7 @@ def test_what_numpy_has_a_limit_for(
         assert [fit.outcome for fit in npy.plan(Bundle([worse])).fits][:1] == [REFUSED]
 
 
-@pytest.mark.parametrize("more", range(-70, 75, 5))
+@every("more", range(-70, 75, 5))
 def test_the_version_that_numpy_takes(more: int, tmp_path: Path) -> None:
     """1.0 up to 65535 bytes of header, 2.0 above, 3.0 for names that are not Latin-1."""
     for first in ("x", "\xff", "\u0100"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -295,7 +296,7 @@ def test_hostile_fixtures_are_all_listed() -> None:
     assert {p.stem for p in (FIXTURES / "hostile").glob("*.npz")} == set(HOSTILE)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_hostile_fixture_is_refused_by_cause(name: str) -> None:
     error, words = HOSTILE[name]
     path = FIXTURES / "hostile" / f"{name}.npz"

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import every
 from raconvert.plugins import nrrd
 from raconvert.plugins.nrrd.fields import FIELDS, BadValue, parsed
 from raconvert.plugins.nrrd.header import FIRST_READ, Header, Pattern, lowest_version, read_header
@@ -384,7 +385,7 @@ WRONG_LINES = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG_LINES)
+@every("name", WRONG_LINES)
 def test_wrong_lines_are_refused(name: str, tmp_path: Path) -> None:
     line, words = WRONG_LINES[name]
     path = file_of(tmp_path / "x.nhdr", SHORTS.tobytes(), line)
@@ -565,7 +566,7 @@ PLACES: dict[str, tuple[list[str], dict[str, bytes], bytes, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PLACES)
+@every("name", PLACES)
 def test_places_of_data(name: str, tmp_path: Path) -> None:
     lines, files, data, encoding = PLACES[name]
     for file, contents in files.items():
@@ -876,7 +877,7 @@ SINCE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@every("field", FIELDS)
 def test_each_field_is_written_from_its_version_on(field: str) -> None:
     header = Header(None, {"type": None, field: None}, {}, [], None)
     assert lowest_version(header) == f"{SINCE.get(field, 1):04}"

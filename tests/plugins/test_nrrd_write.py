@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raconvert.plugins import nrrd
@@ -833,7 +834,7 @@ VERSIONS = dict.fromkeys(
      "space origin"), 4) | {"kinds": 3, "measurement frame": 5}  # fmt: skip
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@every("field", FIELDS)
 def test_the_version_is_the_lowest_that_has_a_field(field: str, tmp_path: Path) -> None:
     (tmp_path / "x.nrrd").write_bytes(
         b"NRRD0005\ntype: uchar\ndimension: 1\nsizes: 3\nencoding: raw\n\nabc"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import png as pypng
 import pytest
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -337,9 +338,9 @@ COLORS = {
 CHANNELS = {"grey": 1, "grey+alpha": 2, "RGB": 3, "RGBA": 4}
 
 
-@pytest.mark.parametrize("interlace", [False, True], ids=["rows", "Adam7"])
-@pytest.mark.parametrize("depth", [8, 16])
-@pytest.mark.parametrize("color", COLORS)
+@every("interlace", [False, True], ids=["rows", "Adam7"])
+@every("depth", [8, 16])
+@every("color", COLORS)
 def test_reads_what_pypng_writes(tmp_path: Path, color: str, depth: int, interlace: bool) -> None:
     channels = CHANNELS[color]
     for height, width in [(1, 1), (3, 2), (9, 13), (1, 8), (8, 1), (17, 5)]:
@@ -577,7 +578,7 @@ def test_metadata_of_another_image_is_left_out(tmp_path: Path) -> None:
     assert fields_of(write(tmp_path / "x.png", array_of(ramp((2, 2)), fields))) == {}
 
 
-@pytest.mark.parametrize(
+@every(
     "fields",
     [
         {"gama": "much"},
@@ -622,8 +623,8 @@ def fits(array: Array) -> list[Fit]:
     return png.plan(Bundle([array])).fits
 
 
-@pytest.mark.parametrize("dtype", ["u1", "<u2", ">u2"])
-@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 2), (2, 3, 3), (2, 3, 4)])
+@every("dtype", ["u1", "<u2", ">u2"])
+@every("shape", [(2, 3), (2, 3, 2), (2, 3, 3), (2, 3, 4)])
 def test_images_fit(dtype: str, shape: tuple[int, ...]) -> None:
     assert fits(array_of(np.zeros(shape, dtype), {"gama": 1})) == []
 

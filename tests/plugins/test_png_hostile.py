@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from raconvert.plugins import png
@@ -205,7 +206,7 @@ def decode_stack(paths: list[Path]) -> np.ndarray:
     return as_ndarray(png.read_stack([str(p) for p in paths], max_memory=1 << 30))
 
 
-@pytest.mark.parametrize("name", ALL)
+@every("name", ALL)
 def test_refused_alone(tmp_path: Path, name: str) -> None:
     kind, data, message = ALL[name]
     path = tmp_path / f"{name}.png"
@@ -217,7 +218,7 @@ def test_refused_alone(tmp_path: Path, name: str) -> None:
     assert re.search(f"(?s){message}", str(caught.value).replace(str(path), ""))
 
 
-@pytest.mark.parametrize("name", sorted(set(ALL) - {"far_too_many_chunks"}))
+@every("name", sorted(set(ALL) - {"far_too_many_chunks"}))
 def test_refused_in_a_stack(tmp_path: Path, name: str) -> None:
     """The first files are like the odd one as far as its own header is readable."""
     _, data, _ = ALL[name]
@@ -288,7 +289,7 @@ NOTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NOTED)
+@every("name", NOTED)
 def test_accepted_with_a_note(tmp_path: Path, name: str) -> None:
     data, message = NOTED[name]
     path = tmp_path / f"{name}.png"
@@ -358,7 +359,7 @@ BROKEN_ANIMATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN_ANIMATIONS)
+@every("name", BROKEN_ANIMATIONS)
 def test_broken_animations(tmp_path: Path, name: str) -> None:
     """The default image is intact; all frames are not to be had."""
     path = tmp_path / f"{name}.png"

@@ -7,6 +7,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import every
 from pairs import Pairs, little
 
 import raconvert
@@ -23,8 +24,8 @@ TYPES = ["bool", "int8", "uint16", ">u2", "<i4", ">int64", "float16", "float32",
          ">c16", "S3", "<U2", "<M8[s]"]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("order", "CF")
+@every("dtype", TYPES)
+@every("order", "CF")
 def test_types_orders_and_offsets(dtype: str, order: str, tmp_path: Path) -> None:
     values = np.zeros((4, 6), dtype.replace("int64", "i8"))
     values.view("u1")[...] = np.arange(values.nbytes).reshape(4, -1) % (

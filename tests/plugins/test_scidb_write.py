@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scidb_records
 import yaml
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from raconvert.plugins import scidb
@@ -93,8 +94,8 @@ def corpus_options(folder: Path, name: str) -> tuple[dict[str, Any], dict[str, s
 WAYS: list[dict[str, str]] = [{}, {"layout": "flat"}, {"records": "raw"}]
 
 
-@pytest.mark.parametrize("extra", WAYS, ids=str)
-@pytest.mark.parametrize("name", CORPUS)
+@every("extra", WAYS, ids=str)
+@every("name", CORPUS)
 def test_corpus_comes_back_byte_for_byte(
     name: str, extra: dict[str, str], corpus: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ import tensorstore
 import xarray
 import zarr
 import zarr.codecs
+from cases import every
 from pairs import NAME, Pairs
 
 import raconvert
@@ -285,8 +286,8 @@ def test_a_region_reads_its_chunks_only(
 BOMB = zlib.compress(bytes(64 << 20), 9)
 
 
-@pytest.mark.parametrize(
-    ("said", "error"),
+@every(
+    "said, error",
     [
         ({"shape": [1 << 62, 1 << 62]}, Corrupt),
         ({"shape": [5, -12]}, Corrupt),
