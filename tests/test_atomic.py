@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import rounds
 
 import raconvert
 from raconvert import convert
@@ -35,7 +36,7 @@ from raconvert.errors import (
 pytestmark = pytest.mark.disk
 
 ROOT = Path(__file__).resolve().parents[1]
-KILLS = 200
+KILLS = rounds(200, 50)
 ENCODINGS = ("none", "lz4", "leb128", "bits")
 
 

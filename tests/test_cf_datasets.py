@@ -20,7 +20,7 @@ pd = pytest.importorskip("pandas")
 for _name in ("h5netcdf", "netCDF4", "zarr"):
     pytest.importorskip(_name)
 
-PIECES = 6
+PIECES = 2  # processes that import xarray are what a piece costs
 # Datasets, each of which goes at least six ways; more with the environment variable.
 DATASETS = int(os.environ.get("RACONVERT_CF_DATASETS", "24"))
 

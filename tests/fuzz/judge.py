@@ -44,12 +44,12 @@ def place(name: str, data: bytes, folder: Path) -> Path:
     return folder / names[-1]
 
 
-def told(path: Path, from_: str | None) -> list[Any] | str:
+def told(path: Path, from_: str | None, in_opts: dict[str, Any] | None = None) -> list[Any] | str:
     """Return everything that a file is, in values that compare; or the text of the refusal."""
     if from_ is None and path.suffix == ".json":
         return told_of_view(path)
     try:
-        with open_bundle(path, from_=from_, max_memory=MAX_MEMORY) as bundle:
+        with open_bundle(path, from_=from_, in_opts=in_opts, max_memory=MAX_MEMORY) as bundle:
             found: list[Any] = [json.dumps(describe(bundle, "x"), sort_keys=True)]
             for array in bundle.arrays:
                 digest = hashlib.sha256()
@@ -87,13 +87,15 @@ def _is_untold(*both: object) -> bool:
     return len(texts) == 2 and bool(starts) and all(text.startswith(starts[0]) for text in texts)
 
 
-def judge(name: str, data: bytes, folder: Path) -> tuple[str | None, str]:
+def judge(
+    name: str, data: bytes, folder: Path, in_opts: dict[str, Any] | None = None
+) -> tuple[str | None, str]:
     """Return what is wrong with how an input is taken, or None; and what became of it."""
     path = place(name, data, folder)
     before, used = sorted(os.listdir(folder)), _peak()
     try:
-        first = told(path, PARSERS[name].from_)
-        again = told(path, PARSERS[name].from_)
+        first = told(path, PARSERS[name].from_, in_opts or None)
+        again = told(path, PARSERS[name].from_, in_opts or None)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise

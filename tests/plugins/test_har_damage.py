@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from cases import rounds
 from raconvert.plugins import har
 
 import raconvert
@@ -64,7 +65,7 @@ def test_damage_inside_one_header_leaves_the_others_as_they_were(name: str, tmp_
     assert len(parts) == len(whole) > 1
     rng = random.Random(9)
     problems = 0
-    for _ in range(300):
+    for _ in range(rounds(300, 80)):
         number = rng.randrange(len(parts) - 1)  # the last one may look cut off
         records = parts[number][1:]
         start, end = rng.choice(records)
@@ -80,7 +81,7 @@ def test_damage_inside_one_header_leaves_the_others_as_they_were(name: str, tmp_
         assert {n: v for n, v in found.items() if n != bad} == {
             n: v for n, v in whole.items() if n != bad
         }
-    assert problems > 50
+    assert problems > rounds(50, 13)
 
 
 def damaged_file(path: Path, *, at: int = 80, value: int = 3) -> list[str]:
@@ -212,7 +213,10 @@ def test_a_file_cut_anywhere_keeps_the_headers_before_and_names_the_rest(
     ends = [records[-1][1] + 4 for records in headers(contents)]
     borders = {start - 4 for start, _ in spans(contents)}
     rng = random.Random(4)
-    for size in [*rng.sample(range(ends[0] + 1, len(contents)), 150), *sorted(borders)[:40]]:
+    for size in [
+        *rng.sample(range(ends[0] + 1, len(contents)), rounds(150, 40)),
+        *sorted(borders)[: rounds(40, 20)],
+    ]:
         if size < ends[0] or size in ends:
             continue
         path.write_bytes(contents[:size])
@@ -245,7 +249,7 @@ def test_damaged_marks_cost_one_header(name: str, side: str, tmp_path: Path) -> 
         for start, end in records
         if start > 4 or side != "both"  # one at least of the first two tells the framing
     ]
-    for number, start, end in rng.sample(places, min(len(places), 200)):
+    for number, start, end in rng.sample(places, min(len(places), rounds(200, 60))):
         damaged = bytearray(contents)
         for at in {"leading": [start - 4], "trailing": [end], "both": [start - 4, end]}[side]:
             damaged[at + rng.randrange(4)] ^= 1 << rng.randrange(8)
@@ -272,7 +276,7 @@ def test_two_damaged_records_never_hide_a_header_silently(tmp_path: Path) -> Non
     parts = headers(contents)
     rng = random.Random(11)
     gaps = 0
-    for _ in range(300):
+    for _ in range(rounds(300, 80)):
         damaged = bytearray(contents)
         for start, end in rng.sample([r for part in parts[1:] for r in part], 2):
             for at in rng.choice([[start - 4], [end], [start - 4, end]]):
@@ -290,7 +294,7 @@ def test_two_damaged_records_never_hide_a_header_silently(tmp_path: Path) -> Non
         nameless = [n for n in broken if " " in n]
         assert nameless or set(missing) == set(broken)
         gaps += any(n.startswith(("bytes", "from")) for n in nameless)
-    assert gaps > 20
+    assert gaps > rounds(20, 5)
 
 
 def test_what_follows_damage_that_nobody_can_pass_is_one_entry(tmp_path: Path) -> None:
@@ -320,7 +324,7 @@ def test_damaged_marks_of_other_framings(framing: str, tmp_path: Path) -> None:
     start, end = contents.index(b"BBB "), contents.index(b"CCC ")
     rng = random.Random(6)
     broken = 0
-    for _ in range(300):
+    for _ in range(rounds(300, 80)):
         damaged = bytearray(contents)
         damaged[rng.randrange(start, end - 4)] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
@@ -330,7 +334,7 @@ def test_damaged_marks_of_other_framings(framing: str, tmp_path: Path) -> None:
         assert found["AAA"] == arrays["AAA"].tobytes()
         assert found["CCC"] == arrays["CCC"].tobytes()
         broken += found.get("BBB") is None
-    assert broken > 50
+    assert broken > rounds(50, 13)
 
 
 def test_headers_of_one_name_do_not_block_the_others(tmp_path: Path) -> None:

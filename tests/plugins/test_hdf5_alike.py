@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+from cases import some
 from raconvert.plugins import hdf5
 from raconvert.plugins.hdf5 import reader, walk
 
@@ -115,7 +116,7 @@ def test_each_byte_of_a_header_counts(
             file[f"a{n}"] = np.arange(3.0) + n
         place = h5py.h5o.get_info(file["a2"].id).addr
     whole = path.read_bytes()
-    for at in range(place, place + 288):
+    for at in some(range(place, place + 288), 72, libver):
         path.write_bytes(whole[:at] + bytes((whole[at] ^ 1 << at % 8,)) + whole[at + 1 :])
         assert all_of(path) == one_by_one(path), at - place
 

@@ -19,6 +19,7 @@ import h5py
 import jld2_file as jld2
 import numpy as np
 import pytest
+from cases import rounds
 from h5py import h5d, h5p, h5s, h5t
 
 from raconvert.cli import main
@@ -165,8 +166,8 @@ def damaged_files(folder: Path, libver: tuple[str, str], seed: int, count: int) 
 
 @pytest.mark.parametrize("libver", LIBVERS, ids="-".join)
 def test_no_flipped_bit_ends_the_process(libver: tuple[str, str], tmp_path: Path) -> None:
-    """60 files of each version; FLIPS in the environment: another number."""
-    count = int(os.environ.get("FLIPS", "60"))
+    """60 files of each version in a full run; FLIPS in the environment: another number."""
+    count = int(os.environ.get("FLIPS", str(rounds(60, 20))))
     paths = damaged_files(tmp_path, libver, 1, count)
     found = look([tmp_path / "seed.h5", *paths])
     assert found[0][1] == "read"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import random
 import struct
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
+from cases import every, rounds
 from image_tiff import SHORT, entry, tiff
 from PIL import Image
 
@@ -41,7 +41,7 @@ def decode(path: Path) -> list[np.ndarray]:
         return [np.concatenate([b.reshape(-1).copy() for b in blocks(bundle.arrays[0], 4096)])]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_cut_anywhere(name: str, tmp_path: Path) -> None:
     """Never other values; the cuts are every byte of short files, a sample of the others."""
     contents = (FIXTURES / name).read_bytes()
@@ -51,7 +51,8 @@ def test_cut_anywhere(name: str, tmp_path: Path) -> None:
         whole = None
     path = tmp_path / f"cut{Path(name).suffix}"
     end = len(contents)
-    for length in {*range(0, end, 1 + end // 200), *range(max(0, end - 20), end)}:
+    step = 1 + end // rounds(200, 40)
+    for length in {*range(0, end, step), *range(max(0, end - 20), end)}:
         path.write_bytes(contents[:length])
         try:
             got = decode(path)[0]
@@ -60,25 +61,6 @@ def test_cut_anywhere(name: str, tmp_path: Path) -> None:
         else:
             first = name == "two_images.ppm"  # cut between its images, it is a file of one image
             assert first or (whole is not None and np.array_equal(got, whole)), length
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_flipped_bytes(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Only errors of ours, and not a word on the terminal, from libtiff neither."""
-    contents = (FIXTURES / name).read_bytes()
-    path = tmp_path / f"flipped{Path(name).suffix}"
-    rng = random.Random(3)
-    for _ in range(150):
-        damaged = bytearray(contents)
-        for _ in range(rng.choice([1, 1, 3])):
-            place = rng.randrange(min(len(damaged), rng.choice([64, 1 << 20])))
-            damaged[place] = rng.choice([0, 255, damaged[place] ^ 1 << rng.randrange(8)])
-        path.write_bytes(damaged)
-        try:
-            decode(path)
-        except RaconvertError as error:
-            assert str(path) in str(error)  # noqa: PT017 - not every cut or flip is an error
-    assert capfd.readouterr() == ("", "")
 
 
 # TIFF --------------------------------------------------------------------------------------------
@@ -94,8 +76,8 @@ def refused_tiff(path: Path, data: bytes, error: type[Exception], match: str) ->
         decode(path)
 
 
-@pytest.mark.parametrize(
-    ("tags", "error", "match"),
+@every(
+    "tags, error, match",
     [
         ([entry(256, 0), *GREY_TAGS[1:], *PIXELS], Corrupt, "no pixels"),
         ([*GREY_TAGS[1:], *PIXELS], Corrupt, "no pixels"),
@@ -147,8 +129,8 @@ def test_images_with_a_depth(tmp_path: Path) -> None:
     refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(16) + places), Unsupported, "with a depth")
 
 
-@pytest.mark.parametrize("kind", [1, 2, 3, 4, 5, 7, 11, 12])
-@pytest.mark.parametrize("tag", [254, 258, 262, 266, 270, 274, 278, 282, 284, 296, 305, 317, 320,
+@every("kind", [1, 2, 3, 4, 5, 7, 11, 12])
+@every("tag", [254, 258, 262, 266, 270, 274, 278, 282, 284, 296, 305, 317, 320,
                                  322, 330, 338, 339, 347, 530, 700, 32997, 33550, 34665, 50839])  # fmt: skip
 def test_tags_of_unusual_types(tag: int, kind: int, tmp_path: Path) -> None:
     """Read, or refused by an error of ours; as metadata, and where they say what the pixels are."""
@@ -346,7 +328,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_hostile_files(name: str, tmp_path: Path) -> None:
     data, error = HOSTILE[name]
     (tmp_path / name).write_bytes(data)

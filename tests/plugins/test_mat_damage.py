@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.io
+from cases import every, rounds
 from mat_bytes import deflated, doubles, element, fields, ints, level4, matrix, saved, tagged, v73
 from raconvert.plugins import mat
 from raconvert.plugins.mat.tables import VALUE_BYTES
@@ -57,7 +58,7 @@ NO_LENGTH = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_hostile_variable_hides_no_other(name: str, tmp_path: Path) -> None:
     path = saved(tmp_path, FIRST + HOSTILE[name][0] + LAST)
     with read(path) as bundle:
@@ -87,7 +88,7 @@ def test_random_damage_inside_a_variable_hides_no_other(packed: bool, tmp_path: 
         whole = {name: values(bundle, name) for name in bundle}
     assert len(whole) == 6
     broken = 0
-    for _ in range(250):
+    for _ in range(rounds(250, 80)):
         chosen = rng.choice(list(several))
         pieces = []
         for name, variable in several.items():
@@ -100,7 +101,7 @@ def test_random_damage_inside_a_variable_hides_no_other(packed: bool, tmp_path: 
             for name, expected in whole.items():
                 if name.split("/")[0] != chosen:
                     assert values(bundle, name) == expected, (chosen, name)
-    assert broken > 40
+    assert broken > rounds(40, 12)
 
 
 @pytest.mark.parametrize("packed", [False, True])

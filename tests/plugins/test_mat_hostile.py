@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+from cases import every, rounds, some
 from mat_bytes import (
     body,
     deflated,
@@ -179,7 +180,7 @@ def test_errors_name_variable_and_offset(packed: bool, tmp_path: Path) -> None:
         decode(path)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_hostile_file_is_refused_by_cause(name: str, tmp_path: Path) -> None:
     contents, error, words = HOSTILE[name]
     path = saved(tmp_path, contents)
@@ -467,7 +468,7 @@ def test_cut_at_every_border(name: str, tmp_path: Path) -> None:
     data = (FIXTURES / name).read_bytes()
     whole = decode(FIXTURES / name)
     path = tmp_path / "cut.mat"
-    for length in sorted({*range(130), *borders(data)}):
+    for length in some(sorted({*range(130), *borders(data)}), 300, name):
         path.write_bytes(data[:length])
         try:
             found = decode(path)
@@ -481,7 +482,7 @@ def test_cut_anywhere_in_compressed_variables(name: str, tmp_path: Path) -> None
     data = (FIXTURES / name).read_bytes()
     whole = decode(FIXTURES / name)
     path = tmp_path / "cut.mat"
-    for length in range(0, len(data), 3):
+    for length in some(range(0, len(data), 3), 150, name):
         path.write_bytes(data[:length])
         try:
             found = decode(path)
@@ -498,23 +499,7 @@ def damaged(data: bytes, rng: random.Random, start: int) -> bytes:
     return bytes(found)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.glob("*.mat")))
-def test_damage_never_raises_a_foreign_error(name: str, tmp_path: Path) -> None:
-    data = (FIXTURES / name).read_bytes()
-    path = tmp_path / "damaged.mat"
-    rng = random.Random(name)
-    outcomes = set()
-    for _ in range(400):
-        path.write_bytes(damaged(data, rng, 0))
-        for options in ({}, {"char": "units", "sparse": "parts"}):
-            try:
-                outcomes.add(bool(decode(path, **options)))
-            except RaconvertError as error:
-                outcomes.add(type(error).__name__ if str(path) in str(error) else str(error))
-    assert "Corrupt" in outcomes
-    assert outcomes <= {True, False, "Corrupt", "Unsupported", "TooLarge"}
-
-
+ROUNDS_IN_A_PROCESS = rounds(150, 40)
 IN_A_PROCESS = """
 import sys
 from pathlib import Path
@@ -524,7 +509,7 @@ import random
 import test_mat_hostile as tests
 data, path = Path(sys.argv[2]).read_bytes(), Path(sys.argv[3])
 rng = random.Random(1)
-for _ in range(150):
+for _ in range(tests.ROUNDS_IN_A_PROCESS):
     path.write_bytes(tests.damaged(data, rng, 512))
     try:
         tests.decode(path)

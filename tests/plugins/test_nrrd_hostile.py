@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attempts import MB, REFUSALS, Answer
+from cases import every, rounds, some
 from raconvert.plugins import nrrd
 
 from raconvert.arrays.blocks import as_ndarray
@@ -142,7 +143,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every("name", HOSTILE)
 def test_hostile_files_are_refused(
     name: str, attempt: Callable[..., Answer], tmp_path: Path
 ) -> None:
@@ -238,7 +239,7 @@ def attempts_at(path: Path, whole: bytes | None = None) -> str | None:
 def damaged(contents: bytes, seed: int) -> Iterator[bytes]:
     """Yield copies with bits flipped, bytes replaced by those that mean something, or parts gone."""
     rng = random.Random(seed)
-    for _ in range(150):
+    for _ in range(rounds(150, 20)):
         copy = bytearray(contents)
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(copy))
@@ -331,7 +332,7 @@ def test_files_cut_anywhere_are_never_taken_for_the_whole(copies: Path) -> None:
             continue
         contents = path.read_bytes()
         whole = as_ndarray(nrrd.read(Source(str(path))).arrays[0]).tobytes()
-        for length in range(len(contents)):
+        for length in some(range(len(contents)), 60, path.name):
             path.write_bytes(contents[:length])
             problem = attempts_at(path, whole)
             # The last number of a text may lose digits: nothing in the format could tell.
@@ -346,7 +347,7 @@ def test_data_files_cut_anywhere_are_refused(copies: Path) -> None:
         contents = path.read_bytes()
         header_path = copies / {"itk_detached.raw": "itk_detached.nhdr", "parts/p3.bin":
                                 "skiplist.nhdr"}.get(name, "pattern_down.nhdr")  # fmt: skip
-        for length in range(len(contents)):
+        for length in some(range(len(contents)), 60, name):
             path.write_bytes(contents[:length])
             with pytest.raises(RaconvertError, match="cut off"):
                 nrrd.read(Source(str(header_path)))
