@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from raconvert.files.threads import ahead
+from raconvert.files.threads import Threads, ahead
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -179,3 +179,55 @@ def test_an_error_and_its_frames_do_not_keep_each_other() -> None:
         assert len(alive) == 0
     finally:
         gc.enable()
+
+
+# Tasks that a few threads carry out --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("waiting", [1, 2, 7, 100])
+@pytest.mark.parametrize("most", [1, 3])
+def test_results_come_in_the_order_of_the_tasks(most: int, waiting: int) -> None:
+    taken: list[int] = []
+    used: list[int] = []
+
+    def tasks() -> Generator[int, None, None]:
+        for number in range(20):
+            taken.append(number)
+            assert number - len(used) <= waiting  # no more of them are in memory at once
+            yield number
+
+    with Threads(most) as threads:
+        for task, result in threads.results(lambda n: (n, threading.get_ident()), tasks(), waiting):
+            assert result[0] == task
+            assert result[1] != threading.get_ident()
+            used.append(task)
+
+    assert used == taken == list(range(20))
+
+
+def test_tasks_that_have_not_begun_are_given_up() -> None:
+    """After an error or an interruption nobody waits for more than the tasks at hand."""
+    begun: list[int] = []
+    may_end = threading.Event()
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            raise ValueError(number)
+        may_end.wait(60)
+
+    def all_of_them() -> None:
+        with Threads(1) as threads:
+            really = threads._pool.shutdown
+
+            def shutdown(*, wait: bool, cancel_futures: bool) -> None:
+                really(wait=False, cancel_futures=cancel_futures)
+                may_end.set()
+                really(wait=wait)
+
+            threads._pool.shutdown = shutdown  # type: ignore[method-assign]
+            threads.run(work, range(50), 50)
+
+    with pytest.raises(ValueError, match="0"):
+        all_of_them()
+    assert begun in ([0], [0, 1])

@@ -27,6 +27,7 @@ from raconvert.arrays.blocks import Pieces
 from raconvert.errors import Corrupt
 from raconvert.files.copy import handle_of
 from raconvert.files.inflate import MAX_RATIO, ZLIB_WBITS, Inflater, inflater
+from raconvert.files.threads import Threads, processors
 
 from .tables import DEFLATE, FLETCHER32, SHUFFLE
 
@@ -331,7 +332,6 @@ class Chunks:
                 for row, index in zip(rows, places, strict=True):
                     self._place(file, row, index, out, start)
             else:
-                from concurrent.futures import ThreadPoolExecutor
 
                 def place_some(first: int) -> None:
                     for n in range(first, min(first + step, len(rows))):
@@ -339,9 +339,8 @@ class Chunks:
 
                 # Small chunks by the hundred: a job costs more than one of them.
                 step = max(1, min(len(rows) // 16, PARALLEL_BYTES // self._bytes))
-                with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                    for _ in pool.map(place_some, range(0, len(rows), step)):
-                        pass
+                with Threads(min(4, processors())) as threads:
+                    threads.run(place_some, range(0, len(rows), step), len(rows))
         finally:
             opened.close()
 

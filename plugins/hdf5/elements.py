@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from itertools import islice, product
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -22,6 +22,7 @@ from raconvert.errors import Corrupt, Unsupported, WouldLose
 from raconvert.files.copy import copy_extent_to, reserve, write_all
 from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import is_remote
+from raconvert.files.threads import Threads, processors
 
 from .chunks import deflated, shuffled
 from .creating import library
@@ -186,8 +187,6 @@ def write_chunks(
     `pieces` are the bytes of its elements in stored order; `name` is that of the array, for
     messages. `Corrupt` if there are fewer or more of them than its shape says.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     item = tid.get_size()
     budget = block_bytes(target.max_memory)
     axis = _slab_axis(shape, chunk, item, budget)
@@ -203,7 +202,7 @@ def write_chunks(
     )
     feed = Feed(pieces, np.dtype(np.uint8), f"array '{name}'")
     room = np.empty(0, np.uint8)
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+    with Threads(min(4, processors())) as threads:
         for start, count in _slab_boxes(shape, axis, chunk[axis] * max(1, budget // row)):
             nbytes = prod(count) * item
             if nbytes > room.size:  # for the first slab, which is the largest
@@ -213,12 +212,10 @@ def write_chunks(
                 _write_slab(dataset, tid, slab, start, target)
                 continue
             places = _places(count, chunk)
-            while some := list(islice(places, TASKS)):
-                done = pool.map(partial(encode, slab), some)
-                with library(target.path):
-                    for corner, data in zip(some, done, strict=True):
-                        at = tuple(low + n for low, n in zip(start, corner, strict=True))
-                        dataset.write_direct_chunk(at, data)
+            with library(target.path):
+                for corner, data in threads.results(partial(encode, slab), places, TASKS):
+                    at = tuple(low + n for low, n in zip(start, corner, strict=True))
+                    dataset.write_direct_chunk(at, data)
     if feed.more():
         raise Corrupt(f"array '{name}' is longer than its dims say")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from array import array
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from math import prod
@@ -18,6 +17,7 @@ from raconvert.arrays.memory import check_memory
 from raconvert.arrays.regions import full_key
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
 from raconvert.files.limits import Found, Work
+from raconvert.files.threads import Threads
 from raconvert.plugin import dtype_of
 
 from .codecs import Pipeline, spans_of
@@ -371,10 +371,8 @@ class Chunks:
             for task in tasks:
                 take(task)
             return out
-        with ThreadPoolExecutor(THREADS) as pool:
-            while some := list(islice(tasks, TASKS)):
-                for _ in pool.map(take, some):
-                    pass
+        with Threads(THREADS) as threads:
+            threads.run(take, tasks, TASKS)
         return out
 
     def _check_touched(self, listed: Found) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice, product
+from itertools import product
 from math import prod
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from raconvert.arrays.memory import check_memory
 from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.limits import DEFAULT
+from raconvert.files.threads import Threads
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 
@@ -110,8 +110,8 @@ class Writer:
         """Write a coordinate in one chunk, and the name of the array that has the axis."""
         part = _ordered(scale.data, form.order)
         # Not in the main thread, as all chunks (see `_array`).
-        with ThreadPoolExecutor(1) as pool:
-            data = pool.submit(self._encoder(scale.element.nbytes, form), part).result()
+        with Threads(1) as threads:
+            ((_, data),) = threads.results(self._encoder(scale.element.nbytes, form), [part], 1)
         self._put(form, (0,), data)
         self._describe(scale, form, {"axis_of": name})
 
@@ -232,21 +232,23 @@ class Writer:
         dtype = dtype_of(little(array.element))
         feed = Feed(self.target.counted(blocks(array, budget)), dtype, f"array '{array.name}'")
         room = np.empty(0, dtype)
-        with ThreadPoolExecutor(THREADS) as pool:
+        with Threads(THREADS) as threads:
             for start, count in _slabs(shape, axis, form.unit[axis] * max(1, budget // row)):
                 size = prod(count)
                 if size > room.size:
                     room = np.empty(size, dtype)
                 slab = _ordered(feed.into(room[:size]).reshape(count), form.order)
                 places = product(*(range(0, n, c) for n, c in zip(count, form.unit, strict=True)))
-                while some := list(islice(places, TASKS)):
-                    cut = partial(_cut, slab, form.unit, encode)
-                    # Blosc gives the same bytes again only where it is not in the main thread.
-                    alone = len(some) == 1 and self.options.compressor != "blosc"
-                    done = map(cut, some) if alone else pool.map(cut, some)
-                    for index, data in zip(some, done, strict=True):
-                        low = tuple(a + b for a, b in zip(start, index, strict=True))
-                        self._put(form, low, data)
+                cut = partial(_cut, slab, form.unit, encode)
+                # Blosc gives the same bytes again only where it is not in the main thread.
+                alone = all(n <= c for n, c in zip(count, form.unit, strict=True))
+                if alone and self.options.compressor != "blosc":
+                    done = ((index, cut(index)) for index in places)
+                else:
+                    done = threads.results(cut, places, TASKS)
+                for index, data in done:
+                    low = tuple(a + b for a, b in zip(start, index, strict=True))
+                    self._put(form, low, data)
         if feed.more():
             raise Corrupt(f"array '{array.name}' is longer than its dims say")
 

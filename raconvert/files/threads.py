@@ -7,12 +7,14 @@ writing. A conversion then takes as long as the longer of the two, not as both.
 from __future__ import annotations
 
 import os
+from collections import deque
 from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-    from typing import Any
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from concurrent.futures import Future
+    from typing import Any, Self
 
 
 def ahead(pieces: Generator[Any, None, None], alive: int) -> Iterator[Any]:
@@ -124,6 +126,50 @@ def _taken(done: list[int]) -> int:
     while done:
         total += done.pop()
     return total
+
+
+# Tasks that a few threads carry out --------------------------------------------------------------
+
+
+class Threads:
+    """A few threads for tasks that release the interpreter lock, such as packing of chunks.
+
+    A context manager: at its end, tasks that have not begun are given up, those that have are
+    waited for.
+    """
+
+    def __init__(self, most: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._pool = ThreadPoolExecutor(most)  # starts a thread when there is a task for it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def results(
+        self, work: Callable[[Any], Any], tasks: Iterable[Any], waiting: int
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield each task with ``work(task)``, in order; at most `waiting` are handed out at once.
+
+        Raises the error of the first task that fails.
+        """
+        handed_out: deque[tuple[Any, Future[Any]]] = deque()
+        for task in tasks:
+            if len(handed_out) == waiting:
+                first, future = handed_out.popleft()
+                yield first, future.result()
+            handed_out.append((task, self._pool.submit(work, task)))
+        while handed_out:
+            first, future = handed_out.popleft()
+            yield first, future.result()
+
+    def run(self, work: Callable[[Any], object], tasks: Iterable[Any], waiting: int) -> None:
+        """Carry out all tasks; raises the error of the first one that fails."""
+        for _ in self.results(work, tasks, waiting):
+            pass
 
 
 def processors() -> int:

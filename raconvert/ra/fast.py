@@ -169,13 +169,12 @@ def _fill(extent: Extent, memory: memoryview) -> None:
             _fill_part(descriptor, offset, memory, path)
             check_unchanged(descriptor, path, extent.identity)
             return
-        from concurrent.futures import ThreadPoolExecutor
+        from raconvert.files.threads import Threads
 
         half = memory.nbytes // 2 // 4096 * 4096
         parts = [(offset, memory[:half]), (offset + half, memory[half:])]
-        with ThreadPoolExecutor(2) as pool:
-            for done in [pool.submit(_fill_part, descriptor, *part, path) for part in parts]:
-                done.result()
+        with Threads(2) as threads:
+            threads.run(lambda part: _fill_part(descriptor, part[0], part[1], path), parts, 2)
         check_unchanged(descriptor, path, extent.identity)
     finally:
         close_file(descriptor)

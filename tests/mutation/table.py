@@ -167,17 +167,6 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/nrrd/fields.py",
      'Field = namedtuple("Field", "parse write version spelled", defaults=(0, ""))'):
         "the version is 1 at least, whatever the fields",
-    ("plugins/hdf5/chunks.py",
-     "with ThreadPoolExecutor(min(4, os.cpu_count() or 0)) as pool:"):
-        "the number of processors is known wherever these tests run",
-    ("plugins/hdf5/chunks.py", "with ThreadPoolExecutor(min(3, os.cpu_count() or 1)) as pool:"):
-        SPEED,
-    ("plugins/hdf5/chunks.py", "with ThreadPoolExecutor(min(5, os.cpu_count() or 1)) as pool:"):
-        SPEED,
-    ("plugins/hdf5/chunks.py", "with ThreadPoolExecutor(min(4, os.cpu_count() or 2)) as pool:"):
-        SPEED,
-    ("plugins/hdf5/chunks.py", "with ThreadPoolExecutor(min(4, os.cpu_count() and 1)) as pool:"):
-        SPEED,
     ("plugins/hdf5/chunks.py", "if out.nbytes < PARALLEL_BYTES and len(rows) < 2:"): SPEED,
     ("plugins/hdf5/chunks.py", "if out.nbytes < PARALLEL_BYTES or len(rows) < 3:"): SPEED,
     ("plugins/hdf5/chunks.py", "if out.nbytes < PARALLEL_BYTES or len(rows) < 1:"): SPEED,
