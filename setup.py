@@ -1,4 +1,4 @@
-"""What pyproject.toml has no stable word for: the optional compiled code.
+"""What pyproject.toml has no stable word for: the optional compiled code, and editable installs.
 
 A build that cannot compile them says so and goes on (docs/decisions/0012-compiled-loops.md).
 """
@@ -7,6 +7,7 @@ import sys
 import sysconfig
 
 from setuptools import Extension, setup
+from setuptools.command.editable_wheel import editable_wheel
 
 # One wheel serves Python 3.11 and all later ones. Only free-threaded Python has no stable ABI;
 # there the code is left out.
@@ -21,7 +22,18 @@ COMPILED = {
     "raconvert.files._swap": "raconvert/files/_swap.c",
 }
 
+
+class EditableWheel(editable_wheel):
+    """`pip install -e`, which leads type checkers to the package."""
+
+    def finalize_options(self):
+        """Put the checkout on the path; checkers do not see through a finder of modules."""
+        self.mode = self.mode or "compat"
+        super().finalize_options()
+
+
 setup(
+    cmdclass={"editable_wheel": EditableWheel},
     ext_modules=[
         Extension(
             name,
