@@ -40,6 +40,21 @@ def steps(page: str) -> list[Step]:
     return found
 
 
+def modules(page: str, stem: str) -> dict[str, str]:
+    """Return the Python of a page by the names of its files, each line at its line of the page.
+
+    Blocks without a name are one program. A file for the Python of another client is left out.
+    """
+    found: dict[str, list[str]] = {}
+    for block in _BLOCK.finditer(page):
+        language, file, text = block.groups()
+        if language == "python" and f"scidb-python {file}" not in page:
+            lines = found.setdefault(f"{stem}_{file}" if file else f"{stem}.py", [])
+            lines += [""] * (page.count("\n", 0, block.start(3)) - len(lines))
+            lines += text.splitlines()
+    return {name: "\n".join([*lines, ""]) for name, lines in found.items()}
+
+
 def programs(folder: Path) -> dict[str, str]:
     """Write the programs that pages call, and return an environment in which they are found.
 

@@ -28,6 +28,7 @@ import yaml
 from cases import every
 
 import raconvert
+from docs.pages import modules as modules_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT_FOLDERS = ("benchmarks", "docs", "fixtures", "plugins", "raconvert", "tests")
@@ -435,6 +436,32 @@ def test_new_plugin_file_is_seen_by_an_editable_install(
         run(editable.python, "-c", "import raconvert.plugins.appeared_later", cwd=tmp_path)
     finally:
         new.unlink()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["regular", "editable"])
+def test_type_checkers_pass_the_python_of_the_pages(
+    how: str, space: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """As printed, and by mypy and pyright as they find the package by themselves."""
+    for name in ("mypy", "pyright", "xarray", "nibabel", "SimpleITK"):
+        pytest.importorskip(name)
+    programs = {"user.py": (ROOT / "tests" / "typed_user.py").read_text(encoding="utf-8")}
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")]:
+        stem = re.sub(r"\W", "_", page.relative_to(ROOT).with_suffix("").as_posix())
+        programs |= modules_of(page.read_text(encoding="utf-8"), stem)
+    assert {"README.py", "docs_guide.py", "docs_tutorials_scans_prove.py"} <= set(programs)
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    python = request.getfixturevalue(how).python
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
+    mypy += ["--config-file", ROOT / "pyproject.toml", "--cache-dir", space / "mypy"]
+
+    run(*mypy, "--python-executable", python, *programs, cwd=tmp_path)
+    pyright = [sys.executable, "-m", "pyright"]
+    if subprocess.run([*pyright, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("pyright cannot run here: it needs node")
+    run(*pyright, "--pythonpath", python, *programs, cwd=tmp_path)
 
 
 def test_a_folder_called_plugins_does_no_harm(install: Install, tmp_path: Path) -> None:

@@ -48,20 +48,41 @@ def test_the_program_of_a_user_runs(tmp_path: Path) -> None:
     assert (tmp_path / "grid.npy").exists()
 
 
-def test_mypy_knows_the_types_of_a_program_of_a_user(tmp_path: Path) -> None:
-    if find_spec("mypy") is None:
-        pytest.skip("mypy is not installed: pip install 'raconvert[types]'")
-    wrong = tmp_path / "wrong.py"
-    lines = [
-        "raconvert.digest(1)",
-        "raconvert.read('x', 'a').nothing",
-        "raconvert.open_array('x', maximum=3)",
-    ]
-    wrong.write_text("\n".join(["import raconvert", "", *lines, ""]))
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
-    mypy += ["--cache-dir", str(ROOT / ".mypy_cache")]
+WRONG = {  # a line -> words of the errors of both checkers
+    "raconvert.digest(1)": "rgument",
+    "raconvert.read('x', 'a').nothing": '"nothing"',
+    "raconvert.open_array('x', maximum=3)": '"maximum"',
+    "raconvert.open('x', from_=3)": "",
+    "raconvert.open('x', 'a', form_='npy')": "",
+    "raconvert.convert('a', 'b', dtpye='f4')": '"dtpye"',
+    "raconvert.convert('a', 'b', overwrite='yes')": '"overwrite"',
+    "raconvert.convert('a', 'b', progress=3)": '"progress"',
+    "raconvert.write('a', [1], sink=True)": '"sink"',
+    "raconvert.migrate('a', 'b', to='ra', job=3)": '"job"',
+    "raconvert.verify('a', 'b', recursive=1.5)": '"recursive"',
+    "raconvert.diff('a', 'b', max_memory='1G')": '"max_memory"',
+    "raconvert.info('a', arrays=3)": '"arrays"',
+    "raconvert.refs('a', 'b', trusted=[])": '"trusted"',
+    "raconvert.dask.from_file('a', index_odrer='C')": '"index_odrer"',
+}
 
-    assert run([*mypy, str(USER)]) == ""
-    found = run([*mypy, str(wrong)])
-    assert 'wrong.py:3: error: Argument 1 to "digest"' in found
-    assert all(f"wrong.py:{line}: error:" in found for line in range(4, 6))
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_checkers_find_what_is_misspelt_or_of_a_wrong_type(checker: str, tmp_path: Path) -> None:
+    if find_spec(checker) is None:
+        pytest.skip(f"{checker} is not installed: pip install 'raconvert[types]'")
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("\n".join(["import raconvert.dask", *WRONG, ""]))
+    command = [sys.executable, "-m", checker]
+    if checker == "mypy":
+        command += ["--strict", "--no-error-summary", "--cache-dir", str(ROOT / ".mypy_cache")]
+    elif subprocess.run([*command, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("pyright cannot run here: it needs node")
+
+    found = run([*command, str(USER), str(wrong)])
+
+    assert "typed_user.py:" not in found
+    for number, (line, words) in enumerate(WRONG.items(), start=2):
+        said = [one for one in found.splitlines() if f"wrong.py:{number}:" in one]
+        assert said, line
+        assert any("error" in one and words in one for one in said), (line, said)
