@@ -1,7 +1,7 @@
 """Many small files of one tree: `migrate`, `convert` in a loop, and a bare loop by hand.
 
     python benchmarks/migrate.py [--count 20000] [--rounds 5] [--dir /dev/shm] [--old CHECKOUT]
-                                 [--dask]
+                                 [--dask] [--shortcut]
 
 The base opens, reads, makes the RA header of each NPY header, writes and renames, file by file, in
 this process. `migrate` does that and all the rest: the walk, the plan, the journal, digests, names
@@ -9,7 +9,9 @@ that are never replaced. `--old` is a checkout of an older raconvert whose `conv
 commit 5e34d38, before there was a fast lane), on every tenth file. With `--dask`, a second table
 compares as many workers of a Dask scheduler on this machine, that run already, with the pool; each
 migration has an interpreter of its own, and what it imports before is not measured; `local:N` is
-measured with all that it starts. Peak memory is
+measured with all that it starts. With `--shortcut` the same ways are measured with the shortcut of
+`raconvert.conversion.converter` closed, so that its gain is seen, and `np.load` with a bare write.
+Peak memory is
 that of a program of its own. On a real disk the disk is measured; the default is /dev/shm.
 """
 
@@ -23,6 +25,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from _measure import (
     ENVIRONMENT,
@@ -96,6 +99,30 @@ def loop(pairs: Pairs) -> None:
 
     for source, target in pairs:
         raconvert.convert(source, target)
+
+
+def by_numpy(pairs: Pairs) -> None:
+    """Read each array with numpy, and write its bytes behind as many zeros as a header has."""
+    import numpy as np
+
+    for source, target in pairs:
+        values = np.load(source)
+        with open(target, "wb") as file:
+            file.write(bytes(48 + 8 * values.ndim) + values.tobytes())
+
+
+def ordinarily(function: Callable[[], object]) -> Callable[[], None]:
+    """A function with the shortcut closed: every file goes the ordinary way."""
+    from unittest.mock import patch
+
+    from raconvert.conversion.converter import Converter, forget
+
+    def call() -> None:
+        forget()
+        with patch.object(Converter, "_learn", lambda *_: None):
+            function()
+
+    return call
 
 
 def whole(root: str, target: str, jobs: int) -> None:
@@ -173,6 +200,7 @@ def main() -> None:
     parser.add_argument("--old", help="checkout of an older version")
     parser.add_argument("--jobs", type=int, default=2, help="workers of the second migration")
     parser.add_argument("--dask", action="store_true", help="compare Dask with the pool, too")
+    parser.add_argument("--shortcut", action="store_true", help="measure without it, too")
     options = parser.parse_args()
     machine("numpy")
     with workspace(options.dir) as space:
@@ -196,6 +224,14 @@ def main() -> None:
             f"migrate --jobs {options.jobs}": in_process(lambda: whole(root, target, options.jobs)),
             "convert() in a loop": in_process(lambda: loop(pairs)),
         }
+        if options.shortcut:
+            contenders |= {
+                "convert() in a loop, no shortcut": in_process(ordinarily(lambda: loop(pairs))),
+                "migrate, one process, no shortcut": in_process(
+                    ordinarily(lambda: whole(root, target, 1))
+                ),
+                "np.load and a bare write": in_process(lambda: by_numpy(pairs)),
+            }
         if options.old:
             listing = os.path.join(space, "listing")
             contenders["older convert() in a loop"] = lambda: old(options.old, pairs, listing)

@@ -39,7 +39,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.bundle import Alike, Bundle, raw_alike
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata, Space
 from raconvert.arrays.summary import facts_of_axes
@@ -163,11 +163,11 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "API", "EQUIVALENT", "MAYBE", "NO", "PROPERTIES", "REFUSED", "SURE", "Array", "Axis", "Bundle",
-    "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Space", "Target",
-    "array_exists", "dtype_of", "element", "element_of", "equivalent", "facts_of",
+    "API", "EQUIVALENT", "MAYBE", "NO", "PROPERTIES", "REFUSED", "SURE", "Alike", "Array", "Axis",
+    "Bundle", "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Space",
+    "Target", "array_exists", "dtype_of", "element", "element_of", "equivalent", "facts_of",
     "facts_of_axes", "fields_of_axes", "file_fits", "first_of", "little", "not_an_array",
-    "refused", "refused_type", "type_name",
+    "raw_alike", "refused", "refused_type", "type_name",
 ]  # fmt: skip
 
 API = 2  # the version of this contract
@@ -344,6 +344,12 @@ class Plan:
         self.names: list[str] = names
 
 
+_FUNCTIONS = (
+    "sniff", "read", "plan", "add", "read_stack", "check", "target", "check_target", "data_range",
+    "split", "programs",
+)  # fmt: skip
+
+
 class Plugin:
     """The functions of a loaded plugin, checked once; an optional one that it lacks is None.
 
@@ -360,23 +366,28 @@ class Plugin:
         own = vars(module)  # of a module that lacks a function, `getattr` takes long to say so
         usual = type(module) is ModuleType and "__getattr__" not in own
 
-        def function(name: str, *, needed: bool = False) -> Any:
-            found = own.get(name) if usual else getattr(module, name, None)
-            if callable(found) or (found is None and not needed):
-                return found
-            raise _lacking(module, name)
-
-        self.sniff: Sniff = function("sniff", needed=self.FORMAT.reads)
-        self.read: Read = function("read", needed=self.FORMAT.reads)
-        self.plan: MakePlan = function("plan", needed=self.FORMAT.writes)
-        self.add: Add | None = function("add")
-        self.read_stack: ReadStack | None = function("read_stack")
-        self.check: Check | None = function("check")
-        self.target: MakeTarget | None = function("target")
-        self.check_target: CheckTarget | None = function("check_target")
-        self.data_range: DataRange | None = function("data_range")
-        self.split: Split | None = function("split")
-        self.programs: Programs | None = function("programs")
+        found = {name: own.get(name) for name in _FUNCTIONS}
+        if not usual:
+            found = {name: getattr(module, name, None) for name in _FUNCTIONS}
+        reads, writes = self.FORMAT.reads, self.FORMAT.writes
+        for name, function in found.items():
+            if not callable(function) and (
+                function is not None
+                or (reads and name in ("sniff", "read"))
+                or (writes and name == "plan")
+            ):
+                raise _lacking(module, name)
+        self.sniff: Sniff = found["sniff"]
+        self.read: Read = found["read"]
+        self.plan: MakePlan = found["plan"]
+        self.add: Add | None = found["add"]
+        self.read_stack: ReadStack | None = found["read_stack"]
+        self.check: Check | None = found["check"]
+        self.target: MakeTarget | None = found["target"]
+        self.check_target: CheckTarget | None = found["check_target"]
+        self.data_range: DataRange | None = found["data_range"]
+        self.split: Split | None = found["split"]
+        self.programs: Programs | None = found["programs"]
 
 
 def _lacking(module: Any, name: str) -> Unsupported:

@@ -153,7 +153,7 @@ def _call(test: Callable[..., None], number: int, case: Case, given: dict[str, A
 
 
 def forget_calls() -> None:
-    """Close the fast lane, which earlier calls of `convert` in this process have opened."""
-    pipeline = sys.modules.get("raconvert.conversion.pipeline")
-    if pipeline is not None:
-        pipeline.forget()
+    """Forget what earlier calls of `convert` in this process have learned."""
+    converter = sys.modules.get("raconvert.conversion.converter")
+    if converter is not None:
+        converter.forget()

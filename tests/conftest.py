@@ -299,5 +299,5 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_call_before() -> None:
-    """Calls of `convert` in another test do not open the fast lane for those in this one."""
+    """What `convert` has learned in another test is forgotten."""
     cases.forget_calls()

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import lanes
 import numpy as np
 import pytest
+import shortcut
 
 import raconvert
 from raconvert import registry, testing
@@ -47,10 +47,10 @@ def test_conformance(name: str, check: Callable[[ModuleType], None]) -> None:
     check(import_module(MODULES[name]))
 
 
-@pytest.mark.skipif(not lanes.POSSIBLE, reason="files without a name are a thing of Linux")
+@pytest.mark.skipif(not shortcut.POSSIBLE, reason="files without a name are a thing of Linux")
 @pytest.mark.parametrize("name", sorted(LANES))
 def test_what_is_written_goes_both_ways(name: str, tmp_path: Path) -> None:
-    """The fast lane makes of a file of the kit what the usual way makes, and reports the same."""
+    """The shortcut makes of a file of the kit what the usual way makes, and reports the same."""
     plugin = import_module(MODULES[name])
     (lane := tmp_path / "lane").mkdir()
     counts = dict.fromkeys(("npy", "ra", name), 0)
@@ -67,13 +67,13 @@ def test_what_is_written_goes_both_ways(name: str, tmp_path: Path) -> None:
                 report = raconvert.convert(path, folder / f"{number}.{to}", to=to, sync=False)
             except RaconvertError:
                 continue
-            counts[to] += lanes.taken(path, folder / f"{number}.{to}", report, lane)
+            counts[to] += shortcut.taken(path, folder / f"{number}.{to}", report, lane)
     assert all(counts.values()), counts
     assert counts[name] > (3 if name == "png" else 30), counts
 
 
 def test_the_lane_connects_the_formats_that_promise_it() -> None:
-    assert lanes.formats() == LANES
+    assert shortcut.formats() == LANES
 
 
 PARTS = ("declared", "reading", "writing", "empty", "headers")

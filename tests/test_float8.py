@@ -133,7 +133,7 @@ def test_no_view_and_no_cast_takes_it_for_something_else(name: str, tmp_path: Pa
     np.save(tmp_path / "f.npy", np.ones(3))
     with pytest.raises(UsageError, match="is not offered"):
         raconvert.convert(tmp_path / "f.npy", tmp_path / "f.ra", dtype=name)
-    for number in range(4):  # the fast lane refuses it as the usual way does
+    for number in range(4):  # the shortcut refuses it as the usual way does
         with pytest.raises(WouldLose, match=f"has no {name}"):
             raconvert.convert(tmp_path / "x.ra", tmp_path / f"{number}.npy")
     assert [path.name for path in tmp_path.glob("?.npy")] == ["f.npy"]

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import image_reader
-import lanes
 import ml_dtypes
 import numpy as np
 import png as pypng
 import pytest
 import ra_bytes
 import ra_reader
+import shortcut
 from pairs import NAME, keeps_values
 from pairs_tables import (
     DTYPES,
@@ -150,7 +150,7 @@ class Problems:
 
 # The matrix --------------------------------------------------------------------------------------
 
-BY_LANE = {"ra", "npy", "nrrd", "png"}  # formats that the fast lane connects
+BY_LANE = {"ra", "npy", "nrrd", "png"}  # formats that the shortcut connects
 FEWEST_BY_LANE = 11  # cases of each pair
 WITH_GUESTS = [
     pair
@@ -178,16 +178,16 @@ def test_pair(a: str, b: str, source: Callable[..., Path], out: Path) -> None:
                 if report is not None and {a, b} <= BY_LANE:
                     by_lane += _by_lane(problems, case, path, report, out)
             empty(out)
-    if {a, b} <= BY_LANE and lanes.POSSIBLE:
-        problems.check("the fast lane", by_lane >= FEWEST_BY_LANE, f"takes {by_lane} of them")
+    if {a, b} <= BY_LANE and shortcut.POSSIBLE:
+        problems.check("the shortcut", by_lane >= FEWEST_BY_LANE, f"takes {by_lane} of them")
     problems.done()
 
 
 def _by_lane(problems: Problems, case: Case, path: Path, report: Report, out: Path) -> bool:
-    """True if the fast lane takes the file, too; then it makes and reports the same."""
+    """True if the shortcut takes the file, too; then it makes and reports the same."""
     (folder := out / "lane").mkdir()
     try:
-        return lanes.taken(path, Path(report.target), report, folder)
+        return shortcut.taken(path, Path(report.target), report, folder)
     except AssertionError as error:
         problems.check(case, False, error)
         return False

@@ -96,7 +96,7 @@ def hdf5(folder: Path) -> str:
 # name -> sources, destination, source format, target format, modules of ours that are entered: those
 # in which a function is called by `raconvert.convert`, once all that is needed is imported
 WAYS = {
-    "npy": (npy, "b.ra", "npy", "ra", 20),
+    "npy": (npy, "b.ra", "npy", "ra", 21),
     "stack": (images, "m.ra", "png", "ra", 28),
     "hdf5": (hdf5, "scan.mat", "hdf5", "mat", 41),
 }
@@ -164,8 +164,8 @@ def test_a_container_that_becomes_a_bundle_is_read_once(
 def test_files_of_one_folder_are_read_once_each(
     tmp_path: Path, calls: Counter[tuple[str, str]]
 ) -> None:
-    for number in range(3):
-        npy(tmp_path, f"{number}.npy")
+    for number in range(3):  # of several shapes: files that begin alike are planned once
+        np.save(tmp_path / f"{number}.npy", np.zeros(number + 1))
     for _ in range(2):
         raconvert.convert(
             str(tmp_path / "*.npy"), out_dir=str(tmp_path / "out"), to="ra", skip_existing=True

@@ -43,7 +43,7 @@ which would become ``V2`` (refused without ``--allow dtype``).
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import needs_swap
-from raconvert.plugin import NO, SURE, Array, Bundle, Format, Source
+from raconvert.plugin import NO, SURE, Array, Bundle, Format, Source, raw_alike
 from raconvert.plugin import trailing_note as bytes_after
 
 from .header import MAGIC, SAMPLE, nbytes_of, read_header
@@ -90,7 +90,7 @@ def read(source: Source) -> Bundle:
     )
     end = header.offset + nbytes
     if source.size == end:
-        return Bundle([array], header_tells=True)
+        return Bundle([array], alike=raw_alike(source, array))
     more = source.read_at(end, len(MAGIC)) == MAGIC
     return Bundle([array], notes=[trailing_note(source.size - end, more=more)])
 

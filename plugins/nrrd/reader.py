@@ -8,7 +8,16 @@ import re
 from raconvert.arrays.dtypes import needs_swap
 from raconvert.files.pairing import check_seal
 from raconvert.files.quoting import path, python
-from raconvert.plugin import Array, Bundle, Element, Source, dtype_of, element, little
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Element,
+    Source,
+    dtype_of,
+    element,
+    little,
+    raw_alike,
+)
 
 from .tables import BLOCK, BZIP2, ELEMENTS, GZIP, HEX, PROGRAMS, RAW, TEXT
 
@@ -69,7 +78,8 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
     bundle.arrays.append(pair.restore(numbers, record, bundle, complex, source.path, source.limits))
     # Of an empty line that ends with CR only the data tells that it does.
     attached = is_extent and header.files is None
-    bundle.header_tells = attached and source.read_at(header.offset - 1, 1) == b"\n"
+    if attached and source.read_at(header.offset - 1, 1) == b"\n":
+        bundle.alike = raw_alike(source, bundle.arrays[0])
     return bundle
 
 

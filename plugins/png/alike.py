@@ -1,4 +1,4 @@
-"""Small images that begin and end alike, for the fast lane of many files."""
+"""Small images that begin and end alike: how their pixels are found (`Bundle.alike`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def alike_of(source: Source, png: Png, options: dict[str, str]) -> Alike | None:
     offset, nbytes, _ = png.idat[0]
     stop = offset + nbytes + CRC.size
     begin, end = source.read_at(0, offset - CHUNK_HEAD.size), source.read_at(stop, size - stop)
-    return Alike(begin, end, header[2:], decoder(header))
+    return Alike(begin, end, decoder(header))
 
 
 def decoder(header: Header) -> Callable[[bytes], bytes | None]:

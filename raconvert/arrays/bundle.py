@@ -10,7 +10,7 @@ from raconvert.errors import Unsupported, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, NoReturn, TypeVar
 
     from pandas import DataFrame
@@ -106,10 +106,8 @@ class Bundle(Shown, Mapping[str, Array]):
     path of each group that has attributes, or that no array lies in, to its attributes; `formats`
     holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
     array. `aliases` maps further names that the file has for arrays and groups to their own.
-    `header_tells`: all but the elements and the name is told by the bytes before the extent of the
-    one array, which goes on to the end of the file; a plugin sets it that did not look at them.
-    `alike` says the same of a file whose elements are coded: it returns how those are decoded that
-    begin and end as this one, or None.
+    `alike` returns how the elements are found in files that begin and end as this one (`Alike`),
+    or None; it is left out if the bytes between may say more than the elements of one array.
 
     >>> with raconvert.open("two.npz") as bundle:
     ...     print(bundle)
@@ -122,7 +120,7 @@ class Bundle(Shown, Mapping[str, Array]):
 
     __slots__ = (
         "_above", "_closers", "_known", "_places", "aliases", "alike", "arrays", "attributes",
-        "format", "formats", "groups", "header_tells", "notes", "path",
+        "format", "formats", "groups", "notes", "path",
     )  # fmt: skip
 
     def __init__(
@@ -135,7 +133,6 @@ class Bundle(Shown, Mapping[str, Array]):
         notes: list[str] | None = None,
         closers: list[Callable[[], None]] | None = None,
         aliases: dict[str, str] | None = None,
-        header_tells: bool = False,
         alike: Callable[[], Alike | None] | None = None,
     ) -> None:
         self.arrays: list[Array] = arrays
@@ -144,7 +141,6 @@ class Bundle(Shown, Mapping[str, Array]):
         self.formats: dict[str, dict[str, Any]] = {} if formats is None else formats
         self.notes: list[str] = [] if notes is None else notes  # may grow while data is read
         self.aliases: dict[str, str] = {} if aliases is None else aliases
-        self.header_tells: bool = header_tells
         self.alike: Callable[[], Alike | None] | None = alike
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
@@ -412,7 +408,7 @@ class Bundle(Shown, Mapping[str, Array]):
         return tree(head, {array.name: array for array in self.arrays}, list(self.groups))
 
 
-# Files that differ in nothing but elements, which are not in them as they are in memory ----------
+# Files that differ in nothing but elements, as a `Converter` finds them ------------------------
 
 
 class Alike(Record):
@@ -425,5 +421,38 @@ class Alike(Record):
 
     begin: bytes
     end: bytes
-    kind: Hashable  # of two files of one kind the same code reads the elements
     elements: Callable[[bytes], bytes | None]
+
+
+def raw_alike(source: Source, array: Array) -> Callable[[], Alike | None]:
+    """`Bundle.alike` for a file in which the elements of the one array follow a header, to its end.
+
+    The plugin promises that the header alone says all but the elements and the name. Raises
+    nothing; what it returns raises what `Source.read_at` does.
+    """
+
+    def alike() -> Alike | None:
+        extent = array.extent
+        if extent is None or extent.checksum is not None:
+            return None
+        nbytes, width = extent.nbytes, extent.swap
+        if extent.offset + nbytes != source.size:
+            return None
+
+        def elements(data: bytes) -> bytes | None:
+            if len(data) != nbytes:
+                return None
+            return data if width == 1 else _swapped(data, width)
+
+        return Alike(source.read_at(0, extent.offset), b"", elements)
+
+    return alike
+
+
+def _swapped(elements: bytes, width: int) -> bytes:
+    """Big-endian elements, little-endian."""
+    from raconvert.files.copy import swap_in_place
+
+    swapped = bytearray(elements)
+    swap_in_place(memoryview(swapped), width)
+    return bytes(swapped)

@@ -46,10 +46,13 @@ def run(args: Any, console: Console) -> int:
 
 
 def _convert(args: Any, progress: Progress | None) -> Report:
+    given = vars(args)
     named = {
-        option.name: value_of(option, getattr(args, option.name))
+        option.name: value_of(option, given[option.name])
         for option in OPTIONS
-        if option.name in args and option.name != "progress"
+        if option.name != "progress"
+        and given.get(option.name) is not None
+        and given[option.name] is not option.default
     }
     words = args.src
     if len(words) > 1 and args.sort is None:

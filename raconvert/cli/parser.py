@@ -160,6 +160,18 @@ def _width() -> int:
 class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of exiting."""
 
+    _checker: argparse.HelpFormatter | None = None
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        """While options are added, one formatter checks how all of them are shown."""
+        return self._checker or super()._get_formatter()
+
+    def add_all(self, spec: Verb) -> None:
+        """Add the options of a verb."""
+        self._checker = self._get_formatter()
+        add_options(self, spec)
+        self._checker = None
+
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Let through what a check of ours says: a `UsageError` is a `ValueError` too."""
         try:
@@ -184,7 +196,7 @@ def build(verb: str, spec: Verb, summary: str) -> argparse.ArgumentParser:
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    add_options(parser, spec)
+    parser.add_all(spec)
     return parser
 
 

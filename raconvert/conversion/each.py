@@ -6,9 +6,9 @@ import os
 from contextlib import suppress
 
 from raconvert import registry
+from raconvert.conversion.converter import Converter
 from raconvert.conversion.inputs import roots_of
 from raconvert.conversion.isolated import Jobs, outcomes
-from raconvert.conversion.lane import LaneOfMany
 from raconvert.conversion.losses import judge
 from raconvert.conversion.options import begin
 from raconvert.conversion.outputs import (
@@ -24,8 +24,9 @@ from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import attempt, progress_of, write_bundle
-from raconvert.errors import RaconvertError, TargetExists, UsageError
+from raconvert.errors import RaconvertError, TargetExists, UsageError, WriteFailed, counted
 from raconvert.files.paths import identity, make_folders, refuse_used, write_failed
+from raconvert.files.target import sync_files_below
 from raconvert.files.unfinished import Unfinished
 from raconvert.metadata.sidecar import items_path_of, path_of
 
@@ -126,10 +127,14 @@ def convert_each(
     if settings.overwrite or settings.update:
         _refuse_read_by_others(targets, gathered, dst, settings)
     jobs = _Conversions(targets, places, gathered, dst, settings)
-    with Unfinished(targets) as unfinished, jobs.lane:
+    with Unfinished(targets) as unfinished:
         if not settings.dry_run:
             unfinished.begin()
-        _convert_all(jobs, targets, settings, report)
+        try:
+            _convert_all(jobs, targets, settings, report)
+        finally:
+            if settings.sync:
+                _wait_for_disk(jobs.unsynced)
     if len(report.failed) == len(gathered.paths) == 1:
         raise report.failed[0][1]
     return report
@@ -152,19 +157,23 @@ class _Conversions(Jobs):
         self._places = places
         self._known = 0  # places before the source at hand
         self._rest = gathered, dst, settings
-        self.lane = LaneOfMany(len(targets), settings)
+        self.unsynced: list[str] = []  # that may not be on the disk yet
+        self._converter = Converter(settings, learns=len(targets) > 1, sync=False)
 
     def _convert(self, number: int) -> Report:
         source, target = self.sources[number], self.targets[number]
         self._known = len(self._places)
         begin(self._rest[2], source, number, len(self.sources))
 
-        def usual() -> Report:
+        def ordinary() -> Report:
             part = Report([source])
-            _one_of_each(source, target, *self._rest, part, self._places)
+            _one_of_each(source, target, *self._rest, part, self._places, self._converter)
             return part
 
-        return self.lane.convert(source, target, usual)
+        report = self._converter(source, target, ordinary=ordinary)
+        if report.by_shortcut:
+            self.unsynced.append(target)
+        return report
 
     def folders(self, number: int) -> list[str]:
         """Return the folder of the destination, and those above it."""
@@ -203,6 +212,25 @@ def _convert_all(
         report.failed.append((source, known))
 
 
+def _wait_for_disk(paths: list[str]) -> None:
+    """Wait until these files are on the disk, once for each file system."""
+    disks: dict[int, list[str]] = {}
+    for path in paths:
+        with suppress(OSError):  # somebody has taken it away already
+            disks.setdefault(os.stat(path).st_dev, []).append(os.path.abspath(path))
+    for names in disks.values():
+        try:
+            sync_files_below(os.path.dirname(names[0]), names)
+        except OSError as error:
+            raise WriteFailed(
+                f"cannot be written to the disk: {error.strerror}; the new data is in its "
+                "place, as long as this system runs",
+                path=names[0],
+                got=counted(len(names), "file"),
+                remedy="write them again with `--overwrite`",
+            ) from error
+
+
 def _let_go(error: BaseException) -> None:
     """Free what the frames of an error hold, such as decoded values; what it says stays.
 
@@ -228,6 +256,7 @@ def _one_of_each(
     settings: Settings,
     report: Report,
     places: dict[str, str],
+    converter: Converter,
 ) -> None:
     """Convert one of the sources; of a container every array, where the target holds only one.
 
@@ -248,7 +277,7 @@ def _one_of_each(
                 return
             if not settings.dry_run:
                 made = make_folders(os.path.dirname(target))
-            write_bundle(Conversion(target, row, settings, report, opened=opened), opened.bundle)
+            converter.write(Conversion(target, row, settings, report, opened=opened), opened)
     except BaseException:
         for place in reversed(made):
             with suppress(OSError):  # something else has come into it

@@ -11,28 +11,18 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from raconvert import registry
+from raconvert.conversion.converter import Converter, resolved
 from raconvert.conversion.options import OPTIONS, Converting, Settings, begin, normalized
-from raconvert.conversion.outputs import array_name, prepare_target, target_spec
-from raconvert.conversion.read import open_spec
-from raconvert.conversion.report import Conversion, Report
-from raconvert.conversion.write import write_bundle
+from raconvert.conversion.outputs import array_name, target_spec
+from raconvert.conversion.report import Report
 from raconvert.declared import accepts
 from raconvert.files.source import path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, Unpack
 
-    from raconvert.catalogue import Row
-    from raconvert.conversion.lane import Lane
     from raconvert.declared import Readable
-
-_FIRST = 2  # calls that go the usual way: who calls once or twice learns nothing
-_MOST = 16  # sets of options that are remembered
-
-_calls: dict[tuple[Any, ...], int] = {}
-_lanes: dict[tuple[Any, ...], Lane] = {}
 
 
 @accepts(OPTIONS, listed=True)
@@ -130,78 +120,5 @@ def _convert_one(word: str, dst: str, settings: Settings) -> Report:
     row = registry.target_row(path, settings.to, container=name is not None)
     name = array_name(name, row, settings)
     if name is not None:
-        return _convert_usually(word, path, row, settings, name)
-    return _convert_again(
-        word, path, row, settings, lambda: _convert_usually(word, path, row, settings)
-    )
-
-
-def convert_file(path: str, target: str, settings: Settings) -> Report:
-    """Convert one file to one file, by names that are nothing but names."""
-    return _convert_usually(path, target, registry.target_row(target, settings.to), settings)
-
-
-def _convert_usually(
-    word: str, path: str, row: Row, settings: Settings, name: str | None = None
-) -> Report:
-    report = Report([word])
-    if not prepare_target(path, row, [word], settings, report, name):
-        return report
-    with open_spec(word, settings) as opened:
-        run = Conversion(path, row, settings, report, name=name, opened=opened)
-        return write_bundle(run, opened.bundle)
-
-
-# Repeated calls: from the third with the same options on they try the fast lane -----------------
-
-
-def _convert_again(
-    path: str, target: str, row: Row, settings: Settings, usual: Callable[[], Report]
-) -> Report:
-    """Convert a file to a file, in the fast lane if many alike have gone before."""
-    key = _key(row, target, settings)
-    lane = key and _lanes.get(key)
-    if not lane:
-        if key is None or not _is_due(key):
-            return usual()
-        lane = _new_lane(key, row, settings)
-    from raconvert.conversion.lane import either
-
-    return either(lane, path, target, usual)
-
-
-def forget() -> None:
-    """Begin anew: the next calls go the usual way."""
-    _calls.clear()
-    _lanes.clear()
-
-
-def _key(row: Row, target: str, settings: Settings) -> tuple[Any, ...] | None:
-    """Return the cache key of a call; None if the fast lane is not for it."""
-    if settings.in_opts or settings.out_opts or settings.progress is not None or target == "-":
-        return None
-    said = [
-        (name, tuple(value) if isinstance(value, list) else value)
-        for name, value in settings.__dict__.items()
-        if name not in ("in_opts", "out_opts")
-    ]
-    key = row.name, os.path.splitext(target)[1], *said
-    try:
-        hash(key)
-    except TypeError:  # a list of lists, whatever it may mean
-        return None
-    return key
-
-
-def _is_due(key: tuple[Any, ...]) -> bool:
-    if len(_calls) >= _MOST:
-        forget()
-    _calls[key] = _calls.get(key, 0) + 1
-    return _calls[key] > _FIRST
-
-
-def _new_lane(key: tuple[Any, ...], row: Row, settings: Settings) -> Lane:
-    from raconvert.conversion.lane import Lane
-
-    _lanes[key] = lane = Lane(row, settings)
-    return lane
+        return Converter(settings, learns=False).ordinary(word, path, row, name=name)
+    return resolved(settings)(word, path, row)

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 class Opened:
     """A source that is open: its arrays, and what was found out while it was opened.
 
-    `reason` says why it was taken for its format; `used` are the paths of all files that are read
-    for it, `seen` what those were that were opened (`Source.seen`); `left_behind` maps arrays to
+    `source` is the file, None for several together; `reason` says why it was taken for its format;
+    `used` are the paths of all files that are read for it, `seen` the identities of those that were
+    opened (`Source.seen`); `left_behind` maps arrays to
     their companions (`Metadata.companions`) that were not chosen with them, and what those tell;
     `bare` are the names of the arrays of an .ra that fixes no index order.
     """
 
-    __slots__ = ("bare", "bundle", "left_behind", "reason", "seen", "used")
+    __slots__ = ("bare", "bundle", "left_behind", "reason", "seen", "source", "used")
 
     def __init__(
         self, bundle: Bundle, used: set[str], seen: dict[str, Identity], reason: str = ""
@@ -43,6 +44,7 @@ class Opened:
         self.used: set[str] = used
         self.seen: dict[str, Identity] = seen
         self.reason: str = reason
+        self.source: Source | None = None
         self.left_behind: dict[str, dict[str, str]] = {}
         self.bare: set[str] = set()
 
@@ -136,6 +138,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
 
         bundle.notes.extend(notes_of(source.path, source.identity))
     opened = Opened(bundle, source.used, source.seen, reason)
+    opened.source = source
     try:
         if settings.meta != "ignore" and _has_sidecar(bundle, source, row):
             apply_sidecar(bundle, source, row)
@@ -180,7 +183,7 @@ def _take_scales(bundle: Bundle, settings: Settings) -> None:
     bundle.arrays, notes = all_unscaled(bundle.arrays, round_values=rounds)
     bundle.notes.extend(notes)
     if not notes:  # a header no longer tells what the elements are
-        bundle.header_tells, bundle.alike = False, None
+        bundle.alike = None
 
 
 def _has_attributes(array: Array) -> bool:

@@ -27,7 +27,7 @@ _MOVES = {
 }
 
 
-_OF_A_RUN = ("about", "by_lane", "failed", "sources")  # what no part of a run hands on
+_OF_A_RUN = ("about", "by_shortcut", "failed", "sources")  # what no part of a run hands on
 _MOST_LINES = 5  # about different arrays, before they become one
 
 
@@ -68,7 +68,7 @@ class Report(Shown):
     """
 
     __slots__ = (
-        "about", "allowed", "arrays", "by_lane", "equivalent", "failed", "files", "left_out",
+        "about", "allowed", "arrays", "by_shortcut", "equivalent", "failed", "files", "left_out",
         "nbytes", "notes", "planned", "skipped", "source_count", "source_format", "sources",
         "target", "target_format", "written",
     )  # fmt: skip
@@ -90,7 +90,7 @@ class Report(Shown):
         self.arrays: list[tuple[str, str, tuple[int, ...], str]] = []
         self.nbytes: int = 0
         self.planned: bool = False
-        self.by_lane: bool = False  # made by few system calls, and maybe not on the disk yet
+        self.by_shortcut: bool = False  # of a `Converter`, and maybe not on the disk yet
         self.files: int = 0  # destinations written, or planned, whatever belongs to each
 
     def begin(self, bundle: Bundle, row: Row, path: str) -> None:

@@ -195,7 +195,7 @@ class Source:
     @property
     def size(self) -> int:
         """The file's size in bytes."""
-        return self.identity[2]
+        return self.seen[self.path][2] if self.path in self.seen else self.identity[2]
 
     @property
     def identity(self) -> Identity:

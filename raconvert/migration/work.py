@@ -12,11 +12,10 @@ from time import time
 
 from raconvert import registry
 from raconvert.conversion.batch import convert_stack
+from raconvert.conversion.converter import Converter, Folders
 from raconvert.conversion.each import arrays_of_one, holds_several
-from raconvert.conversion.lane import Expected, Folders, Lane, Made
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import last_change, prepare_target
-from raconvert.conversion.pipeline import convert_file
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.write import write_bundle
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.catalogue import Row
-    from raconvert.conversion.lane import Listed
+    from raconvert.conversion.converter import Listed
     from raconvert.conversion.read import Opened
     from raconvert.migration.records import Batch, Job, Unit
 
@@ -206,60 +205,6 @@ def _files(folder: str) -> set[str]:
     }
 
 
-# The fast lane of a worker: small files, folder by folder (`raconvert.conversion.lane`) ----------
-
-
-class Fast:
-    """The fast lane of one job; its folders stay open until `leave`."""
-
-    def __init__(self, job: Job) -> None:
-        self._roots = os.path.join(job.source, ""), os.path.join(job.target, "")
-        settings = Settings(**job.options, to=job.to, sync=False)
-        self._lane = Lane(registry.target_row("", job.to), settings)
-        self._above: tuple[str, str] = ("", "")
-        self._folders: Folders | None = None
-        self._listed: Listed | None = None
-
-    def tried(self, unit: Unit) -> Outcome | Expected | None:
-        """Convert a unit, if it is one for the lane."""
-        path, place, _, _, members, replaces, folder = unit[:7]
-        if members or replaces or folder:
-            return None
-        source, _, name = path.rpartition("/")
-        target, _, new = place.rpartition("/")
-        folders = self._folders
-        if folders is None or self._above != (source, target):
-            folders = self._go_to(source, target)
-        found = self._lane.tried(folders, name, new)
-        if not isinstance(found, Made):
-            return found
-        content, mtime, _ = found
-        return Outcome(DONE, len(content), mtime, sha256(content).hexdigest())
-
-    def learn(self, expected: Expected, outcome: Outcome) -> None:
-        """Look at what the usual way made of a file, if it had nothing to say about it."""
-        if outcome.state == DONE and outcome.said is None:
-            self._lane.learn(expected)
-
-    def leave(self) -> None:
-        """Close the folders."""
-        if self._folders is not None:
-            self._folders.close()
-            self._folders = None
-
-    def _go_to(self, source: str, target: str) -> Folders:
-        """Open other folders; that of the target is made."""
-        self.leave()
-        self._above = source, target
-        folder = self._roots[1] + target
-        with suppress(OSError):  # the ordinary way reports the error
-            make_folders(folder)
-        self._folders = folders = Folders(self._roots[0] + source, folder)
-        with suppress(OSError):  # then each file is synced by itself
-            self._listed = folders.list_sidecars(self._listed)
-        return folders
-
-
 _BLOCK = 1 << 20
 _LARGE = 16 << 20  # bytes; progress within larger sources is reported
 
@@ -279,9 +224,14 @@ class Worker:
         self._at = at  # called with the index of the next unit, at last with -1
         self._folders: set[str] = set()  # folders that exist
         self._planning = bool(job.options.get("dry_run"))
-        self._fast = Fast(job)
-        self._away = "://" in job.target  # True if the target is at a URL
+        self._away = "://" in job.target  # at a URL
         self._local = not self._away and "://" not in job.source
+        registry.target_row("", job.to)
+        settings = Settings(**job.options, to=job.to, sync=False)
+        self._converter = Converter(settings, learns=self._local)
+        self._above: tuple[str, str] = ("", "")  # the folders that are open, below the roots
+        self._open: Folders | None = None
+        self._listed: Listed | None = None
 
     def carry_out(self, batch: Batch) -> list[Outcome]:
         """Convert the units of a batch; return an outcome for each, in order. Raises no failure.
@@ -293,7 +243,7 @@ class Worker:
         try:
             return self._carried_out(batch)
         finally:
-            self._fast.leave()
+            self._leave()
             mark_temporaries(before)
             name_flags(named)
 
@@ -330,15 +280,42 @@ class Worker:
 
     def _one(self, unit: Unit, batch: Batch) -> Outcome:
         killpoints.reading(unit.source)
-        found = None
-        if self._local and not self._planning:
-            found = self._fast.tried(unit)
-            if isinstance(found, Outcome):
+        if self._local and not self._planning and not (unit.members or unit.replaces):
+            found = None if unit.folder else self._by_shortcut(unit)
+            if found is not None:
                 return found
-        outcome = self._usual(unit, _ours_since(unit, batch, self._job))
-        if isinstance(found, Expected):
-            self._fast.learn(found, outcome)
-        return outcome
+        return self._usual(unit, _ours_since(unit, batch, self._job))
+
+    def _by_shortcut(self, unit: Unit) -> Outcome | None:
+        """Convert a file in the folders that are open, if the converter knows files like it."""
+        source, _, name = unit.source.rpartition("/")
+        target, _, new = unit.target.rpartition("/")
+        folders = self._open
+        if folders is None or self._above != (source, target):
+            folders = self._enter(source, target)
+        made = self._converter.tried(folders, name, new)
+        if made is None:
+            return None
+        content, mtime, _ = made
+        return Outcome(DONE, len(content), mtime, sha256(content).hexdigest())
+
+    def _enter(self, source: str, target: str) -> Folders:
+        """Open other folders; that of the target is made. They stay open until others are."""
+        self._leave()
+        self._above = source, target
+        folder = os.path.join(self._job.target, target)
+        with suppress(OSError):  # the ordinary way will tell
+            make_folders(folder)
+        self._open = folders = Folders(os.path.join(self._job.source, source), folder)
+        with suppress(OSError):  # each file is asked for
+            self._listed = folders.list_sidecars(self._listed)
+        return folders
+
+    def _leave(self) -> None:
+        """Close the folders."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
     def _usual(self, unit: Unit, since: float) -> Outcome:
         """Convert a unit by the usual way."""
@@ -411,7 +388,7 @@ class Worker:
             return converted(source, target, inside, Settings(**options))
         if words:
             return convert_stack(words, target, Settings(**options)), target
-        return convert_file(source, target, Settings(**options)), target
+        return self._converter.ordinary(source, target, settings=Settings(**options)), target
 
     def _converted(self, unit: Unit, target: str, *, ours: bool) -> Outcome:
         if self._away and not self._planning:

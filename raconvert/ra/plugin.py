@@ -24,7 +24,7 @@ known type, sizes that contradict the dimensions, data that is cut off.
 from __future__ import annotations
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.bundle import Bundle, raw_alike
 from raconvert.arrays.dtypes import FLOAT8, MAX_SPAN, element, little, spanned
 from raconvert.arrays.metadata import RA
 from raconvert.errors import TooLarge
@@ -172,7 +172,8 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
         own["trailer"] = trailer
     if own:
         array.meta = Metadata(formats={RA: own})
-    return Bundle([array], notes=notes, header_tells=candidates == (RAW,))
+    alike = raw_alike(source, array) if candidates == (RAW,) else None
+    return Bundle([array], notes=notes, alike=alike)
 
 
 _ENCODABLE = {LEB128: ("int", "uint", "bool"), BITARRAY: ("bool",)}

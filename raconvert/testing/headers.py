@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Alike
     from raconvert.testing.cases import Case
 
 
 def check_headers_tell(plugin: ModuleType) -> None:
-    """`Plan.header` is what a file begins with, and `Bundle.header_tells` is true of every content.
-
-    `Plan.whole` is what `Plan.write` writes, and `Bundle.alike` finds the same elements.
+    """`Plan.header` and `Plan.whole` make what `Plan.write` writes; `Bundle.alike` is always true.
 
     Raises `AssertionError` that lists what is wrong.
     """
@@ -46,23 +45,9 @@ def _problem(plugin: ModuleType, case: Case, path: Path) -> str:
     plans = [Plugin(plugin).plan(Bundle([one])) for one in (array, array.replace(name="other"))]
     if any(fit.outcome == REFUSED for fit in plans[0].fits):
         return ""
-    if plans[0].header is None:
-        return _problem_of_coded(plugin, case, array, plans[0], path)
-    header, other = (plan.header() if plan.header else b"" for plan in plans)
+    header, other = (plan.header() if plan.header else None for plan in plans)
     if header != other:
         return "the header depends on the name of the array"
-    try:
-        write(plugin, [case.array()], path)
-    except WouldLose:
-        return ""
-    content = path.read_bytes()
-    if content[: len(header)] != header or len(content) != len(header) + array.nbytes:
-        return "the file is not the header and the elements"
-    return _mismatch(plugin, path, content) if plugin.FORMAT.reads else ""
-
-
-def _problem_of_coded(plugin: ModuleType, case: Case, array: Array, plan: Plan, path: Path) -> str:
-    """Describe the fault of `whole` or `alike` for a file of coded elements, or return ""."""
     try:
         report = write(plugin, [case.array()], path)
     except WouldLose:
@@ -70,10 +55,16 @@ def _problem_of_coded(plugin: ModuleType, case: Case, array: Array, plan: Plan, 
     if not path.is_file():
         return ""
     content = path.read_bytes()
-    whole = None if report.says_something else plan.whole
-    if whole is not None and whole(_elements_of(array)) != content:
+    if header is not None:
+        if content[: len(header)] != header or len(content) != len(header) + array.nbytes:
+            return "the file is not the header and the elements"
+    elif not report.says_something and _makes_another(plans[0], array, content):
         return "`whole` makes another file than `write`"
     return _problem_of_alike(plugin, path, content) if plugin.FORMAT.reads else ""
+
+
+def _makes_another(plan: Plan, array: Array, content: bytes) -> bool:
+    return plan.whole is not None and plan.whole(_elements_of(array)) != content
 
 
 def _elements_of(array: Array) -> bytes:
@@ -83,39 +74,42 @@ def _elements_of(array: Array) -> bytes:
 
 
 def _problem_of_alike(plugin: ModuleType, path: Path, content: bytes) -> str:
+    """Describe the fault of `alike` for files that begin and end as this one, or return ""."""
     with plugin.read(Source(str(path))) as bundle:
         alike = bundle.alike() if bundle.alike is not None else None
         if alike is None:
             return ""
         expected = _elements_of(bundle.arrays[0])
-    if content[: len(alike.begin)] != alike.begin or not content.endswith(alike.end):
+    begin, end = alike.begin, alike.end
+    if not content.startswith(begin) or not content.endswith(end):
         return "`alike` has other ends than the file"
-    middle = content[len(alike.begin) : len(content) - len(alike.end)]
+    middle = content[len(begin) : len(content) - len(end)]
     if alike.elements(middle) != expected:
         return "`alike` finds other elements"
-    odd = (b"", middle[:-1], middle + b"\0", bytes(len(middle)))
+    odd = {b"", middle[:-1], middle + b"\0"} - {middle}
+    odd |= {bytes(len(middle))} if end else set()  # coded elements are not all zeros
     if any(alike.elements(bad) is not None for bad in odd):
         return "`alike` finds elements where there are none"
-    return ""
+    return _mismatch(plugin, path, content, alike)
 
 
-def _mismatch(plugin: ModuleType, path: Path, content: bytes) -> str:
-    """Describe the fault of a file that claims `header_tells`; empty if there is none."""
-    first, extent = _facts(plugin, path)
-    if extent is None:
-        return ""
-    if extent.offset + extent.nbytes != len(content):
-        return "`header_tells`, and the extent does not go on to the end of the file"
+def _mismatch(plugin: ModuleType, path: Path, content: bytes, alike: Alike) -> str:
+    """Describe the fault of an `alike` that accepts bytes which tell something else."""
+    first, begin, end = _facts(plugin, path), alike.begin, alike.end
+    nbytes = len(content) - len(begin) - len(end)
     for byte in (b"\0", b"\n", b"\r", b"\xff"):
-        path.write_bytes(content[: extent.offset] + byte * extent.nbytes)
-        if _facts(plugin, path)[0] != first:
-            return f"`header_tells`, and elements of {byte!r} tell something else"
+        middle = byte * nbytes
+        if alike.elements(middle) is None:
+            continue
+        path.write_bytes(begin + middle + end)
+        if _facts(plugin, path) != first:
+            return f"`alike` finds elements in {byte!r}, and the file tells something else"
     return ""
 
 
-def _facts(plugin: ModuleType, path: Path) -> tuple[Any, Any]:
-    """Return the facts read from a file, and the extent of its elements if `header_tells`."""
+def _facts(plugin: ModuleType, path: Path) -> tuple[Any, ...]:
+    """Return the facts read from a file, without its elements."""
     with plugin.read(Source(str(path))) as bundle:
         (array,) = bundle.arrays
         facts = array.element, array.dims, array.index_order, array.row_major, repr(array.meta)
-        return (*facts, bundle.notes), array.extent if bundle.header_tells else None
+        return *facts, bundle.notes

@@ -88,7 +88,7 @@ CASES = [
     one("add-safetensors", "x.safetensors#more"),
     one("add-zarr", "x.zarr#more"),
     one("add-zarr-2", "x.zarr#more"),
-    # The first one proves what the fast lane (`files/_small.c`) makes of the others.
+    # The first one proves what the shortcut (`files/_small.c`) makes of the others.
     Case("lane", [f"{n}.npy" for n in "abcdef"], None, {"out_dir": ".", "to": "ra"}, ("*.ra",)),
 ]  # fmt: skip
 

@@ -1,0 +1,363 @@
+"""`Converter`: one set of options, resolved once; each call converts one file to one file.
+
+`convert`, ``--out-dir`` (`each`), `migrate` and its workers all convert by it. A file is opened,
+planned, written, read back and committed (`ordinary`). From a small file for which that is done,
+and about which there was nothing to say, the converter learns: what its header became is kept, if
+the new header with the elements behind it is byte for byte the file that was written.
+
+There is one shortcut, `tried`, which every call takes first: a small file that begins with a header
+that is known is read whole and written whole, by few system calls. How elements are found in such a
+file a plugin says by `Bundle.alike`, how they become one by `Plan.header` or `Plan.whole`. Anything
+else goes the ordinary way: a sidecar at either end, a destination that exists, options by which
+more is done than writing, files that are large, change or cannot be read, and everything about
+which a report would have a line. `benchmarks/migrate.py --shortcut` measures
+its gain.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from raconvert import registry
+from raconvert.conversion.outputs import prepare_target
+from raconvert.conversion.read import open_spec
+from raconvert.conversion.report import Conversion, Report
+from raconvert.conversion.write import write_bundle
+from raconvert.declared import Record
+from raconvert.files.paths import is_in_doubt, mode_of_new
+from raconvert.files.source import HEAD_BYTES, Source
+from raconvert.metadata import SUFFIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+    from raconvert.arrays.bundle import Alike
+    from raconvert.catalogue import Row
+    from raconvert.conversion.options import Settings
+    from raconvert.conversion.read import Opened
+
+_MOST_KNOWN = 4096  # headers
+_MOST_CONVERTERS = 16  # that `resolved` keeps
+
+
+class Known(Record):
+    """The result for files that begin with a header."""
+
+    alike: Alike  # how the elements are found
+    after: bytes  # the new header, if the new file is nothing but that and the elements
+    whole: Callable[[bytes], bytes] | None  # makes the new file in any other case
+    facts: tuple[str, str, str, tuple[int, ...], str, int]  # formats, type, shape, axes, bytes
+
+    def content(self, data: bytes) -> bytes | None:
+        """The new file for an old one that begins with the header; None if anything is odd."""
+        alike = self.alike
+        if not data.endswith(alike.end):
+            return None
+        elements = alike.elements(data[len(alike.begin) : len(data) - len(alike.end)])
+        if elements is None:
+            return None
+        return self.after + elements if self.whole is None else self.whole(elements)
+
+
+class Made(Record):
+    """A file that was made by the shortcut."""
+
+    content: bytes
+    mtime: int  # nanoseconds
+    known: Known
+
+
+class Listed(Record):
+    """The sidecars that are in a folder."""
+
+    folder: str
+    mtime: int  # of the folder, nanoseconds
+    sidecars: frozenset[str]
+
+
+class Folders:
+    """A source folder and a destination folder, open while their files are converted.
+
+    `sidecars` are the names of the sidecars in the source folder; None: ask for each.
+    """
+
+    def __init__(self, source: str, target: str) -> None:
+        from raconvert.files import small  # late: a command that converts one file needs none
+
+        self.small: ModuleType = small
+        self.sidecars: frozenset[str] | None = None
+        self.source: str = source
+        self.target: str = target
+        self.opened: tuple[int, int] | None = None  # None: files go the ordinary way
+        mode = mode_of_new()
+        self.mode: int = mode or 0  # of new files
+        if mode is None:
+            return
+        if is_in_doubt([os.path.join(source, "x")]):
+            from raconvert.files.unfinished import holds_back
+
+            if holds_back(source):
+                return
+        one = small.open_folder(source)
+        other = None if one is None else small.open_folder(target)
+        if one is not None and other is not None:
+            self.opened = one, other
+        elif one is not None:
+            os.close(one)
+
+    def __enter__(self) -> Folders:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def has_sidecar(self, name: str) -> bool:
+        """True if there is a sidecar of this source."""
+        if self.sidecars is not None:
+            return name + SUFFIX in self.sidecars
+        return self.opened is None or self.small.is_there(name + SUFFIX, self.opened[0])
+
+    def list_sidecars(self, known: Listed | None) -> Listed | None:
+        """Look for all sidecars at once, unless it is known which were there and none has come."""
+        if self.opened is None:
+            return None
+        time = os.fstat(self.opened[0]).st_mtime_ns
+        if known is None or known[:2] != (self.source, time):
+            names = os.listdir(self.opened[0])
+            known = Listed(self.source, time, frozenset(n for n in names if n.endswith(SUFFIX)))
+        self.sidecars = known.sidecars
+        return known
+
+    def close(self) -> None:
+        """Close both."""
+        for descriptor in self.opened or ():
+            os.close(descriptor)
+        self.opened = None
+
+
+class Converter:
+    """Conversions with one set of options.
+
+    `learns`: whether later files may profit from earlier ones; `sync`: whether a file that the
+    shortcut makes is on the disk when it is reported (default: as the options say).
+    """
+
+    def __init__(self, settings: Settings, *, learns: bool = True, sync: bool | None = None):
+        self.settings: Settings = settings
+        self.learns: bool = learns
+        self._sync = settings.sync if sync is None else sync
+        more = settings.verify or settings.dry_run or settings.meta != "auto"
+        self._is_open = not more
+        # What exists is refused when it is its turn; if it may be replaced, a look costs less.
+        self._looks = settings.overwrite or settings.update or settings.skip_existing
+        # By suffix of source and destination: by length of the header, the headers.
+        self._known: dict[tuple[str, str], dict[int, dict[bytes, Known]]] = {}
+        self._count = 0  # of headers
+
+    def __call__(
+        self,
+        source: str,
+        target: str,
+        row: Row | None = None,
+        ordinary: Callable[[], Report] | None = None,
+    ) -> Report:
+        """Convert a file to a file; `ordinary` does that where the shortcut does not apply."""
+        if self._known:
+            folder, name = os.path.split(source)
+            other, new = os.path.split(target)
+            if _suffixes(name, new) in self._known:
+                with Folders(folder, other) as folders:
+                    made = self.tried(folders, name, new)
+                if made is not None:
+                    return self._report(source, target, made)
+        return self.ordinary(source, target, row) if ordinary is None else ordinary()
+
+    def ordinary(
+        self,
+        source: str,
+        target: str,
+        row: Row | None = None,
+        *,
+        name: str | None = None,
+        settings: Settings | None = None,
+    ) -> Report:
+        """Convert a file to a file, or to the array `name` in a container, step by step.
+
+        `settings` differ from those of this converter in progress and in what may be replaced.
+        """
+        settings = settings or self.settings
+        row = row or registry.target_row(target, settings.to)
+        report = Report([source])
+        if prepare_target(target, row, [source], settings, report, name):
+            with open_spec(source, settings) as opened:
+                run = Conversion(target, row, settings, report, name=name, opened=opened)
+                self.write(run, opened)
+        return report
+
+    def write(self, run: Conversion, opened: Opened) -> None:
+        """Write what was opened for a conversion, and learn from it."""
+        write_bundle(run, opened.bundle)
+        if self.learns and self._is_open:
+            self._learn(run, opened)
+
+    # The shortcut, and how it is learned ----------------------------------------------------------
+
+    def tried(self, folders: Folders, name: str, new: str) -> Made | None:
+        """Make the file `new` of `name`, if its header is known; raises nothing.
+
+        None, and nothing was done, for what goes the ordinary way.
+        """
+        known = self._known.get(_suffixes(name, new))
+        if known is None or folders.opened is None:
+            return None
+        (source, target), small = folders.opened, folders.small
+        if self._looks and small.is_there(new, target):
+            return None
+        data = small.read_small(name, source)
+        if data is None or folders.has_sidecar(name):
+            return None
+        for length, headers in tuple(known.items()):
+            found = headers.get(data[:length])
+            if found is not None:
+                break
+        else:
+            return None
+        content = found.content(data)
+        if content is None:
+            return None
+        sync = self._sync
+        mtime = small.write_small(new, new + SUFFIX, content, folders.mode, target, sync)
+        if mtime is None:
+            return None
+        if sync:
+            with suppress(OSError):  # a network file system; the file itself is there
+                os.fsync(target)
+        return Made(content, mtime, found)
+
+    def _learn(self, run: Conversion, opened: Opened) -> None:
+        """Keep what became of a header, if that makes the file that was written."""
+        try:
+            known = _known(run, opened)
+            if known is None:
+                return
+            source, target = opened.bundle.path, run.path
+            data = _content(opened.source)
+            if data is None or not data.startswith(known.alike.begin):
+                return
+            content, written = known.content(data), Source(target)
+            try:
+                if content is None or content != _content(written):
+                    return
+            finally:
+                written.close()
+        except Exception:  # noqa: BLE001 - the file is written, and nothing is wrong with it
+            return
+        if self._count >= _MOST_KNOWN:
+            self._known.clear()
+            self._count = 0
+        self._count += 1
+        begin = known.alike.begin
+        suffixes = _suffixes(os.path.basename(source), os.path.basename(target))
+        self._known.setdefault(suffixes, {}).setdefault(len(begin), {})[begin] = known
+
+    def _report(self, path: str, target: str, made: Made) -> Report:
+        """The report about a file that the shortcut has made."""
+        report, facts = Report([path]), made.known.facts
+        report.source_format, report.target_format, kind, shape, axes, report.nbytes = facts
+        stem = os.path.splitext(os.path.basename(path))[0]
+        report.arrays = [(stem, kind, shape, axes)]
+        report.files = 1
+        report.target, report.written, report.by_shortcut = target, [target], True
+        if self.settings.progress is not None and report.nbytes:
+            self.settings.progress(report.nbytes, report.nbytes)
+        return report
+
+
+def _suffixes(name: str, new: str) -> tuple[str, str]:
+    """The suffixes of a source and a destination, by which formats may differ."""
+    return name[name.rfind(".") :], new[new.rfind(".") :]
+
+
+def _known(run: Conversion, opened: Opened) -> Known | None:
+    """What a conversion that is done tells about files of the same header; None if nothing."""
+    from raconvert.files.small import POSSIBLE
+
+    bundle, report, row = opened.bundle, run.report, run.row
+    if not POSSIBLE:
+        return None
+    alone = report.written == [run.path] and not os.path.lexists(run.path + SUFFIX)
+    if row.folder or row.many or report.says_something or not alone:
+        return None
+    plan = run.plan
+    raw = plan.header is not None
+    if bundle.alike is None or not (raw or plan.whole) or report.sources != [bundle.path]:
+        return None
+    (origin,), (array,) = run.origins, run.bundle.arrays
+    if array.source is not origin.source or array.extent is not origin.extent:
+        return None
+    stem = os.path.splitext(os.path.basename(bundle.path))[0]
+    alone = opened.used == {bundle.path} and array.name == stem
+    too_large = not raw and array.nbytes > run.settings.max_memory
+    if too_large or not (alone and (array.bare or row.sidecar != "auto")):
+        return None
+    alike = bundle.alike()
+    if alike is None or not 0 < len(alike.begin) <= HEAD_BYTES:
+        return None
+    _, kind, shape, axes = report.arrays[0]
+    facts = report.source_format, report.target_format, kind, shape, axes, report.nbytes
+    if plan.header is not None:
+        return Known(alike, plan.header(), None, facts)
+    return Known(alike, b"", plan.whole, facts)
+
+
+def _content(source: Source | None) -> bytes | None:
+    """The bytes of a small file; None for any other."""
+    from raconvert.files.small import MOST
+
+    return None if source is None or source.size > MOST else source.read_at(0, source.size)
+
+
+# The converters of calls with the same options, one after the other -----------------------------
+
+
+_converters: dict[tuple[Any, ...], Converter] = {}
+
+
+def resolved(settings: Settings) -> Converter:
+    """The converter of calls with these options; it learns from the second one on."""
+    key = _key(settings)
+    if key is None:
+        return Converter(settings, learns=False)
+    found = _converters.get(key)
+    if found is None:
+        if len(_converters) >= _MOST_CONVERTERS:
+            forget()
+        _converters[key] = found = Converter(settings, learns=False)
+    else:
+        found.learns = True
+    return found
+
+
+def forget() -> None:
+    """Forget all converters that `resolved` keeps."""
+    _converters.clear()
+
+
+def _key(settings: Settings) -> tuple[Any, ...] | None:
+    """The values of options by which a converter is found again; None if they are not kept."""
+    if settings.in_opts or settings.out_opts or settings.progress is not None:
+        return None
+    key = tuple(
+        (name, tuple(value) if isinstance(value, list) else value)
+        for name, value in settings.__dict__.items()
+        if name not in ("in_opts", "out_opts")
+    )
+    try:
+        hash(key)
+    except TypeError:  # a list of lists, whatever it may mean
+        return None
+    return key
