@@ -78,7 +78,7 @@ def test_a_data_array_in_hdf5_as_h5py_sees_it(tmp_path: Path) -> None:
 
 def test_what_has_no_place_is_named(tmp_path: Path) -> None:
     report = raconvert.write(tmp_path / "x.npy", data_array())
-    assert "axes" in " ".join(map(str, report.equivalent))
+    assert "every axis (name)" in " ".join(map(str, report.equivalent))
     odd = data_array(attrs={"odd": object(), "fine": 1})
     report = raconvert.write(tmp_path / "x.ra", odd)
     assert any("'odd'" in str(fit) for fit in report.equivalent)
