@@ -100,62 +100,6 @@ def test_nothing_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "suggestion"),
-    [
-        (["inof", "a.npy"], "did you mean 'info'?"),
-        (["vrify", "a.npy"], "did you mean 'verify'?"),
-        (["conver", "a.npy", "-o", "b.ra"], "did you mean 'convert'?"),
-        (["xyzzy"], "verbs: convert, info"),
-    ],
-)
-def test_unknown_verbs(
-    words: list[str], suggestion: str, npy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-    err = capsys.readouterr().err
-    assert f"unknown verb '{words[0]}'" in err
-    assert suggestion in err
-
-
-@pytest.mark.parametrize("words", [["a.npy"], ["a.npy", "-v"], ["x.h5"], ["--strict", "a.npy"]])
-def test_a_file_alone_gets_a_hint(
-    words: list[str], npy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = next(word for word in words if not word.startswith("-"))
-
-    assert main(words) == 2
-
-    err = capsys.readouterr().err
-    assert "no destination is named" in err
-    assert f"raconvert info {path}" in err
-    assert f"raconvert {path} -o DST" in err
-
-
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("rest", [[], ["-o", "b.ra"]])
-def test_a_file_named_like_a_verb_stops(
-    verb: str, rest: list[str], npy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    os.rename(npy, verb)
-
-    assert main([verb, *rest]) == 2
-
-    err = capsys.readouterr().err
-    assert f"raconvert ./{verb}" in err
-    assert os.listdir() == [verb]
-    assert main([f"./{verb}", "-o", "b.ra"]) == 0
-
-
-def test_a_file_named_like_a_verb_can_be_shown(
-    npy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    os.rename(npy, "info")
-
-    assert main(["info", "info"]) == 0
-    assert "float32" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
     "words",
     [
         ["a.npy", "-o", "b.ra"],
@@ -171,47 +115,6 @@ def test_a_file_named_like_a_verb_can_be_shown(
 def test_forms_of_convert(words: list[str], npy: str) -> None:
     assert main(words) == 0
     assert os.path.isfile("b.ra")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["a.npy", "-o"], "expected one argument"),
-        (["-o", "b.ra"], "no source is named"),
-        (["a.npy", "-o", "b.ra", "--overwite"], "did you mean '--overwrite'?"),
-        (["a.npy", "-o", "b.ra", "-f"], "no option '-f'"),
-        (["a.npy", "-o", "b.ra", "--out-dir", "d"], "two destinations"),
-        (["a.npy", "-o", "b.ra", "--meta", "sidcar"], "did you mean 'sidecar'?"),
-        (["a.npy", "-o", "b.ra", "--allow", "dtpe"], "did you mean 'dtype'?"),
-        (["a.npy", "-o", "b.ra", "--in-opt", "x"], "expected KEY=VALUE"),
-        (["a.npy", "-o", "b.ra", "--in-opt", "x=1"], "no read option 'x'"),
-        (["a.npy", "-o", "b.ra", "--out-opt", "encodin=lz4"], "did you mean 'encoding'?"),
-        (["a.npy", "-o", "b.ra", "--stack", "--each"], "not allowed with"),
-        (["a.npy", "-o", "b.ra", "--overwrite", "--update"], "not allowed with"),
-        (["a.npy", "-o", "b.ra", "--concat", "x"], "'x' is not a whole number"),
-        (["a.npy", "-o", "b.ra", "--bits", "7"], "expected 8 | 16"),
-        (["a.npy", "-o", "b.ra", "--max-memory", "1X"], "'1X' is not a valid size"),
-        (["a.npy", "-o", "-", "--to", "ra", "--json"], "both write to the standard output"),
-        (["a.npy", "-o", "b.ra", "--out"], "no option '--out'"),
-        (["-q", "info", "a.npy"], "raconvert info -q ..."),
-        (["info"], "an operand is missing"),
-        (["diff", "a", "b", "c"], "'c' is one too many"),
-        (["diff", "a", "b", "--atol", "x"], "'x' is not a number"),
-        (["completion"], "one shell is named"),
-        (["completion", "fsh"], "did you mean 'fish'?"),
-        (["formats", "npy", "--why", "a.npy"], "not both"),
-    ],
-)
-def test_usage_errors(
-    words: list[str], message: str, npy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words) == 2
-
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("raconvert: ")
-    assert message in err
-    assert os.listdir() == [npy]
 
 
 @pytest.mark.parametrize(
@@ -244,53 +147,6 @@ def test_operands_may_stand_among_options() -> None:
 
 
 # Failures ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["info", "none.npy"], 1),
-        (["info", "cut.npy"], 1),
-        (["none.npy", "-o", "b.ra"], 1),
-        (["a.npy", "-o", "b.xyz"], 3),
-        (["text.txt", "-o", "b.ra"], 3),
-        (["a.npy", "-o", "b.cdf"], 3),
-        (["a.npy", "-o", "b.ra", "--from", "nyp"], 3),
-        (["a.npy", "-o", "b.png"], 4),
-        (["a.npy", "-o", "a.npy"], 5),
-        (["a.npy", "-o", "there.ra"], 5),
-        (["a.npy", "-o", "none/b.ra"], 1),
-        (["info", os.devnull], 4),
-    ],
-)
-def test_exit_codes(
-    words: list[str], code: int, npy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("cut.npy").write_bytes(Path(npy).read_bytes()[:-1])
-    Path("text.txt").write_text("hello")
-    Path("there.ra").write_bytes(b"old")
-    before = sorted(os.listdir())
-
-    assert main(words) == code
-
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("raconvert: ")
-    assert "Traceback" not in err
-    assert sorted(os.listdir()) == before
-    assert Path("there.ra").read_bytes() == b"old"
-
-
-def test_errors_say_cause_detection_and_that_nothing_was_written(
-    npy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    os.truncate(npy, os.path.getsize(npy) - 1)
-
-    assert main([npy, "-o", "b.ra"]) == 1
-
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("raconvert: cannot read 'a.npy' as NumPy NPY: ")
-    assert lines[1:] == ["  detected as npy by signature at byte 0", "  nothing was written"]
 
 
 def test_a_bug_is_one_line(
