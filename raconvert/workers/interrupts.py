@@ -38,7 +38,7 @@ class Interrupter:
 
     def __init__(self) -> None:
         self.arrived: float | None = None
-        self.is_due = False  # it has not been raised yet, or got lost
+        self.is_due: bool = False  # it has not been raised yet, or got lost
         self._thread = get_ident()
         self._alive: Any = None  # a weak reference to the interruption on its way
         self._closed = False

@@ -54,9 +54,11 @@ class Worker:
     arguments as JSON; else as a copy of this one.
     """
 
+    answers: int  # can be waited for by `select`
+
     def __init__(self, serve: Serve, *arguments: Any, spawn: bool = False) -> None:
         asked, self._ask = _pipe()
-        self.answers, answer = _pipe()  # can be waited for by `select`
+        self.answers, answer = _pipe()
         _ours.update((self._ask, self.answers))
         self._code: int | None = None
         self._heard = bytearray()
@@ -65,7 +67,7 @@ class Worker:
         try:
             if spawn:
                 self._process = _spawned(asked, answer)
-                self.pid = self._process.pid
+                self.pid: int = self._process.pid
                 self.tell([serve.__module__, serve.__qualname__, arguments])
             else:
                 self.pid = _forked(serve, arguments, asked, answer)
