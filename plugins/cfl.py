@@ -191,7 +191,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the first line of the header; of the data nothing tells but the name."""
+    """Return SURE for the first line of a header; a data file is known by its name only."""
     return SURE if source.head.startswith(MAGIC) else NO
 
 

@@ -257,7 +257,7 @@ def header_with(
 
 
 def _width(one: Tensor | Array) -> int:
-    """The bytes of an element of a tensor that is there, or of an array."""
+    """Return the bytes of an element of an existing tensor, or of an array."""
     if not isinstance(one, Tensor):
         return one.element.nbytes
     return ELEMENTS[one.dtype].nbytes if one.dtype in ELEMENTS else 1

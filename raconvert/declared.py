@@ -232,7 +232,7 @@ def _is_short(value: Any) -> bool:
 
 
 class Shown:
-    """Base of what a notebook shows as HTML: arrays, bundles, reports."""
+    """Base of classes that a notebook shows as HTML: arrays, bundles, reports."""
 
     __slots__ = ()
     cell: Callable[[Any], str]  # makes the HTML; registered by the package

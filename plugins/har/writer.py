@@ -61,7 +61,7 @@ SPARSE_BELOW = 0.6  # share of nonzero values, below which GEMPACK 12.1 stores s
 
 
 def write_file(planned: FilePlan, target: Target) -> None:
-    """Write all headers, the hidden ones at their places among the others."""
+    """Write all headers, with the hidden ones in their former order among them."""
     try:
         out = Out(target.open(), planned.framing)
         hidden = sorted(planned.hidden, key=lambda kept: kept.get("before", 0))

@@ -395,7 +395,7 @@ class Chunks:
         return raw
 
     def _checked(self, raw: Any, where: str, *, skipped: bool) -> Any:
-        """A chunk without its checksum; one that is there counts whatever the index says."""
+        """Return a chunk without its checksum, which is verified if the chunk has one."""
         if skipped and len(raw) == self._bytes:
             return raw
         if checks_out(raw):

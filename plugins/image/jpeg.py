@@ -116,7 +116,7 @@ def _walk(data: bytes, path: str, most: int) -> tuple[bytes, bytes, int]:
 
 
 def plan(bundle: Bundle, *, quality: int = 95) -> Plan:
-    """One image of uint8, (H, W) or (H, W, 3), whatever becomes of its values."""
+    """Plan one image of uint8, (H, W) or (H, W, 3), whose values are not kept exactly."""
     if not 1 <= quality <= 100:
         raise UsageError("quality is out of range", expected="1 to 100", got=quality)
     options = {"quality": quality, "subsampling": "4:4:4"}

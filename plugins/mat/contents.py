@@ -230,7 +230,7 @@ class Contents:
         return root
 
     def _group(self, inside: dict[str, Any], name: str, array: str) -> dict[str, Any]:
-        """A group inside another one, made if it is not there."""
+        """Return a group inside another one, created if it does not exist."""
         if not isinstance(inside.get(name, {}), dict):
             reason = f"'{name}' is an array and the group of this one"
             self.fits.append(refused(array, "names", reason, "--allow names"))

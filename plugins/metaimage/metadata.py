@@ -161,7 +161,7 @@ def _numbers(text: str, name: str, rank: int, notes: list[str]) -> list[float]:
 
 
 def _text(raw: str) -> str:
-    """Text as it is meant: UTF-8, or Latin-1 if it cannot be that."""
+    """Decode a text as UTF-8, or as Latin-1 if that fails."""
     try:
         return raw.encode("latin-1").decode()
     except UnicodeDecodeError:

@@ -110,7 +110,7 @@ def read_header(source: Source) -> Header:
 
 
 def lowest_version(header: Header) -> str:
-    """The lowest version that has all that a header says."""
+    """Return the lowest version that has all fields of a header."""
     fields = header.fields
     return f"{max([1 + bool(header.attributes), *(FIELDS[field].version for field in fields)]):04}"
 

@@ -181,7 +181,7 @@ def _axis(header: Header, at: int, entry: Entry, own: dict[str, Any], placed: Ax
 
 
 def is_only_node(entry: Entry) -> bool:
-    """True if an entry says nothing but where the first sample is, as `Axis.origin` does."""
+    """True if an entry has nothing but the position of the first sample, as `Axis.origin` has."""
     return set(entry) == {"center", "min"} and entry["center"] == "node"
 
 

@@ -99,7 +99,7 @@ def _encoder(encoding: str, level: int, array: Array) -> Callable[[Iterable[Any]
 def _watched(
     pieces: Iterable[Any], odd_nans: list[int], array: Array, *, any_nan: bool
 ) -> Iterator[Any]:
-    """Yield the pieces, and note where a NaN is that ``nan`` does not stand for.
+    """Yield the pieces, and record each NaN that ``nan`` does not stand for.
 
     Raises `WouldLose` there, unless it may be any NaN.
     """

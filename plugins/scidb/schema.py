@@ -165,7 +165,7 @@ class Schema(namedtuple("Schema", "name attributes dims")):
 
     @property
     def bounded(self) -> bool:
-        """True if every dimension has both bounds, and there is one."""
+        """True if there are dimensions, and each has both bounds."""
         return bool(self.dims) and all(d.lo is not None and d.hi is not None for d in self.dims)
 
     @property

@@ -312,7 +312,7 @@ def node_of_2(
 
 
 def _grid_of_2(known: Fields) -> Node:
-    """An array of version 2 of which only the shape, the chunks and their keys are known."""
+    """Parse shape, chunks and keys of an array of version 2, and nothing else."""
     shape, grid = known.lengths("shape", 0), known.lengths("chunks", 1)
     separator = known.fields.get("dimension_separator", ".")
     if separator not in ("/", "."):

@@ -61,7 +61,7 @@ def take_record(attributes: dict[str, Any], path: str, limits: Limits) -> dict[s
 
 
 def describe(array: Array, node: Node, stem: str, path: str, limits: Limits) -> Array:
-    """The array with what its metadata says; `stem` is the last part of its key."""
+    """Return the array with its metadata; `stem` is the last part of its key."""
     attributes = dict(node.attributes)
     record = take_record(attributes, path, limits)
     names = _names(node, attributes)

@@ -484,7 +484,7 @@ class Listed:
 def _box_of(
     key: tuple[int | slice, ...], shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Start and lengths of the box that a slab is."""
+    """Return start and lengths of a slab as a box."""
     start, lengths = [], []
     for part, length in zip(full_key(key, len(shape)), shape, strict=True):
         low, n, _ = _range_of(part, length)

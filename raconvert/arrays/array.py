@@ -443,7 +443,7 @@ class Array(Protocols):
         return array
 
     def settle(self) -> None:
-        """Find what is `pending`, so that `element` and `problem` are known. Raises nothing."""
+        """Look up the `pending` type, which sets `element` and `problem`. Raises nothing."""
 
     @property
     def name(self) -> str:

@@ -263,7 +263,7 @@ def _block(dtype: np.dtype[Any], wanted: Sequence[Any], read: Read) -> Values:
 
 
 def _runs(part: Any, row_bytes: int) -> list[tuple[slice, slice, Any]]:
-    """The regions of one axis: what to read, where it goes, and which of it (None: all)."""
+    """Regions of one axis: the part to read, its destination, and the picks in it (None: all)."""
     if isinstance(part, range):
         return [(slice_of(part), slice(None), None)]
     import numpy as np

@@ -95,7 +95,7 @@ def undescribed(array: Array) -> Array:
 
 
 def is_void(element: Element) -> bool:
-    """True if nothing is known of what is inside an element but its bytes."""
+    """True if an element has no description, only bytes."""
     return element.descr in (None, f"|V{element.nbytes}")
 
 

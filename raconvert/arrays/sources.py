@@ -421,7 +421,7 @@ class LateArray(Array):
 
     @property
     def pending(self) -> str:  # type: ignore[override] # plain arrays have nothing pending
-        """The type in words, as long as nobody has asked for it."""
+        """The type in words, until it is looked up."""
         return self._words if self._look is not None else ""
 
     @property

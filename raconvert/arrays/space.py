@@ -293,7 +293,7 @@ def as_itk(axes: Sequence[Axis], space: Space | None) -> tuple[World | None, lis
 
 
 def not_kept(world: World | None, axes: Sequence[Axis], space: Space | None) -> list[str]:
-    """Return the names of what a format loses that cannot write a world."""
+    """Return the names of the facts that a format without a world loses."""
     if world is None or world.spatial or any(axis.direction is not None for axis in axes):
         return ["space"]
     return ["space"] if space is not None and (space.frame or space.origin) else []

@@ -88,7 +88,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
 
 def check_target(path: str, *, overwrite: bool) -> None:
-    """Refuse (`TargetExists`) a destination that is there, unless it is an empty folder.
+    """Refuse (`TargetExists`) an existing destination, unless it is an empty folder.
 
     With `overwrite` a bundle may be replaced, if every file in it is one of the bundle's.
     """
@@ -126,7 +126,7 @@ class FolderTarget(Folder):
     WHAT = "a bundle"
 
     def strangers(self, folder: str) -> str | None:
-        """The path of what is not part of the bundle in a folder, or None."""
+        """Return the path of an entry of the folder that is not part of the bundle, or None."""
         return _strangers(folder)
 
 

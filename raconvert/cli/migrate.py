@@ -51,7 +51,7 @@ class Display:
 
 
 def as_json(event: Event) -> dict[str, Any]:
-    """An event as values of JSON; what belongs to its kind among the rest."""
+    """Return an event as values of JSON; the facts of its kind are among the rest."""
     fields = event._asdict()
     facts = fields.pop("facts")
     fields["event"] = fields.pop("kind")
@@ -172,7 +172,7 @@ def _tell_what_was_said(outcomes: list[tuple[Unit, Outcome]], console: Console) 
 
 
 def _is_left_out(fit: Fit, unit: Unit) -> bool:
-    """True if something is lost of an array of a container, which is not called as the file is."""
+    """True if the loss is about an array of a container, which has another name than the file."""
     stem = os.path.splitext(os.path.basename(unit.source))[0]
     return fit.property == "elements" and fit.array not in ("", stem)
 

@@ -135,7 +135,7 @@ def _sidecar(run: Conversion, source: Source) -> dict[str, Any] | None:
 
 
 def skips(run: Conversion) -> str:
-    """The reason for which an array that is there is left as it is; empty if there is none."""
+    """Return the reason why an existing array is left as it is; empty if it is not."""
     if run.settings.skip_existing:
         return "exists already"
     if run.settings.update and not _is_older(run):
@@ -149,7 +149,7 @@ def _is_older(run: Conversion) -> bool:
 
 
 def plan(run: Conversion, bundle: Bundle, stack: ExitStack) -> bool:
-    """Set the plan of a run; False if the array is there and is to stay. Raises as `plan_of`."""
+    """Set the plan of a run; False if an existing array stays. Raises what `plan_of` raises."""
     try:
         run.plan = plan_of(run, bundle, stack)
     except TargetExists as error:

@@ -50,7 +50,7 @@ def is_whole(path: str) -> bool:
 
 
 def row_of_url(url: str) -> Row | None:
-    """The format of which a folder at a URL is one source, by its suffix or the files in it."""
+    """Return the format of a folder at a URL that is one source, by its suffix or its files."""
     if names_folder(url):
         return by_suffix(url)
     return next((row for mark, row in marks_of_whole().items() if is_there(f"{url}/{mark}")), None)
@@ -434,7 +434,7 @@ def _oddities(paths: Sequence[str]) -> list[str]:
 
 
 def repeated(paths: Sequence[str]) -> int:
-    """The number of paths that are there already under the same name."""
+    """Return the number of paths that repeat another one."""
     return len(paths) - len(set(map(os.path.normpath, paths)))
 
 

@@ -38,7 +38,7 @@ class Progress(Record):
 
 
 class Listener:
-    """Calls a listener with what it is told: bytes done and in all of the source at hand."""
+    """Caller of a listener, which gets bytes done and bytes in all of the current source."""
 
     def __init__(self, tell: Callable[[Progress], object]) -> None:
         self.tell = tell

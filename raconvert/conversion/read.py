@@ -326,7 +326,7 @@ def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) ->
 
 
 def _left_behind(chosen: list[Array], names: set[str]) -> dict[str, dict[str, str]]:
-    """The companions that are there but not chosen, for each chosen array that has any."""
+    """Return the companions that exist but are not chosen, for each chosen array with some."""
     taken = {array.name for array in chosen}
     found = {array.name: _missing(array, names, taken) for array in chosen}
     return {name: missing for name, missing in found.items() if missing}

@@ -151,7 +151,7 @@ def published(
 
 
 def _is_single(url: str, settings: Settings) -> bool:
-    """True if there is one destination, of which the name is known."""
+    """True if there is one destination, whose name is known beforehand."""
     several = settings.cuts or template_fields(url) or is_folder(url, settings)
     return not (several or settings.out_dir is not None)
 

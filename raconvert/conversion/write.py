@@ -105,7 +105,7 @@ def _convert(
 
 
 def _plan(run: Conversion, stack: ExitStack) -> bool:
-    """Have the plugin say what the file will be; False if the array is there and is to stay."""
+    """Let the plugin plan the file; False if an existing array stays."""
     written = _as_written(run.bundle, run.row, run.settings)
     if run.name is not None and is_addition(run.path, run.name, run.row):
         from raconvert.conversion import addition

@@ -191,7 +191,7 @@ def check_target(path: str, *, overwrite: bool) -> None:
 
 
 def exists(path: str, what: str = "exists already") -> TargetExists:
-    """Return the error for a destination that is there and may not be replaced."""
+    """Return the error for an existing destination that may not be replaced."""
     return TargetExists(
         f"{what}, and is left as it was",
         path=path,
@@ -434,7 +434,7 @@ def rename_new_folder(new: str, path: str) -> None:
 
 
 def rename_by_way_of(new: str, path: str, old: str) -> None:
-    """Rename a folder to what is there, which is renamed to `old` before."""
+    """Rename a folder to an existing name, whose old entry is renamed to `old` before."""
     try:
         os.rename(path, old)
         os.rename(new, path)
@@ -535,7 +535,7 @@ _FLAGS = (
 
 
 def refuse_other(path: str) -> None:
-    """Raise `Unsafe` for what is there and is not a regular file, or is a link."""
+    """Raise `Unsafe` if the path is a link, or exists and is not a regular file."""
     try:
         mode = os.lstat(path).st_mode
     except OSError:  # not there; if it cannot be looked at, opening it tells

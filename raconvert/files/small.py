@@ -28,7 +28,7 @@ def open_folder(path: str) -> int | None:
 
 
 def read_small(name: str, folder: int) -> bytes | None:
-    """The bytes of a small regular file that nobody writes to."""
+    """Read a small regular file; None for any other, or if it changed meanwhile."""
     try:
         descriptor = os.open(name, OPEN_FLAGS, dir_fd=folder)
     except (OSError, ValueError):

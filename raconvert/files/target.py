@@ -251,7 +251,7 @@ class Target:
         self._files.clear()
 
     def _take_place(self, *, keep: bool) -> None:
-        """Put one file in its place; `keep` what is there under a second name."""
+        """Rename one file to its place; `keep` keeps an existing file under a second name."""
         try:
             if self._replaces:
                 if keep and os.path.lexists(self.place):
@@ -323,7 +323,7 @@ class Target:
 
 
 def _look(path: str) -> tuple[bool, bool]:
-    """True if a path is a link, and True if nothing is there at all."""
+    """Return two bools: the path is a link; nothing exists there."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode), False
     except FileNotFoundError:

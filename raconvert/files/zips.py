@@ -162,7 +162,7 @@ def trailing_bytes(source: Source) -> int:
 
 
 def end_record(source: Source) -> tuple[int, bytes]:
-    """The offset of the end record, and the bytes from there on; as Python's library finds it."""
+    """Find the end record as Python's library does; return its offset, and the bytes from there."""
     begin = max(0, source.size - END_BYTES - MAX_NAME_BYTES)  # a comment is no longer than a name
     tail = source.read_at(begin, source.size - begin)
     offset = tail.rfind(EMPTY_MAGIC)

@@ -477,7 +477,7 @@ class Crew:
     # The connection ---------------------------------------------------------------------------
 
     def _start_over(self) -> None:
-        """Find the scheduler again; what was at hand is not known, and handed out again."""
+        """Find the scheduler again; batches at work are unknown to it, and handed out again."""
         for batch, _ in self._at_hand.values():
             self._lost += batch.units
             self._batches.handed_back(batch._replace(since=self._batches.since(batch)))

@@ -183,7 +183,7 @@ class Pool:
         return sum(bool(hand.batches) for hand in self._hands)
 
     def _late(self) -> list[_Hand]:
-        """The workers that are at a file for too long, and have nothing to say."""
+        """Return the workers that are silent and have been at one file for too long."""
         late = [hand for hand in self._hands if hand.at >= 0 and hand.quiet > self._timeout]
         heard = ready(late, 0)
         return [hand for hand in late if hand not in heard]

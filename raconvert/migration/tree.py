@@ -157,7 +157,7 @@ def _is_single(file: Found) -> bool:
 
 
 def _may_name(file: Found, above: set[str]) -> bool:
-    """True if a file is one that may name others, and some of them lie in its folder or below."""
+    """True if a file may name others, and some candidates lie in its folder or below."""
     if file.size > _SMALL or file.path.rpartition("/")[0] not in above:
         return False
     row = registry.by_name(file.format) if file.format else registry.by_suffix(file.path)

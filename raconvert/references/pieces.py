@@ -112,7 +112,7 @@ def _is_outside(piece: Extent) -> bool:
 
 
 def _as_stored(element: Element, swaps: set[int]) -> Element | None:
-    """The element with the byte order that its bytes have; None if they have none."""
+    """Return the element in the byte order of the file; None for an order it cannot have."""
     if not swaps or swaps == {needs_swap(element)}:
         return element
     unit = swap_unit(element.kind, element.nbytes)

@@ -175,7 +175,7 @@ def check_unreadable_sources(plugin: ModuleType) -> None:
 
 
 def _attempt(plugin: ModuleType, path: Path) -> str | None:
-    """Read and decode a file; return what is wrong with the way in which that fails, if it does."""
+    """Read and decode a file; describe the fault of its error, or return None."""
     try:
         decode(plugin.read(Source(str(path), max_memory=MAX_MEMORY)))
     except RaconvertError as error:

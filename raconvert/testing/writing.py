@@ -76,7 +76,7 @@ def _fits(plugin: ModuleType, array: Array) -> list[Fit]:
 
 
 def check_fits_is_pure(plugin: ModuleType) -> None:
-    """`fits` looks at no data, changes nothing, never raises, and says the same again.
+    """Check that `fits` reads no data, changes nothing, never raises, and repeats its answer.
 
     Raises `AssertionError` that lists what is wrong.
     """

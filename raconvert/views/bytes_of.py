@@ -100,7 +100,7 @@ def _of_extents(extents: list[Extent], path: str) -> list[tuple[int, int]]:
 
 
 def _rest(bundle: Bundle, owner: Values) -> tuple[str, str]:
-    """The name and the kind of what lies behind all that is known."""
+    """Return the name and the kind of the rest behind all known parts."""
     owners = set(owner.tolist())
     unknown = [
         array.storage.get("stored_bytes")

@@ -78,7 +78,7 @@ def strips_of(array: Array, sampled: Sample, rows: int, columns: int) -> list[St
 
 
 def _are_classes(array: Array, numbers: Numbers) -> bool:
-    """True for bools and for whole numbers of which few are different, as labels are."""
+    """True for bools, and for integers with few different values, as labels have."""
     if array.element.kind == "bool":
         return True
     classes = numbers.classes

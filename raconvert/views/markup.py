@@ -124,7 +124,7 @@ def head_of(kind: str) -> str:
 
 
 def opening(kind: str, title: str) -> str:
-    """The beginning of a page: its head with the style, and the start of what is shown."""
+    """Return the beginning of a page: its head with the style, and the start of its body."""
     return (
         f'{head_of(kind)}{escape(__version__)}">\n'
         '<meta http-equiv="Content-Security-Policy" '

@@ -94,7 +94,7 @@ class Numbers:
         self.zeros += int(values.size - np.count_nonzero(values))
 
     def _count_classes(self, values: Values, most: int) -> None:
-        """Count how often each value is there, unless there are too many different ones."""
+        """Count the occurrences of each value, unless there are too many different ones."""
         if self.classes is None:
             if self._opened:
                 return

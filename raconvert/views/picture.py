@@ -139,7 +139,7 @@ def photo(values: Values) -> Picture:
 
 
 def resized(values: Values, rows: int, columns: int, *, mean: bool = True) -> Values:
-    """A plane with so many rows and columns: means of what falls together, or one of it."""
+    """Resize a plane to so many rows and columns, by means of pixels, or by one of them."""
     height, width = values.shape
     if (rows, columns) == (height, width):
         return values

@@ -105,7 +105,7 @@ def _pictures(array: Array, layout: Layout) -> int:
 
 
 def _is_streamed(array: Array) -> bool:
-    """True for what can only be decoded front to back."""
+    """True for an array that can only be decoded front to back."""
     data = array.data if array.extent is None else None
     return is_decoded_whole(data)
 

@@ -102,7 +102,7 @@ class Coordinates:
                 self._found[key] = array
 
     def at(self, key: str, name: str, length: int) -> str | None:
-        """The key of what stands along an axis of the array of another key; None if nothing."""
+        """Return the key of the coordinate along an axis of the array of another key, or None."""
         above = key if name and "/" not in name and key not in self._found else ""
         while above:
             above = above.rpartition("/")[0]

@@ -92,7 +92,7 @@ class Delayed:
 
 
 def _moved(part: Any, low: int) -> Any:
-    """The part of a key for an axis of which this is a stretch from `low`."""
+    """Shift a part of a key from a stretch that begins at `low` to the whole axis."""
     if isinstance(part, slice):
         return slice(part.start + low, part.stop + low)
     return part + low

@@ -305,7 +305,7 @@ def _place_of(values: Any, kept: dict[str, Any]) -> _Placed | None:
 
 
 def _names_now(values: Any, dims: tuple[Any, ...]) -> list[Any]:
-    """The names that the dimensions of an array have now: their coordinates remember them."""
+    """Return the current names of dimensions, found by the old names in their coordinates."""
     names = {}
     for key, coord in values.coords.items():
         was = coord.encoding.get(KEEPS)
