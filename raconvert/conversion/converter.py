@@ -283,7 +283,7 @@ def _suffixes(name: str, new: str) -> tuple[str, str]:
 
 
 def _known(run: Conversion, opened: Opened) -> Known | None:
-    """What a conversion that is done tells about files of the same header; None if nothing."""
+    """Derive the conversion of files with the same header from a finished one; None if unsafe."""
     from raconvert.files.small import POSSIBLE
 
     bundle, report, row = opened.bundle, run.report, run.row
