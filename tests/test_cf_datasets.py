@@ -10,6 +10,7 @@ from typing import Any
 import cf_datasets
 import numpy as np
 import pytest
+from cases import rounds
 
 import raconvert
 from raconvert.plugin import Axis, Metadata, Space
@@ -22,7 +23,7 @@ for _name in ("h5netcdf", "netCDF4", "zarr"):
 
 PIECES = 2  # processes that import xarray are what a piece costs
 # Datasets, each of which goes at least six ways; more with the environment variable.
-DATASETS = int(os.environ.get("RACONVERT_CF_DATASETS", "24"))
+DATASETS = int(os.environ.get("RACONVERT_CF_DATASETS", str(rounds(24, 12))))
 
 
 @pytest.mark.parametrize("piece", range(PIECES))

@@ -12,6 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from cases import rounds
 from raconvert.plugins.hdf5.files import File, _handles
 
 import raconvert
@@ -143,7 +144,7 @@ def test_sequences_of_calls_end_no_process(tmp_path: Path, seed: int, place: str
         assert (done.returncode, done.stdout) == (0, "all done\n"), done.stderr[-3000:]
 
     if place == "disk":
-        run(60, [str(tmp_path / name) for name in names])
+        run(rounds(60, 20), [str(tmp_path / name) for name in names])
         return
     pytest.importorskip("aiohttp")
     pytest.importorskip("fsspec")
