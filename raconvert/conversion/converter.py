@@ -122,7 +122,7 @@ class Folders:
         return self.opened is None or self.small.is_there(name + SUFFIX, self.opened[0])
 
     def list_sidecars(self, known: Listed | None) -> Listed | None:
-        """Look for all sidecars at once, unless it is known which were there and none has come."""
+        """List the sidecars of the folder; reuse the list while the folder's mtime is the same."""
         if self.opened is None:
             return None
         time = os.fstat(self.opened[0]).st_mtime_ns
