@@ -243,11 +243,11 @@ def read(
                 return _in_memory(opened, max_memory)
             total = sum(one.nbytes for one in opened.arrays if one.problem is None)
             check_memory(total, 1 << 62, f"reading all {len(opened)} arrays")
-            found: dict[str, np.ndarray[Any, Any]] = {}
+            arrays: dict[str, np.ndarray[Any, Any]] = {}
             for one in opened.arrays:
-                if one.name not in found:  # of two of one name the first counts
-                    found[one.name] = _in_memory(one, max_memory)
-            return found
+                if one.name not in arrays:  # of two of one name the first counts
+                    arrays[one.name] = _in_memory(one, max_memory)
+            return arrays
     except RaconvertError as error:
         if error.path is None or is_given(path):
             error.path = shown(path)

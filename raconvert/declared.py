@@ -92,11 +92,11 @@ if not TYPE_CHECKING:
         def _filled(cls, values, named):
             """Return all values in order, with defaults for the missing ones."""
             given = {**dict(zip(cls._fields, values, strict=False)), **named}
-            found = {**cls._field_defaults, **given}
-            if found.keys() != set(cls._fields) or len(given) < len(values) + len(named):
+            filled = {**cls._field_defaults, **given}
+            if filled.keys() != set(cls._fields) or len(given) < len(values) + len(named):
                 expected = ", ".join(cls._fields)
                 raise TypeError(f"{cls.__name__}() takes each of its fields once: {expected}")
-            return map(found.__getitem__, cls._fields)
+            return map(filled.__getitem__, cls._fields)
 
         def _replace(self, **named):
             """Return a copy with some fields changed."""

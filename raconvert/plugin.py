@@ -366,28 +366,28 @@ class Plugin:
         own = vars(module)  # of a module that lacks a function, `getattr` takes long to say so
         usual = type(module) is ModuleType and "__getattr__" not in own
 
-        found = {name: own.get(name) for name in _FUNCTIONS}
+        functions = {name: own.get(name) for name in _FUNCTIONS}
         if not usual:
-            found = {name: getattr(module, name, None) for name in _FUNCTIONS}
+            functions = {name: getattr(module, name, None) for name in _FUNCTIONS}
         reads, writes = self.FORMAT.reads, self.FORMAT.writes
-        for name, function in found.items():
+        for name, function in functions.items():
             if not callable(function) and (
                 function is not None
                 or (reads and name in ("sniff", "read"))
                 or (writes and name == "plan")
             ):
                 raise _lacking(module, name)
-        self.sniff: Sniff = found["sniff"]
-        self.read: Read = found["read"]
-        self.plan: MakePlan = found["plan"]
-        self.add: Add | None = found["add"]
-        self.read_stack: ReadStack | None = found["read_stack"]
-        self.check: Check | None = found["check"]
-        self.target: MakeTarget | None = found["target"]
-        self.check_target: CheckTarget | None = found["check_target"]
-        self.data_range: DataRange | None = found["data_range"]
-        self.split: Split | None = found["split"]
-        self.programs: Programs | None = found["programs"]
+        self.sniff: Sniff = functions["sniff"]
+        self.read: Read = functions["read"]
+        self.plan: MakePlan = functions["plan"]
+        self.add: Add | None = functions["add"]
+        self.read_stack: ReadStack | None = functions["read_stack"]
+        self.check: Check | None = functions["check"]
+        self.target: MakeTarget | None = functions["target"]
+        self.check_target: CheckTarget | None = functions["check_target"]
+        self.data_range: DataRange | None = functions["data_range"]
+        self.split: Split | None = functions["split"]
+        self.programs: Programs | None = functions["programs"]
 
 
 def _lacking(module: Any, name: str) -> Unsupported:

@@ -176,11 +176,11 @@ def _dataset(bundle: Bundle, group: str | None, dropped: str | Iterable[str] | N
     path = (group or "").strip("/")
     if not path:
         return dataset_of(bundle.arrays, bundle.attributes, dropped, formats=bundle.formats)
-    found = bundle.group(path)
-    if found is None:
+    members = bundle.group(path)
+    if members is None:
         raise UsageError(
             f"group '{group}' does not exist", path=bundle.path,
             remedy=f"the arrays are {listed(bundle.names)}",
         )  # fmt: skip
-    arrays = [array for array in bundle.arrays if array.name.startswith(f"{found.path}/")]
-    return dataset_of(arrays, found.attributes, dropped, inside=f"{found.path}/")
+    arrays = [array for array in bundle.arrays if array.name.startswith(f"{members.path}/")]
+    return dataset_of(arrays, members.attributes, dropped, inside=f"{members.path}/")

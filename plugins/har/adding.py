@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 def framing_in(source: Source, framing: str) -> str:
     """The framing of a file, which new headers get too; `UsageError` if another one is asked."""
-    found = framing_of(source.head)
-    if found is None:
+    existing = framing_of(source.head)
+    if existing is None:
         raise Corrupt("is damaged in its first record", path=source.path)
-    if framing not in ("auto", found):
+    if framing not in ("auto", existing):
         raise UsageError(
-            f"the file is in the framing {found}, and a header cannot be added in {framing}",
+            f"the file is in the framing {existing}, and a header cannot be added in {framing}",
             path=source.path,
         )
-    return found
+    return existing
 
 
 def places_in(source: Source, framing: str) -> list[tuple[Header, int, int]]:

@@ -91,11 +91,11 @@ def _once(source: Source, headers: list[Header]) -> list[Header]:
                 where=f"bytes {first.offset} and {header.offset}",
                 remedy="readers differ in which one they take; rename one of them",
             )
-    found = list(seen.values())
-    problems = [header.problem for header in found]
+    distinct = list(seen.values())
+    problems = [header.problem for header in distinct]
     if problems and None not in problems:
         raise problems[0]  # type: ignore[misc]
-    return found
+    return distinct
 
 
 def _header(walk: Walk, resume: Resume, *, skip_unknown: bool) -> Header:

@@ -93,12 +93,12 @@ def _solved(
     """Read the variables of a solution file, then the headers that are not values of them."""
     made = element("float", 4, ">" if framing == BIG else "<")
     used = {piece.header for one in variables for pieces in one.results for piece in pieces}
-    found = [_variable(source, solution, variable, made) for variable in variables]
+    solved = [_variable(source, solution, variable, made) for variable in variables]
     for array in arrays:
         if array.name not in used - {"SHOC"}:
             array.name = f"{GROUP}/{array.name}"
-            found.append(array)
-    return found
+            solved.append(array)
+    return solved
 
 
 def _variable(source: Source, solution: Solution, variable: Variable, made: Element) -> Array:

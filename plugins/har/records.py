@@ -148,8 +148,8 @@ class Records:
     def begins(self, end: int) -> list[int]:
         """Return the possible offsets of the record that ends at `end`, by its trailing mark."""
         if self.framing != LAHEY:
-            found = _INT32[self.framing].unpack(self.bytes_at(end - 4, 4))[0] if end >= 4 else -1
-            return [end - 8 - found] if len(BLANKS) <= found <= end - 8 - self.first else []
+            nbytes = _INT32[self.framing].unpack(self.bytes_at(end - 4, 4))[0] if end >= 4 else -1
+            return [end - 8 - nbytes] if len(BLANKS) <= nbytes <= end - 8 - self.first else []
         trail = (self.bytes_at(end - 1, 1)[0] & 3) + 1
         total = int.from_bytes(self.bytes_at(end - trail, trail)[::-1], "little") >> 2
         starts = [  # the trailing mark counts the leading one, whose length it does not give

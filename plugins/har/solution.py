@@ -123,15 +123,15 @@ class Solution:
 
     def header(self, name: str, kind: str) -> Header:
         """The header of a table; `Corrupt` if it is missing, damaged, or of another type."""
-        found = self.headers.get(name)
-        if found is None:
+        table = self.headers.get(name)
+        if table is None:
             raise self.refuse("a table of the solution is missing", name, f"type {kind}", "nothing")
-        if found.problem is not None:
-            raise found.problem
-        if found.type != kind or found.parts.boxes is not None:
+        if table.problem is not None:
+            raise table.problem
+        if table.type != kind or table.parts.boxes is not None:
             what = "a table of the solution has another form"
-            raise self.refuse(what, name, f"type {kind}", f"type {found.type}")
-        return found
+            raise self.refuse(what, name, f"type {kind}", f"type {table.type}")
+        return table
 
     def _bytes(self, header: Header, width: int) -> bytes:
         pairs = zip(header.parts.offsets, header.parts.counts, strict=True)
@@ -139,13 +139,13 @@ class Solution:
 
     def integers(self, name: str) -> array[int]:
         """The integers of a table."""
-        found = array("i", self._bytes(self.header(name, INTEGER), 4))
+        numbers = array("i", self._bytes(self.header(name, INTEGER), 4))
         if self._swap:
-            found.byteswap()
-        if found and min(found) < 0:
+            numbers.byteswap()
+        if numbers and min(numbers) < 0:
             what = "a table of the solution has a negative number"
-            raise self.refuse(what, name, "numbers of 0 and more", min(found))
-        return found
+            raise self.refuse(what, name, "numbers of 0 and more", min(numbers))
+        return numbers
 
     def strings(self, name: str) -> list[str]:
         """The strings of a table, without the blanks and NULs behind them."""
@@ -190,7 +190,7 @@ class Solution:
 
     def sets(self) -> list[tuple[str, int, list[str] | None]]:
         """Name, size and elements of each set; None of one whose elements are not listed."""
-        found = []
+        listed = []
         labels = 0
         names, elements = self.texts["STNM"], self.texts["STEL"]
         rows = zip(names, self.ints["SSZ"], self.ints["ELAD"], self.texts["ELST"], strict=True)
@@ -207,8 +207,8 @@ class Solution:
                     where="header 'STEL'",
                     expected=f"at most {self.source.max_memory} (`--max-memory`)",
                 )
-            found.append((name, size, own))
-        return found
+            listed.append((name, size, own))
+        return listed
 
     def variables(self) -> list[Variable]:
         """All variables that the file has results of, in its order; then their levels."""
@@ -219,7 +219,7 @@ class Solution:
         subtotals = self._subtotals(exogenous)
         labels = [TOTAL, *self.strings("STDS")] if subtotals else []
         total, shocks = self.reals("CUMS"), self.reals("SHOC")
-        found = []
+        listed = []
         for v, (name, sets) in enumerate(zip(self.texts["VARS"], self._sets_of(), strict=True)):
             outside, inside, shock = exogenous.of(v), kept.of(v), shocked.of(v)
             at = self._start("PCUM", v, kept.counts[v], total)
@@ -229,7 +229,7 @@ class Solution:
             for header, part in subtotals:
                 pieces = self._shocks_of(v, change, shock, part)
                 results.append([Result(header, at, kept.counts[v], inside), *pieces])
-            found.append(
+            listed.append(
                 Variable(
                     name,
                     self.texts["VCLB"][v].strip(" "),
@@ -241,18 +241,18 @@ class Solution:
                     exogenous.counts[v] + kept.counts[v] < ints["VNCP"][v],
                 )
             )
-        found += self._levels()
+        listed += self._levels()
         names: set[str] = set()
-        for one in found:
+        for one in listed:
             if one.name.rpartition("/")[2] in ("", *names):
                 raise self.refuse("a variable without a name of its own", "VARS", "one", one.name)
             names.add(one.name)
-        return found
+        return listed
 
     def _sets_of(self) -> list[list[tuple[str, int, list[str] | None]]]:
         """The sets of each variable, whose sizes make up its number of components."""
         sets = self.sets()
-        found = []
+        listed = []
         start = 0
         rows = zip(self.texts["VARS"], self.ints["VNCP"], self.ints["VCNA"], strict=True)
         for name, count, rank in rows:
@@ -265,8 +265,8 @@ class Solution:
             if prod(size for _, size, _ in own) != count or rank > MAX_RANK:
                 what = f"variable '{name}' has not the size of its sets"
                 raise self.refuse(what, "VNCP", prod(size for _, size, _ in own), count)
-            found.append(own)
-        return found
+            listed.append(own)
+        return listed
 
     def _levels(self) -> list[Variable]:
         """The levels of variables before and after the simulation, where the file has them."""

@@ -100,8 +100,8 @@ class Stored:
             self._data = attribute_data(self.file, address)
         if name in self._data:
             return self._data[name]
-        found = dense_attribute(self.file, address, name)
-        return None if found is None else found.data
+        stored = dense_attribute(self.file, address, name)
+        return None if stored is None else stored.data
 
     def spend(self, nbytes: int) -> None:
         """Take so many bytes of what all attributes of the file may need as plain values."""

@@ -452,13 +452,13 @@ def matched(array: Array) -> list[dict[str, Any] | None]:
     """The remembered entry of each dimension, slowest first, found by the axis's name."""
     entries = array.meta.formats.get(NAMESPACE, {}).get("dimensions")
     left = [entry for entry in entries if _is_entry(entry)] if isinstance(entries, list) else []
-    found: list[dict[str, Any] | None] = []
+    matches: list[dict[str, Any] | None] = []
     for axis in array.ra_axes[::-1]:
         entry = next((entry for entry in left if entry["axis"] == (axis.name or "")), None)
         if entry is not None:
             left.remove(entry)
-        found.append(entry)
-    return found
+        matches.append(entry)
+    return matches
 
 
 def _is_entry(entry: Any) -> bool:

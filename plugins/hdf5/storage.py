@@ -80,8 +80,8 @@ def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID, userblock: int) -> S
     """Return the storage of a dataset in a file with such a user block; opens no other file."""
     layout = LAYOUTS.get(plist.get_layout(), "unknown")
     chunk = tuple(plist.get_chunk()) if layout == "chunked" else None
-    found = [plist.get_filter(i) for i in range(plist.get_nfilters())]
-    filters = tuple([(number, tuple(values)) for number, _, values, _ in found])
+    pipeline = [plist.get_filter(i) for i in range(plist.get_nfilters())]
+    filters = tuple([(number, tuple(values)) for number, _, values, _ in pipeline])
     pieces = tuple([plist.get_external(i) for i in range(plist.get_external_count())])
     stored = 0 if layout == "virtual" else int(dataset.get_storage_size())
     offset = None

@@ -311,11 +311,11 @@ class Writer:
             entries_made.append({"axis": name, "label": bool(label), "scales": attached})
         again = scales.axes_of(entries_made, array, by_name, cache, DEFAULT)
         wanted = [axis.to_dict() for axis in array.ra_axes]
-        found = [
+        remembered = [
             axis.to_dict() for axis in again
         ]  # scales may say more, which no record takes away
-        pairs = zip(found, wanted, strict=False)
-        return len(found) == len(wanted) and all({**one, **said} == one for one, said in pairs)
+        pairs = zip(remembered, wanted, strict=False)
+        return len(remembered) == len(wanted) and all({**one, **said} == one for one, said in pairs)
 
     def _shared(self, array: Array, index: int) -> list[str]:
         """Attach the scale that the file already has for an axis; its path, or nothing."""

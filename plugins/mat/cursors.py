@@ -104,9 +104,9 @@ class FileCursor:
 
     def part(self, dtype: str, nbytes: int) -> Any:
         """The numbers in the next bytes; goes on behind them where they are taken."""
-        found = FilePart(self._source, self.place, dtype, nbytes // int(dtype[2:]))
+        piece = FilePart(self._source, self.place, dtype, nbytes // int(dtype[2:]))
         self.place += nbytes
-        return found
+        return piece
 
     broken = False
 
@@ -151,10 +151,10 @@ class InflateCursor:
         if nbytes <= min(HELD_BYTES, self.room):
             self.room -= nbytes
             return HeldPart(self.inflater.read(nbytes), dtype)
-        found = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+        piece = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
         if not self.lazy:
             self.inflater.skip(nbytes)
-        return found
+        return piece
 
     @property
     def where(self) -> str:
@@ -191,9 +191,9 @@ class DecodedCursor(InflateCursor):
         if nbytes <= self.room:
             self.room -= nbytes
             return HeldPart(self.take(nbytes), dtype)
-        found = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+        piece = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
         self.place += nbytes
-        return found
+        return piece
 
 
 Cursor = FileCursor | InflateCursor

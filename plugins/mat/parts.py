@@ -87,17 +87,17 @@ class Compressed:
     def inflater(self, position: int = 0) -> Inflater:
         """An inflater that stands at a decoded position."""
         before = [i for i in self.stopped if i.variable is self and i.position <= position]
-        found = None
+        reader = None
         for last in sorted(before, key=lambda i: i.position, reverse=True):
             try:
                 self.stopped.remove(last)
             except ValueError:  # another thread took it
                 continue
-            found = last
+            reader = last
             break
-        found = found or Inflater(self)
-        found.skip(position - found.position)
-        return found
+        reader = reader or Inflater(self)
+        reader.skip(position - reader.position)
+        return reader
 
     def keep(self, inflater: Inflater) -> None:
         """Keep a reader that stopped, and of those of this variable the ones that came furthest."""

@@ -292,8 +292,8 @@ def text_units(part: Any, dims: tuple[int, ...], *, as_rows: bool = False) -> Va
     """
     data, count = load(part), prod(dims)
     if data.dtype.kind != "u" or data.size == count:
-        found = _decoded_rows(data, dims) if as_rows and data.dtype.itemsize == 1 else None
-        return as_units(data) if found is None else found
+        decoded = _decoded_rows(data, dims) if as_rows and data.dtype.itemsize == 1 else None
+        return as_units(data) if decoded is None else decoded
     text = data.tobytes().decode("utf-8", "surrogatepass")
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     if points.size == count:

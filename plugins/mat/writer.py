@@ -281,9 +281,9 @@ def _numbers(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int
         halves = (values.real, values.imag) if leaf.complex else (values,)
         for index, half in enumerate(halves):
             if part in (None, index):
-                found = _as_class(leaf, half)
-                yield index, position[index], found
-                position[index] += found.nbytes
+                numbers = _as_class(leaf, half)
+                yield index, position[index], numbers
+                position[index] += numbers.nbytes
 
 
 def whole_numbers(leaf: Leaf, target: Target) -> Iterator[Values]:
@@ -416,18 +416,18 @@ def _units(leaf: Leaf, strings: Values) -> Values:
     points = _points(leaf, strings)
     extra = points > 0xFFFF
     if points.itemsize < 4 or not extra.any():
-        found = np.zeros((len(points), leaf.columns), f"<u{leaf.unit}")
+        lines = np.zeros((len(points), leaf.columns), f"<u{leaf.unit}")
         width = min(leaf.columns, points.shape[1])
-        found[:, :width] = points[:, :width]
-        return found
+        lines[:, :width] = points[:, :width]
+        return lines
     position = np.arange(points.shape[1]) + np.cumsum(extra, axis=1) - extra
-    found = np.zeros((len(points), points.shape[1] + int(extra.sum(axis=1).max())), "<u2")
+    lines = np.zeros((len(points), points.shape[1] + int(extra.sum(axis=1).max())), "<u2")
     rows = np.arange(len(points))[:, None]
     beyond = np.where(extra, points - 0x10000, 0)
-    found[rows, position] = np.where(extra, HIGH + (beyond >> 10), points)
+    lines[rows, position] = np.where(extra, HIGH + (beyond >> 10), points)
     at = np.nonzero(extra)
-    found[at[0], position[at] + 1] = LOW + (beyond[at] & 0x3FF)
-    return found[:, : leaf.columns]
+    lines[at[0], position[at] + 1] = LOW + (beyond[at] & 0x3FF)
+    return lines[:, : leaf.columns]
 
 
 def _text(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
@@ -490,8 +490,8 @@ def _count_elements(leaf: Leaf, target: Target) -> None:
     check_memory(16 * (columns + 1), target.max_memory, f"columns of array '{leaf.array.name}'")
     counts = np.zeros(columns + 1, np.int64)
     for places, _ in stored_elements(leaf, target):
-        found, many = np.unique(places // max(1, rows), return_counts=True)
-        counts[found + 1] += many
+        occupied, many = np.unique(places // max(1, rows), return_counts=True)
+        counts[occupied + 1] += many
     leaf.jc = np.cumsum(counts)
 
 

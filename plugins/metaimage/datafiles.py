@@ -79,8 +79,8 @@ def _listed(words: list[str], source: Source, header: Header) -> tuple[list[str]
     )
     names = [line.strip() for line in text.split(b"\n", count)[:count]]
     if len(names) < count or not all(names):
-        found = sum(map(bool, names))
-        raise wrong(source, "LIST", f"{count} names of files, a line each", f"{found} names")
+        named = sum(map(bool, names))
+        raise wrong(source, "LIST", f"{count} names of files, a line each", f"{named} names")
     return [_system_name(name) for name in names], count
 
 
@@ -88,8 +88,8 @@ def _numbered(
     word: str, numbers: list[str], source: Source, header: Header
 ) -> tuple[Iterable[str], int]:
     count = header.dims[-1]
-    before, *found = _NUMBER.split(word.replace("%%", "\0"))
-    fine = len(found) == 2 and "%" not in before + found[1] and len(numbers) <= 3
+    before, *numbered = _NUMBER.split(word.replace("%%", "\0"))
+    fine = len(numbered) == 2 and "%" not in before + numbered[1] and len(numbers) <= 3
     if not fine or not all(_WHOLE.fullmatch(number) for number in numbers):
         raise wrong(source, "ElementDataFile", "a name with one %03d, MIN, MAX and STEP", word)
     low = int(numbers[0]) if numbers else 1
@@ -98,8 +98,10 @@ def _numbered(
     if step < 1 or len(range(low, high + 1, step)) != count:
         got = f"{low} to {high} in steps of {step}"
         raise wrong(source, "ElementDataFile", f"numbers of {count} files", got)
-    form = found[0] + "d"
-    parts = [_system_name(part.replace("\0", "%").encode("latin-1")) for part in (before, found[1])]
+    form = numbered[0] + "d"
+    parts = [
+        _system_name(part.replace("\0", "%").encode("latin-1")) for part in (before, numbered[1])
+    ]
     return (f"{parts[0]}{n:{form}}{parts[1]}" for n in range(low, high + 1, step)), count
 
 

@@ -35,13 +35,13 @@ def world_of(fields: dict[str, Any], rank: int) -> World | None:
     """Return the world that a header says; None if it has spacings only. Raises nothing."""
     for code, columns in ((fields.get("sform_code", 0), _of_sform),
                           (fields.get("qform_code", 0), _of_qform)):  # fmt: skip
-        found = columns(fields) if code > 0 else None
-        if found is not None:
-            vectors = tuple(v if any(v) else None for v in found[:3][:rank])
+        directions = columns(fields) if code > 0 else None
+        if directions is not None:
+            vectors = tuple(v if any(v) else None for v in directions[:3][:rank])
             if not any(vectors):
                 continue
             more = (None,) * (rank - len(vectors))
-            return World((*vectors, *more), found[3], FRAME_OF_CODE.get(code, "RAS"))
+            return World((*vectors, *more), directions[3], FRAME_OF_CODE.get(code, "RAS"))
     return None
 
 

@@ -300,13 +300,13 @@ class _Draft:
         """Add a field, if its value is one that can be read again."""
         try:
             text = text_of(field, value)
-            found = parsed(field, text, self.fields)
+            parsed_value = parsed(field, text, self.fields)
             text.encode(self.charset)
         except (TypeError, ValueError) as error:
             raise self._wrong(field, value, error) from error
         if "\n" in text or "\r" in text:
             raise self._wrong(field, value, ValueError("there is a line end in it"))
-        self.fields[field] = found
+        self.fields[field] = parsed_value
 
     def _wrong(self, field: str, value: object, error: Exception) -> Unsupported:
         return Unsupported(
@@ -565,8 +565,8 @@ class _Draft:
         if not isinstance(comments, list) or not all(is_comment(c, self.charset) for c in comments):
             error = ValueError("a list of single lines was expected")
             raise self._wrong("comments", comments, error)
-        found = Header("", self.fields, self.pairs, comments, None, charset=self.charset)
-        return found._replace(version=lowest_version(found))
+        draft = Header("", self.fields, self.pairs, comments, None, charset=self.charset)
+        return draft._replace(version=lowest_version(draft))
 
     def _record_that_fits(self, record: dict[str, Any]) -> str:
         """The JSON text; what makes it too long is left out, largest part first."""

@@ -168,11 +168,11 @@ def is_said_by(
 
     Raises as `axes_in` does.
     """
-    found, said, _ = axes_in(own, directions)
-    world, other = World.of(found, said), World.of(axes, space)
+    own_axes, said, _ = axes_in(own, directions)
+    world, other = World.of(own_axes, said), World.of(axes, space)
     if world is None or other is None or not world.is_same(other):
         return False
-    for number, axis in enumerate(found):
+    for number, axis in enumerate(own_axes):
         if directions[number] is not None and axis.direction is None:
             known = axes[number]
             if (axis.origin or 0) != (known.origin or 0):

@@ -211,20 +211,20 @@ def payload(file: BinaryIO, spans: list[Span], path: str) -> Iterator[bytes]:
 # ------------------------------------------------------------------------------------ chunks
 
 
-def _check_signature(found: bytes, path: str) -> None:
-    if found == SIGNATURE:
+def _check_signature(signature: bytes, path: str) -> None:
+    if signature == SIGNATURE:
         return
-    if not found:
+    if not signature:
         raise Corrupt("the file is empty, not a PNG", path=path)
     remedy = None
-    if b"PNG" in found:
+    if b"PNG" in signature:
         remedy = "a transfer in text mode damages the signature like this; copy the file again"
     raise Corrupt(
         "no PNG signature",
         path=path,
         where="byte 0",
         expected=SIGNATURE.hex(" "),
-        got=found.hex(" "),
+        got=signature.hex(" "),
         remedy=remedy,
     )
 

@@ -61,9 +61,9 @@ class _Room:
 
     def inflate(self, data: bytes) -> bytes:
         """The inflated bytes; ValueError if they are damaged or too many."""
-        found = inflated(data, min(self._left, self._most))
-        self._left -= len(found)
-        return found
+        content = inflated(data, min(self._left, self._most))
+        self._left -= len(content)
+        return content
 
 
 def _split(data: bytes, parts: int) -> list[bytes]:

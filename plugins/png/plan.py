@@ -30,11 +30,11 @@ def plan(bundle: Bundle, *, level: int = 6, filter: str = "auto") -> Plan:
 
         return file_of(bundle.arrays[0], elements, level, filter)
 
-    found = []
+    problems = []
     for array in bundle.arrays:
-        found += [*_type_fits(array), *_shape_fits(array), *_metadata_fits(array)]
+        problems += [*_type_fits(array), *_shape_fits(array), *_metadata_fits(array)]
     bare = not any(array.described for array in bundle.arrays)
-    fits = [*found, *file_fits(bundle, "PNG")]
+    fits = [*problems, *file_fits(bundle, "PNG")]
     return Plan(fits, write, names=bundle.names, whole=whole if bare else None)
 
 

@@ -391,14 +391,14 @@ def inflate_alike(paths: list[str], lane: Lane) -> list[Any]:
     """
     read = read_alike if engine.fast is None else engine.fast.read_alike
     inflate = inflater(lane.stream_bytes, strict=True)
-    found = []
+    inflated_rows = []
     for packed in read(paths, lane.lead, lane.tail):
         try:
             rows = None if packed is None else inflate(packed)
         except ValueError:
             rows = None
-        found.append(rows if rows is not None and len(rows) == lane.stream_bytes else None)
-    return found
+        inflated_rows.append(rows if rows is not None and len(rows) == lane.stream_bytes else None)
+    return inflated_rows
 
 
 def read_alike(paths: list[str], lead: bytes, tail: bytes) -> list[bytes | None]:
@@ -411,7 +411,7 @@ def read_alike(paths: list[str], lead: bytes, tail: bytes) -> list[bytes | None]
     crc32, crc_at = engine.crc32, CRC.unpack_from
     seed = crc32(b"IDAT")
     heads: dict[int, bytes] = {}  # size of a file -> all that must come before its pixels
-    found = []
+    streams = []
     for path in paths:
         packed = None
         data = _small_file(path)
@@ -424,8 +424,8 @@ def read_alike(paths: list[str], lead: bytes, tail: bytes) -> list[bytes | None]
             pixels = data[start:stop]
             if crc32(pixels, seed) == crc_at(data, stop)[0]:
                 packed = pixels
-        found.append(packed)
-    return found
+        streams.append(packed)
+    return streams
 
 
 def _small_file(path: str) -> bytes:

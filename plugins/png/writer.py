@@ -138,10 +138,10 @@ def _with_palette(values: Samples, fields: dict[str, Any], path: str) -> Image |
     """A palette image if the metadata has a palette that holds every pixel exactly."""
     if fields.get("color_type") != PALETTE:
         return None
-    found = metadata.palette_of(fields, path)
-    if found is None:
+    colors = metadata.palette_of(fields, path)
+    if colors is None:
         return None
-    palette, alpha = found
+    palette, alpha = colors
     table = np.frombuffer(palette, np.uint8).reshape(-1, 3)
     if alpha and any(a < 255 for a in alpha):
         padded = alpha[: len(table)].ljust(len(table), b"\xff")

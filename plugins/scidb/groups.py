@@ -149,7 +149,7 @@ def _role_by_name(name: str, names: set[str]) -> tuple[str | None, str]:
 def _complete(bundle: Bundle, groups: list[Group], cells: Array | None) -> list[Group]:
     """Keep the groups that are attributes; what is left of others are attributes of their own."""
     sound = {id(array): group for group in groups if _is_sound(group) for array in group.arrays}
-    found: list[Group] = []
+    complete: list[Group] = []
     for array in bundle.arrays:
         group = sound.get(id(array))
         if group is None and array is not cells:
@@ -158,11 +158,11 @@ def _complete(bundle: Bundle, groups: list[Group], cells: Array | None) -> list[
             own = array.meta.formats.get("scidb", {})
             if own.get("role") == "values" and isinstance(own.get("type"), str):
                 group.type = own["type"]
-        if group is not None and group not in found:
+        if group is not None and group not in complete:
             if len(bundle.arrays) > 1 or group.column < 0:
                 group.name = _base_name(group)
-            found.append(group)
-    return found
+            complete.append(group)
+    return complete
 
 
 def _base_name(group: Group) -> str:

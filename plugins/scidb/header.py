@@ -244,8 +244,8 @@ def _whole_schema(text: Text, limits: Limits) -> Schema:
             scanner.fail("schema goes on after its end", "nothing")
         return schema
 
-    found: Schema = _parsed(text, parse)
-    return found
+    whole: Schema = _parsed(text, parse)
+    return whole
 
 
 def _columns_of(

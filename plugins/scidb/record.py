@@ -127,14 +127,14 @@ class Rows:
 
     def starts(self, span: int) -> Values:
         """Return the offset of a span in every record, in bytes."""
-        found = self._starts.get(span)
-        if found is None:
+        offsets = self._starts.get(span)
+        if offsets is None:
             if span == 0:
-                found = self.at[:, 0] - self.layout.spans[0]
+                offsets = self.at[:, 0] - self.layout.spans[0]
             else:
-                found = self.at[:, span - 1] + COUNT_BYTES + self.sizes[:, span - 1]
-            self._starts[span] = found
-        return found
+                offsets = self.at[:, span - 1] + COUNT_BYTES + self.sizes[:, span - 1]
+            self._starts[span] = offsets
+        return offsets
 
     def prefixes(self, field: Place) -> Values:
         """The null prefixes of a column."""
@@ -146,8 +146,8 @@ class Rows:
 
     def values(self, field: Place, column: Column) -> Values:
         """The values of a column of fixed width, flat."""
-        found = everywhere(self.data, _whole(column))[self.starts(field.span) + field.value]
-        return found.view(numpy_type(column)[0])
+        chosen = everywhere(self.data, _whole(column))[self.starts(field.span) + field.value]
+        return chosen.view(numpy_type(column)[0])
 
     def set_values(self, field: Place, column: Column, values: Values) -> None:
         """Put the values of a column of fixed width into their places."""

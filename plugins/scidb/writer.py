@@ -191,23 +191,23 @@ class _Writer:
         """The prefixes of the next records; None if the column has none."""
         if self._null is None:
             return None
-        found: Values = self._null.take(count)
+        codes: Values = self._null.take(count)
         if self.canonical and self.column.is_skip:
-            return np.zeros_like(found)
+            return np.zeros_like(codes)
         if self.canonical:
-            found = np.where(found < 128, found, PRESENT).astype(np.uint8)
-        return found
+            codes = np.where(codes < 128, codes, PRESENT).astype(np.uint8)
+        return codes
 
     def values(self, count: int, prefixes: Values | None) -> Values:
         """The values of the next records, one row each."""
         items = self.column.items
-        found: Values = self._values.take(count * items)
+        rows: Values = self._values.take(count * items)
         zero = self.column.is_skip
         if self.canonical and (zero or prefixes is not None):
-            found = found.copy()
-            raw = found.view(np.uint8).reshape(count, -1)
+            rows = rows.copy()
+            raw = rows.view(np.uint8).reshape(count, -1)
             raw[slice(None) if zero else prefixes < 128] = 0  # type: ignore[operator]
-        return found.reshape(-1, items) if items > 1 else found
+        return rows.reshape(-1, items) if items > 1 else rows
 
     def lengths(self, count: int) -> Values:
         """Return the number of bytes that each of the next records has in this column."""
@@ -252,10 +252,10 @@ def _ended(sizes: Values, data: Values, there: Values) -> tuple[Values, Values]:
     first = nuls[np.searchsorted(nuls[:-1], starts)]
     texts = np.where(there, np.minimum(first - starts, sizes), 0)
     lengths = np.where(there, texts + 1, 0)
-    found = np.zeros(int(lengths.sum()), np.uint8)
+    joined = np.zeros(int(lengths.sum()), np.uint8)
     begins = np.cumsum(lengths) - lengths
-    found[segments(begins, texts, len(found))] = data[segments(starts, texts, len(data))]
-    return lengths, found
+    joined[segments(begins, texts, len(joined))] = data[segments(starts, texts, len(data))]
+    return lengths, joined
 
 
 # Records ------------------------------------------------------------------------------------------

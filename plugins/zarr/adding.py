@@ -77,9 +77,9 @@ class Hierarchy:
             raise Unsafe("is a link, which is not followed", path=path)
         if self.version == 3:
             fields = self.document(_below(key, V3_FILE)) if os.path.isdir(path) else None
-            found = (fields or {}).get("node_type", "")
-            if found in (_ARRAY, _GROUP):
-                return str(found)
+            word = (fields or {}).get("node_type", "")
+            if word in (_ARRAY, _GROUP):
+                return str(word)
         else:
             for name, kind in ((V2_ARRAY, _ARRAY), (V2_GROUP, _GROUP)):
                 if os.path.isfile(os.path.join(path, name)):

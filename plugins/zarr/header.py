@@ -78,13 +78,13 @@ def document(text: bytes, path: str, limits: Limits) -> dict[str, Any]:
     `TooLarge` where its values need more than `Limits.memory`: counted before it is parsed.
     """
     try:
-        found = parsed(text, limits.memory, f"metadata '{os.path.basename(path)}'", _unique)
-        _check_nesting(found, limits.nesting_levels)
+        fields = parsed(text, limits.memory, f"metadata '{os.path.basename(path)}'", _unique)
+        _check_nesting(fields, limits.nesting_levels)
     except ValueError as error:
         raise Corrupt(f"metadata is not JSON as Zarr has it: {error}"[:300], path=path) from error
-    if not isinstance(found, dict):
-        raise Corrupt("metadata is not a JSON object", path=path, got=short(found))
-    return found
+    if not isinstance(fields, dict):
+        raise Corrupt("metadata is not a JSON object", path=path, got=short(fields))
+    return fields
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

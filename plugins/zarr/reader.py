@@ -329,8 +329,8 @@ def _node_2(store: Store, key: str, _: object) -> Found | None:
 
 def node_at(store: Store, key: str) -> Node | None:
     """The array at a key, None if there is none. Raises what reading its metadata raises."""
-    found = _node_3(store, key, None) or _node_2(store, key, None)
-    node = found[2] if found is not None else None
+    at_key = _node_3(store, key, None) or _node_2(store, key, None)
+    node = at_key[2] if at_key is not None else None
     return None if isinstance(node, RaconvertError) else node
 
 

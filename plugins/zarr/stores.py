@@ -133,8 +133,8 @@ class Store:
         if self.remote:
             return None
         most = self.source.limits.counted_files
-        found = sum(1 for _ in islice(self._keys(key, node), most + 1))
-        return found if found <= most else None
+        number = sum(1 for _ in islice(self._keys(key, node), most + 1))
+        return number if number <= most else None
 
     def chunks(self, key: str, node: Node) -> Iterator[tuple[tuple[int, ...], int]]:
         """Yield the place in the grid and the bytes of each chunk of an array in a folder."""

@@ -202,9 +202,9 @@ class Protocols(Shown, Operators):
     def axes(self, axes: Iterable[Axis]) -> None:
         from raconvert.arrays.metadata import check_axes
 
-        found = list(axes)
-        check_axes(self, found)
-        self._take_meta(self.meta.replace(axes=found))
+        listed = list(axes)
+        check_axes(self, listed)
+        self._take_meta(self.meta.replace(axes=listed))
 
     @property
     def size(self) -> int:

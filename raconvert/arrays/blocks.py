@@ -388,8 +388,8 @@ def pieces_of_runs(
 
 def _place(number: int, grid: Sequence[int]) -> tuple[int, ...]:
     """The place with this number, the last axis fastest."""
-    found = []
+    indices = []
     for length in reversed(grid):
         number, index = divmod(number, length)
-        found.append(index)
-    return tuple(reversed(found))
+        indices.append(index)
+    return tuple(reversed(indices))

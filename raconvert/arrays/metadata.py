@@ -462,12 +462,12 @@ class Metadata(_Value):
         All mappings `companions` of the namespaces together: from the name of an array, as this
         file has it, to what is lost without it, ``nulls`` or ``elements`` (see ``--allow``).
         """
-        found = {}
+        names = {}
         for own in self.formats.values():
             named = own.get("companions")
             if isinstance(named, dict):
-                found.update({k: v for k, v in named.items() if v in ("nulls", "elements")})
-        return found
+                names.update({k: v for k, v in named.items() if v in ("nulls", "elements")})
+        return names
 
     # The order and the number of axes
 

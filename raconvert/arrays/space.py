@@ -309,15 +309,15 @@ def coordinates(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
     world = World.of(axes, space)
     if world is None or not world.spatial:
         return list(axes)
-    found = []
+    placed_axes = []
     for axis, vector in zip(axes, world.vectors, strict=True):
         along = [at for at, part in enumerate(vector or ()) if part]
         if vector is not None and len(along) == 1 and world.origin is not None:
             (at,) = along
-            found.append(axis.replace(spacing=vector[at], origin=world.origin[at]))
+            placed_axes.append(axis.replace(spacing=vector[at], origin=world.origin[at]))
         else:
-            found.append(axis if vector is None else axis.replace(spacing=None, origin=None))
-    return found
+            placed_axes.append(axis if vector is None else axis.replace(spacing=None, origin=None))
+    return placed_axes
 
 
 def shown_along(axes: Sequence[Axis], space: Space | None) -> list[Axis]:

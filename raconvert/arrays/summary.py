@@ -99,12 +99,12 @@ def array_line(array: Any) -> str:
 
 def array_lines(array: Any) -> list[str]:
     """An array, and below it a line for each axis of which more than a name is known."""
-    found = [f"<Array {array.name!r} {array_line(array)}"]
+    lines = [f"<Array {array.name!r} {array_line(array)}"]
     for number, axis in enumerate(array.axes):
         if axis.to_dict().keys() - {"name"}:
-            found.append(f"  axis {number}: {axis_text(axis)}")
-    found[-1] += ">"
-    return found
+            lines.append(f"  axis {number}: {axis_text(axis)}")
+    lines[-1] += ">"
+    return lines
 
 
 def tree(

@@ -84,11 +84,11 @@ def sniff(source: Source) -> int:
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:
     """Return the arrays of a bundle, each a window into the archive."""
-    found = {member.filename: member for member in zips.members(source)}
-    above = folder_of(found, source.path)
+    by_name = {member.filename: member for member in zips.members(source)}
+    above = folder_of(by_name, source.path)
 
     def find(file: str) -> Source | None:
-        member = found.get(above + file)
+        member = by_name.get(above + file)
         if member is None:
             return None
         if member.method != ZIP_STORED:
@@ -103,7 +103,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
         return Window(source, file, member.offset, member.size, member.crc)
 
     def whole(file: str) -> None:
-        _check(source, found[above + file])
+        _check(source, by_name[above + file])
 
     bundle = members.read(find, source.path, metadata=metadata, check=whole)
     if trailing := zips.trailing_bytes(source):

@@ -221,8 +221,8 @@ def _tell_failures(report: Report, console: Console) -> None:
 
 def _as_dict(report: Report) -> dict[str, Any]:
     fits = {
-        name: [{**_fit(one), "sources": report.about.get(one, report.sources)} for one in found]
-        for name, found in (("equivalent", report.equivalent), ("allowed", report.allowed))
+        name: [{**_fit(one), "sources": report.about.get(one, report.sources)} for one in listed]
+        for name, listed in (("equivalent", report.equivalent), ("allowed", report.allowed))
     }
     return {
         "planned": report.planned,

@@ -52,7 +52,7 @@ def run(args: Any, console: Console) -> int:
 
 def _run_short(args: Any, console: Console) -> int:
     """Print one line for each operand: the SHA-256 of its lines, with the names below it."""
-    codes, found = set(), []
+    codes, digests = set(), []
     for word in args.files:
         lines: list[str] = []
         inside = os.path.join(word, "") if os.path.isdir(word) else ""
@@ -67,10 +67,10 @@ def _run_short(args: Any, console: Console) -> int:
         codes.add(code)
         if not code:
             text = "".join(f"{line}\n" for line in sorted(lines))
-            found.append((word, sha256(text.encode("utf-8", "surrogateescape")).hexdigest()))
+            digests.append((word, sha256(text.encode("utf-8", "surrogateescape")).hexdigest()))
         else:
             console.note(f"{word}: has no digest, because not all of it can be read")
-    _show(found, console)
+    _show(digests, console)
     return max(codes)
 
 

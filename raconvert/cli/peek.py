@@ -113,6 +113,6 @@ def _look(path: str, args: Any, screen: Screen, console: Console) -> list[str]:
         lines += [f"  {one_line(note)}" for note in scale_notes([array])]
         with naming(path):
             labels = labels_beside(bundle, array)
-            found = lines_of(array, screen, full=args.full, labels=labels)
-            lines += [f"  {line}" for line in found]
+            shown = lines_of(array, screen, full=args.full, labels=labels)
+            lines += [f"  {line}" for line in shown]
         return lines

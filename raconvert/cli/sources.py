@@ -84,19 +84,19 @@ def expand(words: Sequence[str], *, views: bool = False, **below: Any) -> list[s
     With `views` those of `raconvert refs` that are in folders, too, whatever their suffix. `below`
     as in `raconvert.conversion.inputs.gather`.
     """
-    found: list[str] = []
+    files: list[str] = []
     for word in words:
         if os.path.isfile(word):
-            found.append(word)
+            files.append(word)
             continue
         from raconvert.conversion.inputs import gather, is_pattern
 
         if views and is_tree(word) and (proved := _views(word, **below)):
-            found += proved
+            files += proved
             continue
         several = "://" in word or os.path.isdir(word) or is_pattern(word)
-        found += gather([word], **below).paths if several else [word]
-    return found
+        files += gather([word], **below).paths if several else [word]
+    return files
 
 
 def _views(

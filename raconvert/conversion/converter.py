@@ -221,12 +221,12 @@ class Converter:
         if data is None or folders.has_sidecar(name):
             return None
         for length, headers in tuple(known.items()):
-            found = headers.get(data[:length])
-            if found is not None:
+            header = headers.get(data[:length])
+            if header is not None:
                 break
         else:
             return None
-        content = found.content(data)
+        content = header.content(data)
         if content is None:
             return None
         sync = self._sync
@@ -236,7 +236,7 @@ class Converter:
         if sync:
             with suppress(OSError):  # a network file system; the file itself is there
                 os.fsync(target)
-        return Made(content, mtime, found)
+        return Made(content, mtime, header)
 
     def _learn(self, run: Conversion, opened: Opened) -> None:
         """Keep what became of a header, if that makes the file that was written."""
@@ -332,14 +332,14 @@ def resolved(settings: Settings) -> Converter:
     key = _key(settings)
     if key is None:
         return Converter(settings, learns=False)
-    found = _converters.get(key)
-    if found is None:
+    converter = _converters.get(key)
+    if converter is None:
         if len(_converters) >= _MOST_CONVERTERS:
             forget()
-        _converters[key] = found = Converter(settings, learns=False)
+        _converters[key] = converter = Converter(settings, learns=False)
     else:
-        found.learns = True
-    return found
+        converter.learns = True
+    return converter
 
 
 def forget() -> None:

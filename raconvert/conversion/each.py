@@ -334,10 +334,10 @@ def _refuse_read_by_others(
         return used, names
 
     looked = outcomes([source for _, source in pairs], Jobs(look))
-    found = {source: seen for (_, source), seen in zip(pairs, looked, strict=True)}
+    clashes = {source: seen for (_, source), seen in zip(pairs, looked, strict=True)}
     for target, source in targets.items():
         # What cannot be read is told when it is its turn.
-        seen = found.get(source)
+        seen = clashes.get(source)
         used, names = seen if isinstance(seen, tuple | list) else ([source], [target])
         for name in names:
             goals += [(place, source) for place in (name, path_of(name), items_path_of(name))]

@@ -85,8 +85,8 @@ def _in_a_copy(paths: Sequence[str], first: int, jobs: Jobs) -> Iterator[Any]:
             lines = copy.hear()
             if not lines:
                 break
-            found = _attempted(partial(value_of, lines[0]))
-            yield found if isinstance(found, Exception) else jobs.unpack(number, found)
+            value = _attempted(partial(value_of, lines[0]))
+            yield value if isinstance(value, Exception) else jobs.unpack(number, value)
         else:
             done = True
     finally:

@@ -202,15 +202,15 @@ def too_late(arrays: list[Array], row: Row) -> list[Fit]:
     """List the metadata that is lost because it was complete only after all data had been read."""
     if row.sidecar != "asked":  # it lies beside the data there
         return []
-    found = []
+    losses = []
     for array in arrays:
         fields = array.meta.to_dict()
         names = [*fields.pop("attributes", {}), *fields.pop("formats", {}), *fields]
         if array.meta.items is not None:
             names.append("what the items have of their own")
         reason = f"known only when all data was read, and left out: {first_of(names)}"
-        found.append(equivalent(array.name, "metadata", reason))
-    return found
+        losses.append(equivalent(array.name, "metadata", reason))
+    return losses
 
 
 def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:

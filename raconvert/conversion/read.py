@@ -194,8 +194,8 @@ def _part_in(name: str, bundle: Bundle) -> tuple[str, str] | None:
     """The array and the part of it that ``NAME[1:, 0]`` names; None for the name of an array."""
     from raconvert.arrays.slicing import split_part
 
-    found = split_part(name)
-    return None if found is None or name in bundle or name in bundle.groups else found
+    part = split_part(name)
+    return None if part is None or name in bundle or name in bundle.groups else part
 
 
 def _indexed(array: Array, index_order: str) -> Array:
@@ -276,12 +276,12 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     elif fields.get("complete") is True:
         apply_to_file(fields, bundle, path, complete=True)
     complete = fields.get("complete") is True
-    found = {
+    metadata = {
         a.name: _described(a, many.get(a.name), source, path, complete=complete)
         for a in bundle.arrays
     }
-    order = [*many, *(name for name in found if name not in many)]  # in which they once were
-    bundle.arrays = [found[name] for name in order if name in found]
+    order = [*many, *(name for name in metadata if name not in many)]  # in which they once were
+    bundle.arrays = [metadata[name] for name in order if name in metadata]
     if len(set(bundle.names)) < len(bundle.arrays):
         raise Corrupt("metadata gives two arrays one name", path=path)
 
@@ -318,18 +318,18 @@ def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) ->
     """
     chosen: set[str] = set()
     for pattern in patterns:
-        found = _named(bundle, pattern, literal)
-        if not found:
+        names = _named(bundle, pattern, literal)
+        if not names:
             raise _no_array(bundle, pattern)
-        chosen |= found
+        chosen |= names
     return [array for array in bundle.arrays if array.name in chosen]
 
 
 def _left_behind(chosen: list[Array], names: set[str]) -> dict[str, dict[str, str]]:
     """Return the companions that exist but are not chosen, for each chosen array with some."""
     taken = {array.name for array in chosen}
-    found = {array.name: _missing(array, names, taken) for array in chosen}
-    return {name: missing for name, missing in found.items() if missing}
+    left = {array.name: _missing(array, names, taken) for array in chosen}
+    return {name: missing for name, missing in left.items() if missing}
 
 
 def _missing(array: Array, names: set[str], chosen: set[str]) -> dict[str, str]:
@@ -337,14 +337,14 @@ def _missing(array: Array, names: set[str], chosen: set[str]) -> dict[str, str]:
 
     The name may have got groups in front since it was noted; then those of its companions have too.
     """
-    found = {}
+    missing = {}
     for name, loss in array.meta.companions.items():
         groups = array.name.split("/")[:-1]
         ways = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
         there = next((way for way in ways if way in names), None)
         if there is not None and there not in chosen:
-            found[there] = loss
-    return found
+            missing[there] = loss
+    return missing
 
 
 def _named(bundle: Bundle, pattern: str, literal: bool) -> set[str]:
@@ -355,15 +355,15 @@ def _named(bundle: Bundle, pattern: str, literal: bool) -> set[str]:
     # By every name that it has, each array; groups are followed only where they are asked for.
     known = {a: n for a, n in bundle.aliases.items() if n in names} | {n: n for n in names}
     name = pattern.lstrip("/")
-    found = {known[n] for n in (pattern, name) if n in known}
-    found = found or {known[n] for n in known if n.startswith(f"{name}/")}
-    real = name if found else bundle.without_aliases(name)
+    matching = {known[n] for n in (pattern, name) if n in known}
+    matching = matching or {known[n] for n in known if n.startswith(f"{name}/")}
+    real = name if matching else bundle.without_aliases(name)
     if real != name:
         inside = f"{real}/" if real else ""
-        found = {known[n] for n in known if n == real or n.startswith(inside)}
-    if not found and not literal:
-        found = {known[n] for n in known if fnmatchcase(n, name)}
-    return found
+        matching = {known[n] for n in known if n == real or n.startswith(inside)}
+    if not matching and not literal:
+        matching = {known[n] for n in known if fnmatchcase(n, name)}
+    return matching
 
 
 def _no_array(bundle: Bundle, pattern: str) -> UsageError:

@@ -92,13 +92,13 @@ def inflater(most: int, *, strict: bool = False) -> Callable[[bytes], bytes]:
 
     def faster(data: bytes) -> bytes:
         try:
-            found: bytes = zlib_decompress(data, most)  # type: ignore[assignment, unused-ignore]
+            content: bytes = zlib_decompress(data, most)  # type: ignore[assignment, unused-ignore]
         except DeflateError:
             return inflate(data)  # zlib names the error
         # libdeflate does not mind bytes behind the stream, which ends with its checksum.
-        if strict and bytes(data[-4:]) != adler32(found).to_bytes(4, "big"):
+        if strict and bytes(data[-4:]) != adler32(content).to_bytes(4, "big"):
             return inflate(data)
-        return found
+        return content
 
     return faster
 

@@ -37,11 +37,11 @@ class Window(Source):
 
     def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:
         """Return a stretch of the member, under its checksum if it has one."""
-        found = super().extent(offset, nbytes, swap)
+        stretch = super().extent(offset, nbytes, swap)
         if self._crc is not None:
             end, where = self.base + self._size, f"member '{self._name}'"
-            found.checksum = Checksum(self.base, end, self._crc, where)
-        return found
+            stretch.checksum = Checksum(self.base, end, self._crc, where)
+        return stretch
 
     @property
     def name(self) -> str:

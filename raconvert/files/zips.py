@@ -107,9 +107,9 @@ def members(source: Source, name_of: Callable[[Member], str] = name_of_member) -
     """
     with source.open() as file:
         infos, directory = _directory(source, file)
-        found = [_member(source, file, info) for info in infos]
+        listed = [_member(source, file, info) for info in infos]
     names: dict[str, str] = {}
-    for member in found:
+    for member in listed:
         name = name_of(member)
         if name in names:
             raise Corrupt(
@@ -119,13 +119,13 @@ def members(source: Source, name_of: Callable[[Member], str] = name_of_member) -
             )
         names[name] = member.filename
     end, before = 0, "the start of the file"
-    for member in sorted(found, key=lambda m: m.begin):
+    for member in sorted(listed, key=lambda m: m.begin):
         if member.begin < end:
             _refuse_overlap(source, f"{before} and member {member.filename!r}", member.begin)
         end, before = member.offset + member.compressed, f"member {member.filename!r}"
     if end > directory:
         _refuse_overlap(source, f"{before} and the central directory", directory)
-    return found
+    return listed
 
 
 def _refuse_overlap(source: Source, what: str, offset: int) -> None:
@@ -179,14 +179,14 @@ def _check_count(source: Source, archive: ZipFile) -> None:
     raw = source.read_at(max(0, end - END64_BYTES), END64_BYTES)
     if count == limit - 1 and raw.startswith(END64_MAGIC):
         count, limit = int.from_bytes(raw[32:40], "little"), 1 << 64
-    found = len(archive.infolist())
-    if found % limit != count:  # some writers count on from 0 after 65535
+    number = len(archive.infolist())
+    if number % limit != count:  # some writers count on from 0 after 65535
         raise Corrupt(
             "ZIP directory is damaged",
             path=source.path,
             where=f"byte {archive.start_dir}",
             expected=f"{counted(count, 'member')}, as the end record says",
-            got=found,
+            got=number,
         )
 
 

@@ -219,12 +219,12 @@ class _Findings:
         count = 1
         for length in self._shape:
             count *= length
-        found: dict[str, Any] = {"count": count, "differ": self.differ, "first": self.first}
+        findings: dict[str, Any] = {"count": count, "differ": self.differ, "first": self.first}
         for name, best in self.largest.items():
-            found[f"max_{name}"] = None if best is None else plain(best[0])
-            found[f"max_{name}_index"] = None if best is None else best[1]
-        found["nan_only_in_a"], found["nan_only_in_b"] = self.nan_only
-        return found
+            findings[f"max_{name}"] = None if best is None else plain(best[0])
+            findings[f"max_{name}_index"] = None if best is None else best[1]
+        findings["nan_only_in_a"], findings["nan_only_in_b"] = self.nan_only
+        return findings
 
 
 def _real(values: Values) -> Values:

@@ -51,8 +51,8 @@ def _read_along(root: str, names: set[str]) -> Iterator[str]:
     marked = {os.path.dirname(p) for p in places if os.path.basename(p) in _MARKS}
     wholes = _topmost(marked - {root.rstrip(os.sep)})
     for folder in wholes:
-        for member, _, found in walk(folder):
-            paths = {os.path.join(member, name) for name in found}
+        for member, _, files in walk(folder):
+            paths = {os.path.join(member, name) for name in files}
             yield from (_below(root, path) for path in paths - places)
     for member in {*places, *wholes}:
         if beside := added(member, places):

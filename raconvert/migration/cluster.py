@@ -315,10 +315,10 @@ def _carried_out(
     with Crew(job, batches, find, sharing) as crew:
         while batches.waiting:
             crew.hand_out()
-            found = crew.next_outcomes()
-            if found is not None:
+            outcomes = crew.next_outcomes()
+            if outcomes is not None:
                 crew.hand_out()  # first, so that no worker waits for what is recorded
-                yield found
+                yield outcomes
 
 
 class Crew:

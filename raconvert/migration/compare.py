@@ -235,15 +235,15 @@ def _parts(
         while folder:
             inside.setdefault(folder, []).append(path)
             folder = folder.rpartition("/")[0]
-    found = []
+    containers = []
     for path, stem in list(wholes.items()):
         files = [name for name in inside.pop(stem, ()) if name in parts]
         if path in many and files:
-            found.append((path, stem, tuple(files)))
+            containers.append((path, stem, tuple(files)))
             del wholes[path]
             for name in files:
                 del parts[name]
-    return found
+    return containers
 
 
 # One pair ---------------------------------------------------------------------------------------

@@ -597,8 +597,8 @@ def _owner() -> bytes:
 def _is_dead(owner: bytes) -> bool:
     """True if the process that wrote `_owner` ran on this machine, and does not any more."""
     host, _, _ = _owner().partition(b"\n")
-    found, _, number = owner.partition(b"\n")
-    if found != host or not number.strip().isdigit():
+    machine, _, number = owner.partition(b"\n")
+    if machine != host or not number.strip().isdigit():
         return False
     try:
         os.kill(int(number), 0)

@@ -149,12 +149,12 @@ class Pool:
             for hand in self._ready(batches):
                 lines: list[bytes] | list[None] = hand.hear() or [None]
                 for line in lines:
-                    found = self._understood(line, hand, batches)
-                    if found is None:
+                    outcomes = self._understood(line, hand, batches)
+                    if outcomes is None:
                         continue
                     # At once, so that workers go on while the outcomes are recorded.
                     self._hand_out(batches)
-                    yield found
+                    yield outcomes
             for hand in self._late():
                 yield self._given_up(hand, batches)
 
@@ -209,10 +209,10 @@ class Pool:
     def _ready(self, batches: Batches) -> list[_Hand]:
         """Wait for workers that have something to say, have ended, or are late."""
         tick = min(_TICK, self._timeout / 4)
-        while not (found := ready(self._hands, tick)) and not self._late():
+        while not (waiting := ready(self._hands, tick)) and not self._late():
             if batches.within is not None:
                 batches.within(0, 0)
-        return found
+        return waiting
 
     def _understood(
         self, line: bytes | None, hand: _Hand, batches: Batches

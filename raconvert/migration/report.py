@@ -185,9 +185,9 @@ def flags_of(error: RaconvertError) -> str:
     text = error.as_written("remedy") or ""
     if _NEVER.search(text):
         return ""
-    found = _ALLOWED.findall(text) if isinstance(error, WouldLose) else []
-    found = found or _NAMED.findall(text)[:1]
-    flags = " and ".join(dict.fromkeys(found))
+    options = _ALLOWED.findall(text) if isinstance(error, WouldLose) else []
+    options = options or _NAMED.findall(text)[:1]
+    flags = " and ".join(dict.fromkeys(options))
     return flags if _FLAG.findall(flags) and _KNOWN.issuperset(_FLAG.findall(flags)) else ""
 
 

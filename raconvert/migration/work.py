@@ -281,9 +281,9 @@ class Worker:
     def _one(self, unit: Unit, batch: Batch) -> Outcome:
         killpoints.reading(unit.source)
         if self._local and not self._planning and not (unit.members or unit.replaces):
-            found = None if unit.folder else self._by_shortcut(unit)
-            if found is not None:
-                return found
+            outcome = None if unit.folder else self._by_shortcut(unit)
+            if outcome is not None:
+                return outcome
         return self._usual(unit, _ours_since(unit, batch, self._job))
 
     def _by_shortcut(self, unit: Unit) -> Outcome | None:
@@ -459,12 +459,12 @@ def _made_since(target: str, since: float) -> bool:
 
 
 def _said(report: Report) -> dict[str, list[Any]] | None:
-    found: dict[str, list[Any]] = {
+    said: dict[str, list[Any]] = {
         "notes": list(report.notes),
         "equivalent": [list(fit) for fit in report.equivalent],
         "allowed": [list(fit) for fit in report.allowed],
     }
-    return {name: items for name, items in found.items() if items} or None
+    return {name: items for name, items in said.items() if items} or None
 
 
 def digest_of(path: str) -> tuple[int, str]:
@@ -493,13 +493,13 @@ def _digest_of_file(path: str, progress: Callable[[], object] = bool) -> tuple[i
 
 def _files_in(folder: str) -> list[tuple[str, int, str]]:
     """Path below the folder, size and SHA-256 of each file in it, in the order of their names."""
-    found = []
+    files = []
     for place, _, names in walk(folder):
         for name in names:
             path = os.path.join(place, name)
             below = os.path.relpath(path, folder).replace(os.sep, "/")
-            found.append((below, *_digest_of_file(path)))
-    return sorted(found)
+            files.append((below, *_digest_of_file(path)))
+    return sorted(files)
 
 
 def _size_of(files: list[tuple[str, int, str]]) -> int:

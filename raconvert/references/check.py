@@ -75,8 +75,10 @@ def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, A
     counts = {word: sum(state == word for state, _ in states) for word in WORDS}
     arrays = _arrays_by_file(view.proof)
     problems = [
-        {"path": file.path, "problem": word, "found": found, "arrays": arrays.get(number, [])}
-        for number, (file, (word, found)) in enumerate(zip(view.proof.files, states, strict=True))
+        {"path": file.path, "problem": word, "found": state_found, "arrays": arrays.get(number, [])}
+        for number, (file, (word, state_found)) in enumerate(
+            zip(view.proof.files, states, strict=True)
+        )
         if word != "ok"
     ]
     own = _own_problem(view)

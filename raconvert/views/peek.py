@@ -246,21 +246,21 @@ class Counted(Record):
     by_blocks: bool  # True if they were read block by block
 
 
-def counted(array: Array, found: Sample | None, *, full: bool = False) -> Counted | None:
+def counted(array: Array, part: Sample | None, *, full: bool = False) -> Counted | None:
     """The numbers of all of an array, if it is small or with `full`, else of its sample.
 
     None for what has none. Raises what reading elements raises.
     """
-    rest = found is not None and not found.whole and array.nbytes <= _SMALL
+    rest = part is not None and not part.whole and array.nbytes <= _SMALL
     whole = all_numbers(array) if full or rest else None
-    parts = [] if found is None else found.values
+    parts = [] if part is None else part.values
     if parts and parts[0].dtype.names is not None:
         return None
     sampled = numbers_of(parts)
     numbers = whole or sampled
     if not numbers.count:
         return None
-    is_whole = whole is not None or (found is not None and found.whole)
+    is_whole = whole is not None or (part is not None and part.whole)
     return Counted(numbers, sampled, is_whole, whole is not None)
 
 
@@ -272,20 +272,20 @@ def has_classes(array: Array, numbers: Numbers) -> bool:
 
 
 def number_lines(
-    array: Array, found: Sample | None, screen: Screen, *, full: bool = False
+    array: Array, part: Sample | None, screen: Screen, *, full: bool = False
 ) -> Iterator[str]:
     """Yield the numbers of an array, of all of it or of the sample, and which of them it is.
 
     Raises what reading elements raises.
     """
-    made = counted(array, found, full=full)
+    made = counted(array, part, full=full)
     if made is None or array.count == 1:
         return
     numbers, sampled = made.numbers, made.sampled
     which = f"all {numbers.count} values"
     if not made.whole:
         which = f"sample of {numbers.count} of {array.count} values"
-        which += f": {found.text}" if found is not None and found.text else ""
+        which += f": {part.text}" if part is not None and part.text else ""
         which += "; --full: all"
     if has_classes(array, numbers):
         yield from _classes(array, numbers, screen)
@@ -302,7 +302,7 @@ def number_lines(
     if sampled.histogram and not (numbers.classes is not None and len(numbers.classes) <= 16):
         drawn = bars_of(sampled.histogram, unicode=screen.unicode)
         first, last = number_text(sampled.least), number_text(sampled.most)
-        some = "" if numbers is sampled or found is None or found.whole else " of a sample"
+        some = "" if numbers is sampled or part is None or part.whole else " of a sample"
         yield f"histogram{some} {first} {drawn} {last}"
     trace = numbers.trace
     if (

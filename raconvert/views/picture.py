@@ -67,21 +67,23 @@ def palette_of(colors: str) -> Values:
     """256 colors, red, green, blue; number 0 is that of missing values."""
     if colors == CLASSES:
         table = np.array(_CLASSES, np.float64)
-        found = table[np.minimum(np.arange(255), 1 + (np.arange(255) - 1) % (len(table) - 1))]
-        found[0] = table[0]
+        table_of_colors = table[
+            np.minimum(np.arange(255), 1 + (np.arange(255) - 1) % (len(table) - 1))
+        ]
+        table_of_colors[0] = table[0]
     else:
         share = np.linspace(0, 1, 255)[:, None]
         if colors == GRAY:
-            found = np.repeat(share * 255, 3, axis=1)
+            table_of_colors = np.repeat(share * 255, 3, axis=1)
         elif colors == PHASE:
             turn = 2 * np.pi * (share - np.array([0, 1 / 3, 2 / 3]))
-            found = 255 * (0.52 + 0.4 * np.cos(turn))
+            table_of_colors = 255 * (0.52 + 0.4 * np.cos(turn))
         else:
-            found = np.zeros((255, 3))
+            table_of_colors = np.zeros((255, 3))
             for row in _VIRIDIS[::-1]:
-                found = found * share + np.array(row)
-            found *= 255
-    whole = np.concatenate([np.array([MISSING], np.float64), found])
+                table_of_colors = table_of_colors * share + np.array(row)
+            table_of_colors *= 255
+    whole = np.concatenate([np.array([MISSING], np.float64), table_of_colors])
     palette: Values = np.clip(np.rint(whole), 0, 255).astype(np.uint8)
     return palette
 

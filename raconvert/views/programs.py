@@ -92,14 +92,14 @@ def programs(stored: Stored) -> dict[str, str]:
     return {name: make(stored) for name, make in zip(LANGUAGES, makers, strict=True)}
 
 
-def filled(found: dict[str, str], location: str, name: str) -> dict[str, str]:
+def filled(templates: dict[str, str], location: str, name: str) -> dict[str, str]:
     """The lines of a plugin (`Plugin.programs`) for a file and an array of these names."""
     words = {"FILE": path(location), "NAME": name, "PATH": f"/{name}"}
     lines = {}
     for language in LANGUAGES:
-        if language in found:
+        if language in templates:
             literals = {word: QUOTED[language](text) for word, text in words.items()}
-            parts = split(r"\b(FILE|NAME|PATH)\b", found[language])
+            parts = split(r"\b(FILE|NAME|PATH)\b", templates[language])
             lines[language] = "".join(literals.get(part, part) for part in parts)
     return lines
 

@@ -349,10 +349,10 @@ def encoded(error: RaconvertError | OSError) -> dict[str, Any]:
     """Return an error as values of JSON; raise it if it came of an interruption."""
     raise_interruption(error)
     if isinstance(error, RaconvertError):
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             part: error.path if part == "path" else error.as_written(part) for part in _PARTS
         }
-        return {**found, "class": type(error).__name__, "notes": getattr(error, "__notes__", [])}
+        return {**fields, "class": type(error).__name__, "notes": getattr(error, "__notes__", [])}
     reason = error.strerror if isinstance(error, OSError) else None
     errno = getattr(error, "errno", None)
     return {"class": "OSError", "errno": errno, "what": reason or str(error)}

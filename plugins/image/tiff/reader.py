@@ -218,8 +218,8 @@ def _array(
 
 def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
     """Return if the shape that a description tells ends with that of a page, and has all pages."""
-    found, tail = ([n for n in lengths if n > 1] for lengths in (series.shape, size))
-    return found[len(found) - len(tail) :] == tail and prod(series.shape) == count * prod(size)
+    long, tail = ([n for n in lengths if n > 1] for lengths in (series.shape, size))
+    return long[len(long) - len(tail) :] == tail and prod(series.shape) == count * prod(size)
 
 
 def _has_planes_first(page: Any, series: Any, count: int, source: Source) -> bool:

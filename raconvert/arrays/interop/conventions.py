@@ -220,8 +220,8 @@ class _Places:
         """Return the word to write in an attribute of the array `by`, called `name` in its file."""
         there = None
         for places in (self._files[file], self._all):
-            found = _named(attribute, word, name, places)
-            there = there or (None if found is None else places[found])
+            target = _named(attribute, word, name, places)
+            there = there or (None if target is None else places[target])
         if there is None or there == by or _named(attribute, word, by, self._now) == there:
             return word
         last = there.rpartition("/")[2]
@@ -231,13 +231,13 @@ class _Places:
 
 def _single(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """A mapping of pairs without the keys that come twice."""
-    found: dict[str, str] = {}
+    single: dict[str, str] = {}
     twice = set()
     for key, value in pairs:
-        if key in found:
+        if key in single:
             twice.add(key)
-        found[key] = value
-    return {key: value for key, value in found.items() if key not in twice}
+        single[key] = value
+    return {key: value for key, value in single.items() if key not in twice}
 
 
 def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:

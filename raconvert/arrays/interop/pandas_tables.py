@@ -179,8 +179,8 @@ def _refuse_gaps(table: Any, places: Values, levels: list[Any]) -> None:
         gaps = np.flatnonzero(seen != np.arange(len(seen)))
         odd = int(gaps[0]) if len(gaps) else len(seen)
     names = [f"level {n}" if name is None else name for n, name in enumerate(table.index.names)]
-    found = zip(names, levels, np.unravel_index(odd, shape), strict=True)
-    where = ", ".join(f"{name}={labels[int(index)]!r}" for name, labels, index in found)
+    odd_labels = zip(names, levels, np.unravel_index(odd, shape), strict=True)
+    where = ", ".join(f"{name}={labels[int(index)]!r}" for name, labels, index in odd_labels)
     raise WouldLose(
         f"{type(table).__name__} has {'two rows' if twice else 'no row'} for {where}",
         expected=f"each of the {cells} combinations of its index once",

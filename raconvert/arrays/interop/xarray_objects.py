@@ -274,7 +274,7 @@ class _Dimensions:
 
     def coordinates(self) -> dict[str, Variable]:
         """The coordinates that axes amount to, by dimension."""
-        found = {}
+        by_dimension = {}
         for dim, axis in self._axes.items():
             values = self._shown[dim].values(self._lengths[dim])
             if values is not None:
@@ -282,13 +282,13 @@ class _Dimensions:
                 first = self._first[dim]
                 of = _whole(self._arrays[first], self._found[first])
                 kept = {KEY: {"axis": axis.to_dict(), "dim": dim, "of": of}}
-                found[dim] = Variable((dim,), values, attributes, encoding=kept)
+                by_dimension[dim] = Variable((dim,), values, attributes, encoding=kept)
         for dim, axis in self._numbered.items():  # so that it shows when they are moved
-            if dim not in found and self._found.get(dim) != (dim,):
+            if dim not in by_dimension and self._found.get(dim) != (dim,):
                 numbers = np.arange(self._lengths[dim])
                 kept = {KEY: {"axis": axis.to_dict(), "dim": dim}}
-                found[dim] = Variable((dim,), numbers, {}, encoding=kept)
-        return found
+                by_dimension[dim] = Variable((dim,), numbers, {}, encoding=kept)
+        return by_dimension
 
     def _dims_of(self, name: str) -> tuple[str, ...]:
         array = self._arrays[name]

@@ -109,14 +109,14 @@ def candidates(
     source each. Raises `ReadFailed` if there is none.
     """
     if is_pattern(url):
-        found = matching(url)
+        urls = matching(url)
     elif named(url.partition("#")[0]) or not is_folder(url):
         return None
     else:
-        found = files_in(url, recursive, bool if every else named, marks)
-    if not found:
+        urls = files_in(url, recursive, bool if every else named, marks)
+    if not urls:
         raise ReadFailed("holds no file of a known format", path=url)
-    return found
+    return urls
 
 
 def files_in(
@@ -172,9 +172,9 @@ def folders_in(url: str) -> list[str]:
     return [name for name in names if is_safe(name)]
 
 
-def _entries(url: str, found: dict[str, Any]) -> list[Entry]:
+def _entries(url: str, listing: dict[str, Any]) -> list[Entry]:
     files = []
-    for key, info in sorted(found.items()):
+    for key, info in sorted(listing.items()):
         if info["type"] != "file" or key.endswith("/"):  # a mark that there is a folder
             continue
         address = f"{url.partition('://')[0]}://{key.lstrip('/')}"
@@ -209,10 +209,10 @@ def is_safe(path: str) -> bool:
 
 def partner(url: str, name: str, what: str) -> str:
     """The URL of a file that another one names, which must be there; else as `place_of_partner`."""
-    found = place_of_partner(url, name, what)
-    if not is_file(found):
+    url_of_partner = place_of_partner(url, name, what)
+    if not is_file(url_of_partner):
         raise ReadFailed(f"{what} '{name[:200]}' does not exist", path=url)
-    return found
+    return url_of_partner
 
 
 def place_of_partner(url: str, name: str, what: str) -> str:

@@ -593,10 +593,10 @@ class Remote:
         if len(urls) > _FEW:  # names that nobody has used: one look for each costs too much
             return []
         beside = [url + SUFFIX for url in urls if not url.endswith((SUFFIX, ITEMS_SUFFIX))]
-        found = [url for url in beside if _is_sidecar(url)]
+        sidecars = [url for url in beside if _is_sidecar(url)]
         most = DEFAULT.searched_bytes
-        items = [url for url in found if b"\nitems_file:" in range_of(url, 0, most)]
-        return [*found, *(url.removesuffix(SUFFIX) + ITEMS_SUFFIX for url in items)]
+        items = [url for url in sidecars if b"\nitems_file:" in range_of(url, 0, most)]
+        return [*sidecars, *(url.removesuffix(SUFFIX) + ITEMS_SUFFIX for url in items)]
 
     def _is_left_over(self, url: str, urls: list[str]) -> bool:
         """True if a file that is there is metadata of one that is not there any more."""
