@@ -86,7 +86,7 @@ if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
     from raconvert.references.make import refs as refs
     from raconvert.registry import refresh as refresh
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 
 _PUBLIC = {
     "Array": "raconvert.arrays.array",
