@@ -10,8 +10,8 @@ from time import time
 import numpy as np
 import pytest
 
+from raconvert.conversion.converter import Converter
 from raconvert.conversion.options import Settings
-from raconvert.conversion.pipeline import convert_file
 from raconvert.files.paths import make_folders
 from raconvert.migration.batches import Batches
 from raconvert.migration.records import (
@@ -94,17 +94,15 @@ def test_a_target_that_appears_while_a_lost_worker_ends_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = source(tmp_path)
-    from raconvert.migration import work
+    convert, calls = Converter.ordinary, []
 
-    convert, calls = work.convert_file, []
-
-    def late(source: str, target: str, settings: Settings) -> object:
+    def late(converter: Converter, source: str, target: str, *, settings: Settings) -> object:
         if not calls:  # the worker that was given up renames its file just now
             Path(target).write_bytes(b"of the worker that was given up")
         calls.append(settings.overwrite)
-        return convert(source, target, settings)
+        return convert(converter, source, target, settings=settings)
 
-    monkeypatch.setattr(work, "convert_file", late)
+    monkeypatch.setattr(Converter, "ordinary", late)
     unit = Unit("x.npy", "x.ra", 100, 1, replaces=2)
     (outcome,) = Worker(job._replace(since=clock_of(job.target)())).carry_out(Batch(1, [unit]))
 
@@ -112,16 +110,17 @@ def test_a_target_that_appears_while_a_lost_worker_ends_is_replaced(
     assert calls == [False, True]
 
 
-def test_what_a_lost_worker_left_is_done_by_the_fast_lane_too(
+def test_what_a_lost_worker_left_is_done_by_the_shortcut_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raconvert.migration import work
-
     job, calls = source(tmp_path), []
+    ordinary = Converter.ordinary
     for number in range(20):
         np.save(tmp_path / "s" / f"{number}.npy", np.arange(3.0) + number)
     monkeypatch.setattr(
-        work, "convert_file", lambda *words: calls.append(words) or convert_file(*words)
+        Converter,
+        "ordinary",
+        lambda *words, **more: calls.append(words) or ordinary(*words, **more),
     )
     since = clock_of(job.target)()
     first = Worker(job).carry_out(Batch(1, units(20)[:10], since=since))
