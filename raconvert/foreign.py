@@ -25,7 +25,7 @@ class Foreign(Record):
 
     `kind` is how it is recognised and refused: ``format`` and ``wrapper`` (compression around a
     file) by content or, without `magic`, by suffix; ``binary`` by content; ``text`` by how a text
-    begins; ``zip`` by bytes near the beginning of a ZIP archive. In `remedy`, FILE stands for the
+    begins; ``archive`` by bytes near the beginning of a ZIP archive. In `remedy`, FILE stands for the
     path as Python quotes it, WORD for the path as a shell does. `read_as` is the format whose
     plugin reads it: such a name is refused as a destination only.
     """
@@ -172,13 +172,13 @@ FOREIGN: tuple[Foreign, ...] = (
         "text", "JSON", ((0, b"{"), (0, b"[")), (),
         _by_python("numpy.array(json.load(open(FILE)))"),
     ),
-    Foreign("zip", _SHEET, ((0, b"xl/"),), (), "save the sheet as .csv and read that with numpy"),
+    Foreign("archive", _SHEET, ((0, b"xl/"),), (), "save the sheet as .csv and read that with numpy"),
     Foreign(
-        "zip", _SHEET, ((0, b"[Content_Types].xml"),), (),
+        "archive", _SHEET, ((0, b"[Content_Types].xml"),), (),
         "save it as .csv and read that with numpy",
     ),
     Foreign(
-        "zip", "a PyTorch file", ((0, b"/data.pkl"),), (),
+        "archive", "a PyTorch file", ((0, b"/data.pkl"),), (),
         "it is a pickle, which is never opened here; where it comes from, save its tensors with "
         "numpy.savez or as safetensors",
     ),
@@ -299,7 +299,7 @@ def known_content(source: Source) -> tuple[str, str] | None:
         if any(head.startswith(m, at) and (binary or len(m) > 3) for at, m in row.magic):
             return row.title, row.remedy
     if head.startswith(b"PK\3\4"):
-        inside = (row for row in of_kind("zip") if row.magic[0][1] in head)
+        inside = (row for row in of_kind("archive") if row.magic[0][1] in head)
         return next(
             ((row.title, row.remedy) for row in inside),
             ("a ZIP archive without arrays of ours", "unpack it first"),

@@ -39,6 +39,7 @@ def names_in(path: Path) -> set[str]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         found |= {getattr(target, "id", "") for target in getattr(node, "targets", ())}
+        found.add(_annotated(node))
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 own = [getattr(inner, "name", "")]

@@ -28,9 +28,9 @@ OTHER = {
 
 
 def generic() -> list[Path]:
-    """The modules of the core outside the formats' own packages and the catalogue."""
+    """The modules of the core outside the formats' own packages, and the tables of formats."""
     found = [path.relative_to(CORE) for path in sorted(CORE.rglob("*.py"))]
-    return [p for p in found if p.parts[0] not in (*OWN, "catalogue.py", "plugins")]
+    return [p for p in found if p.parts[0] not in (*OWN, "catalogue.py", "foreign.py", "plugins")]
 
 
 def strings(path: Path) -> Iterator[tuple[int, str]]:

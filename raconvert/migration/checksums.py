@@ -42,11 +42,11 @@ def files_of(unit: Unit, outcome: Outcome) -> Sequence[Sequence[Any]]:
 def sums_of(finished: Iterable[tuple[Unit, Outcome]]) -> dict[str, str]:
     """Map the path, below the root, of each file that units were converted into to its SHA-256."""
     sums: dict[str, str] = {}
-    for unit, (_, _, _, digest, _, _, other, files, _) in finished:
-        if files:
-            sums.update((path, one) for path, _, one in files if one)
-        elif digest:  # without a digest: a store has copied it, unread
-            sums[other or unit.target] = digest
+    for unit, outcome in finished:
+        if outcome.files:
+            sums.update((path, one) for path, _, one in outcome.files if one)
+        elif outcome.digest:  # without a digest: a store has copied it, unread
+            sums[outcome.target or unit.target] = outcome.digest
     return sums
 
 

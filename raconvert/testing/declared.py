@@ -209,7 +209,7 @@ def check_sniff_rejects_others(plugin: ModuleType) -> None:
         if row.module != plugin.__name__:
             form = __import__(row.module, fromlist=["FORMAT"]).FORMAT
             others |= {f"{row.name} {name}": data for name, data in form.samples.items()}
-    for foreign in (row for row in FOREIGN if row.kind != "zip"):
+    for foreign in (row for row in FOREIGN if row.kind != "archive"):
         for number, (at, text) in enumerate(foreign.magic):
             others[f"{foreign.title} {number}"] = bytes(at) + text + bytes(64)
     claimed = []

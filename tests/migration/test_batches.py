@@ -13,6 +13,7 @@ import pytest
 from raconvert.conversion.converter import Converter
 from raconvert.conversion.options import Settings
 from raconvert.files.paths import make_folders
+from raconvert.migration import journal
 from raconvert.migration.batches import Batches
 from raconvert.migration.records import (
     DONE,
@@ -131,6 +132,10 @@ def test_what_a_lost_worker_left_is_done_by_the_shortcut_too(
     assert usual < 5
     assert [o.digest for o in first] == [o.digest for o in second[:10]]
     assert len(calls) < 2 * usual + 12  # ten were there
+
+
+def test_each_field_of_an_outcome_has_a_check() -> None:
+    assert len(journal._OUTCOME) == len(Outcome._fields)
 
 
 def test_units_and_outcomes_come_back_from_json() -> None:
