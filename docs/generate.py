@@ -113,7 +113,9 @@ def built_in() -> list[Row]:
     found = []
     for folder, package in PLACES:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            if re.search(r"^FORMAT = (?:core\.)?Format\(", path.read_text(encoding="utf-8"), re.MULTILINE):
+            if re.search(
+                r"^FORMAT = (?:core\.)?Format\(", path.read_text(encoding="utf-8"), re.MULTILINE
+            ):
                 parts = path.relative_to(ROOT / folder).with_suffix("").parts
                 found.append(row_of(".".join([package, *(p for p in parts if p != "__init__")])))
     core = [row for row in found if not row.module.startswith("raconvert.plugins.")]

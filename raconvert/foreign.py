@@ -25,8 +25,8 @@ class Foreign(Record):
 
     `kind` is how it is recognised and refused: ``format`` and ``wrapper`` (compression around a
     file) by content or, without `magic`, by suffix; ``binary`` by content; ``text`` by how a text
-    begins; ``archive`` by bytes near the beginning of a ZIP archive. In `remedy`, FILE stands for the
-    path as Python quotes it, WORD for the path as a shell does. `read_as` is the format whose
+    begins; ``archive`` by bytes near the beginning of a ZIP archive. In `remedy`, FILE stands for
+    the path as Python quotes it, WORD for the path as a shell does. `read_as` is the format whose
     plugin reads it: such a name is refused as a destination only.
     """
 
@@ -172,7 +172,9 @@ FOREIGN: tuple[Foreign, ...] = (
         "text", "JSON", ((0, b"{"), (0, b"[")), (),
         _by_python("numpy.array(json.load(open(FILE)))"),
     ),
-    Foreign("archive", _SHEET, ((0, b"xl/"),), (), "save the sheet as .csv and read that with numpy"),
+    Foreign(
+        "archive", _SHEET, ((0, b"xl/"),), (), "save the sheet as .csv and read that with numpy",
+    ),
     Foreign(
         "archive", _SHEET, ((0, b"[Content_Types].xml"),), (),
         "save it as .csv and read that with numpy",

@@ -147,7 +147,10 @@ if TYPE_CHECKING:
         def __call__(self, source: Source, /) -> tuple[int, int, dict[str, Any]]: ...
 
     class Split(Protocol):
-        """Return the number of slowest axes that become separate files with ``--planes``."""
+        """Return the number of slowest axes that become separate files with ``--planes``.
+
+        Raises nothing.
+        """
 
         def __call__(self, array: Array, /) -> int: ...
 

@@ -93,7 +93,7 @@ def test_files_that_are_written_and_other_values_are_findings(
     monkeypatch.setattr("fuzz.judge.told", lambda *_: next(answers))
     assert "something else" in str(judge("npy", b"x", room)[0])
 
-    def writing(path: Path, _: object) -> str:
+    def writing(path: Path, *_: object) -> str:
         (path.parent / "more").touch()
         return "Corrupt: x"
 

@@ -229,7 +229,7 @@ def test_real_files_that_crash(corpus: Callable[..., Path], tmp_path: Path) -> N
 
 
 def test_a_copy_that_does_not_come_back_is_killed_and_cleared(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A library that hangs does not hold an interruption up, and what it began is removed."""
     monkeypatch.setattr(worker, "_PATIENCE", 0.0)
@@ -240,18 +240,20 @@ def test_a_copy_that_does_not_come_back_is_killed_and_cleared(
 
     def job(number: int) -> Any:
         if number:
+            copy.write_text(str(os.getpid()))
             Path(temporary(str(folder / "x.npz"))).touch()
             os.kill(os.getppid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGSTOP)
         return os.getpid()
 
+    copy = tmp_path / "number of the process"
     begun = set(os.listdir(folder))
     with pytest.raises(KeyboardInterrupt):
         list(outcomes([str(folder / "a.h5")] * 3, Hanging(job)))
 
     assert set(os.listdir(folder)) == begun
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(int(copy.read_text()), os.WNOHANG)
 
 
 def test_an_error_that_came_of_an_interruption_ends_the_run(

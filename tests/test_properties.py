@@ -31,6 +31,7 @@ from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.regions import slabs
 from raconvert.catalogue import ROWS
 from raconvert.errors import RaconvertError, WouldLose
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Source
 from raconvert.metadata import sidecar
 from raconvert.ra.header import Header, NeedMore, encodings_of, pack, unpack
@@ -433,7 +434,7 @@ VALUES = st.recursive(
 @example(b"=: 1\n")
 def test_any_text_is_no_reason_for_a_foreign_error(text: bytes) -> None:
     try:
-        assert isinstance(sidecar.parse(text, "x.yaml"), dict)
+        assert isinstance(sidecar.parse(text, "x.yaml", DEFAULT), dict)
     except RaconvertError as error:
         assert "x.yaml" in str(error)  # noqa: PT017 - not being raised is fine, too
 

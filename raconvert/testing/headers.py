@@ -68,8 +68,10 @@ def _makes_another(plan: Plan, array: Array, content: bytes) -> bool:
 
 
 def _elements_of(array: Array) -> bytes:
-    """The elements of an array, slowest axis first, little-endian."""
+    """The elements of an array, slowest axis first, as RA has them: numbers little-endian."""
     values = np.asarray(array.data)
+    if array.element.kind == "user":
+        return values.tobytes()
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
