@@ -61,9 +61,11 @@ def each_target(
             name = os.path.basename(path.rstrip("/" + os.sep))
             try:
                 yield path, dst.format(stem=stem_of(path), name=name)
-            except ValueError as error:
+            except (ValueError, IndexError, KeyError) as error:  # {} and {i} number planes
                 raise UsageError(
-                    f"destination template is not understood: {error}", path=dst
+                    f"destination template is not understood: {error}",
+                    path=dst,
+                    expected="{stem} or {name} for each file",
                 ) from error
         return
     folder = settings.out_dir if settings.out_dir is not None else dst
