@@ -307,6 +307,24 @@ def test_the_first_file_goes_the_usual_way(tmp_path: Path, made: list[str]) -> N
     assert by_lane(tmp_path / "s", tmp_path / "o", made) == ALL
 
 
+def test_one_file_proves_its_kind(tmp_path: Path, made: list[str]) -> None:
+    """Of other lengths: planned; of another type, rank or order: first the usual way."""
+    source = tmp_path / "s"
+    source.mkdir()
+    shapes = [(2, 3), (3, 2), (5, 7), (1, 1), (4, 9), (9, 4)]
+    for number, shape in enumerate(shapes):
+        np.save(source / f"x{number}.npy", np.full(shape, number, "f4"))
+    np.save(source / "y0.npy", np.full((2, 3), 6, ">f4"))
+    np.save(source / "y1.npy", np.full((2, 3, 1), 7, "f4"))
+    np.save(source / "y2.npy", np.full((2, 3), 8, "f4", order="F"))
+    np.save(source / "y3.npy", np.full((0, 3), 9, "f4"))
+
+    assert by_lane(source, tmp_path / "o", made) == ALL
+    assert {path.name for path in (tmp_path / "o").glob("*.ra")} >= {*ALL, "y3.ra"}
+    for path in source.iterdir():
+        assert np.array_equal(raconvert.read(tmp_path / "o" / f"{path.stem}.ra"), np.load(path))
+
+
 @pytest.mark.parametrize(
     "options",
     [{"verify": True}, {"meta": "trailer"}, {"meta": "ignore"}, {"dtype": "f8"}, {"dry_run": True},

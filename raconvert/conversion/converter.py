@@ -3,7 +3,9 @@
 `convert`, ``--out-dir`` (`each`), `migrate` and its workers all convert by it. A file is opened,
 planned, written, read back and committed (`ordinary`). From a small file for which that is done,
 and about which there was nothing to say, the converter learns: what its header became is kept, if
-the new header with the elements behind it is byte for byte the file that was written.
+the new header with the elements behind it is byte for byte the file that was written. That proves
+the kind of file (format, element type, number of axes, index order) where elements lie as they are:
+what another header of the kind becomes is planned, without writing.
 
 There is one shortcut, `tried`, which every call takes first: a small file that begins with a header
 that is known is read whole and written whole, by few system calls. How elements are found in such a
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 _MOST_KNOWN = 4096  # headers
 _MOST_CONVERTERS = 16  # that `resolved` keeps
+_LONGEST_PAUSE = 32  # files that are not planned after plans were in vain
 
 
 class Known(Record):
@@ -51,6 +54,7 @@ class Known(Record):
     after: bytes  # the new header, if the new file is nothing but that and the elements
     whole: Callable[[bytes], bytes] | None  # makes the new file in any other case
     facts: tuple[str, str, str, tuple[int, ...], str, int]  # formats, type, shape, axes, bytes
+    kind: tuple[Any, ...] | None  # one file of a kind is proof for all; None: each header needs one
 
     def content(self, data: bytes) -> bytes | None:
         """The new file for an old one that begins with the header; None if anything is odd."""
@@ -157,6 +161,9 @@ class Converter:
         # By suffix of source and destination: by length of the header, the headers.
         self._known: dict[tuple[str, str], dict[int, dict[bytes, Known]]] = {}
         self._count = 0  # of headers
+        self._proven: dict[tuple[str, str], set[tuple[Any, ...]]] = {}  # kinds, by suffixes
+        self._in_vain: dict[tuple[str, str], int] = {}  # plans of no use, one after the other
+        self._pause: dict[tuple[str, str], int] = {}  # files that are not planned until the next
 
     def __call__(
         self,
@@ -211,7 +218,8 @@ class Converter:
 
         None, and nothing was done, for what goes the ordinary way.
         """
-        known = self._known.get(_suffixes(name, new))
+        suffixes = _suffixes(name, new)
+        known = self._known.get(suffixes)
         if known is None or folders.opened is None:
             return None
         (source, target), small = folders.opened, folders.small
@@ -225,7 +233,9 @@ class Converter:
             if header is not None:
                 break
         else:
-            return None
+            header = self._planned(suffixes, folders, name, new, data)
+            if header is None:
+                return None
         content = header.content(data)
         if content is None:
             return None
@@ -238,10 +248,43 @@ class Converter:
                 os.fsync(target)
         return Made(content, mtime, header)
 
+    def _planned(
+        self, suffixes: tuple[str, str], folders: Folders, name: str, new: str, data: bytes
+    ) -> Known | None:
+        """Plan a file whose header is new, if its kind is proven; None for any other."""
+        if suffixes not in self._proven:
+            return None
+        if pause := self._pause.get(suffixes, 0):
+            self._pause[suffixes] = pause - 1
+            return None
+        source, target = os.path.join(folders.source, name), os.path.join(folders.target, new)
+        known = None
+        try:
+            settings = self.settings.replace(dry_run=True, progress=None)
+            row = registry.target_row(target, settings.to)
+            with open_spec(source, settings) as opened:
+                run = Conversion(target, row, settings, Report([source]), opened=opened)
+                write_bundle(run, opened.bundle)
+                known = _known(run, opened)
+        except Exception:  # noqa: BLE001 - the ordinary way will tell
+            known = None
+        if (
+            known is None
+            or known.kind not in self._proven[suffixes]
+            or not data.startswith(known.alike.begin)  # another file by now
+        ):
+            self._in_vain[suffixes] = times = self._in_vain.get(suffixes, 0) + 1
+            self._pause[suffixes] = min(2**times // 2, _LONGEST_PAUSE)
+            return None
+        self._in_vain.pop(suffixes, None)
+        self._keep(suffixes, known)
+        return known
+
     def _learn(self, run: Conversion, opened: Opened) -> None:
         """Keep what became of a header, if that makes the file that was written."""
+        alone = run.report.written == [run.path] and not os.path.lexists(run.path + SUFFIX)
         try:
-            known = _known(run, opened)
+            known = _known(run, opened) if alone else None
             if known is None:
                 return
             source, target = opened.bundle.path, run.path
@@ -256,12 +299,18 @@ class Converter:
                 written.close()
         except Exception:  # noqa: BLE001 - the file is written, and nothing is wrong with it
             return
+        suffixes = _suffixes(os.path.basename(source), os.path.basename(target))
+        self._keep(suffixes, known)
+        if known.kind is not None:
+            self._proven.setdefault(suffixes, set()).add(known.kind)
+
+    def _keep(self, suffixes: tuple[str, str], known: Known) -> None:
+        """Keep what becomes of a header; after very many, begin anew."""
         if self._count >= _MOST_KNOWN:
             self._known.clear()
             self._count = 0
         self._count += 1
         begin = known.alike.begin
-        suffixes = _suffixes(os.path.basename(source), os.path.basename(target))
         self._known.setdefault(suffixes, {}).setdefault(len(begin), {})[begin] = known
 
     def _report(self, path: str, target: str, made: Made) -> Report:
@@ -283,14 +332,13 @@ def _suffixes(name: str, new: str) -> tuple[str, str]:
 
 
 def _known(run: Conversion, opened: Opened) -> Known | None:
-    """Derive the conversion of files with the same header from a finished one; None if unsafe."""
+    """Derive the conversion of files with the same header from one; None if unsafe."""
     from raconvert.files.small import POSSIBLE
 
     bundle, report, row = opened.bundle, run.report, run.row
     if not POSSIBLE:
         return None
-    alone = report.written == [run.path] and not os.path.lexists(run.path + SUFFIX)
-    if row.folder or row.many or report.says_something or not alone:
+    if row.folder or row.many or report.says_something:
         return None
     plan = run.plan
     raw = plan.header is not None
@@ -309,9 +357,11 @@ def _known(run: Conversion, opened: Opened) -> Known | None:
         return None
     _, kind, shape, axes = report.arrays[0]
     facts = report.source_format, report.target_format, kind, shape, axes, report.nbytes
+    sort = bundle.format, origin.element, origin.ndim, origin.index_order, not array.nbytes
+    proof = sort if origin.extent is not None else None  # coded elements differ in more
     if plan.header is not None:
-        return Known(alike, plan.header(), None, facts)
-    return Known(alike, b"", plan.whole, facts)
+        return Known(alike, plan.header(), None, facts, proof)
+    return Known(alike, b"", plan.whole, facts, proof)
 
 
 def _content(source: Source | None) -> bytes | None:
