@@ -197,7 +197,7 @@ def _wrong(source: Source, name: str, expected: str, got: object) -> Corrupt:
 
 
 def dtype_of_array(array: Array) -> str | None:
-    """The type that a tensor of these elements has; None if there is none."""
+    """The type that a tensor of these elements has, or None."""
     if array.element == ONE_BYTE:
         own = array.meta.formats.get(OWN)
         named = own.get("dtype") if isinstance(own, dict) else None

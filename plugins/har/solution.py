@@ -155,7 +155,7 @@ class Solution:
         return [raw[i : i + width].rstrip(" \0") for i in range(0, len(raw), width)]
 
     def lines(self) -> str:
-        """The description of the simulation in the file; empty if there is none."""
+        """The description of the simulation in the file; empty if missing."""
         return "\n".join(self.strings("VDSC")).strip() if "VDSC" in self.headers else ""
 
     def reals(self, name: str) -> int:

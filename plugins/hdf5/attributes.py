@@ -74,7 +74,7 @@ def read_attributes(
 
 
 def value_of(oid: Any, file: File, name: bytes) -> Any:
-    """The value of one attribute; None if there is none, or none that can be read."""
+    """The value of one attribute; None if it is missing or cannot be read."""
     try:
         return _read(name, Stored(oid, file))[0] if h5a.exists(oid, name) else None
     except PROBLEMS:

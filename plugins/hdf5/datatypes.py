@@ -68,7 +68,7 @@ def cannot(what: str) -> Unsupported:
 
 
 def kind_of(tid: h5t.TypeID, limits: Limits, *, bits_are_bools: bool = False) -> Kind:
-    """Return the way to read elements of an HDF5 type; raises `Unsupported` if there is none.
+    """Return the way to read elements of an HDF5 type; raises `Unsupported` for other types.
 
     `bits_are_bools`: bitfields of one byte are bools, as in JLD2.
     """
@@ -345,7 +345,7 @@ _LAYOUTS: dict[int, Callable[[h5t.TypeID, Limits, int], Layout]] = {
 
 
 def name_of(name: bytes | str | None) -> str:
-    """A name as text; `Unsupported` if it is none."""
+    """A name as text; `Unsupported` if it is not UTF-8."""
     try:
         return name.decode() if isinstance(name, bytes) else name or ""
     except UnicodeDecodeError as error:

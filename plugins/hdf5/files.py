@@ -385,7 +385,7 @@ class Files:
 
 
 def end_notes(file: File) -> list[str]:
-    """The note about bytes behind the end of the file; empty if there are none."""
+    """The note about bytes behind the end of the file; empty without such bytes."""
     end = _end_of(file)
     # Where a user block was put in front afterwards, the library moves the end, too.
     rest = 0 if end is None else file.source.size - (end + file.userblock)

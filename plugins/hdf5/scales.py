@@ -199,7 +199,7 @@ def scale_name(dataset: h5d.DatasetID, file: File) -> str:
 
 
 def attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:
-    """Label and scales of each dimension, slowest first; empty if there are none."""
+    """Label and scales of each dimension, slowest first; empty if missing."""
     attached = _attached_to(dataset, file)
     return attached if any(label or keys for label, keys in attached) else []
 

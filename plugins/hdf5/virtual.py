@@ -157,7 +157,7 @@ def regular(space: h5s.SpaceID) -> list[tuple[int, int, int, int]] | None:
 
 
 def unlimited_axis(axes: list[tuple[int, int, int, int]] | None) -> int | None:
-    """The axis on which a grid has no end; None if there is none."""
+    """The axis on which a grid has no end, or None."""
     return next((k for k, part in enumerate(axes or ()) if UNLIMITED in part[2:]), None)
 
 

@@ -315,7 +315,7 @@ def _link(gid: h5g.GroupID, name: bytes) -> tuple[int, Any]:
 
 
 def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
-    """Class and value of one link of a group; `ReadFailed` if there is none."""
+    """Class and value of one link of a group; `ReadFailed` if it is missing."""
     with guarded(file.path, f"group '{shown(group)}'"):
         gid = _group(file, group)[0]
         try:

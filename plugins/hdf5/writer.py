@@ -400,7 +400,7 @@ class Writer:
     # attributes
 
     def _describe(self, array: Array, axes_said: bool | None) -> None:
-        """Write the metadata of an array: attributes, and what is none in the attribute of ours."""
+        """Write the metadata of an array: as attributes, the rest in the attribute of ours."""
         own = _mapping(array.meta.formats.get(NAMESPACE))
         fields, was = roundtrip.record_of(array), self._was(array)
         if not fields and not was:

@@ -135,7 +135,7 @@ def _fields(text: str, source: Source) -> dict[str, str]:
         match = _LINE.fullmatch(line.strip(BLANKS))
         if match is None:
             remark = ", and MetaImage has no comment lines" if line.lstrip()[:1] in "#%" else ""
-            raise Corrupt(f"a line of the header is none of KEY = VALUE{remark}", path=source.path,
+            raise Corrupt(f"a line of the header is not KEY = VALUE{remark}", path=source.path,
                           where=f"line {number}", got=line[:60])  # fmt: skip
         key = ALIASES.get(match[1], match[1])
         if key in fields:

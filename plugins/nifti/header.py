@@ -208,7 +208,7 @@ def version_of(array: Array, asked: str, own: dict[str, Any]) -> int:
 
 
 def datatype_of(element: Element) -> int | None:
-    """The code of the elements; None if there is none. Bools are numbers of a byte."""
+    """The code of the elements, or None. Bools are numbers of a byte."""
     if element in (RGB, RGBA):
         return 128 if element == RGB else 2304
     kind = "uint" if element.kind == "bool" else element.kind

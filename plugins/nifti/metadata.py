@@ -138,7 +138,7 @@ def meaning_of(fields: dict[str, Any], rank: int) -> Meaning:
 
 
 def _not_finite(fields: dict[str, Any]) -> list[str]:
-    """The fields with numbers that are none; a scale of NaN is a way to say that there is none."""
+    """The fields with NaN or infinities; a scale of NaN says that the scale is unknown."""
     names = [name for name in (*_REALS, *_LISTS, "quatern", "qoffset") if name not in _SCALE]
     names_found = [name for name in names if not all(map(isfinite, _numbers(fields[name])))]
     return names_found + ["sform"] * (not all(map(isfinite, fields["srow"])))
@@ -236,7 +236,7 @@ def _kept(number: float) -> float | str:
 
 
 def _number(kept: object, layout: Layout) -> float | None:
-    """The number that `_kept` made, of this layout; None if there is none."""
+    """The number that `_kept` made, of this layout, or None."""
     try:
         if isinstance(kept, str):
             raw = bytes.fromhex(kept)

@@ -415,7 +415,7 @@ ODD_FLOATS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 
 
 def fill_of(node: Node, path: str) -> Any:
-    """The fill value as a NumPy scalar array of the element's type; zeros where there is none.
+    """The fill value as a NumPy scalar array of the element's type; zeros if it is missing.
 
     Raises `Corrupt` for a value that no element has.
     """

@@ -106,7 +106,7 @@ def order_of(element: Element, endian: str) -> str:
 
 
 def type_of(element: Element, version: int) -> Any:
-    """The data type, or type of NumPy in version 2; None where there is none."""
+    """The data type, or type of NumPy in version 2, or None."""
     if version == 2:
         return _type_of_2(element)
     if element.kind != "user":

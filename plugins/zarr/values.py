@@ -14,7 +14,7 @@ import numpy as np
 from raconvert.arrays.blocks import chunk_slabs
 from raconvert.arrays.dtypes import opaque
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.regions import full_key
+from raconvert.arrays.regions import full_key, range_of
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
 from raconvert.files.limits import Found, Work
 from raconvert.files.threads import Threads
@@ -263,9 +263,9 @@ class Chunks:
         """A region: integers, slices and one Ellipsis, as NumPy indexes."""
         start, count, then = [], [], []
         for part, length in zip(full_key(key, len(self.shape)), self.shape, strict=True):
-            low, n, rest = _range_of(part, length)
+            low, end, rest = range_of(part, length)
             start.append(low)
-            count.append(n)
+            count.append(end - low)
             then.append(rest)
         return self.box(tuple(start), tuple(count))[(*then, ...)]
 
@@ -487,25 +487,10 @@ def _box_of(
     """Return start and lengths of a slab as a box."""
     start, lengths = [], []
     for part, length in zip(full_key(key, len(shape)), shape, strict=True):
-        low, n, _ = _range_of(part, length)
+        low, end, _ = range_of(part, length)
         start.append(low)
-        lengths.append(n)
+        lengths.append(end - low)
     return tuple(start), tuple(lengths)
-
-
-def _range_of(part: Any, length: int) -> tuple[int, int, Any]:
-    """Return start and length to read along an axis for a part of a key, and the index within."""
-    if isinstance(part, slice):
-        start, stop, step = part.indices(length)
-        picked = range(start, stop, step)
-        if not picked:
-            return 0, 0, slice(None)
-        low, high = min(picked[0], picked[-1]), max(picked[0], picked[-1])
-        return low, high - low + 1, slice(None, None, step)
-    begin = part.__index__()
-    if not -length <= begin < length:
-        raise IndexError(f"index {begin} is out of bounds for an axis of length {length}")
-    return begin % length, 1, 0
 
 
 class Texts(Chunks):

@@ -291,8 +291,8 @@ def dtype_of(element: Element) -> np.dtype[Any]:
     >>> dtype_of(element("complex", 8))
     dtype('complex64')
 
-    Raises `MissingDependency` for bfloat16 without ml_dtypes; what numpy raises for a `descr` that
-    is none.
+    Raises `MissingDependency` for bfloat16 without ml_dtypes; what numpy raises for a `descr`
+    that it cannot read.
     """
     import numpy as np
 

@@ -762,7 +762,7 @@ PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axi
 
 
 def own_of(meta: Metadata) -> Mapping[str, Any]:
-    """The namespace; empty where there is none."""
+    """The namespace; empty if missing."""
     return meta.formats.get(NAME, {})
 
 
@@ -772,7 +772,7 @@ def own_only(meta: Metadata) -> dict[str, Mapping[str, Any]]:
 
 
 def trailer_of(meta: Metadata) -> Any:
-    """The trailer; None where there is none."""
+    """The trailer, or None."""
     return own_of(meta).get("trailer")
 
 

@@ -109,7 +109,7 @@ _OF_FLOATS = re.compile(rb"[-+0-9.eEnaNAifIFtTyY ]+")
 
 
 def _integers(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray[Any, Any]:
-    """The integers; ValueError or OverflowError if one is none, or beyond 64 bits."""
+    """Parse the integers; ValueError if a word is not one, OverflowError beyond 64 bits."""
     text = b" ".join(words)
     if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > most:
         raise ValueError
@@ -133,7 +133,7 @@ def _whole(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray[An
 
 
 def _integer(word: bytes, most: int) -> int:
-    """The integer of fewer than 20 digits that a word stands for; ValueError if it is none."""
+    """The integer of fewer than 20 digits that a word stands for; ValueError for any other word."""
     if not _OF_FLOATS.fullmatch(word) or len(word) > most:
         raise ValueError
     try:

@@ -380,7 +380,9 @@ def range_of(part: Any, length: int) -> tuple[int, int, Any]:
             return 0, 0, slice(None)
         low, high = min(chosen[0], chosen[-1]), max(chosen[0], chosen[-1])
         return low, high + 1, slice(None, None, step)
-    index = range(length)[part]  # IndexError as numpy
+    if not -length <= part < length:
+        raise IndexError(f"index {part} is out of bounds for an axis of length {length}")
+    index = int(part) % length
     return index, index + 1, 0
 
 

@@ -69,7 +69,7 @@ def stack_name(paths: Sequence[str], target: str = "") -> str:
 
 
 def _common(folders: list[str]) -> str:
-    """The folder above all of them; empty if there is none."""
+    """The folder above all of them; empty if they share none."""
     try:
         return os.path.commonpath(folders)
     except ValueError:  # on several drives, or some from the root

@@ -347,7 +347,7 @@ def is_bare(name: str) -> bool:
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Refuse a number of processes that is none (`UsageError`)."""
+    """Refuse a text that is not a number of processes (`UsageError`)."""
     if jobs is not None and jobs < 1:
         raise UsageError("`--jobs` is not a valid number", expected="1 or more", got=jobs)
 

@@ -163,7 +163,7 @@ def prepare_target(
 
 
 def is_addition(path: str, name: str | None, row: Row) -> bool:
-    """True if an array is to go into a container that exists. An empty folder is none."""
+    """True if an array is to go into a container that exists. An empty folder does not count."""
     if name is None or path == "-" or is_remote(path) or not os.path.exists(path):
         return False
     return not (row.folder and os.path.isdir(path) and not os.listdir(path))

@@ -218,7 +218,7 @@ def refuse_used(paths: Iterable[str], used: Iterable[str]) -> None:
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """True if an entry is a folder; a link that leads nowhere is none."""
+    """True if an entry is a folder; a link that leads nowhere is not."""
     try:
         return entry.is_dir()
     except OSError:

@@ -42,7 +42,7 @@ def without_traces(
 
 
 def item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str, Any] | None:
-    """The differences of the metadata of single items of two stacks; None if there are none.
+    """The differences of the metadata of single items of two stacks, or None.
 
     ``differ`` counts the items, ``first`` is the index of the first, ``fields`` how that differs.
     """

@@ -47,7 +47,7 @@ def diff(
     ignore_singletons: bool = False,
     **reading: Unpack[Inspecting],
 ) -> dict[str, Any]:
-    """The differences of two files; ``same`` is True if there are none.
+    """The differences of two files; ``same`` is True if nothing differs.
 
     NaN equals NaN at the same place. Two numbers differ if ``abs(x - y) > atol + rtol * max(abs(x),
     abs(y))``; `bitwise` compares bytes instead, so that -0.0 is not 0.0 and NaN payloads count.

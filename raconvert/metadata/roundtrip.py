@@ -150,7 +150,7 @@ def _as_times(array: Array, element: Element) -> Array:
     return array.replace(element=own, extent=stored, data=None)
 
 
-# What the code of a type may raise that is none.
+# What a code that names no type may raise.
 _NO_TYPE = (
     Unsupported, TypeError, ValueError, SyntaxError, LookupError, AttributeError, OverflowError,
     RecursionError,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 DESCRIBES = "describes"
-MARK = b"describes:"  # how every sidecar begins; another YAML file of that name is none of ours
+MARK = b"describes:"  # how every sidecar begins; other YAML files of that name are left alone
 TRAILER_MARK = b"# raconvert metadata\n"
 ENDS_BYTES = 64 << 10  # how much of either end of the data the checksums cover
 

@@ -73,7 +73,7 @@ def check_engine(options: dict[str, Any]) -> None:
 
 
 def check_timeout(seconds: float | None, *, cluster: bool) -> None:
-    """Raise `UsageError` for a time that is none, and where nobody can end a worker."""
+    """Raise `UsageError` for a value that is not a time, and if nothing could end a worker."""
     if seconds is None:
         return
     if not 0 < seconds < float("inf"):

@@ -36,7 +36,7 @@ def kind_of_suffix(path: str) -> str | None:
 
 
 def proof_beside(path: str) -> str | None:
-    """The file with the proof of a view: itself, or the one beside it; None if there is none.
+    """The file with the proof of a view: itself, or the one beside it, or None.
 
     References that are a view of their own, such as those in ``x.npy.refs.json``, prove nothing of
     the file of that name.

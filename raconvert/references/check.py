@@ -96,7 +96,7 @@ def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, A
 
 
 def _own_problem(view: View) -> str:
-    """Describe the change of the view itself; empty if there is none."""
+    """Describe the change of the view itself; empty if it is as it was made."""
     if view.proof.refs is not None:
         return problem_of_refs(view.proof)
     try:

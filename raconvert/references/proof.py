@@ -123,7 +123,7 @@ def _array_facts(array: Placed, places: dict[str, int]) -> dict[str, Any]:
 def load(path: str, max_memory: int) -> Proof:
     """The proof in a file, every value of which has been looked at.
 
-    Raises `Corrupt` for what is none, `Unsupported` for references without a proof, `TooLarge`.
+    Raises `Corrupt` for anything else, `Unsupported` for references without a proof, `TooLarge`.
     """
     source = Source(path)
     check_memory(source.size, max_memory, f"'{path}': references")
@@ -251,7 +251,7 @@ def compared(file: File, source: Source) -> tuple[str, str]:
 
 
 def problem_of_refs(proof: Proof) -> str:
-    """Describe the damage of the references themselves; empty if there is none."""
+    """Describe the damage of the references themselves; empty if they are sound."""
     sizes = {f"file://{file.path}": file.size for file in proof.files}
     for key, value in proof.refs.items():
         if isinstance(value, str):

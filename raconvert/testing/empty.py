@@ -76,7 +76,7 @@ def check_empty_shapes(plugin: ModuleType) -> None:
 def _problem(
     plugin: ModuleType, path: Path, kind: Element, shape: tuple[int, ...], options: dict[str, Any]
 ) -> str | None:
-    """Describe the fault in how one empty array is written; None if there is none."""
+    """Describe the fault in how one empty array is written, or None."""
     array = Array(kind, shape[::-1], name="x", index_order="C", data=_Nothing(kind, shape))
     try:
         report = write(plugin, [array], path, overwrite=True, out_opts=options)

@@ -214,7 +214,7 @@ def has_true_color(environment: Mapping[str, str]) -> bool:
 
 
 def columns_of(stream: Any) -> int:
-    """The width of a terminal in characters; 80 for what is none."""
+    """The width of a terminal in characters; 80 if it is not a terminal."""
     try:
         return int(os.environ.get("COLUMNS", "")) or 80
     except ValueError:

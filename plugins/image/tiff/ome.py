@@ -59,7 +59,7 @@ def letters_of(array: Array) -> tuple[str, list[str], str]:
     if not any(axes):
         return "", [], ""
     if (array.element.kind, array.element.nbytes) not in TYPES:
-        return "", [], "its type is none of OME"
+        return "", [], "OME does not have its type"
     if _NO_XML.search(array.meta.description or ""):
         return "", [], "the description has characters that XML cannot have"
     samples = array.ndim > 2 and 1 < array.dims[0] <= MOST_SAMPLES and array.element.kind != "bool"

@@ -192,7 +192,7 @@ def status_of(error: BaseException | None) -> int:
 
 
 def code_of(error: BaseException | None) -> str:
-    """The code of S3 behind an error, as ``SlowDown``; empty if there is none."""
+    """The code of S3 behind an error, as ``SlowDown``; empty if missing."""
     while error is not None:
         response = getattr(error, "response", None)
         if isinstance(response, dict):

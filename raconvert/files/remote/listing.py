@@ -106,7 +106,7 @@ def candidates(
 
     `named`: true for what has the suffix of a format, which is never a folder. Of the files of one
     those that it is true for, or every one; folders with a file of the names in `marks` are one
-    source each. Raises `ReadFailed` if there is none.
+    source each. Raises `ReadFailed` if it is missing.
     """
     if is_pattern(url):
         urls = matching(url)

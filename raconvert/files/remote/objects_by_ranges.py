@@ -186,7 +186,7 @@ def listed(info: dict[str, Any]) -> Facts:
 
 
 def nanoseconds(time: Any) -> int:
-    """A time that a library tells in any of its ways, in nanoseconds; 0 if it is none."""
+    """A time that a library tells in any of its ways, in nanoseconds; 0 for anything else."""
     if hasattr(time, "timestamp"):
         return int(time.timestamp() * 1_000_000) * 1000
     return int(time * 1e9) if isinstance(time, int | float) else 0

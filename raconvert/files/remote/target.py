@@ -471,7 +471,7 @@ class Remote:
         self._base = folder_of(fixed + "x") if fixed != url or url.endswith("/") else folder_of(url)
         rest = url[len(self._base) :]
         if any(part in ("..", ".") for part in rest.split("/")):
-            raise UsageError("a name of '.' or '..' is none for a file", path=url)
+            raise UsageError("'.' and '..' cannot be the name of a file", path=url)
         try:
             self.folder: str = mkdtemp(prefix=".raconvert-", suffix=".tmp")
         except OSError as error:
