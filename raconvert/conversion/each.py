@@ -51,7 +51,16 @@ def each_target(
 ) -> Iterator[tuple[str, str]]:
     """Yield (source, destination), the source tree mirrored below the output folder."""
     if dst is not None and not dst.endswith(("/", os.sep)) and not os.path.isdir(dst):
-        if not template_fields(dst):
+        fields = template_fields(dst)
+        if fields - {"stem", "name"}:
+            raise UsageError(
+                "destination template names planes, not files",
+                path=dst,
+                expected="{stem} or {name}",
+                got=" ".join(f"{{{field}}}" for field in sorted(fields)),
+                remedy="use `-o '{stem}.npy'`",
+            )
+        if not fields:
             raise UsageError(
                 "`--each` needs a folder or a template as destination",
                 path=dst,
@@ -61,11 +70,9 @@ def each_target(
             name = os.path.basename(path.rstrip("/" + os.sep))
             try:
                 yield path, dst.format(stem=stem_of(path), name=name)
-            except (ValueError, IndexError, KeyError) as error:  # {} and {i} number planes
+            except ValueError as error:
                 raise UsageError(
-                    f"destination template is not understood: {error}",
-                    path=dst,
-                    expected="{stem} or {name} for each file",
+                    f"destination template is not understood: {error}", path=dst
                 ) from error
         return
     folder = settings.out_dir if settings.out_dir is not None else dst
