@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CHUNK_BYTES = 1 << 20
+NAMES = ("none", *WRITTEN)
 INNER = ("zstd", "lz4", "lz4hc", "blosclz", "zlib")
 MAX_CHUNK_BYTES = (1 << 31) - 1  # what Blosc takes, and readers of 32 bits
 
@@ -22,7 +23,7 @@ WRITE_OPTIONS = (
     Option("format", "3", ("3", "2"), "version of Zarr"),
     Option("chunks", "auto", str, "auto, none, or a length for each axis as 64,64"),
     Option("shards", "none", str, "none, or a length for each axis, multiples of the chunks"),
-    Option("compress", "zstd", str, "none, zstd, gzip, blosc; with :LEVEL, blosc:lz4:LEVEL"),
+    Option("compress", "zstd", str, f"{', '.join(NAMES)}; with :LEVEL, blosc:lz4:LEVEL"),
     Option("checksum", False, bool, "a CRC-32C behind each chunk (version 3)"),
     Option("strings", "auto", ("auto", "fixed"), "fixed: bytes of one width, no UTF-8 texts"),
     Option("endian", "auto", ("auto", "little", "big"), "byte order of numbers; auto: as it was"),
@@ -70,7 +71,7 @@ def options_of(
     if not known or len(more) > 1 or inner not in INNER:
         raise UsageError(
             f"option compress={compress} is not understood",
-            expected=f"none, zstd, gzip or blosc, with :LEVEL; blosc also with {', '.join(INNER)}",
+            expected=f"{', '.join(NAMES)}, with :LEVEL; blosc also with {', '.join(INNER)}",
         )
     least, most, level = WRITTEN[name].levels if name in WRITTEN else (0, 0, 0)
     if more:
