@@ -368,12 +368,14 @@ def _is_integer(value: object, code: str) -> bool:
 
 
 def fields_of(
-    array: Array, layout: Layout
+    array: Array, layout: Layout, given: Array | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
     """Return the fields of a header, the extensions, and names of what is lost of the metadata.
 
-    Numbers are rounded to those of the layout. Raises nothing.
+    `given`: the array without the axes that `with_three_axes` added; losses have its numbers of
+    axes. Numbers are rounded to those of the layout. Raises nothing.
     """
+    given = array if given is None else given
     lost: list[str] = []
     if not array.described:
         return _fields(Meaning("", [], {}), array.ndim, layout, lost, lost, []), [], lost
@@ -386,7 +388,8 @@ def fields_of(
     fields = _fields(said, array.ndim, layout, lost, unplaced, by_axis)
     lost += _take_form(said, fields, max(array.ndim, 1), layout, unplaced)
     _take_ones(said.axes, fields, by_axis)
-    lost += facts_of_axes(array, by_axis)
+    del by_axis[3 - (array.ndim - given.ndim) : 3]
+    lost += facts_of_axes(given, by_axis)
     lost += facts_of(array, "description", "axes", "space", NAMESPACE)
     extensions = own.get("extensions", [])
     if not _are_extensions(extensions):

@@ -40,7 +40,8 @@ def plan(bundle: Bundle, *, version: str = "auto") -> Plan:
     wide = with_three_axes(array)
     fits = _fits(array, version)
     if wide is not array and any(NOT_FIRST in fit.reason for fit in fits):
-        array, fits = wide, _fits(wide, version)
+        fits = _fits(wide, version, array)
+        array = wide
         reason = "axes of length 1 are added, so that the first three are those of space"
         fits.append(equivalent(array.name, "shape", reason))
     return Plan(
@@ -55,7 +56,7 @@ def _version(array: Array, asked: str) -> int:
     return version_of(array, asked, own if isinstance(own, dict) else {})
 
 
-def _fits(array: Array, asked: str) -> list[Fit]:
+def _fits(array: Array, asked: str, given: Array | None = None) -> list[Fit]:
     name, fits = array.name, []
     version = _version(array, asked)
     if datatype_of(array.element) is None:
@@ -71,7 +72,7 @@ def _fits(array: Array, asked: str) -> list[Fit]:
         fits.append(refused(name, "shape", "2**63 bytes or more"))
     elif not array.dims:
         fits.append(equivalent(name, "shape", "no axes become one of length 1"))
-    lost = fields_of(array, LAYOUTS[version])[2]
+    lost = fields_of(array, LAYOUTS[version], given)[2]
     if lost:
         fits.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
     return fits

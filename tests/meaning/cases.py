@@ -21,6 +21,7 @@ ATTRIBUTES = {
     "nested": {"a": 1},
 }  # fmt: skip
 IMAGE, IMAGE_WITH_LABELS = (3, 32, 32), ("labels", "images")  # of CIFAR
+OF_AXES = ("name", "labels", "spacing", "origin", "units")  # and the direction, with the space
 SLOPE, OFFSET, FILL = "scale_factor", "add_offset", "_FillValue"
 
 
@@ -86,6 +87,20 @@ class Known:
     def bare(self) -> Known:
         """The values alone."""
         return Known(self.values, (Axis(),) * self.values.ndim, ids=tuple(range(self.values.ndim)))
+
+    def with_three_axes(self) -> Known:
+        """With axes of length 1 behind those of space, as NIfTI has it; whatever they say is fine."""
+        of_space = [axis.direction is not None for axis in self.axes]
+        count = sum(of_space)
+        at = count if of_space[0] else len(self.axes) - count
+        new = tuple(range(max(self.ids) + 1, max(self.ids) + 4 - count))
+        return replace(
+            self,
+            values=np.expand_dims(self.values, tuple(range(at, at + len(new)))),
+            axes=(*self.axes[:at], *(Axis() for _ in new), *self.axes[at:]),
+            ids=(*self.ids[:at], *new, *self.ids[at:]),
+            named=self.named | {(fact, key) for fact in OF_AXES for key in new},
+        )
 
     def unscaled(self) -> Known:
         values = self.physical()

@@ -18,14 +18,13 @@ import raconvert
 from raconvert import Bundle
 from raconvert.errors import Unsupported, UsageError, WouldLose
 
-from .cases import HOLDS, Known, array_of, several
+from .cases import HOLDS, OF_AXES, Known, array_of, several
 from .readers import BETWEEN, MANY, OF_VALUES, READERS, Seen, quiet
 
 SEEN, KEPT, NAMED, SILENT = "seen", "kept", "named", "silent"
 LOSSY = {"jpg": {"allow": ["precision"]}}
 TO = {"bundle": {"to": "bundle"}}  # formats that no suffix names
 RAW = "raw"  # bytes, which are read only
-OF_AXES = ("name", "labels", "spacing", "origin", "units")
 OF_OME = {*"TCZYXS"}  # which TIFF has for every axis
 # What a report says is gone: a term of a list, and the facts that it is about.
 TERMS = (
@@ -359,6 +358,8 @@ def told(known: dict[str, Known], report: Any) -> dict[str, Known]:
                 named.update(facts_in(fit.reason, one))
                 if fit.reason.endswith("read as uint8 of 0 and 255"):
                     one = replace(one, values=one.values.astype("u1") * 255)  # noqa: PLW2901
+                elif fit.reason.startswith("axes of length 1 are added"):
+                    one = one.with_three_axes()  # noqa: PLW2901
         found[name] = replace(one, named=one.named | named)
     return found
 

@@ -186,6 +186,17 @@ def test_what_is_said_of_axes_is_kept_or_named(tmp_path: Path) -> None:
     assert all(word in said for word in ("attributes (k)", "name", "spacing rounded to float32"))
 
 
+def test_a_report_numbers_the_axes_that_were_given(tmp_path: Path) -> None:
+    """Axes of length 1 that the format needs between them do not count."""
+    axes = [Axis("row", units="mm", spacing=2.0, direction=(0.0, -1.0, 0.0)), Axis("echo")]
+    meta = Metadata(axes=[*axes, Axis()], space=raconvert.Space("LPS", (0.0, 0.0, 0.0)))
+    values = np.zeros((2, 3, 4), "u1", order="F")
+    array = raconvert.Array(values, name="a", meta=meta, index_order="F")
+    report = raconvert.write(tmp_path / "a.nii", array)
+    assert nib.load(tmp_path / "a.nii").shape == (2, 1, 1, 3, 4)
+    assert "axes 0 'row' and 1 'echo' (name)" in str(report.equivalent[0])
+
+
 ODD = {
     "rank": (40, b"\x08\0"), "length": (42, b"\0\0"), "negative": (42, b"\xff\xff"),
     "offset": (108, np.float32("nan").tobytes()), "infinite": (108, np.float32("inf").tobytes()),
