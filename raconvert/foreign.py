@@ -24,10 +24,11 @@ class Foreign(Record):
     """A format that is known only to be named.
 
     `kind` is how it is recognised and refused: ``format`` and ``wrapper`` (compression around a
-    file) by content or, without `magic`, by suffix; ``binary`` by content; ``text`` by how a text
-    begins; ``archive`` by bytes near the beginning of a ZIP archive. In `remedy`, FILE stands for
-    the path as Python quotes it, WORD for the path as a shell does. `read_as` is the format whose
-    plugin reads it: such a name is refused as a destination only.
+    file) by content or, without `magic`, by suffix; ``wrapped`` by its suffix, if its content is
+    compressed; ``binary`` by content and, if it has suffixes, by one of them too; ``text`` by how
+    a text begins; ``archive`` by bytes near the beginning of a ZIP archive. In `remedy`, FILE
+    stands for the path as Python quotes it, WORD for the path as a shell does. `read_as` is the
+    format whose plugin reads it: such a name is refused as a destination only.
     """
 
     kind: str
@@ -47,94 +48,264 @@ _PICKLE = (
 _SHEET = "a spreadsheet (.xlsx)"
 
 
-def _by_python(code: str) -> str:
-    """Return the remedy for a file that a line of Python reads."""
-    return f"in Python: values = {code}, then numpy.save('x.npy', values)"
+def _by_python(module: str, code: str) -> str:
+    """Return the remedy for a file of which a line of Python makes an array."""
+    return f"in Python: import numpy, {module}; numpy.save('x.npy', {code})"
 
 
-# fmt: off
+def _all_by_python(module: str, code: str) -> str:
+    """Return the remedy for a file of which a line of Python makes arrays by name."""
+    return f"in Python: import numpy, {module}; numpy.savez('x.npz', **{code})"
+
+
+_BY_IMAGECODECS = _by_python("imagecodecs", "imagecodecs.imread(FILE)")
+_R = _all_by_python("rdata", "rdata.read_rda(FILE)")
+_FREESURFER = "in Python: import nibabel; nibabel.save(nibabel.load(FILE), 'x.nii.gz')"
+
+
 FOREIGN: tuple[Foreign, ...] = (
     Foreign(
-        "format", "RawArray with a byte-swapped magic", ((0, b"arawrrya"),), (),
+        "format",
+        "RawArray with a byte-swapped magic",
+        ((0, b"arawrrya"),),
+        (),
         "A well-known registry lists the magic of RA in this wrong form since 2017 (it is what "
         "`od -x` prints for 'rawarray'); a real RA file begins with 'rawarray'.",
     ),
     Foreign(
-        "format", "RawArray with its magic spelled backwards", ((0, b"yarrawar"),), (),
+        "format",
+        "RawArray with its magic spelled backwards",
+        ((0, b"yarrawar"),),
+        (),
         "The 64-bit magic was written big-endian; a real RA file begins with 'rawarray'.",
     ),
     Foreign(
-        "format", "RealAudio", ((0, b".ra\xfd"), (0, b".RMF")), (),
+        "format",
+        "RealAudio",
+        ((0, b".ra\xfd"), (0, b".RMF")),
+        (),
         "It only shares the suffix with RA.",
     ),
     Foreign(
-        "format", "JLD2", (), (".jld2",), "Only Julia writes it; Julia reads .h5, too.", "hdf5",
+        "format",
+        "JLD2",
+        (),
+        (".jld2",),
+        "Only Julia writes it; Julia reads .h5, too.",
+        "hdf5",
     ),
     Foreign(
-        "format", "netCDF classic", ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
-        (".nc", ".cdf"), "Only netCDF-4 files are HDF5 inside.",
+        "format",
+        "netCDF classic",
+        ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
+        (".nc", ".cdf"),
+        "Only netCDF-4 files are HDF5 inside.",
     ),
     Foreign(
-        "format", "HDF4", ((0, b"\x0e\x03\x13\x01"),), (".h4", ".hdf4"),
-        "It is not HDF5 and shares nothing with it but the name; h4toh5 converts it to HDF5.",
+        "format",
+        "HDF4",
+        ((0, b"\x0e\x03\x13\x01"),),
+        (".h4", ".hdf4"),
+        "It is not HDF5 and shares nothing with it but the name; "
+        + _all_by_python(
+            "pyhdf.SD",
+            "{n: f.select(n).get() for f in [pyhdf.SD.SD(FILE)] for n in f.datasets()}",
+        ),
     ),
-    Foreign("wrapper", "gzip", ((0, b"\x1f\x8b"),), (".gz", ".rda", ".rds")),
+    Foreign("wrapped", "R data", (), (".rda", ".rdata"), _R),
+    Foreign("wrapped", "R data", (), (".rds",), _by_python("rdata", "rdata.read_rds(FILE)")),
+    Foreign(
+        "wrapped",
+        "a FreeSurfer volume (MGZ)",
+        (),
+        (".mgz", ".mgh.gz"),
+        _FREESURFER,
+    ),
+    Foreign("wrapper", "gzip", ((0, b"\x1f\x8b"),), (".gz",)),
     Foreign("wrapper", "bzip2", ((0, b"BZh"),), (".bz2",)),
     Foreign("wrapper", "xz", ((0, b"\xfd7zXZ\x00"),), (".xz",)),
     Foreign("wrapper", "zstandard", ((0, b"(\xb5/\xfd"),), (".zst",)),
     Foreign(
-        "binary", "FITS", ((0, b"SIMPLE  ="),), (), _by_python("astropy.io.fits.getdata(FILE)"),
+        "binary",
+        "FITS",
+        ((0, b"SIMPLE  ="),),
+        (),
+        _by_python("astropy.io.fits", "astropy.io.fits.getdata(FILE)"),
     ),
     Foreign(
-        "binary", "DICOM", ((128, b"DICM"),), (), _by_python("pydicom.dcmread(FILE).pixel_array"),
+        "binary",
+        "DICOM",
+        ((128, b"DICM"),),
+        (),
+        _by_python("pydicom", "pydicom.dcmread(FILE).pixel_array"),
     ),
     Foreign(
-        "binary", "Parquet", ((0, b"PAR1"),), (),
-        _by_python("pandas.read_parquet(FILE).to_numpy()"),
+        "binary",
+        "Parquet",
+        ((0, b"PAR1"),),
+        (),
+        _by_python("pandas", "pandas.read_parquet(FILE).to_numpy()"),
     ),
     Foreign(
-        "binary", "Arrow (Feather)", ((0, b"ARROW1"),), (), _by_python("pandas.read_feather(FILE)"),
+        "binary",
+        "Arrow (Feather)",
+        ((0, b"ARROW1"),),
+        (),
+        _by_python("pandas", "pandas.read_feather(FILE)"),
     ),
-    Foreign("binary", "Feather 1", ((0, b"FEA1"),), (), _by_python("pandas.read_feather(FILE)")),
     Foreign(
-        "binary", "Avro", ((0, b"Obj\x01"),), (),
+        "binary",
+        "Feather 1",
+        ((0, b"FEA1"),),
+        (),
+        _by_python("pandas", "pandas.read_feather(FILE)"),
+    ),
+    Foreign(
+        "binary",
+        "Avro",
+        ((0, b"Obj\x01"),),
+        (),
         "export its columns as .npy or .csv where it comes from",
     ),
-    Foreign("binary", "ORC", ((0, b"ORC"),), (), _by_python("pandas.read_orc(FILE).to_numpy()")),
     Foreign(
-        "binary", "a Python pickle",
-        ((0, b"\x80\x02"), (0, b"\x80\x03"), (0, b"\x80\x04"), (0, b"\x80\x05")), (), _PICKLE,
+        "binary",
+        "ORC",
+        ((0, b"ORC"),),
+        (),
+        _by_python("pandas", "pandas.read_orc(FILE).to_numpy()"),
     ),
     Foreign(
-        "binary", "SQLite", ((0, b"SQLite format 3\x00"),), (),
+        "binary",
+        "a Python pickle",
+        ((0, b"\x80\x02"), (0, b"\x80\x03"), (0, b"\x80\x04"), (0, b"\x80\x05")),
+        (),
+        _PICKLE,
+    ),
+    Foreign(
+        "binary",
+        "SQLite",
+        ((0, b"SQLite format 3\x00"),),
+        (),
         "read its table, and save the values with numpy.save",
     ),
     Foreign(
-        "binary", "GRIB", ((0, b"GRIB"),), (),
-        _by_python("xarray.open_dataset(FILE, engine='cfgrib')"),
+        "binary",
+        "GRIB",
+        ((0, b"GRIB"),),
+        (),
+        "in Python: import xarray; xarray.open_dataset(FILE, engine='cfgrib').to_netcdf('x.nc')",
     ),
     Foreign(
-        "binary", "a ROOT file", ((0, b"root"),), (), _by_python("uproot.open(FILE)[NAME].array()"),
+        "binary",
+        "a ROOT file",
+        ((0, b"root"),),
+        (),
+        _all_by_python("uproot", "uproot.open(FILE)['TREE'].arrays(library='np')"),
+    ),
+    Foreign("binary", "R data", ((0, b"RDX"), (0, b"RDA")), (), _R),
+    Foreign(
+        "binary", "R data", ((0, b"X\n\x00\x00"),), (), _by_python("rdata", "rdata.read_rds(FILE)")
     ),
     Foreign(
-        "binary", "R data", ((0, b"RDX"), (0, b"X\n\x00\x00")), (), "in R: save the arrays as HDF5",
+        "binary",
+        "Zeiss CZI",
+        ((0, b"ZISRAWFILE"),),
+        (),
+        _by_python("czifile", "czifile.imread(FILE)"),
     ),
     Foreign(
-        "binary", "a GGUF model", ((0, b"GGUF"),), (),
+        "binary",
+        "Nikon ND2",
+        ((0, b"\xda\xce\xbe\x0a"),),
+        (),
+        _by_python("nd2", "nd2.imread(FILE)"),
+    ),
+    Foreign(
+        "binary",
+        "Gatan DM3 or DM4",
+        ((0, b"\x00\x00\x00\x03"), (0, b"\x00\x00\x00\x04")),
+        (".dm3", ".dm4"),
+        _by_python("ncempy.io", "ncempy.io.read(FILE)['data']"),
+    ),
+    Foreign(
+        "binary",
+        "TDMS (LabVIEW)",
+        ((0, b"TDSm"),),
+        (),
+        _all_by_python(
+            "nptdms",
+            "{c.path: c[:] for g in nptdms.TdmsFile.read(FILE).groups() for c in g.channels()}",
+        ),
+    ),
+    Foreign(
+        "binary",
+        "WAV sound",
+        ((8, b"WAVE"),),
+        (),
+        _by_python("scipy.io", "scipy.io.wavfile.read(FILE)[1]"),
+    ),
+    Foreign(
+        "binary",
+        "a FreeSurfer volume (MGH)",
+        ((0, b"\x00\x00\x00\x01"),),
+        (".mgh",),
+        _FREESURFER,
+    ),
+    Foreign(
+        "binary",
+        "an ONNX model",
+        ((0, b"\x08"),),
+        (".onnx",),
+        _all_by_python(
+            "onnx",
+            "{t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(FILE).graph.initializer}",
+        ),
+    ),
+    Foreign(
+        "binary",
+        "LMDB",
+        ((16, b"\xde\xc0\xef\xbe"),),
+        (),
+        "its values are bytes of any kind; if they are images, in Python: import lmdb; "
+        "[open(f'{n:08}.png', 'wb').write(value) for n, (key, value) in enumerate(lmdb.open(FILE, "
+        "subdir=False, readonly=True, lock=False).begin().cursor())]",
+    ),
+    Foreign(
+        "binary",
+        "a GGUF model",
+        ((0, b"GGUF"),),
+        (),
         "its arrays are quantized blocks; export them as safetensors",
     ),
     Foreign(
-        "binary", "JPEG 2000", ((0, b"\x00\x00\x00\x0cjP  "),), (),
-        "convert it to TIFF or PNG first",
+        "binary",
+        "JPEG 2000",
+        ((0, b"\x00\x00\x00\x0cjP  "), (0, b"\xffO\xffQ")),
+        (),
+        _BY_IMAGECODECS,
     ),
     Foreign(
-        "binary", "JPEG XL", ((0, b"\x00\x00\x00\x0cJXL "),), (), "convert it to TIFF or PNG first",
+        "binary",
+        "JPEG XL",
+        ((0, b"\x00\x00\x00\x0cJXL "), (0, b"\xff\x0a")),
+        (),
+        _BY_IMAGECODECS,
     ),
-    Foreign("binary", "OpenEXR", ((0, b"v/1\x01"),), (), "convert it to TIFF first"),
     Foreign(
-        "binary", "AVIF or HEIF",
-        ((4, b"ftypavi"), (4, b"ftyphei"), (4, b"ftyphev"), (4, b"ftypmif"), (4, b"ftypmsf")), (),
-        "convert it to PNG first",
+        "binary",
+        "OpenEXR",
+        ((0, b"v/1\x01"),),
+        (),
+        _all_by_python(
+            "OpenEXR", "{n: c.pixels for n, c in OpenEXR.File(FILE).channels().items()}"
+        ),
+    ),
+    Foreign(
+        "binary",
+        "AVIF or HEIF",
+        ((4, b"ftypavi"), (4, b"ftyphei"), (4, b"ftyphev"), (4, b"ftypmif"), (4, b"ftypmsf")),
+        (),
+        _BY_IMAGECODECS,
     ),
     Foreign("binary", "a video (MP4 or QuickTime)", ((4, b"ftyp"),), (), _FRAMES),
     Foreign("binary", "a video (Matroska or WebM)", ((0, b"\x1aE\xdf\xa3"),), (), _FRAMES),
@@ -142,50 +313,77 @@ FOREIGN: tuple[Foreign, ...] = (
     Foreign("binary", "a 7-Zip archive", ((0, b"7z\xbc\xaf'\x1c"),), (), "unpack it first"),
     Foreign("binary", "an LZ4 frame", ((0, b'\x04"M\x18'),), (), "decompress it first"),
     Foreign(
-        "binary", "Microsoft Office, old", ((0, b"\xd0\xcf\x11\xe0"),), (),
+        "binary",
+        "Microsoft Office, old",
+        ((0, b"\xd0\xcf\x11\xe0"),),
+        (),
         "save the sheet as .csv and read that with numpy",
     ),
     Foreign("binary", "a program", ((0, b"\x7fELF"), (0, b"MZ")), (), "it holds no arrays"),
     Foreign(
-        "text", "HTML", ((0, b"<!doctype html"), (0, b"<html")), (),
+        "text",
+        "HTML",
+        ((0, b"<!doctype html"), (0, b"<html")),
+        (),
         "maybe a page of a server in place of the file",
     ),
     Foreign(
-        "text", "XML", ((0, b"<?xml"), (0, b"<")), (),
+        "text",
+        "XML",
+        ((0, b"<?xml"), (0, b"<")),
+        (),
         "its arrays have to be exported by what wrote it",
     ),
     Foreign(
-        "text", "a pointer of Git LFS", ((0, b"version https://git-lfs"),), (),
+        "text",
+        "a pointer of Git LFS",
+        ((0, b"version https://git-lfs"),),
+        (),
         "git lfs pull gets the file itself",
     ),
     Foreign(
-        "text", "references (kerchunk)",
+        "text",
+        "references (kerchunk)",
         (
-            (0, b'{"version":1,"raconvert":'), (0, b'{"version":1,"refs":'),
+            (0, b'{"version":1,"raconvert":'),
+            (0, b'{"version":1,"refs":'),
             (0, b'{"version": 1, "refs":'),
-        ), (),
-        "raconvert verify WORD says what they name; convert those files, or open it in Python: "
-        "xarray.open_dataset('reference://', engine='zarr', backend_kwargs={'storage_options': "
-        "{'fo': FILE}})",
+        ),
+        (),
+        "raconvert verify WORD says what they name; convert those files, or in Python: import "
+        "xarray; xarray.open_dataset('reference://', engine='zarr', "
+        "backend_kwargs={'storage_options': {'fo': FILE}})",
     ),
     Foreign(
-        "text", "JSON", ((0, b"{"), (0, b"[")), (),
-        _by_python("numpy.array(json.load(open(FILE)))"),
+        "text",
+        "JSON",
+        ((0, b"{"), (0, b"[")),
+        (),
+        _by_python("json", "numpy.array(json.load(open(FILE)))"),
     ),
     Foreign(
-        "archive", _SHEET, ((0, b"xl/"),), (), "save the sheet as .csv and read that with numpy",
+        "archive",
+        _SHEET,
+        ((0, b"xl/"),),
+        (),
+        "save the sheet as .csv and read that with numpy",
     ),
     Foreign(
-        "archive", _SHEET, ((0, b"[Content_Types].xml"),), (),
+        "archive",
+        _SHEET,
+        ((0, b"[Content_Types].xml"),),
+        (),
         "save it as .csv and read that with numpy",
     ),
     Foreign(
-        "archive", "a PyTorch file", ((0, b"/data.pkl"),), (),
+        "archive",
+        "a PyTorch file",
+        ((0, b"/data.pkl"),),
+        (),
         "it is a pickle, which is never opened here; where it comes from, save its tensors with "
         "numpy.savez or as safetensors",
     ),
 )
-# fmt: on
 
 
 def of_kind(kind: str) -> tuple[Foreign, ...]:
@@ -246,7 +444,6 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
     `named`: its suffix is that of a format which somebody has installed.
     """
     head = source.head
-    supported = ", ".join(row.name for row in ROWS)
     for foreign in of_kind("format"):
         by_name = not foreign.magic and head and source.path.lower().endswith(foreign.suffixes)
         by_name = by_name and not named
@@ -255,11 +452,19 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
             raise NotSupportedYet(
                 f"is {foreign.title}, not supported yet",
                 path=source.path,
-                remedy=" ".join(filter(None, [foreign.remedy, f"Supported: {supported}."])),
+                remedy=f"{_for(source, foreign.remedy)}\nraconvert formats lists those that are",
             )
     for wrapper in of_kind("wrapper"):
         if head.startswith(wrapper.magic[0][1]):
             name = source.path.lower()
+            for foreign in of_kind("wrapped"):
+                if name.endswith(foreign.suffixes):
+                    raise NotSupportedYet(
+                        f"is {wrapper.title}-compressed, by its name {foreign.title}, "
+                        "not supported yet",
+                        path=source.path,
+                        remedy=_for(source, foreign.remedy),
+                    )
             inner = next((name[: -len(s)] for s in wrapper.suffixes if name.endswith(s)), name)
             known = [(row.title, row.suffixes) for row in ROWS]
             known += [(row.title, row.suffixes) for row in of_kind("format")]
@@ -277,27 +482,38 @@ def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
 
     `silent` tells which formats could not be asked, and why.
     """
-    from raconvert.files.quoting import operand, python
+    from raconvert.files.quoting import operand
 
     known = known_content(source) if source.size else None
     what = "no format claims this file" if source.size else "file is empty: no format claims it"
     if known is not None:
         what += f"; its first bytes are those of {known[0]}"
-    words = {"FILE": python(source.path), "WORD": operand(source.path)}
-    lines = [re.sub("FILE|WORD", lambda word: words[word[0]], known[1])] if known else []
+    lines = [_for(source, known[1])] if known else []
     if silent:
         lines.append(f"not asked: {listed(silent)}")
     lines.append(
-        f"name the format with `--from`; raconvert formats --why {words['WORD']} has every answer"
+        f"name the format with `--from`; raconvert formats --why {operand(source.path)} has every "
+        "answer"
     )
     return UnknownFormat(what, path=source.path, remedy="\n".join(lines))
+
+
+def _for(source: Source, remedy: str) -> str:
+    """The remedy with the path of the file."""
+    from raconvert.files.quoting import operand, python
+
+    words = {"FILE": python(source.path), "WORD": operand(source.path)}
+    return re.sub(r"\b(?:FILE|WORD)\b", lambda word: words[word[0]], remedy)
 
 
 def known_content(source: Source) -> tuple[str, str] | None:
     """Name a file that no format claims, by its first bytes, with a remedy; None if unknown."""
     head = source.head
     binary = any(byte < 9 or 13 < byte < 32 for byte in head)
+    name = source.path.lower()
     for row in of_kind("binary"):
+        if row.suffixes and not name.endswith(row.suffixes):
+            continue
         if any(head.startswith(m, at) and (binary or len(m) > 3) for at, m in row.magic):
             return row.title, row.remedy
     if head.startswith(b"PK\3\4"):
@@ -332,5 +548,6 @@ def _table(head: bytes) -> tuple[str, str] | None:
     for title, mark, word in (("CSV", b",", "','"), ("TSV", b"\t", r"'\t'"), ("CSV", b";", "';'")):
         counts = {line.count(mark) for line in lines[: 5 if len(lines) > 5 else None]}
         if lines and counts != {0} and len(counts) == 1:
-            return title, _by_python(f"numpy.genfromtxt(FILE, delimiter={word}, skip_header=1)")
+            code = f"numpy.genfromtxt(FILE, delimiter={word}, skip_header=1)"
+            return title, f"in Python: import numpy; numpy.save('x.npy', {code})"
     return None
