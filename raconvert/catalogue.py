@@ -232,6 +232,14 @@ ROWS: tuple[Row, ...] = (
         names_files=True,
     ),
     Row(
+        name="mrc",
+        module="raconvert.plugins.mrc",
+        title="MRC (MRC2014, CCP4 map)",
+        suffixes=(".mrc", ".mrcs", ".map", ".ccp4", ".rec", ".st"),
+        magic=((208, b"MAP "), (208, b"MAP\x00")),
+        meta="some",
+    ),
+    Row(
         name="netpbm",
         module="raconvert.plugins.image.netpbm",
         title="netpbm image (PBM, PGM, PPM)",

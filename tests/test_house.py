@@ -358,6 +358,7 @@ NO_LIMITS = {
         plugins.image.tiff.metadata.MAX_RANK plugins.image.webp.MAX_SIDE plugins.mat.tables.MAX_DIM
         plugins.mat.tables.MAX_NAME plugins.mat.tables.MAX_RANK plugins.mat.tables.MAX_V5_BYTES
         plugins.mat.tree.MAX_AXES plugins.mat.writer.MAX_CHARACTER plugins.metaimage.header.MAX_RANK
+        plugins.mrc.MAX_LENGTH plugins.mrc.MAX_RANK
         plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MAX_RANK
         plugins.nifti.tables.MOST_HEADER_BYTES plugins.npy.header.MAX_ITEM_BYTES
         plugins.npy.header.MAX_RANK plugins.npz.tables.LONGEST_NAME

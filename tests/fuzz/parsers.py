@@ -58,6 +58,7 @@ PARSERS: dict[str, Parser] = {
     "safetensors": Parser(("x.safetensors",), "learning/*.safetensors", None, "safetensors"),
     "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
     "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
+    "mrc": Parser(("x.mrc",), "", None, "mrc"),
     "cfl": Parser(("x.hdr", "x.cfl"), "", None, "cfl"),
     "cifar": Parser(("x.cifar.bin",), "learning/*.cifar.bin", None, "cifar"),
     "refs": Parser(("x.json",), "", mutate.json_text),

@@ -283,6 +283,29 @@ def by_simpleitk(path: Path, name: str) -> Seen:
     return Seen(values, [{"spacing": step} for step in steps], {}, positions)
 
 
+def by_mrcfile(path: Path, name: str) -> Seen:
+    import mrcfile
+
+    with mrcfile.open(path) as file:
+        header, values = file.header, np.array(file.data)
+        sizes = file.voxel_size.tolist()
+        labels = "\n".join(file.get_labels())
+        volume = not (file.is_single_image() or file.is_image_stack())
+    count = 3 if volume else 2
+    told: list[dict[str, Any]] = [{} for _ in values.shape]
+    for axis, step in zip(told[::-1], sizes[:count], strict=False):
+        if step:
+            axis.update(spacing=float(f"{step:.7g}"), units="angstrom")
+    at = np.array(header.origin.tolist(), float)
+
+    def positions(index: tuple[int, ...]) -> np.ndarray:
+        steps = np.array(sizes[:count]) * index[::-1][:count]
+        return at + np.pad(steps, (0, 3 - count))
+
+    placed = all(sizes[:count]) and at.any()
+    return Seen(values, told, {"description": labels or None}, positions if placed else None)
+
+
 def by_harpy(path: Path, name: str) -> Seen:
     from harpy import HarFileIO
 
@@ -406,7 +429,7 @@ def bare(values: np.ndarray) -> Seen:
 READERS = {
     "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
     "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "nrrd": by_pynrrd,
-    "nii": by_nibabel, "mha": by_simpleitk, "har": by_harpy, "tif": by_tifffile,
+    "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "har": by_harpy, "tif": by_tifffile,
     "scidb": by_hand_scidb, "zip": by_members, "tar": by_members, "bundle": by_members,
 }  # fmt: skip
 # Formats of few types and shapes, which know nothing but values.
