@@ -648,7 +648,7 @@ def _kind(array: Array, asked: str, own: Mapping[str, Any]) -> int:
 
 
 def _made(array: Array, asked: str) -> _Made:
-    """What is written before the data. Raises nothing for what `plan` lets pass."""
+    """The header and what is lost of an array. Raises nothing for what `plan` lets pass."""
     meta = array.meta if array.described else Metadata()
     given = meta.formats.get(NAMESPACE)
     own = given if isinstance(given, dict) else {}
