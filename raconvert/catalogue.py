@@ -352,6 +352,19 @@ ROWS: tuple[Row, ...] = (
         needs=(("PIL", "pillow"), ("tifffile", "tifffile")),
     ),
     Row(
+        name="torch",
+        module="raconvert.plugins.pytorch",
+        title="PyTorch checkpoint",
+        suffixes=(".pt", ".pth"),
+        magic=(
+            (0, b"PK\x03\x04"), (0, b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."),
+            (257, b"ustar"),
+        ),
+        writes=False,
+        many=True,
+        index_orders="CF",
+    ),
+    Row(
         name="webp",
         module="raconvert.plugins.image.webp",
         title="WebP image",

@@ -375,14 +375,6 @@ FOREIGN: tuple[Foreign, ...] = (
         (),
         "save it as .csv and read that with numpy",
     ),
-    Foreign(
-        "archive",
-        "a PyTorch file",
-        ((0, b"/data.pkl"),),
-        (),
-        "it is a pickle, which is never opened here; where it comes from, save its tensors with "
-        "numpy.savez or as safetensors",
-    ),
 )
 
 

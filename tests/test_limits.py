@@ -335,6 +335,7 @@ CASES: dict[str, Case] = {
     "directory_passes": Case(pages, 0, "directories overlap", {"record_bytes": 0}),
     "nesting_levels": Case(shape("ra_trailer"), 0, "nested too deep"),
     "document_values": Case(shape("ra_trailer"), 3, "more than 3 values"),
+    "pickle_operations": Case(fixture("models/alone.pt"), 20, "too many operations"),
     "attribute_bytes": Case(shape("hdf5_of_attributes"), 9, "attributes of the file need more"),
     "attribute_passes": Case(hdf5(many_attributes, libver="latest"), 0, "dense storage"),
     "nodes": Case(fixture("hdf5/octave.h5"), 2, "more than 2 objects"),

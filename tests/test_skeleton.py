@@ -108,6 +108,11 @@ FIELD = {
         "pixels": "from compressed rows to samples",
         "stack": "tens of thousands of small files as one array",
     },
+    "pytorch": {
+        "opcodes": "the interpreter of pickles",
+        "values": "tensors and plain values of a pickle, by name",
+        "views": "array source over a view of a storage",
+    },
     "scidb": {
         "groups": "arrays that belong to one attribute",
         "record": "the layout of a record",
@@ -126,6 +131,7 @@ FIELD = {
     },
 }
 NO_PLAN = {
+    "pytorch": "it is read only",
     "hdf5/ondisk": "checks of bytes only, for hdf5",
     "image/tiff": "the plan of all images, image/plan.py",
 }

@@ -68,7 +68,8 @@ class Limits(Record):
     Metadata and hierarchies:
 
     nesting_levels: lists and mappings, or structs and cells, inside each other
-    document_values: values of one YAML document: about two seconds
+    document_values: values of one YAML document or pickle: about two seconds
+    pickle_operations: operations of one pickle, and values that one of them copies
     attribute_bytes: bytes of the plain values that all attributes of a file become
     attribute_passes: times that the bytes of a file may be read as attributes
     nodes: arrays and groups of one file; some kilobytes each in memory
@@ -145,6 +146,7 @@ class Limits(Record):
     directory_passes: int = 8
     nesting_levels: int = 64
     document_values: int = 400_000
+    pickle_operations: int = 2_000_000
     attribute_bytes: int = 128 << 20
     attribute_passes: int = 32
     nodes: int = 200_000
