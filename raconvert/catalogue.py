@@ -135,6 +135,16 @@ ROWS: tuple[Row, ...] = (
         many=True,
     ),
     Row(
+        name="fits",
+        module="raconvert.plugins.fits",
+        title="FITS",
+        suffixes=(".fits", ".fit", ".fts"),
+        magic=((0, b"SIMPLE  ="),),
+        proof=True,
+        writes=False,
+        many=True,
+    ),
+    Row(
         name="gif",
         module="raconvert.plugins.image.gif",
         title="GIF image",

@@ -127,13 +127,6 @@ FOREIGN: tuple[Foreign, ...] = (
     Foreign("wrapper", "zstandard", ((0, b"(\xb5/\xfd"),), (".zst",)),
     Foreign(
         "binary",
-        "FITS",
-        ((0, b"SIMPLE  ="),),
-        (),
-        _by_python("astropy.io.fits", "astropy.io.fits.getdata(FILE)"),
-    ),
-    Foreign(
-        "binary",
         "DICOM",
         ((128, b"DICM"),),
         (),

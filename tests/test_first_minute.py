@@ -295,11 +295,6 @@ def dicom() -> bytes:
     return bytes(128) + b"DICM" + b"\x02\x00\x00\x00UL\x04\x00" + bytes(40)
 
 
-def fits() -> bytes:
-    cards = ["SIMPLE  =                    T", "BITPIX  =                   16", "END"]
-    return "".join(card.ljust(80) for card in cards).ljust(2880).encode()
-
-
 def sqlite() -> bytes:
     with sqlite3.connect("made.sqlite") as made:
         made.execute("create table t (x)")
@@ -307,7 +302,6 @@ def sqlite() -> bytes:
 
 
 KNOWN: dict[str, Callable[[], bytes]] = {
-    "FITS": fits,
     "DICOM": dicom,
     "Parquet": lambda: b"PAR1\x15\x04" + bytes(60) + b"PAR1",
     "CSV": lambda: b"x,y,z\n" + b"1,2.5,3\n" * 20,

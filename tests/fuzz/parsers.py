@@ -59,6 +59,7 @@ PARSERS: dict[str, Parser] = {
     "torch": Parser(("x.pt",), "models/*.pt*", mutate.archive, "torch"),
     "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
     "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
+    "fits": Parser(("x.fits",), "", None, "fits"),
     "mrc": Parser(("x.mrc",), "", None, "mrc"),
     "cfl": Parser(("x.hdr", "x.cfl"), "", None, "cfl"),
     "cifar": Parser(("x.cifar.bin",), "learning/*.cifar.bin", None, "cifar"),

@@ -62,6 +62,7 @@ AREAS = {
     "cfl": _file("cfl"),
     "metaimage": _plugin("metaimage", "header", "metadata"),
     "cifar": _file("cifar"),
+    "fits": _file("fits"),
     "mrc": _file("mrc"),
     "raw": _file("raw"),
     "zarr": _plugin("zarr", "header", "metadata"),

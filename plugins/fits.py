@@ -1,0 +1,655 @@
+"""FITS: images and tables of astronomy, read.
+
+Specification: "Definition of the Flexible Image Transport System (FITS)", version 4.0. Compared
+with: astropy.
+
+Layout: header and data units (HDUs), each a header of cards of 80 characters in blocks of 2880
+bytes, and data in blocks of 2880 bytes.
+
+Reads: the primary HDU, IMAGE extensions and binary tables (BINTABLE). Images of integers and
+floats lie in the file as they are, big-endian, and are mapped. Integers that BZERO makes unsigned
+(or signed, of 8 bits) are that type exactly. Tables are one array of structures: numbers, complex
+numbers, text, logical values and bits as bool, vectors of columns with TDIM, integers that TZERO
+makes unsigned.
+
+Mapping: row-major, with the lengths NAXISn reversed, as astropy has them. An array has the name of
+EXTNAME, with ``,2`` for EXTVER 2, else PRIMARY or HDU and its number. BSCALE, BZERO and BLANK are
+the attributes scale_factor, add_offset and _FillValue, applied by ``--unscale``; BUNIT is the unit.
+CTYPEn, CUNITn, CDELTn, CRVALn and CRPIXn are name, unit, spacing and origin of an axis, if its
+coordinate is linear and no axis is turned (PC, CD, CROTA). Else the keywords of the coordinates are
+kept in ``wcs`` of the namespace ``fits``, and a note names them. All other keywords are attributes:
+long strings (CONTINUE) and HIERARCH, too; COMMENT and HISTORY are lines of one text each. Columns
+that have a scale (TSCALn, TZEROn) are as stored; ``columns`` of the namespace has their keywords.
+
+Checked: DATASUM and CHECKSUM of every HDU, by ``raconvert verify``.
+
+Refused: random groups. An HDU that is not read has its place, and the others are read: ASCII
+tables, compressed tiles, columns of variable length, and what is damaged.
+"""
+
+from __future__ import annotations
+
+import re
+from math import isfinite, prod
+
+from raconvert.arrays.bundle import some_sound
+from raconvert.arrays.dtypes import MAX_SPAN, needs_swap, spanned
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.plugin import (
+    NO,
+    SURE,
+    Array,
+    Axis,
+    Bundle,
+    Format,
+    Metadata,
+    Source,
+    element,
+    trailing_note,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from raconvert.plugin import Element
+
+__all__ = ["FORMAT", "check", "read", "sniff"]
+
+
+# Cards and headers -------------------------------------------------------------------------------
+
+
+NAMESPACE = "fits"
+BLOCK, CARD = 2880, 80
+MAGIC = b"SIMPLE  ="
+ELEMENTS = {
+    8: element("uint", 1), 16: element("int", 2, ">"), 32: element("int", 4, ">"),
+    64: element("int", 8, ">"), -32: element("float", 4, ">"), -64: element("float", 8, ">"),
+}  # fmt: skip
+# BITPIX -> the BZERO that says the other signedness
+OTHER_SIGN = {8: -128, 16: 1 << 15, 32: 1 << 31, 64: 1 << 63}
+MAX_RANK = 64  # NumPy's; the standard has 999
+TEXT_CARDS = ("COMMENT", "HISTORY", "")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([ED][+-]?\d+)?")
+_STRING = re.compile(r"'((?:[^']|'')*)'")
+_STRUCTURE = re.compile(
+    r"SIMPLE|XTENSION|BITPIX|NAXIS\d*|EXTEND|PCOUNT|GCOUNT|GROUPS|END|CHECKSUM|DATASUM|EXTNAME|EXTVER"
+    r"|BSCALE|BZERO|BLANK|BUNIT|TFIELDS|THEAP"
+    r"|(?:TTYPE|TFORM|TUNIT|TNULL|TSCAL|TZERO|TDISP|TBCOL|TDIM)\d+"
+)
+_WCS = re.compile(
+    r"(?:CTYPE|CUNIT|CDELT|CRVAL|CRPIX|CROTA)\d+[A-Z]?|(?:PC|CD|PV|PS)\d+_\d+[A-Z]?"
+    r"|(?:WCSAXES|LONPOLE|LATPOLE|RADESYS|EQUINOX|WCSNAME)[A-Z]?"
+)
+
+
+class Unit(Record):
+    """A header and data unit: its keywords, and where its header and data lie."""
+
+    number: int
+    cards: dict[str, Any]
+    texts: dict[str, list[str]]
+    start: int
+    offset: int
+    nbytes: int
+
+    @property
+    def end(self) -> int:
+        """Where the next HDU begins."""
+        return self.offset + -(-self.nbytes // BLOCK) * BLOCK
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes, the slowest first."""
+        return tuple(self.cards[f"NAXIS{n}"] for n in range(self.cards["NAXIS"], 0, -1))
+
+
+def _units(source: Source, notes: list[str]) -> Iterator[Unit]:
+    """The HDUs of a file, headers only. Raises `Corrupt` and `TooLarge`."""
+    at = number = 0
+    while at < source.size:
+        if number and source.read_at(at, 8) != b"XTENSION":
+            notes.append(trailing_note(source.size - at, "the last HDU"))
+            return
+        if number >= source.limits.nodes:
+            what = f"has more than {source.limits.nodes} HDUs"
+            raise TooLarge(what, path=source.path, where=f"byte {at}")
+        unit = _unit(source, at, number)
+        yield unit
+        at, number = unit.end, number + 1
+
+
+def _unit(source: Source, start: int, number: int) -> Unit:
+    cards: dict[str, Any] = {}
+    texts: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
+    at, last, found = start, "", False
+    while not found:
+        if at - start >= source.limits.record_bytes:
+            raise Corrupt("header has no end", path=source.path, where=f"byte {start}")
+        block = source.read_exact(at, BLOCK, "a header")
+        for place in range(0, BLOCK, CARD):
+            card = block[place : place + CARD].decode("latin-1")
+            if card[:8] == "END     ":
+                found = True
+                break
+            last = _take(card, cards, texts, parts, last)
+        at += BLOCK
+    for name, pieces in parts.items():
+        cards[name] = "".join(piece[:-1] for piece in pieces[:-1]) + pieces[-1]
+    where = f"byte {start}, the header of HDU {number}"
+    rank = _whole(source, cards, "NAXIS", where)
+    if not 0 <= rank <= MAX_RANK:
+        raise Unsupported(
+            "has too many axes", path=source.path, where=where, expected=f"0 to {MAX_RANK}",
+            got=rank,
+        )  # fmt: skip
+    lengths = [_whole(source, cards, f"NAXIS{n}", where) for n in range(1, rank + 1)]
+    if cards.get("GROUPS") is True and lengths[:1] == [0]:
+        raise Unsupported(
+            "holds random groups", path=source.path, where=where,
+            remedy="convert it first, in Python: astropy.io.fits.open(FILE)[0].data",
+        )  # fmt: skip
+    bits = _whole(source, cards, "BITPIX", where)
+    if bits not in ELEMENTS:
+        raise Corrupt(
+            "has elements of no type", path=source.path, where=where,
+            expected=f"BITPIX of {', '.join(map(str, ELEMENTS))}", got=bits,
+        )  # fmt: skip
+    more = _whole(source, cards, "PCOUNT", where) if "PCOUNT" in cards else 0
+    groups = _whole(source, cards, "GCOUNT", where) if "GCOUNT" in cards else 1
+    nbytes = (prod(lengths) + more) * groups * abs(bits) // 8 if rank else 0
+    return Unit(number, cards, texts, start, at, nbytes)
+
+
+def _whole(source: Source, cards: Mapping[str, Any], name: str, where: str) -> int:
+    """A number of the structure; `Corrupt` if it is none."""
+    value = cards.get(name)
+    if type(value) is not int or (value < 0 and name != "BITPIX"):
+        raise Corrupt(
+            f"{name} is missing or not a number", path=source.path, where=where,
+            expected="a whole number", got=str(value)[:40],
+        )  # fmt: skip
+    return value
+
+
+def _take(
+    card: str,
+    cards: dict[str, Any],
+    texts: dict[str, list[str]],
+    parts: dict[str, list[str]],
+    last: str,
+) -> str:
+    """Put a card into the keywords, and return its name, which a CONTINUE goes on with.
+
+    `parts` takes the parts of long strings, all but the last of them with an & at the end.
+    """
+    name = card[:8].rstrip()
+    if name == "CONTINUE":
+        before = parts[last][-1] if last in parts else cards.get(last)
+        if isinstance(before, str) and before.endswith("&"):
+            parts.setdefault(last, [before]).append(str(_value(card[8:]) or ""))
+            return last
+    if name == "HIERARCH" and "=" in card:
+        name, _, rest = card[9:].partition("=")
+        name = name.strip()
+    elif card[8:10] == "= " and name not in TEXT_CARDS:
+        rest = card[10:]
+    else:
+        if text := card[8:].rstrip():
+            texts.setdefault(name or "BLANK", []).append(text)
+        return ""
+    cards.setdefault(name, _value(rest))
+    return name
+
+
+def _value(text: str) -> Any:
+    """The value of a card: text, bool, int, float, or the words that stand there."""
+    text = text.strip()
+    if found := _STRING.match(text):
+        return found[1].replace("''", "'").rstrip()
+    word = text.partition("/")[0].strip()
+    if word in ("T", "F"):
+        return word == "T"
+    if _NUMBER.fullmatch(word):
+        whole = word.lstrip("+-").isdigit()
+        return int(word) if whole else float(word.replace("D", "E"))
+    return word or None
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+def _card(name: str, value: str) -> bytes:
+    return f"{name:8}= {value:>20}".ljust(CARD).encode()
+
+
+def _sample() -> bytes:
+    cards = [
+        _card("SIMPLE", "T"), _card("BITPIX", "16"), _card("NAXIS", "2"), _card("NAXIS1", "3"),
+        _card("NAXIS2", "2"), b"END",
+    ]  # fmt: skip
+    header = b"".join(cards).ljust(BLOCK)
+    return header + bytes((0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6)).ljust(BLOCK, b"\0")
+
+
+FORMAT = Format(
+    name="fits",
+    title="FITS",
+    suffixes=(".fits", ".fit", ".fts"),
+    magic=((0, MAGIC),),
+    proof=True,
+    writes=False,
+    many=True,
+    samples={"two_by_three.fits": _sample()},
+    spec="https://fits.gsfc.nasa.gov/fits_standard.html",
+    losses="is read only; no ASCII tables, compressed tiles or columns of variable length",
+)
+
+
+def sniff(source: Source) -> int:
+    """Sure by the first keyword."""
+    return SURE if source.head.startswith(MAGIC) else NO
+
+
+def read(source: Source) -> Bundle:
+    """The images and tables of a file, each lazy; shapes in C order.
+
+    Raises `Corrupt` and `Unsupported` before any data is read.
+    """
+    if not source.head.startswith(MAGIC):
+        raise Corrupt(
+            "is not a FITS file", path=source.path, where="byte 0", expected="SIMPLE  =",
+            got=source.head[:9].hex(" ") or "nothing",
+        )  # fmt: skip
+    notes: list[str] = []
+    arrays: list[Array] = []
+    names: set[str] = set()
+    attributes: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    for unit in _units(source, notes):
+        name = _name(unit, names)
+        names.add(name)
+        if unit.cards["NAXIS"] == 0:
+            if unit.number == 0:
+                attributes = _attributes(unit)
+            else:
+                groups[name] = _attributes(unit)
+            continue
+        try:
+            arrays.append(_array(source, unit, name, notes))
+        except RaconvertError as error:
+            arrays.append(Array.unreadable(name, error))
+    if not arrays:
+        raise Unsupported("holds no data, only headers", path=source.path)
+    return Bundle(some_sound(arrays), attributes=attributes, groups=groups, notes=notes)
+
+
+def _name(unit: Unit, taken: set[str]) -> str:
+    said = unit.cards.get("EXTNAME")
+    usual = "HDU" + str(unit.number) if unit.number else "PRIMARY"
+    name = said if isinstance(said, str) and said else usual
+    version = unit.cards.get("EXTVER")
+    if type(version) is int and version != 1:
+        name = f"{name},{version}"
+    return name if name not in taken else f"{name} (HDU {unit.number})"
+
+
+def _attributes(unit: Unit) -> dict[str, Any]:
+    """The keywords that are not about the structure or the coordinates."""
+    found = {
+        name: value
+        for name, value in unit.cards.items()
+        if name and not _STRUCTURE.fullmatch(name) and not _WCS.fullmatch(name)
+    }
+    return found | {name: "\n".join(lines) for name, lines in unit.texts.items()}
+
+
+def _array(source: Source, unit: Unit, name: str, notes: list[str]) -> Array:
+    kind = unit.cards.get("XTENSION", "IMAGE") if unit.number else "IMAGE"
+    where = f"byte {unit.start}, HDU {unit.number} '{name}'"
+    if kind == "BINTABLE" and unit.cards.get("ZIMAGE") is True:
+        raise Unsupported(
+            "holds an image in compressed tiles", path=source.path, where=where,
+            remedy="unpack it first, for instance with: funpack FILE",
+        )  # fmt: skip
+    if kind not in ("IMAGE", "BINTABLE"):
+        raise Unsupported(
+            f"holds an extension {kind!r:.40}", path=source.path, where=where,
+            expected="IMAGE or BINTABLE",
+            remedy="read it in Python: astropy.io.fits.getdata(FILE, "f"{unit.number})",
+        )  # fmt: skip
+    if unit.nbytes > source.size - unit.offset:
+        raise Corrupt(
+            "data is cut off", path=source.path, where=where,
+            expected=f"{unit.nbytes} bytes from byte {unit.offset}",
+            got=max(0, source.size - unit.offset),
+        )  # fmt: skip
+    if kind == "BINTABLE":
+        return _table(source, unit, name, notes, where)
+    return _image(source, unit, name, notes, where)
+
+
+def _image(source: Source, unit: Unit, name: str, notes: list[str], where: str) -> Array:
+    cards = unit.cards
+    bits, shape = cards["BITPIX"], unit.shape
+    stored = ELEMENTS[bits]
+    if spanned(shape, stored.nbytes) > MAX_SPAN:
+        raise Corrupt("array is too large", path=source.path, where=where)
+    slope, zero = cards.get("BSCALE", 1), cards.get("BZERO", 0)
+    attributes = _attributes(unit)
+    turned = bits in OTHER_SIGN and slope == 1 and zero == OTHER_SIGN[bits]
+    blank = cards.get("BLANK")
+    if not turned:
+        attributes |= {"scale_factor": slope} if slope != 1 else {}
+        attributes |= {"add_offset": zero} if zero != 0 else {}
+    if type(blank) is int and bits > 0:
+        attributes["_FillValue"] = blank + (zero if turned else 0)
+    axes, own = _axes(unit, notes, name)
+    units = cards.get("BUNIT")
+    meta = Metadata(
+        units=units if isinstance(units, str) and units else None, attributes=attributes,
+        axes=axes, formats={NAMESPACE: own} if own else None,
+    )  # fmt: skip
+    extent = source.extent(unit.offset, unit.nbytes, needs_swap(stored))
+    dims = shape[::-1]
+    plain = Array(stored, dims, name=name, index_order="C", extent=extent, meta=meta)
+    return _other_sign(plain, stored) if turned else plain
+
+
+def _other_sign(array: Array, stored: Element) -> Array:
+    """The array with the highest bit of each element turned: of the other signedness."""
+    kind = element("int" if stored.kind == "uint" else "uint", stored.nbytes)
+
+    def data() -> Any:
+        import numpy as np
+
+        from raconvert.arrays.cast import Converted
+
+        unsigned = np.dtype(f"<u{stored.nbytes}")
+        top = unsigned.type(1 << (8 * stored.nbytes - 1))
+
+        def convert(block: Any, _: int) -> Any:
+            turned = np.asarray(block).astype(unsigned) ^ top
+            return turned.view(np.dtype(f"<{'u' if kind.kind == 'uint' else 'i'}{kind.nbytes}"))
+
+        return Converted(array, unsigned if kind.kind == "uint" else np.dtype("i1"), convert)
+
+    return Array(kind, array.dims, name=array.name, index_order="C", meta=array.meta, data=data)
+
+
+def _axes(unit: Unit, notes: list[str], name: str) -> tuple[list[Axis], dict[str, Any]]:
+    """Axes in the order of the shape, if their coordinates are linear; else the keywords."""
+    cards, rank = unit.cards, unit.cards["NAXIS"]
+    said = {key: value for key, value in cards.items() if _WCS.fullmatch(key)}
+    if not said:
+        return [], {}
+    simple = re.compile(r"(?:CTYPE|CUNIT|CDELT|CRVAL|CRPIX)(\d+)")
+    of_axes = [found for key in said if (found := simple.fullmatch(key))]
+    linear = len(of_axes) + ("WCSAXES" in said) == len(said)
+    linear = linear and all(1 <= int(found[1]) <= rank for found in of_axes)
+    axes = []
+    for n in range(rank, 0, -1):
+        kind, step = said.get(f"CTYPE{n}", ""), said.get(f"CDELT{n}", 1.0)
+        value, pixel = said.get(f"CRVAL{n}", 0.0), said.get(f"CRPIX{n}", 0.0)
+        text = isinstance(kind, str) and isinstance(said.get(f"CUNIT{n}", ""), str)
+        numbers = all(type(one) in (int, float) and isfinite(one) for one in (step, value, pixel))
+        # Four letters, a hyphen and a projection: not linear.
+        if not (text and numbers and step) or re.match(r".{4}-", kind):
+            linear = False
+            break
+        places = any(f"{key}{n}" in said for key in ("CDELT", "CRVAL", "CRPIX"))
+        axes.append(
+            Axis(
+                kind or None,
+                units=said.get(f"CUNIT{n}") or None,
+                spacing=float(step) if places else None,
+                origin=float(value + (1 - pixel) * step) if places else None,
+            )
+        )
+    if linear:
+        return axes, {}
+    notes.append(
+        f"array '{name}': the coordinates are kept as keywords and not applied: "
+        f"{', '.join([*said][:6])}{' ...' if len(said) > 6 else ''}"
+    )
+    return [], {"wcs": said}
+
+
+# Tables ------------------------------------------------------------------------------------------
+
+
+_FORM = re.compile(r"(\d*)([LXBIJKAEDCMPQ])(.*)")
+_CODES = {"B": "u1", "I": "i2", "J": "i4", "K": "i8", "E": "f4", "D": "f8", "C": "c8", "M": "c16"}
+_BITS_OF = {"B": 8, "I": 16, "J": 32, "K": 64}
+
+
+class Column(Record):
+    """A column: its name, code, place in a row, and what it becomes."""
+
+    name: str
+    code: str
+    start: int
+    count: int
+    shape: tuple[int, ...]
+    turned: bool
+
+
+def _table(source: Source, unit: Unit, name: str, notes: list[str], where: str) -> Array:
+    from raconvert.arrays.dtypes import element_of
+
+    cards = unit.cards
+    if cards["BITPIX"] != 8 or cards["NAXIS"] != 2:
+        raise Corrupt(
+            "table is not of bytes in rows", path=source.path, where=where,
+            expected="BITPIX 8, NAXIS 2", got=f"BITPIX {cards['BITPIX']}, NAXIS {cards['NAXIS']}",
+        )  # fmt: skip
+    width, rows = cards["NAXIS1"], cards["NAXIS2"]
+    columns, own = _columns(source, unit, where)
+    used = sum(_width(column) for column in columns)
+    if used != width or not width:
+        raise Corrupt(
+            "columns do not fill the rows", path=source.path, where=where,
+            expected=f"{width} bytes", got=used,
+        )  # fmt: skip
+    import numpy as np
+
+    dtype = np.dtype([_field(column) for column in columns if column.count])
+    scaled = [key for key in own if key.startswith(("TSCAL", "TZERO"))]
+    if scaled:
+        notes.append(
+            f"array '{name}': columns are as stored; the header says of them: "
+            f"{', '.join(scaled[:6])}"
+        )
+    meta = Metadata(
+        attributes=_attributes(unit), formats={NAMESPACE: {"columns": own}} if own else None
+    )
+    raw = Array(
+        element("uint", 1), (width, rows), name=name, index_order="C",
+        extent=source.extent(unit.offset, width * rows),
+    )  # fmt: skip
+    return Array(
+        element_of(dtype), (rows,), name=name, index_order="C", meta=meta,
+        data=lambda: _Rows(raw, dtype, _decoder(columns, dtype, source.path, where)),
+    )  # fmt: skip
+
+
+def _columns(source: Source, unit: Unit, where: str) -> tuple[list[Column], dict[str, Any]]:
+    cards = unit.cards
+    count = _whole(source, cards, "TFIELDS", where)
+    if not 0 < count <= 999:
+        raise Corrupt(
+            "has no columns, or too many", path=source.path, where=where, expected="1 to 999",
+            got=count,
+        )  # fmt: skip
+    columns: list[Column] = []
+    own: dict[str, Any] = {}
+    names: set[str] = set()
+    at = 0
+    for n in range(1, count + 1):
+        form = cards.get(f"TFORM{n}")
+        found = _FORM.match(form) if isinstance(form, str) else None
+        if found is None or len(found[1]) > 18:
+            raise Corrupt(
+                f"TFORM{n} is missing or malformed", path=source.path, where=where,
+                expected="a count and a letter", got=str(form)[:40],
+            )  # fmt: skip
+        said = cards.get(f"TTYPE{n}")
+        name = said if isinstance(said, str) and said else f"col{n}"
+        name = name if name not in names else f"{name}_{n}"
+        names.add(name)
+        repeat, code = int(found[1] or 1), found[2]
+        if code in "PQ":
+            raise Unsupported(
+                f"column {n} '{name}' has a length of its own in each row (TFORM {form})",
+                path=source.path, where=where, expected="columns of one width",
+                remedy=f"read it in Python: astropy.io.fits.getdata(FILE, {unit.number})",
+            )  # fmt: skip
+        slope, zero = cards.get(f"TSCAL{n}", 1), cards.get(f"TZERO{n}", 0)
+        bits = _BITS_OF.get(code)
+        turned = slope == 1 and bits is not None and zero == OTHER_SIGN[bits]
+        if not turned and (slope != 1 or zero != 0):
+            own |= {key: cards[key] for key in (f"TSCAL{n}", f"TZERO{n}") if key in cards}
+        for key in (f"TUNIT{n}", f"TNULL{n}", f"TDISP{n}"):
+            own |= {key: cards[key]} if key in cards else {}
+        shape = _dim(cards.get(f"TDIM{n}"), repeat, code)
+        columns.append(Column(name, code, at, repeat, shape, turned))
+        at += _width(columns[-1])
+        if at > cards["NAXIS1"]:
+            break
+    return columns, own
+
+
+def _width(column: Column) -> int:
+    if column.code == "X":
+        return (column.count + 7) // 8
+    return column.count * (1 if column.code in "AL" else int(_CODES[column.code][1:]))
+
+
+def _dim(text: Any, count: int, code: str) -> tuple[int, ...]:
+    """The shape of each cell, the slowest first; of text with the characters as the last."""
+    words = re.fullmatch(r"\(([\d, ]{1,200})\)", text.strip()) if isinstance(text, str) else None
+    lengths = [int(word) for word in words[1].split(",") if word.strip()][::-1] if words else []
+    if lengths and prod(lengths) == count and len(lengths) <= MAX_RANK // 2:
+        return tuple(lengths)
+    return (count,) if code == "A" or count != 1 else ()
+
+
+def _field(column: Column) -> tuple[Any, ...]:
+    """The field of a structure that a column becomes."""
+    shape = column.shape
+    if column.code == "A":
+        return (column.name, f"S{shape[-1]}", shape[:-1])
+    code = "?" if column.code in "LX" else "<" + _CODES[column.code]
+    if column.turned:
+        code = "i1" if column.code == "B" else code.replace("i", "u")
+    return (column.name, code, shape)
+
+
+def _decoder(columns: list[Column], dtype: Any, path: str, where: str) -> Callable[[Any], Any]:
+    """The function that makes structures of rows of bytes."""
+    import numpy as np
+
+    def decode(rows: Any) -> Any:
+        out = np.empty(len(rows), dtype)
+        for column in columns:
+            if not column.count:
+                continue
+            raw = np.ascontiguousarray(rows[:, column.start : column.start + _width(column)])
+            shape = (len(rows), *column.shape)
+            if column.code == "A":
+                values = raw.view(f"S{column.shape[-1]}").reshape(shape[:-1])
+            elif column.code == "X":
+                values = np.unpackbits(raw, axis=1, count=column.count).astype("?").reshape(shape)
+            elif column.code == "L":
+                if not np.isin(raw, (84, 70)).all():
+                    raise Unsupported(
+                        f"column '{column.name}' has logical values that are neither T nor F",
+                        path=path, where=where, expected="T or F", got="missing values",
+                    )  # fmt: skip
+                values = (raw == 84).reshape(shape)
+            else:
+                values = raw.view(">" + _CODES[column.code]).reshape(shape)
+                if column.turned:
+                    bits = _BITS_OF[column.code]
+                    values = values.astype(f"u{bits // 8}") ^ np.uint64(1 << (bits - 1)).astype(
+                        f"u{bits // 8}"
+                    )
+                    values = values.view("i1") if column.code == "B" else values
+            out[column.name] = values
+        return out
+
+    return decode
+
+
+class _Rows:
+    """Array source: rows of a table, decoded from their bytes."""
+
+    def __init__(self, raw: Array, dtype: Any, decode: Callable[[Any], Any]) -> None:
+        self.shape = (raw.dims[1],)
+        self.dtype = dtype
+        self._raw = raw
+        self._decode = decode
+
+    def stream(self, max_bytes: int) -> Iterator[Any]:
+        """Yield rows in order, in pieces of at most `max_bytes`."""
+        width = max(self._raw.dims[0], self.dtype.itemsize, 1)
+        step = max(1, max_bytes // width)
+        for first in range(0, self.shape[0], step):
+            yield self[first : first + step]
+
+    def __getitem__(self, key: Any) -> Any:
+        key = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        if key is Ellipsis or key == ():
+            key = slice(None)
+        if isinstance(key, slice):
+            return self._decode(self._raw[key])
+        return self._decode(self._raw[key][None])[0]
+
+
+# Checksums ---------------------------------------------------------------------------------------
+
+
+def check(source: Source) -> None:
+    """Compare DATASUM and CHECKSUM of every HDU with its bytes. Raises `Corrupt`."""
+    for unit in _units(source, []):
+        cards = unit.cards
+        where = f"byte {unit.start}, HDU {unit.number}"
+        if not {"DATASUM", "CHECKSUM"} & cards.keys() or unit.end > source.size:
+            continue
+        of_data = _sum(source, unit.offset, unit.end)
+        said = str(cards.get("DATASUM", "")).strip()
+        if said.isdigit() and int(said) != of_data:
+            raise Corrupt(
+                "data has another sum than DATASUM says", path=source.path, where=where,
+                expected=said, got=of_data,
+                remedy="get the file anew from where it comes from",
+            )  # fmt: skip
+        if str(cards.get("CHECKSUM", "")).strip():
+            whole = _folded(_sum(source, unit.start, unit.offset) + of_data)
+            if whole not in (0, 0xFFFFFFFF):
+                raise Corrupt(
+                    "HDU has another sum than CHECKSUM says", path=source.path, where=where,
+                    expected="a sum of -0", got=f"{whole:#x}",
+                    remedy="get the file anew from where it comes from",
+                )  # fmt: skip
+
+
+def _sum(source: Source, start: int, end: int) -> int:
+    """The ones' complement sum of the words of 4 bytes."""
+    import numpy as np
+
+    total, step = 0, 1 << 20
+    for at in range(start, end, step):
+        data = source.read_exact(at, min(step, end - at), "an HDU")
+        total = _folded(total + int(np.frombuffer(data, ">u4").sum(dtype=np.uint64)))
+    return total
+
+
+def _folded(total: int) -> int:
+    while total >> 32:
+        total = (total & 0xFFFFFFFF) + (total >> 32)
+    return total

@@ -1,0 +1,294 @@
+"""What is special to FITS: astropy is the oracle, for values, keywords, coordinates and sums."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import every
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import raconvert
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
+
+fits = pytest.importorskip("astropy.io.fits")
+WCS = pytest.importorskip("astropy.wcs").WCS
+
+TYPES = ("u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
+
+
+def numbers(kind: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    """Any values of a type, its smallest and largest among them."""
+    values = np.random.default_rng(seed).integers(0, 1 << 62, shape)
+    if kind[0] == "f":
+        return (values / (1 << 40)).astype(kind)
+    values = values.astype(kind)
+    values.flat[0], values.flat[-1] = np.iinfo(kind).min, np.iinfo(kind).max
+    return values
+
+
+@every("kind", TYPES)
+@every("shape", [(5,), (3, 4), (2, 3, 4), (2, 1, 3, 2)])
+def test_images_of_astropy(kind: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    values = numbers(kind, shape)
+    if kind == "i1":  # astropy scales it only if it is told to
+        image = fits.PrimaryHDU(values.astype("i2"))
+        image.scale("uint8", bzero=-128)
+    else:
+        image = fits.PrimaryHDU(values)
+    image.writeto(tmp_path / "x.fits", checksum=True)
+
+    with raconvert.open_array(tmp_path / "x.fits") as array:
+        assert array.dtype.newbyteorder("=") == np.dtype(kind)
+        assert np.array_equal(array[...], values)
+        assert np.array_equal(array[..., 1:], values[..., 1:])
+        assert (array.extent is not None) == (kind in ("u1", "i2", "i4", "i8", "f4", "f8"))
+        assert not array.meta.attributes.keys() & {"add_offset", "scale_factor"}
+    raconvert.convert(tmp_path / "x.fits", tmp_path / "x.npy")
+    assert np.array_equal(np.load(tmp_path / "x.npy"), values)
+    raconvert.verify(tmp_path / "x.fits")
+
+
+def test_scale_and_blank_are_those_of_astropy(tmp_path: Path) -> None:
+    stored = np.arange(-3, 9, dtype="i2").reshape(3, 4)
+    image = fits.PrimaryHDU(stored)
+    image.writeto(tmp_path / "x.fits")
+    with fits.open(tmp_path / "x.fits", "update", do_not_scale_image_data=True) as file:
+        file[0].header["BSCALE"], file[0].header["BZERO"] = 0.5, 10.0
+        file[0].header["BLANK"], file[0].header["BUNIT"] = -3, "Jy"
+    theirs = fits.getdata(tmp_path / "x.fits")
+
+    with raconvert.open_array(tmp_path / "x.fits") as array:
+        assert np.array_equal(array[...], stored)
+        assert array.meta.units == "Jy"
+        assert array.meta.attributes == {"scale_factor": 0.5, "add_offset": 10.0, "_FillValue": -3}
+    raconvert.convert(tmp_path / "x.fits", tmp_path / "x.npy", unscale=True)
+    assert np.array_equal(np.load(tmp_path / "x.npy"), theirs, equal_nan=True)
+    assert np.isnan(theirs[0, 0])
+
+
+def test_linear_coordinates_are_those_of_astropy(tmp_path: Path) -> None:
+    image = fits.PrimaryHDU(np.zeros((3, 4, 5), "f4"))
+    for n, (kind, unit, step, value, pixel) in enumerate(
+        [("X", "m", 0.5, 3.0, 2.5), ("WAVE", "m", 1e-7, 5e-7, 1.0), ("FREQ", "Hz", -2.0, 9.0, 3.0)]
+    ):
+        image.header[f"CTYPE{n + 1}"], image.header[f"CUNIT{n + 1}"] = kind, unit
+        image.header[f"CDELT{n + 1}"], image.header[f"CRVAL{n + 1}"] = step, value
+        image.header[f"CRPIX{n + 1}"] = pixel
+    image.writeto(tmp_path / "x.fits")
+
+    with raconvert.open_array(tmp_path / "x.fits") as array:
+        axes = array.meta.axes
+    assert [axis.name for axis in axes] == ["FREQ", "WAVE", "X"]
+    assert [axis.units for axis in axes] == ["Hz", "m", "m"]
+    theirs = WCS(fits.getheader(tmp_path / "x.fits"))
+    for index in np.ndindex(3, 4, 5):
+        ours = [axis.origin + k * axis.spacing for axis, k in zip(axes, index, strict=True)]
+        assert np.allclose(theirs.wcs_pix2world([index[::-1]], 0)[0], ours[::-1], rtol=1e-12)
+
+
+@every(
+    "cards",
+    [
+        {"CTYPE1": "RA---TAN", "CTYPE2": "DEC--TAN", "CRVAL1": 10.0, "CDELT1": 0.1},
+        {"PC1_1": 0.6, "PC1_2": 0.8, "CDELT1": 1.0},
+        {"CD1_1": 2.0, "CD2_2": 3.0},
+        {"CROTA2": 30.0, "CDELT1": 1.0},
+        {"CDELT1": 0.0, "CRVAL1": 1.0},
+    ],
+)
+def test_other_coordinates_are_kept_and_named(cards: dict[str, Any], tmp_path: Path) -> None:
+    image = fits.PrimaryHDU(np.zeros((3, 4), "f4"))
+    image.header.update(cards)
+    image.writeto(tmp_path / "x.fits")
+    with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
+        assert bundle.arrays[0].meta.formats["fits"]["wcs"] == cards
+        assert not any(axis.spacing for axis in bundle.arrays[0].meta.axes)
+        assert any("kept as keywords" in note for note in bundle.notes)
+
+
+def test_keywords_of_every_kind(tmp_path: Path) -> None:
+    image = fits.PrimaryHDU(np.zeros((2, 3), "u1"))
+    long = "a text that is far longer than one card, 'quoted', " * 5 + "to its end"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        image.header.update({
+            "OBJECT": "it's M 31", "COUNT": 7, "GAIN": -1.5e-30, "DONE": True, "LONG": long,
+            "HIERARCH ESO DET GAIN": 2.5, "EMPTY": "",
+        })  # fmt: skip
+    image.header["COMMENT"] = "first"
+    image.header["COMMENT"] = "second"
+    image.header["HISTORY"] = "made by hand"
+    image.writeto(tmp_path / "x.fits")
+
+    with raconvert.open_array(tmp_path / "x.fits") as array:
+        found = dict(array.meta.attributes)
+    assert found == {
+        "OBJECT": "it's M 31", "COUNT": 7, "GAIN": -1.5e-30, "DONE": True, "LONG": long,
+        "ESO DET GAIN": 2.5, "EMPTY": "", "COMMENT": "first\nsecond", "HISTORY": "made by hand",
+    }  # fmt: skip
+
+
+def table(rows: int = 5) -> Any:
+    """A table with a column of every kind."""
+    some = np.arange(rows)
+    columns = [
+        fits.Column("byte", "B", array=some.astype("u1")),
+        fits.Column("short", "I", array=some.astype("i2") - 2),
+        fits.Column("unsigned", "J", bzero=1 << 31, array=(some + (1 << 31)).astype("u4")),
+        fits.Column("huge", "K", bzero=1 << 63, array=(some.astype("u8") + (1 << 63))),
+        fits.Column("signed", "B", bzero=-128, array=(some - 3).astype("i1")),
+        fits.Column("long", "K", array=some << 40),
+        fits.Column("single", "E", unit="K", array=some / np.float32(3)),
+        fits.Column("double", "D", array=some / 7),
+        fits.Column("complex", "C", array=(some + 1j).astype("c8")),
+        fits.Column("wide", "M", array=some - 2j),
+        fits.Column("fine", "L", array=some % 2 == 0),
+        fits.Column("flags", "11X", array=(some[:, None] + np.arange(11)) % 3 == 0),
+        fits.Column("name", "6A", array=np.array([f"n{n}" for n in some])),
+        fits.Column("vector", "3E", array=np.arange(3 * rows, dtype="f4").reshape(rows, 3)),
+        fits.Column("grid", "6I", dim="(3,2)", array=np.arange(6 * rows).reshape(rows, 2, 3)),
+        fits.Column("words", "8A", dim="(4,2)", array=np.array([["ab", "cdef"]] * rows)),
+    ]
+    return fits.BinTableHDU.from_columns(columns, name="STARS")
+
+
+def test_tables_are_those_of_astropy(tmp_path: Path) -> None:
+    table().writeto(tmp_path / "x.fits", checksum=True)
+    theirs = fits.getdata(tmp_path / "x.fits", "STARS")
+
+    with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
+        assert bundle.names == ["STARS"]
+        ours = np.asarray(bundle["STARS"][...])
+        part = bundle["STARS"][1:4]
+        assert bundle["STARS"].meta.formats["fits"]["columns"]["TUNIT7"] == "K"
+    assert ours.dtype.names == tuple(theirs.names)
+    for name in theirs.names:
+        wanted = np.asarray(theirs[name])
+        values = ours[name].astype("U") if wanted.dtype.kind == "U" else ours[name]
+        assert np.array_equal(values, wanted), name
+        assert np.array_equal(part[name], ours[name][1:4]), name
+    assert ours["unsigned"].dtype == "u4"
+    assert ours["huge"][0] == 1 << 63
+    assert ours["signed"].dtype == np.int8
+    assert ours["fine"].dtype == ours["flags"].dtype == np.bool_
+    raconvert.convert(f"{tmp_path / 'x.fits'}#STARS", tmp_path / "x.npy")
+    again = np.load(tmp_path / "x.npy")
+    assert all(np.array_equal(again[name], ours[name]) for name in ours.dtype.names)
+
+
+def test_all_hdus_have_names_and_unreadable_ones_a_place(tmp_path: Path) -> None:
+    values = np.arange(6, dtype="i4").reshape(2, 3)
+    ragged = np.array([np.arange(2), np.arange(3)], object)
+    ascii_table = fits.TableHDU.from_columns([fits.Column("x", "I4", array=[1, 2])], name="TEXT")
+    fits.HDUList([
+        fits.PrimaryHDU(), fits.ImageHDU(values, name="SCI", ver=1),
+        fits.ImageHDU(values + 1, name="SCI", ver=2), fits.ImageHDU(values + 2), table(),
+        fits.CompImageHDU(np.zeros((20, 20), "i2"), name="TILES"), ascii_table,
+        fits.BinTableHDU.from_columns([fits.Column("r", "PJ()", array=ragged)], name="RAGGED"),
+        fits.ImageHDU(name="ONLY"),
+    ]).writeto(tmp_path / "x.fits", checksum=True)  # fmt: skip
+
+    with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
+        assert bundle.names == ["SCI", "SCI,2", "HDU3", "STARS", "TILES", "TEXT", "RAGGED"]
+        assert np.array_equal(bundle["SCI,2"], values + 1)
+        for name, words in (("TILES", "compressed tiles"), ("TEXT", "TABLE"), ("RAGGED", "length")):
+            with pytest.raises(Unsupported, match=words):
+                np.asarray(bundle[name])
+        assert "ONLY" in bundle.groups
+    with pytest.raises(RaconvertError):
+        raconvert.convert(tmp_path / "x.fits", tmp_path / "x.h5")
+    raconvert.convert(tmp_path / "x.fits", tmp_path / "x.h5", arrays=["SCI", "SCI,2", "HDU3"])
+
+
+@every("place", ["data", "header"])
+def test_wrong_sums_are_found_by_verify(place: str, tmp_path: Path) -> None:
+    fits.PrimaryHDU(np.arange(3000, dtype="i2")).writeto(tmp_path / "x.fits", checksum=True)
+    raconvert.verify(tmp_path / "x.fits")
+    data = bytearray((tmp_path / "x.fits").read_bytes())
+    data[2880 + 1000 if place == "data" else data.index(b"EXTEND") + 60] ^= 1
+    (tmp_path / "x.fits").write_bytes(data)
+    with pytest.raises(Corrupt, match="DATASUM" if place == "data" else "CHECKSUM"):
+        raconvert.verify(tmp_path / "x.fits")
+
+
+def cards(*lines: str, data: int = 2880) -> bytes:
+    header = "".join(line.ljust(80) for line in ("SIMPLE  =                    T", *lines, "END"))
+    return header.ljust(-(-len(header) // 2880) * 2880).encode("latin-1") + bytes(data)
+
+
+IMAGE = ("BITPIX  = 16", "NAXIS   = 2", "NAXIS1  = 3", "NAXIS2  = 2")
+TABLE = ("XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 4", "NAXIS2  = 2")
+
+
+def of_table(*lines: str) -> bytes:
+    return cards("BITPIX  = 8", "NAXIS   = 0", data=0) + cards(*TABLE, *lines)[80:].ljust(
+        5760, b"\0"
+    )
+
+
+HOSTILE = {
+    "nothing but the magic": b"SIMPLE  =",
+    "half a block": cards(*IMAGE)[:1000],
+    "no end": cards(*IMAGE)[:2880].replace(b"END", b"EMD"),
+    "no end for megabytes": b"SIMPLE  =                    T".ljust(80) + b"HISTORY x".ljust(80) * 54000,
+    "no data": cards(*IMAGE, data=0),
+    "no BITPIX": cards(*IMAGE[1:]),
+    "BITPIX of 7": cards("BITPIX  = 7", *IMAGE[1:]),
+    "BITPIX of text": cards("BITPIX  = 'x'", *IMAGE[1:]),
+    "BITPIX of a float": cards("BITPIX  = 16.5", *IMAGE[1:]),
+    "no NAXIS": cards("BITPIX  = 16"),
+    "NAXIS of -1": cards("BITPIX  = 16", "NAXIS   = -1"),
+    "NAXIS of 10**60": cards("BITPIX  = 16", f"NAXIS   = {10**60}"),
+    "NAXIS of 999": cards("BITPIX  = 16", "NAXIS   = 999"),
+    "a missing length": cards(*IMAGE[:3]),
+    "a negative length": cards(*IMAGE[:3], "NAXIS2  = -2"),
+    "a length of 10**60": cards(*IMAGE[:3], f"NAXIS2  = {10**60}"),
+    "random groups": cards("BITPIX  = 16", "NAXIS   = 2", "NAXIS1  = 0", "NAXIS2  = 2", "GROUPS  = T"),
+    "only a header": cards("BITPIX  = 16", "NAXIS   = 0", data=0),
+    "table without columns": of_table("TFIELDS = 0"),
+    "table of a million columns": of_table("TFIELDS = 1000000"),
+    "table without forms": of_table("TFIELDS = 1"),
+    "table of a strange form": of_table("TFIELDS = 1", "TFORM1  = '1Z'"),
+    "table of wide columns": of_table("TFIELDS = 1", "TFORM1  = '999999999999J'"),
+    "table of narrow columns": of_table("TFIELDS = 1", "TFORM1  = '1I'"),
+    "table of floats": of_table("TFIELDS = 1", "TFORM1  = '1J'").replace(b"= 8 ", b"=-32"),
+}  # fmt: skip
+
+
+@every("name", HOSTILE)
+def test_hostile_files_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "x.fits").write_bytes(HOSTILE[name])
+    with pytest.raises((Corrupt, Unsupported)) as caught:
+        raconvert.read(tmp_path / "x.fits")
+    assert "x.fits" in str(caught.value)
+
+
+def test_missing_logical_values_are_not_made_false(tmp_path: Path) -> None:
+    (tmp_path / "x.fits").write_bytes(of_table("TFIELDS = 1", "TFORM1  = '4L'"))
+    with pytest.raises(Unsupported, match="neither T nor F"):
+        raconvert.read(tmp_path / "x.fits")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    kinds=st.lists(st.sampled_from([one for one in TYPES if one != "i1"]), min_size=1, max_size=4),
+    shape=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    seed=st.integers(0, 999),
+)
+def test_any_file_of_images(
+    kinds: list[str], shape: list[int], seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("fits") / "x.fits"
+    arrays = [numbers(kind, tuple(shape), seed) for kind in kinds]
+    hdus = [fits.ImageHDU(values, name=f"a{n}") for n, values in enumerate(arrays)]
+    fits.HDUList([fits.PrimaryHDU(), *hdus]).writeto(path, checksum=True)
+    with raconvert.open_bundle(path) as bundle:
+        assert bundle.names == [f"A{n}" for n in range(len(arrays))]
+        for found, values in zip(bundle.arrays, arrays, strict=True):
+            assert found.dtype.newbyteorder("=") == values.dtype
+            assert np.array_equal(found[...], values)
