@@ -98,7 +98,7 @@ class Unit(Record):
 
     @property
     def end(self) -> int:
-        """Where the next HDU begins."""
+        """The place where the next HDU begins."""
         return self.offset + -(-self.nbytes // BLOCK) * BLOCK
 
     @property
@@ -223,17 +223,24 @@ def _value(text: str) -> Any:
 # Reading -----------------------------------------------------------------------------------------
 
 
-def _card(name: str, value: str) -> bytes:
-    return f"{name:8}= {value:>20}".ljust(CARD).encode()
+def _header(*cards: tuple[str, str]) -> bytes:
+    lines = [f"{name:8}= {value:>20}".ljust(CARD).encode() for name, value in cards]
+    return b"".join([*lines, b"END"]).ljust(-(-(len(lines) + 1) * CARD // BLOCK) * BLOCK)
 
 
-def _sample() -> bytes:
-    cards = [
-        _card("SIMPLE", "T"), _card("BITPIX", "16"), _card("NAXIS", "2"), _card("NAXIS1", "3"),
-        _card("NAXIS2", "2"), b"END",
-    ]  # fmt: skip
-    header = b"".join(cards).ljust(BLOCK)
-    return header + bytes((0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6)).ljust(BLOCK, b"\0")
+_IMAGE = (("BITPIX", "16"), ("NAXIS", "2"), ("NAXIS1", "3"), ("NAXIS2", "2"))
+_NUMBERS = bytes((0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6)).ljust(BLOCK, b"\0")
+SAMPLES = {
+    "two_by_three.fits": _header(("SIMPLE", "T"), *_IMAGE) + _NUMBERS,
+    "image_and_table.fits": _header(
+        ("SIMPLE", "T"), *_IMAGE, ("BZERO", "32768"), ("CTYPE1", "'WAVE'"), ("CDELT1", "0.5"),
+        ("EXTNAME", "'SCI'"),
+    ) + _NUMBERS + _header(
+        ("XTENSION", "'BINTABLE'"), ("BITPIX", "8"), ("NAXIS", "2"), ("NAXIS1", "6"),
+        ("NAXIS2", "2"), ("PCOUNT", "0"), ("GCOUNT", "1"), ("TFIELDS", "2"), ("TFORM1", "'J'"),
+        ("TTYPE1", "'n'"), ("TFORM2", "'2A'"), ("TTYPE2", "'name'"),
+    ) + b"\0\0\0\1ab\0\0\0\2cd".ljust(BLOCK, b"\0"),
+}  # fmt: skip
 
 
 FORMAT = Format(
@@ -244,7 +251,7 @@ FORMAT = Format(
     proof=True,
     writes=False,
     many=True,
-    samples={"two_by_three.fits": _sample()},
+    samples=SAMPLES,
     spec="https://fits.gsfc.nasa.gov/fits_standard.html",
     losses="is read only; no ASCII tables, compressed tiles or columns of variable length",
 )
@@ -356,8 +363,8 @@ def _image(source: Source, unit: Unit, name: str, notes: list[str], where: str) 
     )  # fmt: skip
     extent = source.extent(unit.offset, unit.nbytes, needs_swap(stored))
     dims = shape[::-1]
-    plain = Array(stored, dims, name=name, index_order="C", extent=extent, meta=meta)
-    return _other_sign(plain, stored) if turned else plain
+    as_stored = Array(stored, dims, name=name, index_order="C", extent=extent, meta=meta)
+    return _other_sign(as_stored, stored) if turned else as_stored
 
 
 def _other_sign(array: Array, stored: Element) -> Array:
