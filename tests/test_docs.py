@@ -190,6 +190,8 @@ def test_console_examples(
     space.mkdir()
     for name in ("mnist", "mnist.ra"):
         (space / name).symlink_to(folder / name)
+    if page.stem == "checkpoints":
+        (space / "checkpoint.pth").symlink_to(ROOT / "fixtures" / "models" / "checkpoint.pth")
     for file, command, expected in steps(page.read_text(encoding="utf-8")):
         if file:
             (space / file).write_text(expected, encoding="utf-8")
