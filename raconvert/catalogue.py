@@ -145,6 +145,16 @@ ROWS: tuple[Row, ...] = (
         many=True,
     ),
     Row(
+        name="gguf",
+        module="raconvert.plugins.gguf",
+        title="GGUF model",
+        suffixes=(".gguf",),
+        magic=((0, b"GGUF"),),
+        proof=True,
+        writes=False,
+        many=True,
+    ),
+    Row(
         name="gif",
         module="raconvert.plugins.image.gif",
         title="GIF image",

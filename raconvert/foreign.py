@@ -265,13 +265,6 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
     Foreign(
         "binary",
-        "a GGUF model",
-        ((0, b"GGUF"),),
-        (),
-        "its arrays are quantized blocks; export them as safetensors",
-    ),
-    Foreign(
-        "binary",
         "JPEG 2000",
         ((0, b"\x00\x00\x00\x0cjP  "), (0, b"\xffO\xffQ")),
         (),

@@ -1,0 +1,321 @@
+"""GGUF: the tensors and metadata of models for ggml and llama.cpp, read.
+
+Specification: docs/gguf.md of github.com/ggml-org/ggml, versions 2 and 3. Compared with: the `gguf`
+package, which wrote the fixtures.
+
+Layout::
+
+    0    4s      magic ``GGUF``
+    4    uint32  version; its byte order is that of the file
+    8    uint64  number of tensors
+    16   uint64  number of key-value pairs
+    24   pairs   key, type, value; texts and lists begin with a uint64 of their length
+         tensors name, number of axes, lengths (fastest first), type, offset of the data
+         data    from the next multiple of ``general.alignment`` (32), each tensor at one
+
+Reads: F16, F32, F64, BF16, I8, I16, I32, I64 as they are: each an extent, shapes as NumPy has them
+(the lengths in reverse), little- and big-endian. Quantised tensors stay blocks of bytes: uint8 with
+the bytes of a row along the last axis, as the `gguf` package shows them; notes name them by type.
+Values of keys become attributes of the file.
+
+Noted and left out: lists of more values than are attributes (the tokens of a vocabulary), lists in
+lists, empty lists, integers beyond 64 bits with a sign.
+
+Refused: version 1; keys and tensors named twice; an alignment that is not a power of two; tensors
+that are not aligned, overlap, or end behind the file; rows that are not whole blocks; types that
+the specification no longer has, or never had (an array that cannot be read).
+"""
+
+from __future__ import annotations
+
+from math import prod
+from struct import Struct
+
+from raconvert.arrays.bundle import some_sound
+from raconvert.arrays.dtypes import MAX_SPAN, needs_swap, spanned
+from raconvert.errors import Corrupt, TooLarge, Unsupported
+from raconvert.plugin import NO, SURE, Array, Bundle, Format, Source, element
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+__all__ = ["FORMAT", "read", "sniff"]
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+ALIGNMENT = "general.alignment"
+AXES = 4  # of a tensor, as ggml has them
+BYTES = element("uint", 1)
+# Types with one element to a block: number -> name, kind, bytes.
+PLAIN = {
+    0: ("F32", "float", 4), 1: ("F16", "float", 2), 24: ("I8", "int", 1), 25: ("I16", "int", 2),
+    26: ("I32", "int", 4), 27: ("I64", "int", 8), 28: ("F64", "float", 8),
+    30: ("BF16", "bfloat", 2),
+}  # fmt: skip
+# Quantised types: number -> name, elements of a block, bytes of a block.
+BLOCKS = {
+    2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24),
+    8: ("Q8_0", 32, 34), 9: ("Q8_1", 32, 40), 10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110),
+    12: ("Q4_K", 256, 144), 13: ("Q5_K", 256, 176), 14: ("Q6_K", 256, 210),
+    15: ("Q8_K", 256, 292), 16: ("IQ2_XXS", 256, 66), 17: ("IQ2_XS", 256, 74),
+    18: ("IQ3_XXS", 256, 98), 19: ("IQ1_S", 256, 50), 20: ("IQ4_NL", 32, 18),
+    21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136),
+    29: ("IQ1_M", 256, 56), 34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17),
+    40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
+}  # fmt: skip
+NUMBERS = "BbHhIif?__Qqd"  # by the number of their type; _ are text and list
+TEXT, LIST = 8, 9
+_SHOWN = 5  # names in a note
+
+FORMAT = Format(
+    name="gguf",
+    title="GGUF model",
+    suffixes=(".gguf",),
+    magic=((0, MAGIC),),
+    proof=True,
+    many=True,
+    writes=False,
+    samples={
+        "two_by_three.gguf": MAGIC
+        + Struct("<IQQ").pack(3, 1, 0)
+        + Struct("<Q1sIQQIQ").pack(1, b"x", 2, 3, 2, 25, 0)
+        + bytes(-65 % 32)
+        + bytes(range(12))
+    },
+    spec="https://github.com/ggml-org/ggml/blob/master/docs/gguf.md",
+    losses="it is read, not written; quantised tensors stay blocks of bytes",
+)
+
+
+def sniff(source: Source) -> int:
+    """Return SURE if the file begins as GGUF."""
+    return SURE if source.head.startswith(MAGIC) else NO
+
+
+def read(source: Source) -> Bundle:
+    """The tensors, each an extent; values of keys as attributes of the file.
+
+    Raises `Corrupt`, `TooLarge` and `Unsupported` before any data is read.
+    """
+    header = _Header(source)
+    if not header.tensors:
+        raise Unsupported("holds no tensors", path=source.path)
+    arrays = header.arrays()
+    return Bundle(some_sound(arrays), attributes=header.attributes, notes=header.notes())
+
+
+class _Header:
+    """Everything before the data, parsed from front to back; `at` is the place of what comes."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.at = 0
+        self.order = "<"
+        self.attributes: dict[str, Any] = {}
+        self.tensors: dict[str, tuple[tuple[int, ...], int, int]] = {}  # dims, type, offset
+        self._left: list[str] = []
+        self._blocks: dict[str, list[str]] = {}
+        self._values = source.limits.document_values
+        self._bytes = source.limits.hierarchy_bytes
+        if self.take(4, "the magic") != MAGIC:
+            self.wrong("magic is another", MAGIC)
+        version = self.take(4, "the version")
+        if version[:2] == b"\0\0":
+            self.order = ">"
+        number = int.from_bytes(version, "big" if self.order == ">" else "little")
+        if number not in VERSIONS:
+            raise Unsupported(
+                f"is GGUF of version {number}", path=source.path, where="byte 4",
+                expected="version 2 or 3", remedy="write it anew with a llama.cpp of today",
+            )  # fmt: skip
+        tensors, pairs = self.number("Q", "the counts"), self.number("Q", "the counts")
+        if max(tensors, pairs) > source.limits.nodes:
+            raise self.too_much(f"at most {source.limits.nodes} tensors and keys")
+        keys: set[str] = set()
+        for _ in range(pairs):
+            self._pair(keys)
+        for _ in range(tensors):
+            self._tensor()
+        alignment = self.attributes.get(ALIGNMENT, 32)
+        if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
+            self.wrong("alignment is not a power of two", got=alignment)
+        self.alignment: int = alignment
+        self.begin = -(-self.at // alignment) * alignment
+
+    # Values ---------------------------------------------------------------------------------------
+
+    def wrong(self, what: str, expected: object = None, got: object = None) -> NoReturn:
+        """Raise `Corrupt` at this place."""
+        shown = None if got is None else repr(got)[:80]
+        raise Corrupt(
+            what, path=self.source.path, where=f"byte {self.at}", expected=expected, got=shown,
+        )  # fmt: skip
+
+    def too_much(self, expected: str) -> TooLarge:
+        """Return the error for a header beyond the limits."""
+        return TooLarge(
+            "header is too large to be read safely", path=self.source.path,
+            where=f"byte {self.at}", expected=expected,
+        )  # fmt: skip
+
+    def take(self, nbytes: int, what: str) -> bytes:
+        """Return the next bytes, which count against the limits."""
+        self._bytes -= nbytes
+        if self._bytes < 0 and nbytes <= self.source.size:
+            raise self.too_much(f"at most {self.source.limits.hierarchy_bytes} bytes")
+        raw = self.source.read_exact(self.at, nbytes, what)
+        self.at += nbytes
+        return raw
+
+    def number(self, code: str, what: str) -> Any:
+        """Return a number of a code of `struct`."""
+        layout = Struct(self.order + code)
+        return layout.unpack(self.take(layout.size, what))[0]
+
+    def text(self, what: str, most: int) -> str:
+        """Return a text behind its length."""
+        nbytes = self.number("Q", what)
+        if nbytes > most:
+            self.wrong(f"{what} is too long", f"at most {most} bytes", nbytes)
+        raw = self.take(nbytes, what)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            self.wrong(f"{what} is not UTF-8", got=raw[:40])
+
+    def _pair(self, keys: set[str]) -> None:
+        key = self.text("a key", self.source.limits.name_bytes)
+        if key in keys:
+            self.wrong(f"key '{key[:80]}' is there twice")
+        keys.add(key)
+        kind = self.number("I", "the type of a value")
+        value = self._value(kind, key) if kind != LIST else self._list(key, 0)
+        if value is None or (type(value) is int and value.bit_length() > 63):
+            self._left.append(key)
+        else:
+            self.attributes[key] = value
+
+    def _value(self, kind: int, key: str) -> Any:
+        self._values -= 1
+        if self._values < 0:
+            raise self.too_much(f"at most {self.source.limits.document_values} values")
+        if kind == TEXT:
+            return self.text("a text", self.source.limits.document_bytes)
+        if kind >= len(NUMBERS) or kind == LIST:
+            self.wrong(f"value of '{key[:80]}' has an unknown type", "0 to 12", kind)
+        if NUMBERS[kind] == "?" and (raw := self.number("B", "a value")) in (0, 1):
+            return bool(raw)
+        if NUMBERS[kind] == "?":
+            self.wrong("truth value is neither 0 nor 1", got=raw)
+        return self.number(NUMBERS[kind], "a value")
+
+    def _list(self, key: str, depth: int) -> Any:
+        """Return a list of values; None for one that is left out, behind which it goes on."""
+        kind, count = self.number("I", "the type of a list"), self.number("Q", "a length")
+        limits = self.source.limits
+        if kind == LIST:
+            if depth >= limits.tree_levels:
+                raise self.too_much(f"at most {limits.tree_levels} lists inside each other")
+            self._values -= count
+            if self._values < 0:
+                raise self.too_much(f"at most {limits.document_values} values")
+            for _ in range(count):
+                self._list(key, depth + 1)
+            return None
+        if count <= limits.axis_labels:
+            values = [self._value(kind, key) for _ in range(count)]
+            wide = any(type(one) is int and one.bit_length() > 63 for one in values)
+            return None if wide or depth or not values else values
+        if kind == TEXT:
+            self._pass_texts(count)
+        elif kind < len(NUMBERS):
+            self.at += count * Struct("<" + NUMBERS[kind]).size
+        else:
+            self.wrong(f"list '{key[:80]}' has an unknown type", "0 to 12", kind)
+        if self.at > self.source.size:
+            self.wrong("list goes on behind the end of the file", f"{count} values")
+        return None
+
+    def _pass_texts(self, count: int) -> None:
+        """Go on behind a long list of texts, reading their lengths in larger pieces."""
+        layout, size = Struct(self.order + "Q"), self.source.size
+        if count > (size - self.at) // 8:
+            self.wrong("list goes on behind the end of the file", f"{count} texts")
+        begin, piece = self.at, b""
+        for _ in range(count):
+            if self.at - begin + 8 > len(piece) or self.at < begin:
+                begin, piece = self.at, self.source.read_at(self.at, 1 << 16)
+            if self.at - begin + 8 > len(piece):
+                self.wrong("list goes on behind the end of the file")
+            self.at += 8 + layout.unpack_from(piece, self.at - begin)[0]
+
+    # Tensors --------------------------------------------------------------------------------------
+
+    def _tensor(self) -> None:
+        name = self.text("the name of a tensor", self.source.limits.name_bytes)
+        if name in self.tensors or not name:
+            self.wrong(f"tensor '{name[:80]}' is there twice" if name else "tensor has no name")
+        rank = self.number("I", "a number of axes")
+        if rank > AXES:
+            self.wrong(f"tensor '{name[:80]}' has too many axes", f"at most {AXES}", rank)
+        dims = tuple(self.number("Q", "a length") for _ in range(rank))
+        kind, offset = self.number("I", "a type"), self.number("Q", "an offset")
+        self.tensors[name] = dims, kind, offset
+
+    def arrays(self) -> list[Array]:
+        """Return the arrays in the order of the header, their places checked."""
+        found = [self._array(name, *parts) for name, parts in self.tensors.items()]
+        end = self.begin
+        for offset, nbytes, name in sorted(
+            (array.extent.offset, array.nbytes, array.name) for array in found if array.extent
+        ):
+            if offset < end and nbytes:
+                raise Corrupt(
+                    f"tensor '{name[:80]}' overlaps what lies before it", path=self.source.path,
+                    where=f"byte {offset}", expected=f"byte {end} or later",
+                )  # fmt: skip
+            end = max(end, offset + nbytes)
+        return found
+
+    def _array(self, name: str, dims: tuple[int, ...], kind: int, offset: int) -> Array:
+        if kind in PLAIN:
+            _, word, nbytes = PLAIN[kind]
+            one = element(word, nbytes, self.order)
+        elif kind in BLOCKS:
+            title, count, nbytes = BLOCKS[kind]
+            row = dims[0] if dims else 1
+            if row % count:
+                self._refuse(name, f"a row is not whole blocks of {title}", f"n * {count}", row)
+            one, dims = BYTES, (row // count * nbytes, *dims[1:])
+            self._blocks.setdefault(title, []).append(name)
+        else:
+            what = f"elements of type {kind}, which the specification does not have"
+            return Array.unreadable(name, Unsupported(what, path=self.source.path))
+        if spanned(dims, one.nbytes) > MAX_SPAN:
+            self._refuse(name, "shape is beyond any memory", None, dims)
+        if offset % self.alignment:
+            self._refuse(name, "data is not aligned", f"n * {self.alignment}", offset)
+        begin, nbytes = self.begin + offset, prod(dims) * one.nbytes
+        if begin + nbytes > self.source.size:
+            self._refuse(name, "data is cut off", f"{begin + nbytes} bytes", self.source.size)
+        return Array(
+            one, dims, name=name, index_order="C",
+            extent=self.source.extent(begin, nbytes, needs_swap(one)),
+        )  # fmt: skip
+
+    def _refuse(self, name: str, what: str, expected: object, got: object) -> NoReturn:
+        raise Corrupt(
+            what, path=self.source.path, where=f"tensor '{name[:80]}'", expected=expected, got=got,
+        )  # fmt: skip
+
+    def notes(self) -> list[str]:
+        """A line for each quantised type, and one for what is left out."""
+        kinds = {f"blocks of {title}, as uint8": names for title, names in self._blocks.items()}
+        kinds["left out: values of keys"] = self._left
+        return [
+            f"{kind}: {', '.join(map(repr, names[:_SHOWN]))}"
+            + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+            for kind, names in kinds.items()
+            if names
+        ]
