@@ -48,7 +48,7 @@ ALIGNMENT = "general.alignment"
 AXES = 4  # of a tensor, as ggml has them
 BYTES = element("uint", 1)
 # Types with one element to a block: number -> name, kind, bytes.
-PLAIN = {
+ELEMENTS = {
     0: ("F32", "float", 4), 1: ("F16", "float", 2), 24: ("I8", "int", 1), 25: ("I16", "int", 2),
     26: ("I32", "int", 4), 27: ("I64", "int", 8), 28: ("F64", "float", 8),
     30: ("BF16", "bfloat", 2),
@@ -279,8 +279,8 @@ class _Header:
         return found
 
     def _array(self, name: str, dims: tuple[int, ...], kind: int, offset: int) -> Array:
-        if kind in PLAIN:
-            _, word, nbytes = PLAIN[kind]
+        if kind in ELEMENTS:
+            _, word, nbytes = ELEMENTS[kind]
             one = element(word, nbytes, self.order)
         elif kind in BLOCKS:
             title, count, nbytes = BLOCKS[kind]

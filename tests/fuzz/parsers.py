@@ -56,7 +56,7 @@ PARSERS: dict[str, Parser] = {
     "netpbm": Parser(("x.pnm",), "image/*.p?m", None, "netpbm"),
     "idx": Parser(("x.idx",), "learning/*idx*", None, "idx"),
     "safetensors": Parser(("x.safetensors",), "learning/*.safetensors", None, "safetensors"),
-    "gguf": Parser(("x.gguf",), "", None, "gguf"),
+    "gguf": Parser(("x.gguf",), "models/*.gguf", None, "gguf"),
     "torch": Parser(("x.pt",), "models/*.pt*", mutate.archive, "torch"),
     "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
     "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
