@@ -1,4 +1,4 @@
-"""FITS: images and tables of astronomy, read.
+"""FITS: images and tables of astronomy; images are written, too.
 
 Specification: "Definition of the Flexible Image Transport System (FITS)", version 4.0. Compared
 with: astropy.
@@ -21,10 +21,17 @@ kept in ``wcs`` of the namespace ``fits``, and a note names them. All other keyw
 long strings (CONTINUE) and HIERARCH, too; COMMENT and HISTORY are lines of one text each. Columns
 that have a scale (TSCALn, TZEROn) are as stored; ``columns`` of the namespace has their keywords.
 
+Writes: images, big-endian, each in an HDU of its own with EXTNAME; one array without attributes of
+the file is in the primary HDU. Unsigned integers get their BZERO; attributes with names in upper
+case become keywords (HIERARCH for long ones), spacing and origin the linear coordinates of an axis.
+DATASUM and CHECKSUM are written, unless ``checksum=no``.
+
 Checked: DATASUM and CHECKSUM of every HDU, by ``raconvert verify``.
 
 Refused: random groups. An HDU that is not read has its place, and the others are read: ASCII
-tables, compressed tiles, columns of variable length, and what is damaged.
+tables, compressed tiles, columns of variable length, and what is damaged. Writing: complex numbers,
+float16, texts and structures are refused; bool becomes uint8; labels of axes, a description, a
+space and keywords that FITS cannot spell have no place (named as equivalent).
 """
 
 from __future__ import annotations
@@ -36,27 +43,42 @@ from raconvert.arrays.bundle import some_sound
 from raconvert.arrays.dtypes import MAX_SPAN, needs_swap, spanned
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.files.copy import write_all
+from raconvert.files.paths import write_failed
+from raconvert.metadata.reals import is_real
 from raconvert.plugin import (
     NO,
     SURE,
     Array,
     Axis,
     Bundle,
+    Fit,
     Format,
     Metadata,
+    Option,
+    Plan,
     Source,
     element,
+    equivalent,
+    facts_of,
+    facts_of_axes,
+    fields_of_axes,
+    file_fits,
+    first_of,
+    refused,
+    refused_type,
     trailing_note,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from io import FileIO
     from typing import Any
 
-    from raconvert.plugin import Element
+    from raconvert.plugin import Element, Target
 
-__all__ = ["FORMAT", "check", "read", "sniff"]
+__all__ = ["FORMAT", "check", "plan", "read", "sniff"]
 
 
 # Cards and headers -------------------------------------------------------------------------------
@@ -249,11 +271,12 @@ FORMAT = Format(
     suffixes=(".fits", ".fit", ".fts"),
     magic=((0, MAGIC),),
     proof=True,
-    writes=False,
+    meta="some",
+    write_options=(Option("checksum", "yes", ("yes", "no"), "DATASUM and CHECKSUM"),),
     many=True,
     samples=SAMPLES,
     spec="https://fits.gsfc.nasa.gov/fits_standard.html",
-    losses="is read only; no ASCII tables, compressed tiles or columns of variable length",
+    losses="images of integers, float32 and float64 are written; no labels, no lowercase keywords",
 )
 
 
@@ -379,11 +402,12 @@ def _other_sign(array: Array, stored: Element) -> Array:
         unsigned = np.dtype(f"<u{stored.nbytes}")
         top = unsigned.type(1 << (8 * stored.nbytes - 1))
 
-        def convert(block: Any, _: int) -> Any:
-            turned = np.asarray(block).astype(unsigned) ^ top
-            return turned.view(np.dtype(f"<{'u' if kind.kind == 'uint' else 'i'}{kind.nbytes}"))
+        turned = np.dtype(f"<{'u' if kind.kind == 'uint' else 'i'}{kind.nbytes}")
 
-        return Converted(array, unsigned if kind.kind == "uint" else np.dtype("i1"), convert)
+        def convert(block: Any, _: int) -> Any:
+            return (np.asarray(block).astype(unsigned) ^ top).view(turned)
+
+        return Converted(array, turned, convert)
 
     return Array(kind, array.dims, name=array.name, index_order="C", meta=array.meta, data=data)
 
@@ -615,6 +639,319 @@ class _Rows:
         if isinstance(key, slice):
             return self._decode(self._raw[key])
         return self._decode(self._raw[key][None])[0]
+
+
+# Writing -----------------------------------------------------------------------------------------
+
+
+KEYWORD = re.compile(r"[A-Z0-9_-]{1,8}")
+LONG_KEYWORD = re.compile(r"[A-Z0-9_-]+(?: [A-Z0-9_-]+)*")
+MAX_TEXT = 67  # characters of the text of one card, with an & that goes on
+BITPIX = {(e.kind, e.nbytes): bits for bits, e in ELEMENTS.items()}
+OTHERS = {
+    ("int" if ELEMENTS[bits].kind == "uint" else "uint", ELEMENTS[bits].nbytes): bits
+    for bits in OTHER_SIGN
+}
+SCALE = {"scale_factor": "BSCALE", "add_offset": "BZERO", "_FillValue": "BLANK"}
+
+
+class _Made(Record):
+    """The cards of an image beside those of its structure, its BITPIX, and what is lost."""
+
+    cards: list[str]
+    bits: int
+    lost: list[str]
+
+
+def plan(bundle: Bundle, *, checksum: str = "yes") -> Plan:
+    """Headers with what they hold of the metadata, and the elements, big-endian."""
+    fits: list[Fit] = []
+    names: set[str] = set()
+    for array in bundle.arrays:
+        fits += _fits(array, names)
+        names.add(array.name)
+    cards, lost = _cards_of(bundle.attributes)
+    rest = bundle.like(bundle.arrays)
+    rest.attributes = {name: bundle.attributes[name] for name in lost}
+    fits += file_fits(rest, "FITS")
+    return Plan(
+        fits, lambda target: _write(bundle, cards, target, checksum == "yes"), names=bundle.names
+    )
+
+
+def _fits(array: Array, names: set[str]) -> list[Fit]:
+    name, fits = array.name, []
+    if not _is_text(name) or len(name.replace("'", "''")) > MAX_TEXT or not name:
+        fits.append(refused(name, "names", "no text that EXTNAME holds: ASCII, in one card"))
+    elif name in names:
+        fits.append(refused(name, "names", "the name is used twice"))
+    kind = (array.element.kind, array.element.nbytes)
+    if array.element.kind == "bool":
+        fits.append(equivalent(name, "type", "bool becomes uint8"))
+    elif kind not in BITPIX and kind not in OTHERS:
+        fits.append(refused_type(array, "FITS", "float64"))
+    if array.ndim > MAX_RANK or spanned(array.dims, array.element.nbytes) > MAX_SPAN:
+        fits.append(refused(name, "shape", f"more than {MAX_RANK} axes, or 2**63 bytes"))
+    elif not array.dims:
+        fits.append(equivalent(name, "shape", "no axes become one of length 1"))
+    if array.described and array.meta and (lost := _made(array).lost):
+        fits.append(equivalent(name, "metadata", f"not kept: {', '.join(lost)}"))
+    return fits
+
+
+def _made(array: Array) -> _Made:
+    """The header of an image. Raises nothing for what `plan` lets pass."""
+    kind = (array.element.kind, array.element.nbytes)
+    bits = 8 if array.element.kind == "bool" else BITPIX.get(kind, OTHERS.get(kind, 8))
+    turned = kind in OTHERS
+    meta = array.meta if array.described else Metadata()
+    scale, others = _scale_of(meta.attributes, bits, turned)
+    cards, lost_names = _cards_of(others)
+    if turned:
+        scale["BZERO"] = OTHER_SIGN[bits]
+    found = [_written(name, value) for name, value in scale.items()]
+    lost = []
+    if meta.units and _is_text(meta.units) and len(meta.units.replace("'", "''")) <= MAX_TEXT:
+        found.append(_written("BUNIT", meta.units))
+    elif meta.units:
+        lost.append("units")
+    by_axis = []
+    for n, axis in enumerate(array.ra_axes if array.described else (), 1):
+        of_axis, lost_of_axis = _of_axis(axis, n)
+        found += of_axis
+        by_axis.append(lost_of_axis)
+    lost += facts_of_axes(array, by_axis) if by_axis else []
+    if lost_names:
+        lost.append(f"attributes ({first_of(lost_names, 10)})")
+    own = meta.formats.get(NAMESPACE)
+    lost += [f"fits {key}" for key in own] if isinstance(own, dict) else []
+    if array.described:
+        lost += facts_of(array, "units", "axes", "attributes", NAMESPACE)
+    return _Made([*found, *cards], bits, lost)
+
+
+def _scale_of(
+    attributes: Mapping[str, Any], bits: int, turned: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The cards of a scale, and the other attributes."""
+    others = dict(attributes)
+    scale: dict[str, Any] = {}
+    for name, card in SCALE.items():
+        value = attributes.get(name)
+        if type(value) not in (int, float) or not isfinite(value):
+            continue
+        # With BZERO for the sign, BLANK is a number that astropy does not read.
+        fine = not turned and (card != "BLANK" or (bits > 0 and type(value) is int))
+        if fine:
+            scale[card] = value
+            del others[name]
+    if (
+        bits in OTHER_SIGN
+        and scale.get("BSCALE", 1) == 1
+        and scale.get("BZERO") == OTHER_SIGN[bits]
+    ):
+        others["add_offset"] = attributes["add_offset"]  # it would say another signedness
+        del scale["BZERO"]
+    for card, usual in (("BSCALE", 1), ("BZERO", 0)):
+        if scale.get(card) == usual:
+            del scale[card]
+    return scale, others
+
+
+def _of_axis(axis: Axis, n: int) -> tuple[list[str], list[str]]:
+    """The cards of an axis, and its fields that are lost."""
+    cards, lost = [], fields_of_axes([axis], "kind", "labels", "direction")
+    name, units = axis.name or "", axis.units or ""
+    short = all(_is_text(one) and len(one.replace("'", "''")) <= MAX_TEXT for one in (name, units))
+    if not short or re.match(r".{4}-", name):
+        lost += fields_of_axes([axis], "name", "units")
+        name = units = ""
+    cards += [_written(f"CTYPE{n}", name)] if name else []
+    cards += [_written(f"CUNIT{n}", units)] if units else []
+    step, first = axis.spacing, axis.origin
+    if not is_real(step) or not step:
+        return cards, lost + fields_of_axes([axis], "spacing", "origin")
+    if not is_real(first):
+        lost.append("origin unknown: written as 0")
+        first = 0.0
+    cards.append(_written(f"CRPIX{n}", 1.0))
+    cards.append(_written(f"CDELT{n}", float(step or 0)))
+    cards.append(_written(f"CRVAL{n}", float(first or 0)))
+    return cards, lost
+
+
+def _is_text(text: str) -> bool:
+    """True for what a card can hold and a reader gives back."""
+    return text.isascii() and (text.isprintable() or not text) and text == text.rstrip()
+
+
+def _cards_of(attributes: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The cards of attributes, and the names of those that have none."""
+    cards, lost = [], []
+    for name, value in attributes.items():
+        taken = _STRUCTURE.fullmatch(name) or _WCS.fullmatch(name) or name in ("", "CONTINUE")
+        if name in ("COMMENT", "HISTORY") and isinstance(value, str):
+            lines = value.split("\n")
+            fine = all(_is_text(line) and 0 < len(line) <= CARD - 8 for line in lines)
+            made = [f"{name:8}{line}" for line in lines] if fine else []
+        elif taken or name in TEXT_CARDS or name == "HIERARCH":
+            made = []
+        elif KEYWORD.fullmatch(name):
+            made = _long(name, value) if isinstance(value, str) else _one_card(name, value)
+        elif LONG_KEYWORD.fullmatch(name) and len(name) < 40:
+            made = _one_card(f"HIERARCH {name}", value)
+        else:
+            made = []
+        cards += made
+        lost += [] if made else [name]
+    return cards, lost
+
+
+def _one_card(name: str, value: Any) -> list[str]:
+    if type(value) is bool or type(value) is int or (type(value) is float and isfinite(value)):
+        card = _written(name, value)
+        return [card] if len(card) <= CARD else []
+    if isinstance(value, str) and _is_text(value):
+        card = _written(name, value)
+        return [card] if len(card) <= CARD and not value.endswith("&") else []
+    return []
+
+
+def _long(name: str, text: str) -> list[str]:
+    """A text in one card, or in as many as it needs."""
+    if not _is_text(text) or text.endswith("&"):
+        return []
+    pieces, piece = [], ""
+    for letter in text:
+        if len(piece.replace("'", "''")) + (2 if letter == "'" else 1) > MAX_TEXT:
+            pieces.append(piece)
+            piece = ""
+        piece += letter
+    pieces.append(piece)
+    texts = [f"{one}&" for one in pieces[:-1]] + pieces[-1:]
+    quoted = ["'" + one.replace("'", "''") + "'" for one in texts]
+    return [f"{name:8}= {quoted[0]}", *(f"CONTINUE  {one}" for one in quoted[1:])]
+
+
+def _written(name: str, value: Any) -> str:
+    """A card with a value; numbers read back as they are."""
+    if isinstance(value, str):
+        word = "'" + value.replace("'", "''").ljust(8) + "'"
+    elif isinstance(value, bool):
+        word = f"{'T' if value else 'F':>20}"
+    else:
+        word = f"{repr(value).upper():>20}"
+    return f"{name:8}= {word}"
+
+
+def _structure(array: Array, number: int, bits: int) -> list[str]:
+    dims = array.dims or (1,)
+    first = ("SIMPLE", True) if number == 0 else ("XTENSION", "IMAGE")
+    rows = [first, ("BITPIX", bits), ("NAXIS", len(dims))]
+    rows += [(f"NAXIS{n}", length) for n, length in enumerate(dims, 1)]
+    rows += [("EXTEND", True)] if number == 0 else [("PCOUNT", 0), ("GCOUNT", 1)]
+    return [_written(name, value) for name, value in [*rows, ("EXTNAME", array.name)]]
+
+
+def _write(bundle: Bundle, cards: list[str], target: Target, checksum: bool) -> None:
+    file = target.open()
+    try:
+        number = 0
+        if cards or len(bundle.arrays) != 1:
+            rows = [("SIMPLE", True), ("BITPIX", 8), ("NAXIS", 0), ("EXTEND", True)]
+            _write_unit(file, [*(_written(*row) for row in rows), *cards], None, target, checksum)
+            number = 1
+        for array in bundle.arrays:
+            made = _made(array)
+            header = [*_structure(array, number, made.bits), *made.cards]
+            _write_unit(file, header, _as_stored(array), target, checksum)
+            number += 1
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _as_stored(array: Array) -> Array:
+    """The array of which the bytes are those of the file."""
+    from raconvert.arrays.reinterpret import big_endian
+
+    kind = (array.element.kind, array.element.nbytes)
+    stored = _other_sign(array, array.element) if kind in OTHERS else array
+    return big_endian(stored)
+
+
+def _write_unit(
+    file: FileIO, cards: list[str], array: Array | None, target: Target, checksum: bool
+) -> None:
+    """Write a header, the elements and what fills their last block; then the sums."""
+    from raconvert.arrays.blocks import block_bytes, blocks
+
+    start = file.tell()
+    header = _padded(cards, checksum, None)
+    write_all(file, [header])
+    total, length, rest = 0, 0, b""
+    if array is not None:
+        for block in target.counted(blocks(array, block_bytes(target.max_memory))):
+            data = block.reshape(-1).view("u1")
+            write_all(file, [data])
+            length += data.nbytes
+            if checksum:
+                total, rest = _added(total, rest, data)
+        write_all(file, [bytes(-length % BLOCK)])
+    if checksum:
+        total = _added(total, rest + bytes(-len(rest) % 4), None)[0]
+        end = file.tell()
+        file.seek(start)
+        write_all(file, [_padded(cards, checksum, total)])
+        file.seek(end)
+
+
+def _added(total: int, rest: bytes, data: Any) -> tuple[int, bytes]:
+    """The sum with the whole words of bytes, and the bytes that are left."""
+    import numpy as np
+
+    if data is None:
+        words = np.frombuffer(rest, ">u4")
+        return _folded(total + int(words.sum(dtype=np.uint64))), b""
+    if rest:
+        missing = min(4 - len(rest), data.size)
+        rest, data = rest + data[:missing].tobytes(), data[missing:]
+        if len(rest) < 4:
+            return total, rest
+        total = _folded(total + int.from_bytes(rest, "big"))
+    whole = data.size // 4 * 4
+    total = _folded(total + int(data[:whole].view(">u4").sum(dtype=np.uint64)))
+    return total, data[whole:].tobytes()
+
+
+def _padded(cards: list[str], checksum: bool, total: int | None) -> bytes:
+    """The blocks of a header; with `total`, the sum of the data, its sums are worked out."""
+
+    def made(encoded: str) -> bytes:
+        sums = [f"CHECKSUM= '{encoded}'", f"DATASUM = '{total or 0:<10}'"] if checksum else []
+        lines = [line.ljust(CARD) for line in [*cards, *sums, "END"]]
+        text = "".join(lines).encode("ascii")
+        return text.ljust(-(-len(text) // BLOCK) * BLOCK)
+
+    zero = made("0" * 16)
+    if total is None or not checksum:
+        return zero
+    whole = _added(total, zero, None)[0]
+    return made(_encoded(0xFFFFFFFF - whole))
+
+
+def _encoded(value: int) -> str:
+    """A sum as 16 letters and digits, whose own sum is the value."""
+    letters = [0] * 16
+    for place in range(4):
+        byte = value >> (24 - 8 * place) & 0xFF
+        four = [byte // 4 + 48 + (byte % 4 if n == 0 else 0) for n in range(4)]
+        while any(58 <= one <= 64 or 91 <= one <= 96 for one in four):
+            for n in (0, 2):
+                if any(58 <= one <= 64 or 91 <= one <= 96 for one in four[n : n + 2]):
+                    four[n], four[n + 1] = four[n] + 1, four[n + 1] - 1
+        for n, one in enumerate(four):
+            letters[4 * n + place] = one
+    return "".join(map(chr, [letters[-1], *letters[:-1]]))
 
 
 # Checksums ---------------------------------------------------------------------------------------

@@ -141,8 +141,8 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".fits", ".fit", ".fts"),
         magic=((0, b"SIMPLE  ="),),
         proof=True,
-        writes=False,
         many=True,
+        meta="some",
     ),
     Row(
         name="gguf",

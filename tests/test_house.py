@@ -374,7 +374,7 @@ NO_LIMITS = {
         references.headers.MOST_AXES references.headers.MOST_BANDS
         references.headers.MOST_BYTES_OF_INT""",
     "only writing asks": """
-        bundle.members.MAX_PATH_BYTES files.names._LONGEST plugins.hdf5.descriptions.MAX_TYPE_BYTES
+        bundle.members.MAX_PATH_BYTES plugins.fits.MAX_TEXT files.names._LONGEST plugins.hdf5.descriptions.MAX_TYPE_BYTES
         plugins.hdf5.options.MAX_CHUNK_BYTES plugins.hdf5.scales.MOST_WRITTEN
         plugins.image.tiff.ome.MOST_SAMPLES plugins.image.tiff.writer.MAX_SAMPLES
         plugins.mat.metadata.MOST_GAPS plugins.metaimage.metadata.MAX_TEXT

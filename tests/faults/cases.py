@@ -62,6 +62,7 @@ CASES = [
     one("cfl", "x.cfl", dtype="complex64"),
     one("mha", "x.mha"),
     one("mrc", "x.mrc", dtype="float32"),
+    one("fits", "x.fits", dtype="float32"),
     one("mhd", "x.mhd", "told.ra"),
     one("mhd-zlib", "x.mhd", out_opts={"compress": "zlib"}),
     one("cifar", "x.bin", "cifar.npz", to="cifar"),

@@ -38,6 +38,7 @@ HOLDS = {
     "cfl": Holds(["c8"]),
     "idx": Holds(["u1", "i1", "i2", "i4", "f4", "f8"]),
     "mrc": Holds(["i1", "i2", "u2", "f2", "f4", "c8"]),
+    "fits": Holds(["u1", "i1", "i2", "u2", "i4", "u4", "i8", "f4", "f8", "?"]),
     "png": Holds(["u1", "u2", "?"], [0, 1, 2, 3, 4]),
     "bmp": Holds(["u1", "?"], [0, 3]),
     "gif": Holds(["u1"], [0]),

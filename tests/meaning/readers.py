@@ -306,6 +306,32 @@ def by_mrcfile(path: Path, name: str) -> Seen:
     return Seen(values, told, {"description": labels or None}, positions if placed else None)
 
 
+def by_astropy(path: Path, name: str) -> Seen:
+    from astropy.io import fits
+
+    with quiet(), fits.open(path, do_not_scale_image_data=True) as file:
+        number = next(n for n, hdu in enumerate(file) if hdu.header.get("EXTNAME") == name)
+        header = file[number].header
+        rank = header["NAXIS"]
+    with quiet(), fits.open(path) as file:
+        physical = np.array(file[number].data)
+    scaled = "BSCALE" in header or "BLANK" in header or header.get("BZERO", 0) % 128
+    with quiet(), fits.open(path, do_not_scale_image_data=True) as file:
+        values = np.array(file[number].data) if scaled else physical
+    axes = []
+    for n in range(rank, 0, -1):
+        told: dict[str, Any] = {"name": header.get(f"CTYPE{n}"), "units": header.get(f"CUNIT{n}")}
+        if f"CDELT{n}" in header:
+            step, pixel = header[f"CDELT{n}"], header[f"CRPIX{n}"]
+            told["spacing"], told["origin"] = step, header[f"CRVAL{n}"] + (1 - pixel) * step
+        axes.append(told)
+    attributes = {key: header[key] for key in KNOWN if key.upper() == key and key in header}
+    known = {"BSCALE": SLOPE, "BZERO": OFFSET, "BLANK": FILL}
+    attributes |= {key: header[card] for card, key in known.items() if scaled and card in header}
+    return Seen(values, axes, {"units": header.get("BUNIT")}, None, attributes,
+                physical if scaled else None)  # fmt: skip
+
+
 def by_harpy(path: Path, name: str) -> Seen:
     from harpy import HarFileIO
 
@@ -429,7 +455,7 @@ def bare(values: np.ndarray) -> Seen:
 READERS = {
     "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
     "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "nrrd": by_pynrrd,
-    "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "har": by_harpy, "tif": by_tifffile,
+    "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
     "scidb": by_hand_scidb, "zip": by_members, "tar": by_members, "bundle": by_members,
 }  # fmt: skip
 # Formats of few types and shapes, which know nothing but values.
@@ -438,6 +464,6 @@ OF_VALUES = {
     "jpg": by_pillow, "pnm": by_hand_netpbm, "webp": by_pillow, "cifar.bin": by_hand_cifar,
 }  # fmt: skip
 READERS |= OF_VALUES
-MANY = {"npz", "safetensors", "mat", "h5", "nc", "zarr", "har", "scidb", "zip", "tar", "bundle",
+MANY = {"npz", "fits", "safetensors", "mat", "h5", "nc", "zarr", "har", "scidb", "zip", "tar", "bundle",
         "cifar.bin"}  # fmt: skip
 BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "scidb")

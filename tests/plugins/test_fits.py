@@ -292,3 +292,66 @@ def test_any_file_of_images(
         for found, values in zip(bundle.arrays, arrays, strict=True):
             assert found.dtype.newbyteorder("=") == values.dtype
             assert np.array_equal(found[...], values)
+
+
+@every("kind", [*TYPES, "?"])
+@every("shape", [(5,), (3, 4), (2, 3, 4, 5), (0, 3)])
+def test_images_for_astropy(kind: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    values = np.ones(shape, "?") if kind == "?" or not np.prod(shape) else numbers(kind, shape)
+    values = values.astype(kind)
+    raconvert.write(tmp_path / "x.fits", {"a": values, "it's": values[:1]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with fits.open(tmp_path / "x.fits", checksum=True) as file:
+            file.verify("exception")
+            assert [hdu.name for hdu in file][1:] == ["a", "it's"]
+            found = np.asarray(file[1].data) if np.prod(shape) else values
+            assert np.array_equal(found, values)
+    raconvert.verify(tmp_path / "x.fits")
+    with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
+        assert bundle.names == ["a", "it's"]
+        wanted = np.dtype("u1" if kind == "?" else kind)
+        assert bundle["a"].dtype.newbyteorder("=") == wanted
+        assert np.array_equal(bundle["a"], values)
+        assert bundle["a"].shape == shape
+
+
+def test_what_is_said_of_an_array_comes_back(tmp_path: Path) -> None:
+    attributes = {
+        "OBJECT": "it's M 31 " * 20 + "end", "COUNT": -7, "GAIN": 1.5e-30, "DONE": False,
+        "ESO DET GAIN": 2.5, "COMMENT": "first\nsecond", "scale_factor": 0.5, "add_offset": 10.0,
+        "_FillValue": -3, "lower": 1, "NAXIS": 7, "TEXT": "größer",
+    }  # fmt: skip
+    axes = [raconvert.Axis("FREQ", units="Hz", spacing=0.1, origin=-2.5), raconvert.Axis()]
+    meta = raconvert.Metadata(units="Jy", attributes=attributes, axes=axes)
+    values = np.arange(-3, 9, dtype="i2").reshape(3, 4)
+    for name in ("x.fits", "y.fits"):
+        report = raconvert.write(tmp_path / name, raconvert.Array(values, name="SCI", meta=meta))
+    assert (tmp_path / "x.fits").read_bytes() == (tmp_path / "y.fits").read_bytes()
+
+    lost = "\n".join(map(str, report.equivalent))
+    assert "attributes (lower, NAXIS, TEXT)" in lost
+    with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
+        found = bundle["SCI"].meta
+    kept = {key: value for key, value in attributes.items() if f"{key}" not in lost}
+    assert dict(found.attributes) == kept
+    assert (found.units, found.axes) == ("Jy", tuple(axes))
+    with fits.open(tmp_path / "x.fits", checksum=True) as file:
+        header = file[0].header
+        assert header["OBJECT"] == attributes["OBJECT"]
+        assert header["ESO DET GAIN"] == 2.5
+        theirs = WCS(header).wcs_pix2world([(0, 2)], 0)[0][1]
+        assert np.isclose(theirs, -2.5 + 2 * 0.1)
+        assert np.array_equal(file[0].data, np.where(values == -3, np.nan, values * 0.5 + 10),
+                              equal_nan=True)  # fmt: skip
+    raconvert.convert(tmp_path / "x.fits", tmp_path / "z.fits")
+    assert (tmp_path / "z.fits").read_bytes() == (tmp_path / "x.fits").read_bytes()
+
+
+def test_refusals_of_writing(tmp_path: Path) -> None:
+    for values in (np.zeros(3, "c8"), np.zeros(3, "f2"), np.zeros(3, "S3")):
+        with pytest.raises(RaconvertError, match="FITS has no"):
+            raconvert.write(tmp_path / "x.fits", {"a": values})
+    for name in ("größer", "x" * 70, "ends "):
+        with pytest.raises(RaconvertError, match="EXTNAME"):
+            raconvert.write(tmp_path / "x.fits", {name: np.zeros(3)})
