@@ -260,6 +260,16 @@ ROWS: tuple[Row, ...] = (
         meta="some",
     ),
     Row(
+        name="netcdf3",
+        module="raconvert.plugins.netcdf3",
+        title="netCDF classic",
+        suffixes=(".nc3", ".cdf"),
+        magic=((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
+        proof=True,
+        writes=False,
+        many=True,
+    ),
+    Row(
         name="netpbm",
         module="raconvert.plugins.image.netpbm",
         title="netpbm image (PBM, PGM, PPM)",

@@ -96,13 +96,6 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
     Foreign(
         "format",
-        "netCDF classic",
-        ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
-        (".nc", ".cdf"),
-        "Only netCDF-4 files are HDF5 inside.",
-    ),
-    Foreign(
-        "format",
         "HDF4",
         ((0, b"\x0e\x03\x13\x01"),),
         (".h4", ".hdf4"),
