@@ -252,7 +252,7 @@ def _read_header(source: Source, notes: list[str]) -> Header:
     version = VERSIONS.get(source.read_exact(0, 4, "the magic"))
     if version is None:
         raise Corrupt(
-            "is no netCDF classic file", path=source.path, where="byte 0",
+            "is not a netCDF classic file", path=source.path, where="byte 0",
             expected="CDF and 1, 2 or 5", got=repr(source.head[:4]),
         )  # fmt: skip
     cursor = _Cursor(source, version, notes)

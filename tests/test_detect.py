@@ -199,7 +199,7 @@ def test_wrapper_names_what_its_name_says_is_inside(tmp_path: Path) -> None:
         detect(tmp_path / "x.npy.gz")
 
 
-@pytest.mark.parametrize("wrong", ["x.cdf", "x.npy.gz", "x.tar.gz", "x.ra.zst"])
+@pytest.mark.parametrize("wrong", ["x.h4", "x.npy.gz", "x.tar.gz", "x.ra.zst"])
 def test_destination_that_is_not_supported_yet(wrong: str, tmp_path: Path) -> None:
     (tmp_path / "x.ra").write_bytes(RA)
 
