@@ -319,7 +319,7 @@ def test_a_broken_plugin_is_named_where_its_suffix_is_written_to(
     monkeypatch.syspath_prepend(tmp_path)
     np.save(tmp_path / "x.npy", VALUES)
 
-    for name in ("x.xyzr", "x.fits", "x.xyzr.gz"):  # of no format, a foreign one, a wrapped one
+    for name in ("x.xyzr", "x.onnx", "x.xyzr.gz"):  # of no format, a foreign one, a wrapped one
         assert main([str(tmp_path / "x.npy"), "-o", str(tmp_path / name)]) == 3
         line = "1 installed plugin cannot be loaded: xyzr (see `raconvert formats`)"
         assert line in capsys.readouterr().err

@@ -338,7 +338,7 @@ def test_sizes_are_written_as_ome(
 @pytest.mark.parametrize(
     ("dtype", "axes", "reason"),
     [
-        ("i8", [spatial(2, 2.0), *PLANE], "none of OME"),
+        ("i8", [spatial(2, 2.0), *PLANE], "OME does not have its type"),
         ("u1", [spatial(2, 2.0), spatial(1, 1.0), TIME], "last two axes"),
         ("u1", [spatial(2, 2.0), Axis("C"), spatial(1, 1.0)], "axes can move them"),
     ],

@@ -323,7 +323,7 @@ def test_parts_suffice_for_any_size() -> None:
         ("https://example.org/x.ra", "can be read, not written"),
         ("s3://bucket", "is a bucket, not a name in it"),
         ("ftp://example.org/x.ra", "not a kind of URL"),
-        ("s3://bucket/..", "none for a file"),
+        ("s3://bucket/..", "cannot be the name of a file"),
     ],
 )
 def test_destinations_that_cannot_be_meant(url: str, said: str, files: Path) -> None:
