@@ -73,9 +73,11 @@ class Known:
 
     @property
     def scale(self) -> dict[str, Any]:
-        """The attributes that say what the stored values stand for."""
+        """The attributes that say what the stored values stand for, without those that are gone."""
         return {
-            key: self.attributes[key] for key in (SLOPE, OFFSET, FILL) if key in self.attributes
+            key: self.attributes[key]
+            for key in (SLOPE, OFFSET, FILL)
+            if key in self.attributes and ("attribute", key) not in self.named
         }
 
     def physical(self) -> np.ndarray | None:
@@ -102,6 +104,17 @@ class Known:
             axes=(*self.axes[:at], *(Axis() for _ in new), *self.axes[at:]),
             ids=(*self.ids[:at], *new, *self.ids[at:]),
             named=self.named | {(fact, key) for fact in OF_AXES for key in new},
+        )
+
+    def with_one_row(self) -> Known:
+        """With a first axis of length 1, as formats of images have it; whatever it says is fine."""
+        new = max(self.ids) + 1
+        return replace(
+            self,
+            values=self.values[None],
+            axes=(Axis(), *self.axes),
+            ids=(new, *self.ids),
+            named=self.named | {(fact, new) for fact in OF_AXES},
         )
 
     def unscaled(self) -> Known:

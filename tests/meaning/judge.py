@@ -352,15 +352,21 @@ def told(known: dict[str, Known], report: Any) -> dict[str, Known]:
     """What is known, with the facts that a report says are gone: of that array, that field."""
     found = {}
     for name, one in known.items():
-        named: set[tuple[str, Any]] = set()
-        for fit in (*report.equivalent, *report.allowed):
-            if fit.array == name or len(known) == 1:
-                named.update(facts_in(fit.reason, one))
-                if fit.reason.endswith("read as uint8 of 0 and 255"):
-                    one = replace(one, values=one.values.astype("u1") * 255)  # noqa: PLW2901
-                elif fit.reason.startswith("axes of length 1 are added"):
-                    one = one.with_three_axes()  # noqa: PLW2901
-        found[name] = replace(one, named=one.named | named)
+        told_of = [
+            fit
+            for fit in (*report.equivalent, *report.allowed)
+            if fit.array == name or len(known) == 1
+        ]
+        named = {fact for fit in told_of for fact in facts_in(fit.reason, one)}
+        one = replace(one, named=one.named | named)  # noqa: PLW2901
+        for fit in told_of:  # numbers of axes in a report are those of before
+            if fit.reason.endswith("read as uint8 of 0 and 255"):
+                one = replace(one, values=one.values.astype("u1") * 255)  # noqa: PLW2901
+            elif fit.reason.startswith("axes of length 1 are added"):
+                one = one.with_three_axes()  # noqa: PLW2901
+            elif fit.reason == "becomes an image of one row":
+                one = one.with_one_row()  # noqa: PLW2901
+        found[name] = one
     return found
 
 

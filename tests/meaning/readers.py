@@ -277,7 +277,9 @@ def by_simpleitk(path: Path, name: str) -> Seen:
     rank = image.GetDimension()
 
     def positions(index: tuple[int, ...]) -> np.ndarray:
-        return np.array(image.TransformIndexToPhysicalPoint([int(n) for n in index[::-1][-rank:]]))
+        pairs = [0] * (rank - len(index))  # the fastest axis, of complex numbers
+        place = [*pairs, *(int(n) for n in index[::-1])][-rank:]
+        return np.array(image.TransformIndexToPhysicalPoint(place))
 
     steps = [*[None] * (values.ndim - rank), *image.GetSpacing()[::-1]]
     return Seen(values, [{"spacing": step} for step in steps], {}, positions)
