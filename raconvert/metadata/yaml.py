@@ -28,6 +28,7 @@ MAX_KEY = 1 << 60  # larger integers can have one hash in common, and each pair 
 
 FLOAT = "$float"  # the only key of a mapping that stands for a NaN
 MAPPING = "$dict"  # and of one that stands for a mapping which looks like one of these two
+_TOO_DEEP = "exceeded maximum nesting depth"  # what libyaml says, which looks ahead
 # What values need at most in memory, in bytes, by the marks that YAML has them with: a line with
 # its key and its value, a mapping of one key, an item of a list on one line, lists.
 _NEEDS = {b"\n": 440, b":": 320, b",": 240, b"[": 120, b"{": 320, b"-": 120}
@@ -291,15 +292,18 @@ class _Builder:
         try:
             while self._loader.check_event():
                 yield self._loader.get_event()
+        except self._yaml.MarkedYAMLError as error:
+            if error.problem == _TOO_DEEP:
+                raise self._refused("is nested too deep", error.problem_mark) from error
+            raise
         finally:
             self._loader.dispose()
 
-    def _refused(self, what: str, event: Any) -> Corrupt:
-        return Corrupt(
-            f"metadata {what}",
-            path=self._path,
-            where=f"line {self._lines + event.start_mark.line + 1}",
-        )
+    def _refused(self, what: str, at: Any) -> Corrupt:
+        """The error about an event, or about what a mark points at."""
+        mark = getattr(at, "start_mark", at)
+        where = f"line {self._lines + mark.line + 1}"
+        return Corrupt(f"metadata {what}", path=self._path, where=where)
 
     def _value(self, event: Any, events: Iterator[Any], depth: int) -> Any:
         """Return the value that begins with an event."""
