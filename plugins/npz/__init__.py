@@ -89,7 +89,7 @@ FORMAT = Format(
 def sniff(source: Source) -> int:
     """Sure if the first member is named ``.npy`` or is a stored NPY file; any other ZIP: maybe.
 
-    A ZIP that begins with ``bundle.yaml`` is a bundle of .ra files.
+    No for a first member with the name of another kind of archive.
     """
     head = source.head
     if head.startswith(EMPTY_MAGIC):
@@ -102,9 +102,9 @@ def sniff(source: Source) -> int:
     name_end = LOCAL.size + local.name_bytes
     name = source.read_at(LOCAL.size, local.name_bytes)
     is_npy = source.read_at(name_end + local.extra_bytes, len(MAGIC)) == MAGIC
-    if name == b"bundle.yaml":
-        return NO
-    return SURE if is_npy or name.endswith(SUFFIX.encode()) else MAYBE
+    if is_npy or name.endswith(SUFFIX.encode()):
+        return SURE
+    return NO if name.endswith(zips.FIRST_NAMES) else MAYBE
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ other) and before 0.1.10 (tar); tensors that lie outside their storage; files wi
 
 from __future__ import annotations
 
-from raconvert.files.zips import LOCAL, LOCAL_MAGIC
+from raconvert.files.zips import FIRST_NAMES, LOCAL, LOCAL_MAGIC
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
 
 from .reader import bundle_of
@@ -60,6 +60,9 @@ FORMAT = Format(
     losses="it is read, not written; safetensors holds the same tensors",
 )
 
+# First members of what torch.save and torch.jit.save write.
+PICKLES = (b"/data.pkl", b"/constants.pkl")
+
 
 def sniff(source: Source) -> int:
     """Sure if the first member is the pickle of torch, or for what torch wrote before; see `read`.
@@ -74,9 +77,9 @@ def sniff(source: Source) -> int:
     if not head.startswith(LOCAL_MAGIC):
         return NO
     name = head[LOCAL.size :][: int.from_bytes(head[26:28], "little")]
-    if name.endswith((b"/data.pkl", b"/constants.pkl")):
+    if name.endswith(PICKLES):
         return SURE
-    return NO if name == b"bundle.yaml" or name.endswith(b".npy") else MAYBE
+    return NO if name.endswith(FIRST_NAMES) else MAYBE
 
 
 def read(source: Source) -> Bundle:

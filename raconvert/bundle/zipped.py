@@ -72,14 +72,14 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first member is ``bundle.yaml``, maybe for other ZIPs, no for NPZ."""
+    """Sure if the first member is ``bundle.yaml``, maybe for other ZIPs, no for known kinds."""
     head = source.head
     if not head.startswith((zips.LOCAL_MAGIC, zips.EMPTY_MAGIC)):
         return NO
     name = head[zips.LOCAL.size :][: int.from_bytes(head[26:28], "little")]
     if name == _NAME:
         return SURE
-    return NO if name.endswith(b".npy") else MAYBE
+    return NO if name.endswith(zips.FIRST_NAMES) else MAYBE
 
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:

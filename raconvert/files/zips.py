@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 LOCAL_MAGIC = b"PK\x03\x04"
 EMPTY_MAGIC = b"PK\x05\x06"  # the end record of an archive without members
+SHOWN = 200  # characters of a name in a message
+# How the name of the first member ends in kinds of archives that are known by it: bundles, NumPy's
+# files, PyTorch's. An archive with another first name may be any of them.
+FIRST_NAMES = (b"bundle.yaml", b".npy", b"/data.pkl", b"/constants.pkl")
 END_BYTES = 22  # bytes of the end record without its comment
 END64_BYTES = 56 + 20  # bytes of the ZIP64 end record and its locator, which precede it
 END64_MAGIC = b"PK\x06\x06"
@@ -113,7 +117,8 @@ def members(source: Source, name_of: Callable[[Member], str] = name_of_member) -
         name = name_of(member)
         if name in names:
             raise Corrupt(
-                f"two members have the name {name!r}: {names[name]!r} and {member.filename!r}",
+                f"two members have the name {_shown(name)}: {_shown(names[name])} and "
+                f"{_shown(member.filename)}",
                 path=source.path,
                 remedy="readers differ in which one they take; rename one of them",
             )
@@ -121,11 +126,17 @@ def members(source: Source, name_of: Callable[[Member], str] = name_of_member) -
     end, before = 0, "the start of the file"
     for member in sorted(listed, key=lambda m: m.begin):
         if member.begin < end:
-            _refuse_overlap(source, f"{before} and member {member.filename!r}", member.begin)
-        end, before = member.offset + member.compressed, f"member {member.filename!r}"
+            _refuse_overlap(source, f"{before} and member {_shown(member.filename)}", member.begin)
+        end, before = member.offset + member.compressed, f"member {_shown(member.filename)}"
     if end > directory:
         _refuse_overlap(source, f"{before} and the central directory", directory)
     return listed
+
+
+def _shown(value: object) -> str:
+    """A name or number as messages show it; the first characters of a long one."""
+    shown = repr(value)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
 
 
 def _refuse_overlap(source: Source, what: str, offset: int) -> None:
@@ -220,7 +231,7 @@ def _member(source: Source, file: FileIO, info: ZipInfo) -> Member:
         _check_sizes(source, info)
         offset = _data_offset(source, file, info)
     except RaconvertError as error:
-        error.where = f"member {info.filename!r}, byte {info.header_offset}"
+        error.where = f"member {_shown(info.filename)}, byte {info.header_offset}"
         raise
     return Member(
         info.filename,
@@ -292,8 +303,8 @@ def _data_offset(source: Source, file: FileIO, info: ZipInfo) -> int:
             raise Corrupt(
                 f"local header and central directory differ in the {what}",
                 path=source.path,
-                expected=expected,
-                got=got,
+                expected=_shown(expected),
+                got=_shown(got),
             )
     offset: int = info.header_offset + LOCAL.size + local.name_bytes + local.extra_bytes
     return offset
