@@ -92,7 +92,7 @@ def test_every_writer_says_what_it_changes(name: str, tmp_path: Path) -> None:
                     assert "does not read back" not in str(error), (shape, code)  # noqa: PT017
                 else:
                     done += 1
-    assert done or name in {"cifar", "raw", "har", "png", "jpeg"}
+    assert done or not row.writes or name in {"cifar", "har", "png", "jpeg"}
 
 
 # Opaque elements, numbers of NumPy in metadata, options as numbers, casts -----------------------

@@ -349,5 +349,5 @@ def _verdict(source: Source, row: Row) -> dict[str, Any]:
         verdict, word, reason = NO, "unknown", error.what
     matches_suffix = registry.by_suffix(source.path, (row,)) is not None
     if verdict != SURE:
-        reason += f"; suffix {'fits' if matches_suffix else 'is another'}"
+        reason += f"; suffix {'matches' if matches_suffix else 'is another'}"
     return {"name": row.name, "verdict": word, "reason": reason, "suffix": matches_suffix}

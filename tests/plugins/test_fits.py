@@ -11,6 +11,7 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairs import NAME, Pairs, little, nothing_said
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
@@ -18,6 +19,44 @@ from raconvert.errors import Corrupt, RaconvertError, Unsupported
 fits = pytest.importorskip("astropy.io.fits")
 WCS = pytest.importorskip("astropy.wcs").WCS
 
+
+def load(path: Path) -> np.ndarray:
+    """The first image of a file as astropy reads it."""
+    with fits.open(path) as file:
+        image = next(one for one in file if one.header["NAXIS"])
+        if image.data is not None:
+            return little(np.asarray(image.data))
+        # It has no values for an empty axis.
+        header = image.header
+        shape = [header[f"NAXIS{n}"] for n in range(header["NAXIS"], 0, -1)]
+        code = {8: "u1", 16: "i2", 32: "i4", 64: "i8", -32: "f4", -64: "f8"}[header["BITPIX"]]
+        turned = header.get("BZERO", 0) != 0
+        return np.zeros(shape, code if not turned else code.translate(str.maketrans("ui", "iu")))
+
+
+def save(path: Path, values: np.ndarray) -> None:
+    image = fits.PrimaryHDU(values)
+    image.header["EXTNAME"] = NAME
+    image.writeto(path)
+
+
+IN_PAIRS = (
+    Pairs(
+        name="fits",
+        suffix=".fits",
+        read=load,
+        write=save,
+        can_write=lambda values: (
+            values.dtype.str[1:] in TYPES and values.dtype != "i1" and values.ndim > 0
+        ),
+        order="C",
+        guest=True,
+        types="= int8 int16 int16_big int32 int64 int64_big uint8 uint16 uint16_big uint32 uint64 "
+        "float32 float32_big float64 ~ bool x *",
+        shapes="= * ~ ()",
+        said=nothing_said,
+    ),
+)  # fmt: skip
 TYPES = ("u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairs import NAME, Pairs
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
@@ -19,6 +20,17 @@ PLAIN = {
     name: (RNG.random((2, 3, 4)) * 99).astype(name)
     for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64")
 }
+
+IN_PAIRS = (
+    Pairs(name="gguf", suffix=".gguf", read=lambda path: load_tensors(path)[NAME], reads_only=True),
+)
+
+
+def load_tensors(path: Path) -> dict[str, np.ndarray]:
+    """The plain tensors of a file as the `gguf` package reads them."""
+    import gguf
+
+    return {one.name: np.asarray(one.data) for one in gguf.GGUFReader(path).tensors}
 
 
 def read(path: Path) -> raconvert.Bundle:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairs import NAME, Pairs
 from safetensors.numpy import load_file
 
 import raconvert
@@ -25,6 +26,14 @@ from raconvert.registry import by_name, load
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "models"
 FILES = ("types.pt", "views.pt", "checkpoint.pth", "protocol5.pt", "alone.pt")
+IN_PAIRS = (
+    Pairs(
+        name="torch",
+        suffix=".pt",
+        read=lambda path: np.load(f"{path}.npz")[NAME],  # beside each fixture
+        reads_only=True,
+    ),
+)
 KEYS: tuple[Any, ...] = (
     (...,), (0,), (-1,), (slice(None), slice(None, None, -1)), (slice(1, 2),), (..., slice(0, 2)),
 )  # fmt: skip
