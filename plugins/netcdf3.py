@@ -87,6 +87,13 @@ SAMPLE = (
     + b"\0\0\0\x0b\0\0\0\1\0\0\0\1x\0\0\0\0\0\0\1\0\0\0\0" + bytes(8)
     + b"\0\0\0\4\0\0\0\x08\0\0\0\x50\0\0\0\1\0\0\0\2"
 )  # fmt: skip
+# CDF-2: short r(t = 2 records, n = 3), without padding, with units = "m"
+RECORDS = (
+    b"CDF\2\0\0\0\2\0\0\0\x0a\0\0\0\2\0\0\0\1t\0\0\0\0\0\0\0\0\0\0\1n\0\0\0\0\0\0\3"
+    + bytes(8) + b"\0\0\0\x0b\0\0\0\1\0\0\0\1r\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1"
+    + b"\0\0\0\x0c\0\0\0\1\0\0\0\5units\0\0\0\0\0\0\2\0\0\0\1m\0\0\0"
+    + b"\0\0\0\3\0\0\0\x08\0\0\0\0\0\0\0\x7c\0\1\0\2\0\3\0\4\0\5\0\6"
+)  # fmt: skip
 
 FORMAT = Format(
     name="netcdf3",
@@ -96,7 +103,7 @@ FORMAT = Format(
     proof=True,
     many=True,
     writes=False,
-    samples={"x.nc": SAMPLE},
+    samples={"x.cdf": SAMPLE, "records.nc3": RECORDS},
     spec="https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html",
     losses="it is read, not written; .nc is written as netCDF-4",
 )

@@ -615,7 +615,7 @@ def test_an_array_of_a_container_into_a_folder() -> None:
     assert [raconvert.read(path).tolist() for path in report.written] == [[2]]
 
 
-@pytest.mark.parametrize("target", ["out.xyz", "out", "out.cdf", "out.npy.gz"])
+@pytest.mark.parametrize("target", ["out.xyz", "out", "out.grib", "out.npy.gz"])
 def test_a_destination_of_no_known_format(target: str) -> None:
     series(".npy")
     with pytest.raises(UnknownFormat) as caught:

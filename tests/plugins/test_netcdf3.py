@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairs import NAME, Pairs
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
@@ -18,10 +19,17 @@ from raconvert.registry import by_name, load
 netcdf4 = pytest.importorskip("netCDF4")
 scipy_io = pytest.importorskip("scipy.io")
 
+
+def by_scipy(path: Path) -> np.ndarray:
+    with scipy_io.netcdf_file(path, mmap=False) as file:
+        return np.asarray(file.variables[NAME][...])
+
+
+IN_PAIRS = (Pairs(name="netcdf3", suffix=".cdf", read=by_scipy, reads_only=True),)
 KINDS = {"NETCDF3_CLASSIC": 1, "NETCDF3_64BIT_OFFSET": 2, "NETCDF3_64BIT_DATA": 5}
 CLASSIC = ("i1", "S1", "i2", "i4", "f4", "f8")
 NEW = ("u1", "u2", "u4", "i8", "u8")
-SAMPLE = load(by_name("netcdf3")).FORMAT.samples["x.nc"]
+SAMPLE = load(by_name("netcdf3")).FORMAT.samples["x.cdf"]
 
 
 def read(path: Path, **limits: int) -> raconvert.Bundle:
