@@ -45,7 +45,13 @@ def by_h5py(path: Path) -> Arrays:
     found: Arrays = {}
 
     def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.shape is not None and item.dtype.kind in "iufcb":
+        if (
+            not isinstance(item, h5py.Dataset)
+            or item.shape is None
+            or item.dtype.kind not in "iufcb"
+        ):
+            return
+        if not bytes(item.attrs.get("NAME", b"")).startswith(b"This is a netCDF dimension but"):
             found[name] = item[()]
 
     with h5py.File(path) as file:
@@ -137,11 +143,44 @@ def by_harpy(path: Path) -> Arrays:
     }  # fmt: skip
 
 
+def by_netcdf4(path: Path) -> Arrays:
+    import netCDF4
+
+    with netCDF4.Dataset(path) as file:
+        file.set_auto_maskandscale(False)
+        found = {name: np.asarray(one[...]) for name, one in file.variables.items()}
+    return {name: values for name, values in found.items() if values.dtype.kind in "iuf"}
+
+
+def by_astropy(path: Path) -> Arrays:
+    """The stored numbers of the images; unsigned integers as such."""
+    from astropy.io import fits
+
+    found: Arrays = {}
+    with fits.open(path, memmap=False, do_not_scale_image_data=True) as file:
+        for number, one in enumerate(file):
+            if one.is_image and one.data is not None and not isinstance(one, fits.CompImageHDU):
+                values, card = np.asarray(one.data), one.header.get("BZERO")
+                bits = 8 * values.itemsize
+                if values.dtype.kind == "i" and card == 1 << (bits - 1):
+                    values = (values.astype("i8") + (1 << (bits - 1))).astype(f"u{bits // 8}")
+                found[one.name or f"HDU{number}"] = values
+    return found
+
+
+def by_mrcfile(path: Path) -> Arrays:
+    import mrcfile
+
+    with mrcfile.open(path, permissive=True) as file:
+        return {ONE: np.array(file.data)}
+
+
 READERS: dict[str, Callable[[Path], Arrays]] = {
     "npy": by_numpy, "npz": by_numpy, "hdf5": by_h5py, "mat": by_scipy, "nrrd": by_pynrrd,
     "nifti": by_nibabel, "metaimage": by_simpleitk, "tiff": by_tifffile, "png": by_pillow,
     "gif": by_pillow, "bmp": by_pillow, "jpeg": by_pillow, "netpbm": by_pillow,
     "webp": by_pillow, "safetensors": by_safetensors, "zarr": by_zarr, "har": by_harpy,
+    "netcdf3": by_netcdf4, "fits": by_astropy, "mrc": by_mrcfile,
 }  # fmt: skip
 
 
