@@ -45,10 +45,13 @@ def passport(opened: Opened, chosen: Array | None) -> list[Visa]:
 
     Raises nothing for what a format cannot hold.
     """
-    return [_visa(opened, chosen, row) for row in registry.rows() if row.writes]
+    settings = Settings(dry_run=True, allow=("all",))
+    folder = os.path.join(tempfile.gettempdir(), f"raconvert-{uuid4().hex}")  # which nobody has
+    rows = [row for row in registry.rows() if row.writes]
+    return [_visa(opened, chosen, row, settings, folder) for row in rows]
 
 
-def _visa(opened: Opened, chosen: Array | None, row: Row) -> Visa:
+def _visa(opened: Opened, chosen: Array | None, row: Row, settings: Settings, folder: str) -> Visa:
     bundle, reasons = opened.bundle, []
     count = len(bundle.arrays)
     if count > 1 and chosen is not None and (not row.many or count > _MOST_ARRAYS):
@@ -56,8 +59,7 @@ def _visa(opened: Opened, chosen: Array | None, row: Row) -> Visa:
         first = f"one of {count} arrays" if row.many else "one array in a file"
         reasons.append(f"{first}; this is about '{chosen.name}'")
     suffix = row.suffixes[0] if row.suffixes else ""
-    path = os.path.join(tempfile.gettempdir(), f"raconvert-{uuid4().hex}", f"x{suffix}")
-    settings = Settings(dry_run=True, allow=("all",))
+    path = os.path.join(folder, f"x{suffix}")
     report = Report([])
     outcome, flags = EXACT, []
     try:

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.bundle import Bundle
     from raconvert.arrays.dtypes import Element
     from raconvert.conversion.read import Opened
+    from raconvert.views.outcomes import Visa
 
 MOST_DIGEST = 64 << 20  # bytes; above, a digest is computed with --full only
 MOST_PIECES = 4000  # chunks and arrays; the same limit for a digest
@@ -67,7 +68,7 @@ _MOST_FIELDS = 60  # fields of metadata that the page lists
 
 
 def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
-    """Yield the page about an open file, piece by piece; with `full` all elements are read.
+    """Yield the page about an open file, section by section; with `full` all elements are read.
 
     Raises what reading elements raises.
     """
@@ -78,29 +79,29 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     array = chosen_array(bundle)
     name = os.path.basename(bundle.path.rstrip("/")) or path
     # Everything that reads comes first: what cannot be read is promised nowhere on the page.
-    places = list(_bytes(opened, facts))
-    held = [] if array is None else list(_held(array, bundle, full=full))
-    same = list(_same(opened, facts, full=full))
+    places = "".join(_bytes(opened, facts))
+    held = "" if array is None else "".join(_held(array, bundle, full=full))
+    same = "".join(_same(opened, facts, full=full))
     if any(one.problem is not None for one in rows):
         facts["arrays"] = [describe_array(one, bundle) for one in rows]
     yield opening("page", name)
     yield f"<h1>{name_of(name)}</h1>\n"
-    yield from _lead(facts, bundle.path, count)
+    yield "".join(_lead(facts, bundle.path, count))
     if count > 1:
-        yield from _arrays(facts["arrays"], count)
+        yield "".join(_arrays(facts["arrays"], count))
     if array is not None:
         many = f" {name_of(array.name)}" if count > 1 else ""
         yield f"<h2>The array{many}</h2>\n"
-        yield from _short(array, describe_array(array, bundle))
+        yield "".join(_short(array, describe_array(array, bundle)))
         yield _cube(array)
         yield "<h2>What it holds</h2>\n"
-        yield from held
-    yield from places
-    yield from _passport(opened, array)
+        yield held
+    yield places
+    yield "".join(_passport(opened, array))
     if array is not None:
-        yield from _programs(array, facts, bundle.path)
-    yield from same
-    yield from _metadata(facts)
+        yield "".join(_programs(array, facts, bundle.path))
+    yield same
+    yield "".join(_metadata(facts))
     yield closing()
 
 
@@ -271,16 +272,20 @@ def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
     yield "(exact), every value in another form (equivalent), or refused, unless a flag allows the "
     yield "loss.</p>\n"
     yield table_head("format", "outcome", "why")
-    for visa in passport(opened, array):
-        word = visa.outcome.split()[0]
-        yield f"<tr><td><b>{text_of(visa.format)}</b> "
-        yield f"<span class=soft>{text_of(visa.title)}</span></td>"
-        yield f'<td class="outcome {word}">{text_of(visa.outcome)}</td><td>'
-        yield "<br>".join(reason_of(cut(reason)) for reason in visa.reasons)
-        flags = ", ".join(f"<code>{text_of(flag)}</code>" for flag in visa.flags)
-        yield f"{'<br>' * bool(visa.reasons)}allowed by {flags}" if flags else ""
-        yield "</td></tr>\n"
+    yield "".join(map(_row_of, passport(opened, array)))
     yield TABLE_END
+
+
+def _row_of(visa: Visa) -> str:
+    lines = [reason_of(cut(reason)) for reason in visa.reasons]
+    if visa.flags:
+        lines += [f"allowed by {', '.join(f'<code>{text_of(flag)}</code>' for flag in visa.flags)}"]
+    return (
+        f"<tr><td><b>{text_of(visa.format)}</b> "
+        f"<span class=soft>{text_of(visa.title)}</span></td>"
+        f'<td class="outcome {visa.outcome.split()[0]}">{text_of(visa.outcome)}</td>'
+        f"<td>{'<br>'.join(lines)}</td></tr>\n"
+    )
 
 
 def _broken(arrays: list[Array], count: int) -> Iterator[str]:
