@@ -24,7 +24,7 @@ from docs import man  # noqa: E402
 from raconvert.catalogue import Row  # noqa: E402
 from raconvert.files.limits import Limits  # noqa: E402
 from raconvert.foreign import of_kind  # noqa: E402
-from raconvert.plugin import Format, Option  # noqa: E402
+from raconvert.plugin import MODEL, Format, Option  # noqa: E402
 
 BEGIN, END = "<!-- formats: begin -->", "<!-- formats: end -->"
 FIELDS_BEGIN, FIELDS_END = "<!-- fields: begin -->", "<!-- fields: end -->"
@@ -203,16 +203,21 @@ def with_formats(path: str, rows: list[Row], folder: str) -> str:
 def format_table(rows: list[Row], folder: str) -> str:
     """One line per built-in format."""
     lines = [
-        "| Name | Format | Files | Reads | Writes | Arrays in a file | Metadata kept inside |",
+        "| Name | Format | Files | Reads | Writes | Arrays in a file | Keeps besides elements |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         files = suffixes(row.suffixes, folder=row.folder)
         cells = [f"[`{row.name}`]({folder}{row.name}.md)", row.title, files]
         cells += ["yes" if can else "no" for can in (row.reads, row.writes)]
-        cells += ["many, named" if row.many else "one", META[row.meta]]
+        cells += ["many, named" if row.many else "one", kept(row.holds)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def kept(holds: tuple[str, ...]) -> str:
+    """Return the words for what a format keeps of the core's model of an array."""
+    return "all" if set(MODEL) <= set(holds) else ", ".join(holds) or "-"
 
 
 def foreign_formats() -> str:

@@ -272,6 +272,7 @@ FORMAT = Format(
     magic=((0, MAGIC),),
     proof=True,
     meta="some",
+    holds=("names", "spacing", "scale", "units"),
     write_options=(Option("checksum", "yes", ("yes", "no"), "DATASUM and CHECKSUM"),),
     many=True,
     samples=SAMPLES,

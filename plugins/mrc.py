@@ -469,6 +469,7 @@ FORMAT = Format(
     suffixes=(".mrc", ".mrcs", ".map", ".ccp4", ".rec", ".st"),
     magic=tuple((MAP_AT, magic) for magic in MAGICS),
     meta="some",
+    holds=("spacing", "description"),
     write_options=(
         Option("kind", "auto", ("auto", "stack", "volume"), "of three axes: images or a volume"),
         Option("statistics", "no", ("no", "yes"), "minimum, maximum, mean and RMS in the header"),

@@ -24,6 +24,7 @@ class Row(Record):
     lazy: bool = True
     stream: bool = False
     meta: str = "none"
+    holds: tuple[str, ...] = ()
     index_orders: str = "C"
     needs: tuple[tuple[str, str], ...] = ()
     sidecar: str = "asked"
@@ -48,6 +49,10 @@ ROWS: tuple[Row, ...] = (
         proof=True,
         stream=True,
         meta="all",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         index_orders="",
         sidecar="auto",
         trailer=True,
@@ -66,6 +71,10 @@ ROWS: tuple[Row, ...] = (
         proof=True,
         many=True,
         meta="all",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         index_orders="",
         sidecar="never",
         folder=True,
@@ -85,6 +94,10 @@ ROWS: tuple[Row, ...] = (
         magic=((257, b"ustar"),),
         many=True,
         meta="all",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         index_orders="",
         sidecar="never",
         raw_bools=True,
@@ -101,6 +114,10 @@ ROWS: tuple[Row, ...] = (
         magic=((0, b"PK\x03\x04"), (0, b"PK\x05\x06")),
         many=True,
         meta="all",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         index_orders="",
         sidecar="never",
         raw_bools=True,
@@ -143,6 +160,7 @@ ROWS: tuple[Row, ...] = (
         proof=True,
         many=True,
         meta="some",
+        holds=("names", "spacing", "scale", "units"),
     ),
     Row(
         name="gguf",
@@ -170,6 +188,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".har", ".prm", ".upd", ".shk", ".sl4"),
         many=True,
         meta="some",
+        holds=("names", "labels", "description"),
         index_orders="F",
     ),
     Row(
@@ -183,6 +202,10 @@ ROWS: tuple[Row, ...] = (
         ),
         many=True,
         meta="all",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         needs=(("h5py", "h5py"),),
         names_files=True,
         native=True,
@@ -248,6 +271,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".mha", ".mhd"),
         magic=((0, b"ObjectType"), (0, b"NDims"), (0, b"Comment")),
         meta="some",
+        holds=("spacing", "space", "units", "description"),
         index_orders="",
         names_files=True,
     ),
@@ -258,6 +282,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".mrc", ".mrcs", ".map", ".ccp4", ".rec", ".st"),
         magic=((208, b"MAP "), (208, b"MAP\x00")),
         meta="some",
+        holds=("spacing", "description"),
     ),
     Row(
         name="netcdf3",
@@ -290,6 +315,7 @@ ROWS: tuple[Row, ...] = (
             (0, b"\x00\x00\x01\\"),
         ),
         meta="some",
+        holds=("spacing", "space", "units", "description"),
         index_orders="F",
         names_files=True,
     ),
@@ -325,6 +351,10 @@ ROWS: tuple[Row, ...] = (
         ),
         stream=True,
         meta="all",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         index_orders="",
         names_files=True,
     ),
@@ -366,6 +396,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".scidb", ".sdbbin"),
         many=True,
         meta="some",
+        holds=("names", "spacing"),
         names_files=True,
     ),
     Row(
@@ -379,6 +410,7 @@ ROWS: tuple[Row, ...] = (
         ),
         proof=True,
         meta="some",
+        holds=("spacing", "units", "description"),
         needs=(("PIL", "pillow"), ("tifffile", "tifffile")),
     ),
     Row(
@@ -410,6 +442,10 @@ ROWS: tuple[Row, ...] = (
         magic=((0, b"{"),),
         many=True,
         meta="all",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         needs=(("numcodecs", "numcodecs"), ("google_crc32c", "google-crc32c")),
         sidecar="never",
         folder=True,

@@ -166,16 +166,19 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "API", "EQUIVALENT", "MAYBE", "NO", "PROPERTIES", "REFUSED", "SURE", "Alike", "Array", "Axis",
-    "Bundle", "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Space",
-    "Target", "array_exists", "dtype_of", "element", "element_of", "equivalent", "facts_of",
-    "facts_of_axes", "fields_of_axes", "file_fits", "first_of", "little", "not_an_array",
-    "raw_alike", "refused", "refused_type", "type_name",
+    "API", "EQUIVALENT", "MAYBE", "MODEL", "NO", "PROPERTIES", "REFUSED", "SURE", "Alike", "Array",
+    "Axis", "Bundle", "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source",
+    "Space", "Target", "array_exists", "dtype_of", "element", "element_of", "equivalent",
+    "facts_of", "facts_of_axes", "fields_of_axes", "file_fits", "first_of", "little",
+    "not_an_array", "raw_alike", "refused", "refused_type", "type_name",
 ]  # fmt: skip
 
 API = 2  # the version of this contract
 NO, MAYBE, SURE = 0, 1, 2  # what a sniffer answers
 EQUIVALENT, REFUSED = "equivalent", "refused"  # the outcomes of `fits` worth a word
+MODEL = (  # what the core knows of an array besides its elements; `Metadata` has it
+    "names", "labels", "spacing", "space", "scale", "units", "description", "attributes",
+)  # fmt: skip
 PROPERTIES = (  # what a fit is about
     "type", "shape", "names", "metadata", "index order", "precision", "nulls", "elements",
     "storage",
@@ -199,6 +202,7 @@ class Format(Record):
     lazy: data is read when it is asked for
     stream: is written front to back, so that `-o -` works; sources are always files
     meta: how much common metadata it can hold: "all", "some" or "none"
+    holds: the words of `MODEL` that it has a place for, at least for some arrays
     index_orders: those it can store without moving data: "C", "F", "CF"; "" if it defines none
     needs: packages, ((import name, requirement), ...)
     sidecar: "asked": on request; "auto": where needed; "never": its parts have their own
@@ -230,6 +234,7 @@ class Format(Record):
     lazy: bool = True
     stream: bool = False
     meta: str = "none"
+    holds: tuple[str, ...] = ()
     index_orders: str = "C"
     needs: tuple[tuple[str, str], ...] = ()
     sidecar: str = "asked"

@@ -16,6 +16,9 @@ import raconvert
 from raconvert import Axis, Metadata, plugin
 from raconvert.catalogue import ROWS
 
+PAGES = Path(__file__).parents[1] / "docs" / "formats"
+TABLES = json.loads((PAGES / "meaning.json").read_text(encoding="utf-8"))
+
 CASES, BLOCKS = 500, 20
 
 
@@ -84,11 +87,24 @@ def test_a_report_numbers_axes_as_they_are_indexed(
 
 def test_every_format_that_is_written_has_a_table_that_says_what_is_observed() -> None:
     """A few cases more than the tables were made of."""
-    tables = json.loads(Path(__file__).parents[1].joinpath("docs/formats/meaning.json").read_text())
-    assert tables.keys() == {row.name for row in ROWS if row.writes}
+    assert TABLES.keys() == {row.name for row in ROWS if row.writes}
     for name, facts in observed(range(10_000, 10_003)).items():
         for fact, outcomes in facts.items():
-            assert {*outcomes} <= {*tables[name][fact]}, (name, fact)
+            assert {*outcomes} <= {*TABLES[name][fact]}, (name, fact)
+
+
+def test_what_a_format_says_to_keep_is_what_is_observed() -> None:
+    """A word of `Format.holds` stands for facts of which one at least arrives in some file."""
+    facts = {
+        "names": {"name"}, "labels": {"labels"}, "spacing": {"spacing", "origin"},
+        "space": {"positions"}, "scale": {"scale"}, "units": {"units", "array units"},
+        "description": {"description"}, "attributes": {"attributes"},
+    }  # fmt: skip
+    assert (*facts,) == plugin.MODEL
+    for row in (row for row in ROWS if row.writes):
+        arrive = {fact for fact, outcomes in TABLES[row.name].items() if {*outcomes} - {"named"}}
+        held = tuple(word for word in plugin.MODEL if facts[word] & arrive)
+        assert row.holds == held, row.name
 
 
 def test_cases_are_cut_as_arrays_are() -> None:

@@ -102,10 +102,11 @@ def test_the_toy_is_small() -> None:
 
 
 def test_formats_lists_it(cli: Callable[..., str]) -> None:
-    (line,) = [line for line in cli("formats").splitlines() if line.startswith("toy ")]
+    lines = cli("formats").splitlines()
+    (line,) = [line for line in lines if line.startswith("toy ")]
 
     assert ".toy" in line
-    assert "raconvert_toy" in line
+    assert "toy: package raconvert_toy" in lines
 
 
 def test_formats_shows_its_details(cli: Callable[..., str]) -> None:

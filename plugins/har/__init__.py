@@ -101,6 +101,7 @@ FORMAT = Format(
     suffixes=(".har", ".prm", ".upd", ".shk", ".sl4"),
     many=True,
     meta="some",
+    holds=("names", "labels", "description"),
     index_orders="F",
     read_options=(
         Option("housekeeping", "hide", ("hide", "show"), "show headers XX* as arrays"),

@@ -99,7 +99,7 @@ NumPy: ``nanoseconds since 1970-01-01``. More than 32 axes are refused.
 
 from __future__ import annotations
 
-from raconvert.plugin import NO, SURE, Array, Bundle, Format, Source
+from raconvert.plugin import MODEL, NO, SURE, Array, Bundle, Format, Source
 
 from .plan import add, plan
 from .tables import (
@@ -126,6 +126,7 @@ FORMAT = Format(
     many=True,
     float8=tuple(FLOAT8_LAYOUTS),
     meta="all",
+    holds=MODEL,
     index_orders="C",
     needs=(("h5py", "h5py"),),
     native=True,

@@ -62,6 +62,7 @@ FORMAT = Format(
     suffixes=(".mha", ".mhd"),
     magic=MAGICS,
     meta="some",
+    holds=("spacing", "space", "units", "description"),
     index_orders="",
     names_files=True,
     write_options=(Option("compress", "no", ("no", "zlib"), "how the data is stored"),),

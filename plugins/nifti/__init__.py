@@ -101,6 +101,7 @@ FORMAT = Format(
         (0, OLD_BIG),
     ),
     meta="some",
+    holds=("spacing", "space", "units", "description"),
     index_orders="F",
     names_files=True,
     write_options=(Option("version", "auto", ("auto", "1", "2"), "of the format"),),

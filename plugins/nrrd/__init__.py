@@ -48,7 +48,7 @@ bfloat16 (cast them with `--dtype float32`, which is exact).
 
 from __future__ import annotations
 
-from raconvert.plugin import NO, SURE, Array, Format, Option, Source
+from raconvert.plugin import MODEL, NO, SURE, Array, Format, Option, Source
 
 from .plan import ENCODINGS, plan
 from .reader import read
@@ -79,6 +79,7 @@ FORMAT = Format(
     proof=False,
     stream=True,
     meta="all",
+    holds=MODEL,
     index_orders="",
     read_options=(
         Option(

@@ -79,6 +79,7 @@ FORMAT = Format(
     suffixes=(".scidb", ".sdbbin"),
     many=True,
     meta="some",
+    holds=("names", "spacing"),
     index_orders="C",
     read_options=(
         Option("schema", "", str, "AFL schema: '<a:double NOT NULL, b:string>[i=0:9]'"),

@@ -72,7 +72,7 @@ import os
 from raconvert.arrays.dtypes import FLOAT8
 from raconvert.errors import UsageError
 from raconvert.files.paths import is_remote, is_there
-from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Plan, Source
+from raconvert.plugin import MODEL, NO, SURE, Array, Bundle, Format, Option, Plan, Source
 
 from .options import WRITE_OPTIONS, Options, options_of
 from .plan import plan
@@ -89,6 +89,7 @@ FORMAT = Format(
     many=True,
     float8=FLOAT8,
     meta="all",
+    holds=MODEL,
     folder=True,
     marks=MARKS,
     needs=(("numcodecs", "numcodecs"), ("google_crc32c", "google-crc32c")),

@@ -17,7 +17,7 @@ from raconvert.files.copy import write_all
 from raconvert.files.folder_target import Folder, check_folder
 from raconvert.files.paths import walk, write_failed
 from raconvert.metadata import sidecar
-from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, first_of
+from raconvert.plugin import MODEL, NO, SURE, Bundle, Format, Plan, Source, first_of
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
@@ -38,6 +38,7 @@ FORMAT = Format(
     proof=True,
     many=True,
     meta="all",
+    holds=MODEL,
     index_orders="",
     sidecar="never",
     folder=True,

@@ -21,7 +21,7 @@ from raconvert.files.copy import copy_extent, write_all
 from raconvert.files.names import check_inside
 from raconvert.files.paths import write_failed
 from raconvert.files.window import Window
-from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
+from raconvert.plugin import MAYBE, MODEL, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
@@ -70,6 +70,7 @@ FORMAT = Format(
     magic=((257, b"ustar"),),
     many=True,
     meta="all",
+    holds=MODEL,
     index_orders="",
     sidecar="never",
     read_options=members.READ_OPTIONS,

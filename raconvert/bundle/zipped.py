@@ -27,7 +27,7 @@ from raconvert.files.source import HEAD_BYTES
 from raconvert.files.window import Window
 from raconvert.files.zips import Archive
 from raconvert.files.zipsplice import spliced
-from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
+from raconvert.plugin import MAYBE, MODEL, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
@@ -62,6 +62,7 @@ FORMAT = Format(
     magic=((0, zips.LOCAL_MAGIC), (0, zips.EMPTY_MAGIC)),
     many=True,
     meta="all",
+    holds=MODEL,
     index_orders="",
     sidecar="never",
     read_options=members.READ_OPTIONS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from raconvert.cli.console import one_line
 from raconvert.errors import UsageError
 from raconvert.inspect.info import format_details, formats, why
+from raconvert.plugin import MODEL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,8 +14,12 @@ if TYPE_CHECKING:
 
     from raconvert.cli.console import Console
 
-_HEADS = ("NAME", "RW", "many", "lazy", "stream", "meta", "SUFFIXES", "DETECTED BY", "PLUGIN")
-_META = {"all": "yes", "some": "some", "none": "-"}
+_HEADS = ("NAME", "RW", "ARRAYS", "KEEPS", "FILES")
+_WIDEST = 80  # columns of the table
+_LEGEND = (
+    "KEEPS: what is kept of what the numbers are about, besides type, shape and elements",
+    "raconvert formats NAME says everything about one, its options included",
+)
 _MAGIC_SHOWN = 4  # bytes of a signature in the table
 
 
@@ -38,8 +43,9 @@ def run(args: Any, console: Console) -> int:
         return 0
     cells = [_HEADS, *(_cells(row) for row in rows)]
     for number, line in enumerate(_table(cells)):
+        line = line if len(line) <= _WIDEST else _cut(line)  # noqa: PLW2901
         console.result(console.bold(line) if number == 0 else line)
-    for line in _fault_lines(rows):
+    for line in (*_LEGEND, *_missing_lines(rows), *_fault_lines(rows)):
         console.result(line)
     return 0
 
@@ -66,12 +72,22 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["name"],
         ("r" if row["reads"] else "-") + ("w" if row["writes"] else "-"),
-        *("yes" if row[key] else "-" for key in ("many", "lazy", "stream")),
-        _META[row["meta"]],
+        "many" if row["many"] else "one",
+        "all" if set(MODEL) <= set(row["holds"]) else " ".join(row["holds"]) or "-",
         " ".join(row["suffixes"]),
-        _detected_by(row),
-        _plugin(row),
     )
+
+
+def _cut(line: str) -> str:
+    """Cut a line after the last word that leaves room for a sign that there are more."""
+    return line[: line.rindex(" ", 0, _WIDEST - 1)] + " …"
+
+
+def _missing_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Lines for formats that cannot be used, or that come from another package."""
+    for row in rows:
+        if row["broken"] or row["missing"] or not row["built_in"]:
+            yield f"{row['name']}: {_plugin(row)}"
 
 
 def _detected_by(row: dict[str, Any]) -> str:
@@ -113,6 +129,9 @@ def _detail_lines(row: dict[str, Any]) -> Iterator[str]:
     yield f"  reads and writes: {_cells(row)[1]}"
     yield f"  several arrays in a file: {'yes' if row['many'] else 'no'}"
     yield f"  metadata: {row['meta']}"
+    yield f"  keeps of what the numbers are about: {', '.join(row['holds']) or 'nothing'}"
+    yield f"  data is read when it is asked for: {'yes' if row['lazy'] else 'no'}"
+    yield f"  can be written to the standard output: {'yes' if row['stream'] else 'no'}"
     yield f"  index orders stored without moving data: {', '.join(row['index_orders']) or 'none'}"
     yield f"  detected by: {_detected_by(row)}"
     yield f"  plugin: {row['plugin']} ({_plugin(row)})"

@@ -237,6 +237,7 @@ def _format_row(row: Row) -> dict[str, Any]:
         "lazy": row.lazy,
         "stream": row.stream,
         "meta": row.meta,
+        "holds": list(row.holds),
         "index_orders": row.index_orders,
         "suffixes": list(row.suffixes),
         "magic": [{"offset": at, "hex": text.hex()} for at, text in row.magic],

@@ -29,6 +29,7 @@ from raconvert.arrays.dtypes import FLOAT8, MAX_SPAN, element, little, spanned
 from raconvert.arrays.metadata import RA
 from raconvert.errors import TooLarge
 from raconvert.plugin import (
+    MODEL,
     NO,
     SURE,
     Extent,
@@ -85,6 +86,7 @@ FORMAT = Format(
     proof=True,
     stream=True,
     meta="all",
+    holds=MODEL,
     index_orders="",
     sidecar="auto",
     trailer=True,

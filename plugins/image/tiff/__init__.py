@@ -73,6 +73,7 @@ FORMAT = Format(
     magic=tuple((0, magic) for magic in MAGICS),
     proof=True,
     meta="some",
+    holds=("spacing", "units", "description"),
     needs=(("PIL", "pillow"), ("tifffile", "tifffile")),
     write_options=(Option("compression", "none", ("none", "deflate"), "of the strips"),),
     samples={"grey_1x1.tif": _SAMPLE},
