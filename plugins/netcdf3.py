@@ -43,6 +43,7 @@ from raconvert.arrays.dtypes import MAX_SPAN, needs_swap, spanned
 from raconvert.arrays.memory import MAX_RANK
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.metadata.attributes import FIELDS
 from raconvert.plugin import (
     NO,
     SURE,
@@ -55,8 +56,6 @@ from raconvert.plugin import (
     Source,
     element,
 )
-
-from .hdf5.tables import FIELDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

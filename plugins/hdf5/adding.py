@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5ds, h5g, h5i, h5l, h5o
 
+from raconvert.arrays.interop.dimensions import shared_name, values_of
 from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.copy import copy_extent
 from raconvert.files.paths import name_of_open
@@ -138,7 +139,7 @@ def _named_axes(array: Array, link: str) -> Iterator[tuple[Axis, int, str]]:
     above, _, _ = link.rpartition("/")
     axes = list(array.ra_axes[::-1])
     for index, (axis, length) in enumerate(zip(axes, array.dims[::-1], strict=False)):
-        name = scales.shared_name(axis, axes[:index])
+        name = shared_name(axis, axes[:index])
         if name:
             yield axis, length, f"{above}/{component(name)}" if above else component(name)
 
@@ -178,7 +179,7 @@ def shares(root: Any, path: str, axis: Axis, length: int) -> bool:
     oid = h5d.open(root, path.encode())
     if not h5ds.is_scale(oid) or oid.shape != (length,):
         return False
-    wanted = scales.values_of(axis, length)
+    wanted = values_of(axis, length)
     dataset = h5py.Dataset(oid)
     if axis.units and dataset.attrs.get("units", axis.units) not in (
         axis.units,

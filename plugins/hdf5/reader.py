@@ -10,9 +10,12 @@ import numpy as np
 from h5py import h5, h5a, h5d, h5o, h5p, h5t
 
 from raconvert.arrays.dtypes import Element, element_of
+from raconvert.arrays.interop.times import take_times
 from raconvert.errors import MissingDependency, RaconvertError, Unsupported
 from raconvert.metadata import roundtrip
+from raconvert.metadata.attributes import take_common, take_record
 from raconvert.metadata.reals import doubles
+from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Bundle, Extent, Source
 
 from . import dialects, scales
@@ -22,13 +25,11 @@ from .datatypes import BOOL_NAMES, element_size, fixed_dtype, is_text, kind_of, 
 from .descriptions import describe, little_endian, type_of_dtype, type_of_element
 from .direct import chunks_of
 from .files import DATASET, FAILURES, GROUP, TYPE, File, Files, end_notes, guarded, info_of, key_of
-from .metadata import take_record
 from .ondisk.chunk_indexes import check_index
 from .ondisk.header import attribute_data
 from .scales import (
     is_netcdf_file,
     take_provenance,
-    take_times,
     without_single_lists,
     without_type_of_missing,
 )
@@ -48,7 +49,7 @@ from .storage import (
     unwritten_bytes,
 )
 from .strings import fixed_width
-from .tables import FIELDS, NAMESPACE, Attributes
+from .tables import NAMESPACE, Attributes
 from .values import Dataset
 from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
 from .walk import Found, Walk, shown
@@ -213,7 +214,10 @@ def _attributes(
         without_single_lists(attributes)
     for name, reason in attributes.problems:
         context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
-    return attributes, take_record(attributes, found.file.path, found.file.source.limits)
+    record = take_record(attributes.values, found.file.path, found.file.source.limits)
+    if record:
+        attributes.types.pop(KEY, None)
+    return attributes, record
 
 
 def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
@@ -593,12 +597,9 @@ def _described(
     own = {}
     if context.netcdf:
         without_type_of_missing(attributes, array.element)
-    take_times(attributes, record)
     values = attributes.values
-    common = {}
-    for name, field in FIELDS.items():
-        if isinstance(values.get(name), str) and values[name]:
-            common[field] = values.pop(name)
+    take_times(values, attributes.types, record)
+    common: dict[str, Any] = take_common(values)
     if attributes.types:
         own["attributes"] = attributes.types
     array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)

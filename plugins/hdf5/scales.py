@@ -20,6 +20,13 @@ from h5py import h5a, h5r, h5t
 
 from raconvert.arrays.dtypes import little
 from raconvert.arrays.interop.conventions import Coordinates, facts_of
+from raconvert.arrays.interop.dimensions import (
+    MISSING,
+    is_own,
+    says,
+    shared_name,
+    usual_fill,
+)
 from raconvert.arrays.space import coordinates
 from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
@@ -53,7 +60,6 @@ if TYPE_CHECKING:
 # units.
 
 
-MISSING = "_FillValue"
 SUFFIXES = (".nc", ".nc4", ".cdf")
 WRITER = "_NCProperties"
 PROVENANCE = (WRITER, "_nc3_strict")  # attributes of the root that name the writer
@@ -122,60 +128,11 @@ def numbers_of(dataset: Any, file: File) -> tuple[int | None, list[int]]:
     return number if type(number) is int else None, numbers if several else []
 
 
-# Dates and durations are stored as the integers that NumPy has for them, with units that say so:
-# nothing is converted, and no value need be read to find the units. xarray knows a duration by the
-# attribute `dtype`, and the resolutions of `_KNOWN`.
-NOT_A_TIME = -(1 << 63)
-_UNITS = {
-    "D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds",
-    "us": "microseconds", "ns": "nanoseconds",
-}  # fmt: skip
-_KNOWN = ("s", "ms", "us", "ns")
-_NAMES = ("units", "calendar", "dtype", "_FillValue")
-
-
 def type_of_times(array: Array) -> h5t.TypeID:
     """The type of the integers that dates or durations are, in their byte order."""
     return type_of(">i8" if str(array.element.descr).startswith(">") else "<i8")
 
 
-def times_of(array: Array) -> dict[str, Any] | None:
-    """The attributes that say of integers which dates or durations they are; None if none can.
-
-    CF has no calendar months, no units below nanoseconds, and an array that has other attributes of
-    these names has no place for them.
-    """
-    taken = array.meta.units or any(name in array.meta.attributes for name in _NAMES)
-    return None if taken else _times(array.element.descr)
-
-
-def _times(descr: Any) -> dict[str, Any] | None:
-    letter, unit = (descr[1], descr[3:].strip("[]")) if isinstance(descr, str) else ("", "")
-    if letter not in ("m", "M") or unit not in _UNITS:
-        return None
-    if letter == "M":
-        fields = {"units": f"{_UNITS[unit]} since 1970-01-01", "calendar": "proleptic_gregorian"}
-    else:
-        fields = {"units": _UNITS[unit], "dtype": f"timedelta64[{unit if unit in _KNOWN else 's'}]"}
-    return {**fields, "_FillValue": NOT_A_TIME}
-
-
-def take_times(attributes: Attributes, record: dict[str, Any]) -> None:
-    """Take out the attributes of times, which their type says; the type, where they say others."""
-    was = record.get("was", {})
-    said = _times(was.get("type"))
-    if said is None:
-        return
-    values = attributes.values
-    if all(values.get(name) == value for name, value in said.items()):
-        for name in said:
-            del values[name]
-            attributes.types.pop(name, None)
-    elif "units" in values:  # another program has changed the values
-        record["was"] = {name: value for name, value in was.items() if name != "type"}
-
-
-MOST_WRITTEN = 1 << 22  # values at most of a scale made from an axis
 # The last two are the numbers that netCDF gives to the dimensions of one file.
 ALWAYS = frozenset(
     ["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates"]
@@ -378,19 +335,6 @@ def _is_missing(array: Array, own: dict[str, Any]) -> bool:
     return repr(own.get("fillvalue")) == repr(said)
 
 
-# The fill values of netCDF (NC_FILL_BYTE and so on), by kind and bytes of the elements.
-_FILLS = {
-    ("int", 1): -127, ("int", 2): -32767, ("int", 4): -(2**31) + 1, ("int", 8): -(2**63) + 2,
-    ("uint", 1): 255, ("uint", 2): 65535, ("uint", 4): 2**32 - 1, ("uint", 8): 2**64 - 2,
-    ("float", 4): 9.969209968386869e36, ("float", 8): 9.969209968386869e36,
-}  # fmt: skip
-
-
-def usual_fill(element: Element) -> int | float | None:
-    """The fill value that netCDF gives to elements of a type; None for other types."""
-    return _FILLS.get((element.kind, element.nbytes))
-
-
 TEXTS = {"class": "string", "padding": "nullterm", "charset": "utf-8"}  # as a .nc has them
 
 
@@ -479,35 +423,6 @@ def name_said(last: str, array: Any) -> str:
     return "" if dot and number.isdigit() and stem == component(leaf) else last
 
 
-def values_of(axis: Axis, length: int) -> Any:
-    """The values of a scale that an axis amounts to: an array, a list of texts, or None."""
-    if not 1 <= length <= MOST_WRITTEN:
-        return None
-    labels = axis.labels
-    if labels is not None and len(labels) == length:
-        if all(type(label) is int and abs(label) < 1 << 63 for label in labels):
-            return np.array(labels, np.int64)
-        if all(type(label) in (int, float) for label in labels):
-            return np.array(labels, np.float64)
-        if all(isinstance(label, str) and "\0" not in label for label in labels):
-            return list(labels)
-    if axis.spacing is not None:
-        return axis.values(length)
-    return None
-
-
-def shared_name(axis: Axis, before: list[Axis]) -> str:
-    """The name of the scale that an axis has together with others; `before`: of the same array.
-
-    It is the name of the axis, with a number where the array has several of that name.
-    """
-    name = axis.name or ""
-    if not name or "/" in name:
-        return ""
-    number = 1 + sum(other.name == name for other in before)
-    return name if number == 1 else f"{name}_{number}"
-
-
 def unshared(bundle: Bundle, links: Sequence[str]) -> Iterator[tuple[Array, str]]:
     """Yield each array and axis whose scale gets another name, which other programs see.
 
@@ -534,12 +449,6 @@ def unshared(bundle: Bundle, links: Sequence[str]) -> Iterator[tuple[Array, str]
                 yield array, name
 
 
-def is_own(array: Array, link: str) -> bool:
-    """True for an array of the name of its one axis: to netCDF it has the values of that."""
-    axes = array.meta.axes
-    return array.ndim == 1 and bool(axes) and axes[0].name == link.rpartition("/")[2]
-
-
 def values_around(path: str, length: int, own: Mapping[str, Array]) -> Array | None:
     """The array with the values of an axis: dimensions of a group are those of groups in it, too.
 
@@ -553,8 +462,3 @@ def values_around(path: str, length: int, own: Mapping[str, Array]) -> Array | N
         if not above:
             return None
         above = above.rpartition("/")[0]
-
-
-def says(axis: Axis, length: int) -> tuple[int, str]:
-    """The scale of an axis; equal axes share one."""
-    return length, repr(axis.to_dict())

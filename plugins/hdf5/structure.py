@@ -6,6 +6,7 @@ from collections import namedtuple
 
 from raconvert.arrays.dtypes import little
 from raconvert.arrays.interop.conventions import renamed, without_coordinates
+from raconvert.arrays.interop.times import times_of
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import equivalent, refused
 
@@ -13,7 +14,7 @@ from .datatypes import is_text, is_variable, kind_of, without_bools
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
 from .files import PROBLEMS, reason_of
 from .paddings import endings_of
-from .scales import times_of, unshared
+from .scales import unshared
 from .tables import MAX_LENGTH, MAX_RANK, NAMESPACE
 from .text import is_utf8, utf8_type
 from .walk import alias_links, link_names

@@ -9,7 +9,6 @@ from collections import namedtuple
 
 from raconvert.plugin import Option
 
-FIELDS = {"units": "units", "long_name": "description"}  # attributes that are common fields
 NAMESPACE = "hdf5"  # namespace of the metadata for an exact way back
 MAX_RANK = 32  # H5S_MAX_RANK
 MAX_LENGTH = (1 << 63) - 1  # longest axis

@@ -12,11 +12,21 @@ from h5py import h5d, h5ds, h5g, h5o, h5p, h5s, h5t, h5z
 
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import little
+from raconvert.arrays.interop.dimensions import (
+    MISSING,
+    is_own,
+    shared_name,
+    usual_fill,
+    values_of,
+)
+from raconvert.arrays.interop.dimensions import says as says_of
+from raconvert.arrays.interop.times import times_of
 from raconvert.arrays.space import coordinates
 from raconvert.errors import WriteFailed
 from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
+from raconvert.metadata.attributes import common_names, divided
 from raconvert.metadata.reals import narrowed
 from raconvert.plugin import Axis, dtype_of
 
@@ -27,10 +37,10 @@ from .datatypes import is_text, is_variable, kind_of
 from .descriptions import string_type, type_of
 from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .files import PROBLEMS
-from .metadata import common_names, divided, write_each, write_record
+from .metadata import reserved, write_each, write_record
 from .options import chunk_of
 from .paddings import endings_of
-from .scales import MISSING, as_vectors, times_of, type_of_missing, type_of_times
+from .scales import as_vectors, type_of_missing, type_of_times
 from .tables import NAMESPACE
 from .text import is_utf8
 from .walk import component, kept_links, may_be_group, parents
@@ -183,7 +193,7 @@ class Writer:
             plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
             plist.set_fill_time(h5d.FILL_TIME_NEVER)
         own = array.meta.formats.get(NAMESPACE, {})
-        usual = scales.usual_fill(array.element)
+        usual = usual_fill(array.element)
         missing = array.meta.attributes.get(MISSING, usual) if self.netcdf else None
         _set_fill_value(plist, array, own.get("fillvalue", missing))
         return plist
@@ -249,7 +259,7 @@ class Writer:
             if isinstance(name, str):
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
-            elif scales.is_own(array, self.links[array.name]):
+            elif is_own(array, self.links[array.name]):
                 name = array.meta.axes[0].name or ""
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
@@ -265,7 +275,7 @@ class Writer:
 
     def _coordinate_of(self, array: Array, axes: list[Axis], index: int) -> Array | None:
         """The nearest array in the groups around another one that has the values of an axis."""
-        name = scales.shared_name(axes[index], axes[:index])
+        name = shared_name(axes[index], axes[:index])
         if array.name in self.scales or not name:  # a scale has none of its own
             return None
         link = self.links[array.name]
@@ -292,14 +302,14 @@ class Writer:
                 attached.append(scale.name)
             if not attached and array.name not in self.scales:
                 attached += self._shared(array, index)
-            is_own = array.name in self.scales and scales.is_own(array, self.links[array.name])
+            itself = array.name in self.scales and is_own(array, self.links[array.name])
             known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
             made = None
-            says_nothing = known and scales.values_of(axis, dims[index]) is None
+            says_nothing = known and values_of(axis, dims[index]) is None
             if array.name not in self.scales and not attached and not says_nothing:
                 made = self._make_scale(array, index)
             # To netCDF a label is an attribute like others: the name of the scale says it there.
-            named = is_own or (self.netcdf and made is not None and _last(made) == axis.name)
+            named = itself or (self.netcdf and made is not None and _last(made) == axis.name)
             labelled = axis.name and (not attached or (entry and entry["label"])) and not named
             label = axis.name if labelled else None
             if label and "\0" not in label and not _surrogates(label):
@@ -320,7 +330,7 @@ class Writer:
     def _shared(self, array: Array, index: int) -> list[str]:
         """Attach the scale that the file already has for an axis; its path, or nothing."""
         axes = coordinates(array.ra_axes, array.meta.space)[::-1] or [Axis()] * array.ndim
-        name = scales.shared_name(axes[index], axes[:index])
+        name = shared_name(axes[index], axes[:index])
         if not name:
             return []
         link = self.links[array.name]
@@ -336,7 +346,7 @@ class Writer:
 
         Dimensions of a group are those of the groups in it, too. `path` is in the group itself.
         """
-        if axis.units or scales.values_of(axis, length) is not None:
+        if axis.units or values_of(axis, length) is not None:
             return None
         place = next((place for place in scales.around(path) if place in self.lengths), None)
         return place if place is not None and self.lengths[place] in (0, length) else None
@@ -351,8 +361,8 @@ class Writer:
         axis, length = axes[index], array.dims[::-1][index]
         above, _, name = self.links[array.name].rpartition("/")
         above += "/" * bool(above)
-        path = above + component(scales.shared_name(axis, axes[:index]))
-        says = scales.says(axis, length)
+        path = above + component(shared_name(axis, axes[:index]))
+        says = says_of(axis, length)
         if path != above + "_" and self.made.get(path) != says and not self._may_be(path):
             path = above + "_"
         if path == above + "_":
@@ -371,7 +381,7 @@ class Writer:
 
     def _new_scale(self, path: str, axis: Axis, length: int, array: Array) -> None:
         """Write the scale of an axis: numbers, texts, or nothing but a length."""
-        values = scales.values_of(axis, length)
+        values = values_of(axis, length)
         name = _utf8_bytes(axis.name or "")
         if values is None:
             tid = memory = type_of(">f4")  # as the netCDF library does
@@ -407,7 +417,7 @@ class Writer:
             return
         dataset = self._opened(array.name)
         common = common_names(fields)
-        values, others = divided(fields, common, array.name in self.scales)
+        values, others = divided(fields, common, reserved(scale=array.name in self.scales))
         if self.netcdf or self.made or self.numbered:  # the dimensions changed
             values = _unnumbered(values)
         write_each(dataset, self.times.get(array.name, {}), {})

@@ -14,10 +14,13 @@ from math import isfinite, isnan
 
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.interop.conventions import Coordinates, filled, unsaid
+from raconvert.arrays.interop.dimensions import MISSING
+from raconvert.arrays.interop.times import NOT_A_TIME
 from raconvert.arrays.space import coordinates
 from raconvert.errors import Corrupt
 from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
+from raconvert.metadata.attributes import FIELDS, is_field, take_common, take_record
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Axis, Metadata
 
@@ -36,26 +39,13 @@ if TYPE_CHECKING:
     from .header import Node
 
 
-NOT_A_TIME = -(1 << 63)
-FIELDS = {"units": "units", "long_name": "description"}  # attributes that are common fields
-MISSING = "_FillValue"  # netCDF's attribute for elements that are not there
-
-
 # Reading ------------------------------------------------------------------------------------------
 
 
-def take_record(attributes: dict[str, Any], path: str, limits: Limits) -> dict[str, Any]:
-    """Take our record out of attributes; none if the attribute is another program's."""
-    text = attributes.get(KEY)
-    if text is None or not roundtrip.is_marked(text):
-        return {}
-    del attributes[KEY]
-    try:
-        record = roundtrip.record_in(text, limits)
-    except ValueError as error:
-        raise Corrupt(f"attribute '{KEY}' is not a record of ours: {error}", path=path) from error
-    roundtrip.check_form(record, path)
-    if not isinstance(record.get("order", []), list) or not isinstance(record.get("name", ""), str):
+def take_named(attributes: dict[str, Any], path: str, limits: Limits) -> dict[str, Any]:
+    """Take our record, which may have a name, out of attributes."""
+    record = take_record(attributes, path, limits)
+    if not isinstance(record.get("name", ""), str):
         raise Corrupt(f"attribute '{KEY}' has the wrong form", path=path)
     return record
 
@@ -63,7 +53,7 @@ def take_record(attributes: dict[str, Any], path: str, limits: Limits) -> dict[s
 def describe(array: Array, node: Node, stem: str, path: str, limits: Limits) -> Array:
     """Return the array with its metadata; `stem` is the last part of its key."""
     attributes = dict(node.attributes)
-    record = take_record(attributes, path, limits)
+    record = take_named(attributes, path, limits)
     names = _names(node, attributes)
     changes: dict[str, Any] = {}
     if names and any(_is_name(name, stem, axis) for axis, name in enumerate(names)):
@@ -73,11 +63,7 @@ def describe(array: Array, node: Node, stem: str, path: str, limits: Limits) -> 
         ]
     _take_missing(attributes, array, node, by_xarray=names is not None and node.version == 2)
     own = _own(node, attributes)
-    for key, field in FIELDS.items():
-        value = attributes.get(key)
-        if isinstance(value, str) and value:
-            changes[field] = value
-            del attributes[key]
+    changes |= take_common(attributes)
     array.meta = array.meta.replace(attributes=attributes, **changes)
     if own:
         array.meta = array.meta.with_format(OWN, **own)
@@ -247,7 +233,7 @@ def _is_held(name: str, value: Any, array: Array) -> bool:
     if name in (KEY, AXES_OF_V2, MISSING) or not _is_json(value):
         return False
     # A text would be read as the common field; one that is the field already stands for it.
-    return not (name in FIELDS and isinstance(value, str) and value)
+    return not is_field(name, value)
 
 
 def unheld(array: Array) -> list[str]:

@@ -112,7 +112,7 @@ def _take_group(
 ) -> Any:
     attributes = dict(found)
     path = store.path(key)
-    record = metadata.take_record(attributes, path, store.source.limits)
+    record = metadata.take_named(attributes, path, store.source.limits)
     if not key:
         bundle.attributes = attributes
         if record:

@@ -14,6 +14,7 @@ import numpy as np
 from raconvert.arrays.blocks import Feed, block_bytes, blocks, region_of
 from raconvert.arrays.dtypes import ML_DTYPES, code_of, dtype_of, flattened, is_float8, little
 from raconvert.arrays.interop.conventions import Coordinates
+from raconvert.arrays.interop.times import NOT_A_TIME
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, Unsupported
@@ -354,7 +355,7 @@ def _fill_of_bytes(element: Element) -> Any:
 
     letter = element.descr[1] if isinstance(element.descr, str) else "V"
     if letter in "mM":
-        return metadata.NOT_A_TIME
+        return NOT_A_TIME
     return "" if letter in "SU" else b64encode(bytes(element.nbytes)).decode()
 
 
