@@ -291,8 +291,8 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".nc3", ".cdf"),
         magic=((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
         proof=True,
-        writes=False,
         many=True,
+        meta="all",
     ),
     Row(
         name="netpbm",

@@ -431,6 +431,17 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
     ]
 
 
+def stack_fits(array: Array) -> list[Fit]:
+    """The losses of a container in what single items of a stack say. Raises nothing."""
+    if array.meta.items is not None:
+        reason = "what the items of a stack have of their own is left out"
+        return [equivalent(array.name, "metadata", reason)]
+    if array.meta.later is not None and array.meta:
+        reason = "what is known only when all items were read came too late for the attributes"
+        return [equivalent(array.name, "metadata", reason)]
+    return []
+
+
 def facts_of(array: Array, *held: str) -> list[str]:
     """Return the names of the facts in the metadata of an array, as a fit lists what is lost.
 

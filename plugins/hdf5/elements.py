@@ -14,11 +14,11 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5s
 
-from raconvert.arrays.blocks import Feed, block_bytes, blocks, index_of
+from raconvert.arrays.blocks import Feed, block_bytes, blocks
 from raconvert.arrays.cast import checked_bools, has_bools
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.reinterpret import LAST, beyond
-from raconvert.errors import Corrupt, Unsupported, WouldLose
+from raconvert.arrays.reinterpret import encoded_block
+from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.copy import copy_extent_to, reserve, write_all
 from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import is_remote
@@ -28,7 +28,6 @@ from .chunks import deflated, shuffled
 from .creating import library
 from .datatypes import is_text, kind_of
 from .paddings import with_padding
-from .text import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,19 +92,7 @@ def _needs_encoding(array: Array) -> bool:
 
 def _encoded(block: Values, array: Array, done: int, path: str) -> Values:
     """A block in the bytes that the file has: text in UTF-8; `done` elements were before it."""
-    if not is_text(array.element):
-        return block
-    if (bad := beyond(block)) is not None:
-        position, code = bad
-        raise WouldLose(
-            f"array '{array.name}' holds a number that is not a character",
-            path=path,
-            where=f"element {index_of(array, done + position)}",
-            expected=f"at most U+{LAST:X}",
-            got=f"U+{code:X}",
-            remedy="no option allows this; NPY and Zarr can hold it; nothing was written",
-        )
-    return encoded(block)
+    return encoded_block(block, array, done, path) if is_text(array.element) else block
 
 
 def _is_sparse(extent: Extent) -> bool:

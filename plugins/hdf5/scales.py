@@ -68,7 +68,7 @@ NUMBER, NUMBERS = b"_Netcdf4Dimid", b"_Netcdf4Coordinates"
 
 def is_netcdf_file(file: File) -> bool:
     """True for a file that the netCDF library, h5netcdf or a name says to be netCDF-4."""
-    if file.path.lower().endswith(SUFFIXES):
+    if file.source.place.lower().endswith(SUFFIXES):
         return True
     return any(h5a.exists(file.fid, name.encode()) for name in PROVENANCE)
 

@@ -8,7 +8,7 @@ from raconvert.arrays.dtypes import little
 from raconvert.arrays.interop.conventions import renamed, without_coordinates
 from raconvert.arrays.interop.times import times_of
 from raconvert.files.limits import DEFAULT
-from raconvert.plugin import equivalent, refused
+from raconvert.plugin import equivalent, refused, stack_fits
 
 from .datatypes import is_text, is_variable, kind_of, without_bools
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
@@ -94,13 +94,7 @@ def _array_fits(array: Array, tid: Any, options: Options) -> Iterator[Fit]:
     oblique = without_coordinates(array.meta)
     if oblique is not None:
         yield equivalent(name, "metadata", oblique)
-    if array.meta.items is not None:
-        yield equivalent(
-            name, "metadata", "what the items of a stack have of their own is left out"
-        )
-    elif array.meta.later is not None and array.meta:
-        reason = "what is known only when all items were read came too late for the attributes"
-        yield equivalent(name, "metadata", reason)
+    yield from stack_fits(array)
 
 
 def _type_fits(array: Array, tid: Any) -> Iterator[Fit]:

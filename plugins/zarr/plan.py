@@ -11,7 +11,16 @@ from raconvert.arrays.dtypes import (
     type_name,
 )
 from raconvert.arrays.interop.conventions import renamed, without_coordinates
-from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Element,
+    Fit,
+    Plan,
+    equivalent,
+    refused,
+    stack_fits,
+)
 
 from . import metadata
 from .keys import keys_of
@@ -231,12 +240,7 @@ def _metadata_fits(array: Array) -> Iterator[Fit]:
         shown = ", ".join(f"'{key[:80]}'" for key in hidden[:5]) + " …" * (len(hidden) > 5)
         reason = f"JSON cannot hold the attributes {shown}: only raconvert reads them"
         yield equivalent(name, "metadata", reason)
-    if array.meta.items is not None:
-        reason = "what the items of a stack have of their own is left out"
-        yield equivalent(name, "metadata", reason)
-    elif array.meta.later is not None and array.meta:
-        reason = "what is known only when all items were read came too late for the attributes"
-        yield equivalent(name, "metadata", reason)
+    yield from stack_fits(array)
 
 
 def _no_type(array: Array, options: Options) -> Fit:

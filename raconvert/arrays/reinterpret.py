@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from raconvert.arrays.dtypes import Element, dtype_of, needs_swap, type_name
-from raconvert.errors import Corrupt
+from raconvert.errors import Corrupt, WouldLose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -235,6 +235,44 @@ def decoded(values: Values, dtype: Dtype) -> Values:
             raise ValueError(f"a text of {len(text)} characters in the place of {count}")
         texts[row] = text
     return texts.reshape(values.shape)
+
+
+def encoded(values: Values) -> Values:
+    """Text (U) as UTF-8 of the same number of bytes (S); it has no numbers beyond code points.
+
+    `from_utf8` is the way back.
+    """
+    import numpy as np
+
+    count = values.dtype.itemsize // 4
+    codes = np.ascontiguousarray(values).view(_unit(values.dtype)).reshape(-1, count)
+    result = np.zeros((len(codes), 4 * count), np.uint8)
+    result[:, :count] = codes
+    for row in np.flatnonzero((codes > 0x7F).any(axis=1)):
+        text = values.reshape(-1)[row].encode(UTF8, "surrogatepass")
+        result[row] = 0
+        result[row, : len(text)] = np.frombuffer(text, np.uint8)
+    return result.reshape(-1).view(f"S{4 * count}").reshape(values.shape)
+
+
+def encoded_block(block: Values, array: Array, done: int, path: str) -> Values:
+    """A block of text (U) as UTF-8, on its way into the file `path`; `done` elements were before.
+
+    Raises `WouldLose` for a number that is not a character.
+    """
+    from raconvert.arrays.blocks import index_of
+
+    if (bad := beyond(block)) is not None:
+        position, code = bad
+        raise WouldLose(
+            f"array '{array.name}' holds a number that is not a character",
+            path=path,
+            where=f"element {index_of(array, done + position)}",
+            expected=f"at most U+{LAST:X}",
+            got=f"U+{code:X}",
+            remedy="no option allows this; NPY and Zarr can hold it; nothing was written",
+        )
+    return encoded(block)
 
 
 def as_text(array: Array, element: Element, path: str) -> Array:

@@ -1,0 +1,161 @@
+"""Adding or replacing arrays: a new file, in which all other variables are as they were.
+
+The header grows, so that all data moves; the bytes of names, attributes and elements stay. The file
+keeps its version unless a new array needs a larger one. Where a dimension of the name of an axis is
+there, with the same length and a coordinate that says the same (or where the axis says nothing), the
+new array shares it; along the unlimited dimension it lies in the records.
+"""
+
+from __future__ import annotations
+
+from raconvert.arrays.reinterpret import big_endian
+from raconvert.errors import Unsupported, UsageError
+from raconvert.plugin import Plan, array_exists, not_an_array
+
+from .header import beyond, laid_out, read_header, smallest
+from .keys import free, key_of
+from .plan import fits_of, laid_out_if, version_fits
+from .reader import array_of, found_in, is_coordinate, parts_of, records_of
+from .structure import Structure, There, stored
+from .writer import Draft, write_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from raconvert.plugin import Array, Bundle, Source, Target
+
+    from .header import Header, Variable
+    from .reader import Found
+
+
+def plan_added(
+    bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, version: str, unlimited: str
+) -> Plan:
+    """The file with the arrays in it."""
+    header = read_header(source, [])
+    records = records_of(source, header, [])
+    found = found_in(source, header, [])
+    names = {one.array.name: one for one in found if not one.axis_of}
+    for name in bundle.names:
+        _check_place(name, names, found, held, source.path, overwrite=overwrite)
+    kept, lengths = _kept(
+        header, found, {names[n].variable.name for n in bundle.names if n in names}
+    )
+    for one in kept:
+        if one.array.problem is not None and "cut off" in one.array.problem.what:
+            raise Unsupported(
+                f"has a variable '{one.variable.name}' whose data is cut off, and cannot be kept as "
+                "it is", path=source.path, remedy="convert what can be read to a new file first",
+            )  # fmt: skip
+    growing = next((dim.name for dim in header.dims if dim.length is None), None)
+    growing = growing if growing in lengths else None
+    if unlimited not in ("auto", growing):
+        raise UsageError(
+            f"option unlimited={unlimited} is about a new file", path=source.path,
+            expected=f"auto, or {growing}" if growing else "auto",
+        )  # fmt: skip
+    if growing is not None:
+        lengths[growing] = records
+    taken = [one.variable.name for one in kept]
+    keys = _keys(bundle.names, names, taken)
+    scales = {one.variable.name: one.array for one in kept if is_coordinate(one)}
+    structure = Structure(bundle, keys, There(lengths, scales, taken, growing, source.limits))
+    draft = Draft(bundle, structure, "5" if header.version == 5 else version)
+
+    def whole(*, told: bool) -> Header:
+        made = _joined(header, [one.variable for one in kept], draft.header(told=told))
+        if version == "auto":
+            fitting = smallest(made)
+            older = laid_out_if(made._replace(version=header.version))
+            return fitting if fitting.version > header.version else older
+        return laid_out_if(made._replace(version=int(version)))
+
+    made = whole(told=False)
+    fits = [*structure.fits, *fits_of(bundle, keys, draft.unheld)]
+    fits += version_fits(made, str(made.version), keys, bundle.names)
+    notes = []
+    if made.version != header.version:
+        notes.append(f"the file was CDF-{header.version}, and becomes CDF-{made.version}")
+
+    def write(target: Target) -> None:
+        parts = {part.variable.name: part for part in parts_of(source, header, [])}
+        record = header.record_bytes()
+        arrays: list[Array] = [
+            big_endian(array_of(source, parts[one.variable.name], record, 0)) for one in kept
+        ]
+        arrays += [stored(form, target.path) for form in structure.forms]
+        done = laid_out(whole(told=True))
+        for _, reason in beyond(done):
+            raise Unsupported(
+                f"CDF-{done.version} has {reason}", path=target.path,
+                remedy="write another version with `--out-opt version=5`; nothing was written",
+            )  # fmt: skip
+        write_file(done, arrays, target)
+
+    return Plan(fits, write, names=bundle.names, notes=notes)
+
+
+def _check_place(
+    name: str, names: dict[str, Found], found: list[Found], held: Bundle, path: str, *,
+    overwrite: bool,
+) -> None:  # fmt: skip
+    """Refuse (`TargetExists`) what is in the way of an array, unless it is to be replaced."""
+    if name not in names:
+        if any(one.axis_of and one.variable.name == name for one in found):
+            raise not_an_array(path, name, "a coordinate made from an axis")
+        return
+    if name in held.names and not overwrite:
+        raise array_exists(path, name)
+    own = names[name]
+    if is_coordinate(own) and any(own.variable.name in one.dims for one in found if one is not own):
+        raise not_an_array(path, name, "a coordinate, along which other arrays lie,")
+
+
+def _kept(
+    header: Header, found: list[Found], replaced: set[str]
+) -> tuple[list[Found], dict[str, int]]:
+    """The variables that stay, and the lengths of the dimensions that do.
+
+    A coordinate that was made from an axis goes where no other variable has its dimension.
+    """
+    gone = [one for one in found if one.variable.name in replaced]
+    kept = [one for one in found if one.variable.name not in replaced]
+    of_arrays = {number for one in kept if not one.axis_of for number in one.variable.dims}
+    lost = {number for one in gone for number in one.variable.dims} - of_arrays
+    orphans = [one for one in kept if one.axis_of and lost.issuperset(one.variable.dims[:1])]
+    kept = [one for one in kept if one not in orphans]
+    used = {number for one in kept for number in one.variable.dims}
+    lost |= {number for one in orphans for number in one.variable.dims}
+    lengths = {
+        dim.name: dim.length or 0
+        for number, dim in enumerate(header.dims)
+        if number in used or number not in lost
+    }
+    return kept, lengths
+
+
+def _keys(names: Sequence[str], there: dict[str, Found], taken: Sequence[str]) -> list[str]:
+    """The variable of each array: that of the one it replaces, else a free name."""
+    keys: list[str] = []
+    for name in names:
+        known = there.get(name)
+        keys.append(known.variable.name if known else free(key_of(name), {*taken, *keys}))
+    return keys
+
+
+def _joined(header: Header, kept: list[Variable], new: Header) -> Header:
+    """The header of a file with its variables and new ones, not laid out."""
+    before = {dim.name: dim for dim in header.dims}
+    dims = [
+        before[dim.name]._replace(length=dim.length) if dim.name in before else dim
+        for dim in new.dims
+    ]
+    numbers = {dim.name: number for number, dim in enumerate(dims)}
+    variables = [
+        one._replace(dims=tuple(numbers[header.dims[number].name] for number in one.dims), begin=0)
+        for one in kept
+    ]
+    return new._replace(
+        dims=dims, attributes=header.attributes, variables=[*variables, *new.variables]
+    )

@@ -1,0 +1,376 @@
+"""The header of a netCDF classic file, from its bytes and back, and where the data lies."""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.arrays.dtypes import little, type_name
+from raconvert.arrays.memory import MAX_RANK
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, TooLarge, Unsupported
+
+from .tables import (
+    ATTRIBUTE,
+    CHAR,
+    CLASSIC,
+    DIMENSION,
+    ELEMENTS,
+    MOST_BEGIN,
+    MOST_BYTES,
+    MOST_LENGTH,
+    PADDED,
+    UNSAID,
+    VARIABLE,
+    VERSIONS,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from raconvert.plugin import Source
+
+VALUE_BYTES = 32  # of memory for a number of a list
+WINDOW = 1 << 16  # bytes of the header that are read at once
+
+
+class Attribute(Record):
+    """An attribute as it lies in the header: its values are `length` elements of a type."""
+
+    name: str
+    type: int
+    length: int
+    raw: bytes
+    raw_name: bytes
+
+
+class Dimension(Record):
+    """A dimension; a length of None is the unlimited one."""
+
+    name: str
+    length: int | None
+    raw_name: bytes
+
+
+class Variable(Record):
+    """A variable; `dims` are numbers of dimensions, the slowest first."""
+
+    name: str
+    dims: tuple[int, ...]
+    attributes: list[Attribute]
+    type: int
+    begin: int
+    raw_name: bytes
+
+
+class Header(Record):
+    """A header; `records` is None where the size of the file tells their number."""
+
+    version: int
+    records: int | None
+    dims: list[Dimension]
+    attributes: list[Attribute]
+    variables: list[Variable]
+    end: int
+
+    def row_of(self, variable: Variable) -> int:
+        """Return the bytes of a variable, of one in records those in each."""
+        lengths = [self.dims[number].length for number in variable.dims]
+        return prod(n for n in lengths if n is not None) * ELEMENTS[variable.type].nbytes
+
+    def is_record(self, variable: Variable) -> bool:
+        """True for a variable with the unlimited dimension."""
+        return bool(variable.dims) and self.dims[variable.dims[0]].length is None
+
+    def record_bytes(self) -> int:
+        """Return the bytes of a record: its parts are padded, unless there is only one."""
+        rows = [self.row_of(one) for one in self.variables if self.is_record(one)]
+        return rows[0] if len(rows) == 1 else sum(map(padded, rows))
+
+
+def padded(nbytes: int) -> int:
+    """Return a number of bytes with the padding that follows them."""
+    return nbytes + -nbytes % PADDED
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+class _Cursor:
+    """Reads the header front to back."""
+
+    def __init__(self, source: Source, version: int, notes: list[str]) -> None:
+        self.source = source
+        self.version = version
+        self.notes = notes
+        self.at = len(b"CDF\1")
+        self.spent = 0  # bytes of memory of attributes
+        self._window = b""
+        self._begin = 0
+
+    def bytes(self, count: int, what: str) -> bytes:
+        """Return the next bytes."""
+        start = self.at - self._begin
+        if start + count > len(self._window):
+            if count > self.source.size - self.at:
+                self.source.read_exact(self.at, count, what)
+            self._window = self.source.read_at(self.at, max(count, WINDOW))
+            self._begin, start = self.at, 0
+        self.at += count
+        return self._window[start : start + count]
+
+    def number(self, what: str, width: int = 0) -> int:
+        """Return a number of `width` bytes, else of those that counts have in this version."""
+        width = width or (8 if self.version == 5 else 4)
+        return int.from_bytes(self.bytes(width, what), "big")
+
+    def count(self, what: str) -> int:
+        """Return a number that is not negative."""
+        at, number = self.at, self.number(what)
+        if number >> (63 if self.version == 5 else 31):
+            raise self.wrong(at, f"{what} is negative", "0 or more", number)
+        return number
+
+    def entries(self, tag: int, what: str) -> range:
+        """Return the numbers of the entries of a list, each of which takes some bytes."""
+        at = self.at
+        found, count = self.number(what, 4), self.count(f"the number of {what}")
+        if found not in (0, tag) or (found == 0 and count):
+            raise self.wrong(at, f"no list of {what}", f"tag {tag}, or 0 for none", found)
+        if count > self.source.limits.nodes:
+            raise TooLarge(
+                f"has {count} {what}", path=self.source.path, where=f"byte {at}",
+                expected=f"at most {self.source.limits.nodes}",
+            )  # fmt: skip
+        return range(count)
+
+    def padded(self, count: int, what: str) -> bytes:  # type: ignore[valid-type]
+        """Return bytes that are followed by padding."""
+        found = self.bytes(count, what)
+        self.bytes(-count % PADDED, what)
+        return found
+
+    def name(self, what: str, known: Container[str]) -> tuple[str, bytes]:  # type: ignore[valid-type]
+        """Return a name that no other one of its list has, and its bytes."""
+        at, length = self.at, self.count(f"the length of the name of {what}")
+        if not 0 < length <= self.source.limits.name_bytes:
+            most = self.source.limits.name_bytes
+            raise self.wrong(at, f"the name of {what} is too long or empty", f"1 to {most}", length)
+        raw = self.padded(length, f"the name of {what}")
+        name = text_of(raw, f"the name of {what}", self.notes)
+        if "/" in name or min(name) < " " or name in (".", "..") or name in known:
+            raise self.wrong(at, f"the name of {what} is none", "another one, without '/'", name)
+        return name, raw
+
+    def type(self) -> int:
+        """Return the number of a type that this version has."""
+        at, found = self.at, self.number("a type", 4)
+        most = max(ELEMENTS) if self.version == 5 else CLASSIC
+        if not 1 <= found <= most:
+            raise self.wrong(at, "the type is unknown", f"1 to {most} in CDF-{self.version}", found)
+        return found
+
+    def attributes(self, of: str) -> list[Attribute]:
+        """Return the attributes of a variable or of the file."""
+        found: dict[str, Attribute] = {}
+        for _ in self.entries(ATTRIBUTE, f"attributes of {of}"):
+            name, raw_name = self.name(f"an attribute of {of}", found)
+            kind, count = self.type(), self.count(f"the length of attribute '{name}'")
+            self.spent += len(name) + count * (1 if kind == CHAR else VALUE_BYTES)
+            if self.spent > self.source.limits.attribute_bytes:
+                raise TooLarge(
+                    "attributes of the file need more memory than allowed", path=self.source.path,
+                    where=f"byte {self.at}", expected=f"{self.source.limits.attribute_bytes} bytes",
+                    got=self.spent,
+                )  # fmt: skip
+            raw = self.padded(count * ELEMENTS[kind].nbytes, f"attribute '{name}' of {of}")
+            found[name] = Attribute(name, kind, count, raw, raw_name)
+        return [*found.values()]
+
+    def wrong(self, at: int, what: str, expected: str, got: object) -> Corrupt:
+        """Return the error for a header that is damaged."""
+        return Corrupt(
+            f"header: {what}"[:300], path=self.source.path, where=f"byte {at}",
+            expected=expected, got=str(got)[:80],
+        )  # fmt: skip
+
+
+def text_of(raw: bytes, what: str, notes: list[str]) -> str:
+    """Return text in UTF-8, else, with a note, in Latin-1."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        notes.append(f"{what} is not UTF-8: it is read as Latin-1")
+        return raw.decode("latin-1")
+
+
+def read_header(source: Source, notes: list[str]) -> Header:
+    """Return the header of a file. Raises `Corrupt`, `TooLarge` and `Unsupported`."""
+    version = VERSIONS.get(source.read_exact(0, 4, "the magic"))
+    if version is None:
+        raise Corrupt(
+            "is not a netCDF classic file", path=source.path, where="byte 0",
+            expected="CDF and 1, 2 or 5", got=repr(source.head[:4]),
+        )  # fmt: skip
+    cursor = _Cursor(source, version, notes)
+    streaming = (1 << (64 if version == 5 else 32)) - 1
+    records: int | None = cursor.number("the number of records")
+    if records == streaming:
+        records = None
+    dims: dict[str, Dimension] = {}
+    unlimited = False
+    for _ in cursor.entries(DIMENSION, "dimensions"):
+        name, raw = cursor.name("a dimension", dims)
+        at, length = cursor.at, cursor.count(f"the length of dimension '{name}'")
+        if not length and unlimited:
+            raise cursor.wrong(at, "two dimensions are unlimited", "one at most", name)
+        unlimited |= not length
+        dims[name] = Dimension(name, length or None, raw)
+    attributes = cursor.attributes("the file")
+    variables: dict[str, Variable] = {}
+    listed = [*dims.values()]
+    for _ in cursor.entries(VARIABLE, "variables"):
+        name, raw = cursor.name("a variable", variables)
+        variables[name] = _variable(cursor, name, raw, listed)
+    return Header(version, records, listed, attributes, [*variables.values()], cursor.at)
+
+
+def _variable(cursor: _Cursor, name: str, raw: bytes, dims: list[Dimension]) -> Variable:
+    at, rank = cursor.at, cursor.count(f"the number of dimensions of '{name}'")
+    if rank > MAX_RANK:
+        raise Unsupported(
+            f"variable '{name}' has {rank} dimensions", path=cursor.source.path,
+            where=f"byte {at}", expected=f"at most {MAX_RANK}",
+        )  # fmt: skip
+    numbers = []
+    for axis in range(rank):
+        at, number = cursor.at, cursor.count(f"a dimension of '{name}'")
+        if number >= len(dims) or (axis and dims[number].length is None):
+            expected = f"one of {len(dims)}, the unlimited one only first"
+            raise cursor.wrong(at, f"a dimension of '{name}' is wrong", expected, number)
+        numbers.append(number)
+    attributes = cursor.attributes(f"'{name}'")
+    kind = cursor.type()
+    cursor.number(f"the size of '{name}'")  # which the dimensions say, too, and without a bound
+    begin = cursor.number(f"the place of '{name}'", 4 if cursor.version == 1 else 8)
+    return Variable(name, tuple(numbers), attributes, kind, begin, raw)
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def encoded(header: Header) -> bytes:
+    """Return the bytes of a header in its version."""
+    width = 8 if header.version == 5 else 4
+
+    def count(number: int) -> bytes:
+        return number.to_bytes(width, "big")
+
+    def text(raw: bytes) -> bytes:
+        return count(len(raw)) + raw + bytes(-len(raw) % PADDED)
+
+    def tagged(tag: int, entries: list[bytes]) -> bytes:
+        first = tag if entries else 0
+        return first.to_bytes(4, "big") + count(len(entries)) + b"".join(entries)
+
+    def attributes(listed: list[Attribute]) -> bytes:
+        return tagged(ATTRIBUTE, [
+            text(one.raw_name) + one.type.to_bytes(4, "big") + count(one.length)
+            + one.raw + bytes(-len(one.raw) % PADDED)
+            for one in listed
+        ])  # fmt: skip
+
+    def variable(one: Variable) -> bytes:
+        size = padded(header.row_of(one))
+        size = size if header.version == 5 or size < UNSAID else UNSAID
+        place = one.begin.to_bytes(4 if header.version == 1 else 8, "big")
+        dims = count(len(one.dims)) + b"".join(map(count, one.dims))
+        return (
+            text(one.raw_name) + dims + attributes(one.attributes) + one.type.to_bytes(4, "big")
+            + count(size) + place
+        )  # fmt: skip
+
+    dims = [text(one.raw_name) + count(one.length or 0) for one in header.dims]
+    magic = next(magic for magic, number in VERSIONS.items() if number == header.version)
+    return (
+        magic + count(header.records or 0) + tagged(DIMENSION, dims)
+        + attributes(header.attributes) + tagged(VARIABLE, [*map(variable, header.variables)])
+    )  # fmt: skip
+
+
+def laid_out(header: Header) -> Header:
+    """Return a header whose variables have their places: those of fixed size, then the records."""
+    blank = [one._replace(begin=0) for one in header.variables]
+    header = header._replace(variables=blank)
+    end = at = len(encoded(header))
+    begins: dict[str, int] = {}
+    for in_records in (False, True):
+        for one in header.variables:
+            if header.is_record(one) == in_records:
+                begins[one.name] = at
+                at += padded(header.row_of(one))
+    placed = [one._replace(begin=begins[one.name]) for one in header.variables]
+    return header._replace(variables=placed, end=end)
+
+
+def beyond(header: Header) -> Iterator[tuple[str, str]]:
+    """Yield (variable or empty, reason) for all that the version of a header has no room for.
+
+    The header is laid out, unless something in it has no room wherever the variables lie.
+    """
+    most = MOST_BEGIN[header.version]
+    unfit = [*_unfit(header)]
+    yield from unfit
+    for one in () if unfit else header.variables:
+        if one.begin > most:
+            yield one.name, f"no data from byte {one.begin} on"
+
+
+def _unfit(header: Header) -> Iterator[tuple[str, str]]:
+    """Yield what has no room wherever the variables lie."""
+    version = header.version
+    for dim in header.dims:
+        if (dim.length or 0) > MOST_LENGTH[version]:
+            yield "", f"no dimension of {dim.length}"
+    if (header.records or 0) > MOST_LENGTH[version]:
+        yield "", f"no {header.records} records"
+    for attribute in () if version == 5 else _attributes(header):
+        if attribute.type > CLASSIC:
+            yield "", f"no {_shown(attribute.type)}, which the attribute '{attribute.name}' is"
+    for one in () if version == 5 else header.variables:
+        if one.type > CLASSIC:
+            yield one.name, f"no {_shown(one.type)}"
+    for one in _followed(header):
+        if header.row_of(one) > MOST_BYTES[version]:
+            yield one.name, f"no {header.row_of(one)} bytes that others follow"
+
+
+def _shown(number: int) -> str:
+    return type_name(little(ELEMENTS[number]))
+
+
+def _attributes(header: Header) -> Iterator[Attribute]:
+    yield from header.attributes
+    for one in header.variables:
+        yield from one.attributes
+
+
+def _followed(header: Header) -> list[Variable]:
+    """Return the variables that others follow, whose sizes must have room in their fields.
+
+    The last one of the file may be larger.
+    """
+    fixed = [one for one in header.variables if not header.is_record(one)]
+    records = [one for one in header.variables if header.is_record(one)]
+    return [*fixed, *records[:-1]] if records else fixed[:-1]
+
+
+def smallest(header: Header) -> Header:
+    """Return a header in the smallest version that has room for it, laid out."""
+    for version in (1, 2):
+        made = header._replace(version=version)
+        if next(_unfit(made), None) is None:
+            made = laid_out(made)
+            if next(beyond(made), None) is None:
+                return made
+    return laid_out(header._replace(version=5))

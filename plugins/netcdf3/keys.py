@@ -1,0 +1,66 @@
+"""Names of arrays and axes as names of variables and dimensions.
+
+NetCDF Users Guide, "Permitted characters in names": a letter, a digit or an underscore first, then
+anything but control characters and ``/``; no blank last; UTF-8 in normal form C. What cannot stand
+is percent-escaped, and our record keeps the name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .tables import NAME_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+_ODD = re.compile(r"[\x00-\x1f/\x7f-\x9f\ud800-\udfff]| \Z")
+_FIRST = re.compile(r"[A-Za-z0-9_]|[^\x00-\x7f]")
+_MARK = 12  # hexadecimal digits that stand for the rest of a long name
+
+
+def key_of(name: str) -> str:
+    """Return the name that a variable or a dimension can have; the same one if it can."""
+    text = name
+    if not text.isascii():
+        from unicodedata import normalize
+
+        text = normalize("NFC", text)
+    text = _ODD.sub(lambda match: f"%{ord(match.group()):02X}", text)
+    if not _FIRST.match(text):
+        text = f"_{text}"
+    raw = text.encode()
+    if len(raw) > NAME_BYTES:
+        from hashlib import sha256
+
+        mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
+        text = raw[: NAME_BYTES - _MARK - 1].decode("utf-8", "ignore") + f"%{mark}"
+    return text
+
+
+def free(key: str, taken: Collection[str]) -> str:
+    """Return a key, with a counter if it is taken."""
+    number, made = 1, key
+    while made in taken:
+        number += 1
+        made = f"{key[: NAME_BYTES // 2]}%{number}"
+    return made
+
+
+def keys_of(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+    """Return the key of each name; no two are alike, and none is a reserved one.
+
+    A name that is its own key keeps it.
+    """
+    names = [*names]
+    taken = {*reserved}
+    kept = {name for name in names if key_of(name) == name} - taken
+    given: set[str] = set()
+    keys = []
+    for name in names:
+        own = name in kept and name not in given
+        key = name if own else free(key_of(name), {*taken, *kept, *given})
+        given.add(key)
+        keys.append(key)
+    return keys

@@ -1,0 +1,381 @@
+"""Variables, dimensions and types of the file to be, and what of a bundle it keeps in another form.
+
+All arrays of a file share its dimensions: those of equal names are one, if their axes say the same.
+"""
+
+from __future__ import annotations
+
+from raconvert.arrays.dtypes import ml_name
+from raconvert.arrays.interop.dimensions import is_own, says, shared_name, values_of
+from raconvert.arrays.interop.times import times_of
+from raconvert.arrays.memory import MAX_RANK
+from raconvert.arrays.space import coordinates
+from raconvert.declared import Record
+from raconvert.errors import UsageError
+from raconvert.files.limits import DEFAULT
+from raconvert.plugin import (
+    Array,
+    Axis,
+    Element,
+    Metadata,
+    element,
+    element_of,
+    equivalent,
+    first_of,
+    little,
+    refused,
+    refused_type,
+)
+
+from .keys import free, key_of
+from .reader import Coordinates, unnamed
+from .tables import (
+    BOOL,
+    CHAR,
+    ENCODING,
+    NAMESPACE,
+    NUMBERS,
+    PARTS,
+    TITLE,
+    TYPES,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
+
+    from raconvert.files.limits import Limits
+    from raconvert.plugin import Bundle, Fit
+
+UTF8 = "utf-8"
+
+
+class Form(Record):
+    """A variable to be: its name, its array, and how that lies in the file.
+
+    `dims` are the names of dimensions, slowest first; `inner` of them, the last, are none of the
+    array, but of the letters of texts or the parts of complex numbers. `said` are attributes that
+    tell other programs what the elements are. `axis_of` is the name of the array whose axis a
+    coordinate is made from, else empty.
+    """
+
+    key: str
+    array: Array
+    type: int
+    dims: tuple[str, ...] = ()
+    inner: int = 0
+    said: Mapping[str, Any] = {}
+    axis_of: str = ""
+
+
+class There(Record):
+    """What a file has already: lengths of dimensions, coordinates, names of variables.
+
+    `unlimited` is the dimension of the records; `limits` are those of the source.
+    """
+
+    lengths: Mapping[str, int] = {}
+    scales: Mapping[str, Array] = {}
+    taken: Collection[str] = ()
+    unlimited: str | None = None
+    limits: Limits = DEFAULT
+
+
+class Structure:
+    """The variables and dimensions of a file, made of the arrays of a bundle.
+
+    `there` are the dimensions and variables of the file, if it exists; see `There`.
+    """
+
+    def __init__(self, bundle: Bundle, keys: Sequence[str], there: There | None = None) -> None:
+        there = there or There()
+        self.fits: list[Fit] = []
+        self.lengths: dict[str, int] = dict(there.lengths)
+        self.scales: dict[str, Array] = dict(there.scales)
+        self.unlimited = there.unlimited
+        self._there = there
+        self.made: dict[str, Form] = {}  # coordinates made from axes, by name
+        self._says: dict[str, tuple[int, str]] = {}
+        self._taken = {*there.taken, *keys}
+        self._inner: set[str] = set()
+        for array, key in zip(bundle.arrays, keys, strict=True):
+            fits = key == key_of(array.name) and array.problem is None and is_own(array, key)
+            if fits and self.lengths.setdefault(key, array.dims[0]) == array.dims[0]:
+                self.scales[key] = array
+        pairs = [*zip(bundle.arrays, keys, strict=True)]
+        self.arrays = [self._form(array, key) for array, key in pairs]
+
+    @property
+    def forms(self) -> list[Form]:
+        """All variables: a large array comes last, where it may be larger than a field tells."""
+        return [*self.made.values(), *self.arrays]
+
+    def _form(self, array: Array, key: str) -> Form:
+        form = self._typed(array, key)
+        dims: list[str] = []
+        axes = coordinates(array.ra_axes, array.meta.space)[::-1] or [Axis()] * array.ndim
+        for index, length in enumerate(array.dims[::-1]):
+            dims.append(self._dimension(array, key, axes, index, length))
+        if array.ndim > MAX_RANK - bool(form.inner):
+            reason = f"{array.ndim} axes; at most {MAX_RANK - bool(form.inner)} are read again"
+            self.fits.append(refused(array.name, "shape", reason))
+        if form.inner:
+            dims.append(self._inner_dimension(array))
+        return form._replace(dims=tuple(dims))
+
+    # types
+
+    def _typed(self, array: Array, key: str) -> Form:
+        """The variable of an array without its dimensions."""
+        kind = array.element
+        number = NUMBERS.get((kind.kind, kind.nbytes)) if ml_name(kind) is None else None
+        if number is not None:
+            return Form(key, array, number)
+        if kind.kind == "bool":
+            said = {name: word for name, word in BOOL.items() if name not in array.meta.attributes}
+            self._equivalent(
+                array, "type", "bools become int8, with an attribute that xarray reads"
+            )
+            return Form(key, array, TYPES["i1"], said=said)
+        if kind.kind == "complex" and kind.nbytes <= 16:
+            reason = (
+                f"complex numbers become pairs (real, imaginary) on a new fastest axis '{PARTS}'"
+            )
+            self._equivalent(array, "type", reason)
+            return Form(key, array, TYPES[f"f{kind.nbytes // 2}"], inner=1)
+        letter = str(kind.descr)[1:2] if isinstance(kind.descr, str) else ""
+        if kind.kind == "user" and letter in ("M", "m"):
+            reason = "dates and durations become int64, with units of CF where it has them"
+            self._equivalent(array, "type", reason)
+            return Form(key, array, TYPES["i8"], said=times_of(array) or {})
+        if kind.kind == "user" and letter in ("S", "U"):
+            return self._text(array, key, letter)
+        self.fits.append(refused_type(array, TITLE, "float32"))
+        return Form(key, array, CHAR)
+
+    def _text(self, array: Array, key: str, letter: str) -> Form:
+        is_utf8 = letter == "U" or array.meta.encoding == UTF8
+        if letter == "U":
+            self._equivalent(
+                array, "type", "text becomes chars in UTF-8, with a dimension for them"
+            )
+        elif not is_utf8 and array.element.nbytes == 1:
+            return Form(key, array, CHAR)
+        elif not is_utf8:
+            self._equivalent(array, "type", "strings become chars, with a dimension for them")
+        return Form(key, array, CHAR, inner=1, said={ENCODING: UTF8} if is_utf8 else {})
+
+    def _inner_dimension(self, array: Array) -> str:
+        """The dimension of the letters of texts, or of the parts of complex numbers."""
+        if array.element.kind == "complex":
+            name, length = PARTS, 2
+        else:
+            length = array.element.nbytes
+            known = array.meta.formats.get(NAMESPACE, {}).get("text")
+            usual = f"string{length}"
+            name = known if isinstance(known, str) and key_of(known) == known else usual
+        if self.lengths.get(name, length) != length or name == self.unlimited:
+            name = free(name, self.lengths)
+        self.lengths[name] = length
+        self._inner.add(name)
+        return name
+
+    # dimensions
+
+    def _dimension(
+        self, array: Array, key: str, axes: Sequence[Axis], index: int, length: int
+    ) -> str:
+        """The name of the dimension of an axis, a new one where no other says the same."""
+        axis = axes[index]
+        name = shared_name(axis, axes[:index])
+        place = key_of(name) if name else unnamed(key, index)
+        if not length:
+            return self._empty(array, place, index, named=bool(name))
+        if name and not self._is_shared(array, place, axis, index, length):
+            reason = (
+                f"its axis '{name}' is not the dimension '{name}', which says something else: "
+                "other programs see another name, the axis itself is kept"
+            )
+            self._equivalent(array, "metadata", reason)
+        elif name:
+            return place
+        last = str(index) if not axis.name or "/" in axis.name else key_of(axis.name)
+        place = key_of(f"{key}.{last}")
+        if place in self.lengths or place in self._taken:
+            place = free(place, {*self.lengths, *self._taken})
+        self._new(array, place, axis, length)
+        return place
+
+    def _empty(self, array: Array, place: str, index: int, *, named: bool) -> str:
+        """The dimension of an axis without elements: only the unlimited one has none."""
+        if index or self.lengths.get(self.unlimited or "", 0):
+            reason = f"{TITLE} has one dimension of length 0, the slowest, of the records"
+            self.fits.append(refused(array.name, "shape", reason))
+            return place
+        if self.unlimited is None:
+            self.unlimited = free(place, [n for n, length in self.lengths.items() if length])
+            self.lengths[self.unlimited] = 0
+        if named and self.unlimited != place:
+            reason = (
+                f"an axis without elements is the dimension '{self.unlimited}': other programs see "
+                "that name, the axis itself is kept"
+            )
+            self._equivalent(array, "metadata", reason)
+        return self.unlimited
+
+    def _is_shared(self, array: Array, place: str, axis: Axis, index: int, length: int) -> bool:
+        """True if the dimension of this name is that of an axis, or becomes it."""
+        known = self.lengths.get(place)
+        if (known is not None and known != length) or (index and place == self.unlimited):
+            return False
+        if place in self._inner:
+            return False
+        if place in self.scales:
+            return self.scales[place].name == array.name or self._agrees(place, axis, length)
+        values = values_of(axis, length)
+        said = (length, "") if values is None else says(axis, length)
+        if place in self._says:
+            return self._says[place] == said
+        if values is not None and (known is not None or place in self._taken):
+            return False
+        self._new(array, place, axis, length)
+        return True
+
+    def _agrees(self, place: str, axis: Axis, length: int) -> bool:
+        """True unless an axis says other values than a coordinate that was there before."""
+        scale = self._there.scales.get(place)
+        if scale is None or scale is not self.scales[place]:
+            return True
+        (known,) = Coordinates({place: scale}, self._there.limits).axes_of("", [place], [length])
+        own = axis.to_dict()
+        fields = ["units", *(("spacing", "origin", "labels") if "labels" in own or "spacing" in own
+                             else ())]  # fmt: skip
+        said = known.to_dict()
+        return all(own[field] == said.get(field) for field in fields if field in own)
+
+    def _new(self, array: Array, place: str, axis: Axis, length: int) -> None:
+        """Take a new dimension, with a coordinate if the axis has values."""
+        values = values_of(axis, length)
+        self.lengths[place] = length
+        self._says[place] = (length, "") if values is None else says(axis, length)
+        if values is not None:
+            made = _coordinate(place, axis, values)
+            form = self._typed(made, place)._replace(axis_of=array.name)
+            dims = (place, self._inner_dimension(made)) if form.inner else (place,)
+            self.made[place] = form._replace(dims=dims)
+        elif axis.units:
+            reason = (
+                f"axis '{axis.name or place}' has units and no values: only raconvert reads them"
+            )
+            self._equivalent(array, "metadata", reason)
+
+    def _equivalent(self, array: Array, what: str, reason: str) -> None:
+        self.fits.append(equivalent(array.name, what, reason))
+
+    # records
+
+    def choose_unlimited(self, bundle: Bundle, asked: str) -> None:
+        """Set the dimension of the records, as it is asked for or as it was."""
+        if self.unlimited is not None or asked == "none":
+            return
+        if asked != "auto":
+            name = key_of(asked)
+            if name not in self.lengths:
+                known = first_of([*self.lengths]) or "no axis has a name"
+                raise UsageError(f"no array has the axis unlimited={asked}", expected=known)
+            if not self._may_be_unlimited(name):
+                array = next(one.array for one in self.forms if name in one.dims[1:])
+                reason = f"its axis '{asked}' is not the slowest, as that of the records must be"
+                self.fits.append(refused(array.name, "shape", reason, "--out-opt unlimited=none"))
+                return
+            self.unlimited = name
+            return
+        names: list[Any] = [bundle.formats.get(NAMESPACE, {}).get("unlimited")]
+        names += [_growing(array) for array in bundle.arrays]
+        for known in names:
+            name = key_of(known) if isinstance(known, str) else ""
+            if name in self.lengths and name not in self._inner and self._may_be_unlimited(name):
+                self.unlimited = name
+                return
+
+    def _may_be_unlimited(self, name: str) -> bool:
+        return not any(name in one.dims[1:] for one in self.forms)
+
+
+def _growing(array: Array) -> str | None:
+    """The name of the slowest axis of an array, if that was unlimited in its file."""
+    most = array.storage.get("maxshape")
+    grows = isinstance(most, list) and len(most) == array.ndim > 0 and most[0] is None
+    axes = array.ra_axes[::-1]
+    return axes[0].name if grows and axes else None
+
+
+def _coordinate(place: str, axis: Axis, values: Any) -> Array:
+    """The array of the values along an axis."""
+    import numpy as np
+
+    encoding = None
+    if isinstance(values, list):
+        raw = [value.encode("utf-8", "surrogatepass") for value in values]
+        values, encoding = np.array(raw, f"S{max(1, *map(len, raw))}"), UTF8
+    elif values.dtype.kind == "i" and (not values.size or np.abs(values).max() < 1 << 31):
+        values = values.astype("<i4")
+    else:
+        values = values.astype("<i8" if values.dtype.kind == "i" else "<f8")
+    meta = Metadata(units=axis.units, encoding=encoding)
+    return Array(
+        element_of(values.dtype), (len(values),), name=place, index_order="C", data=values,
+        meta=meta,
+    )  # fmt: skip
+
+
+def stored(form: Form, path: str) -> Array:
+    """Return the array whose bytes are those of a variable in a file; its values mean nothing."""
+    from raconvert.arrays.cast import checked_bools
+    from raconvert.arrays.reinterpret import big_endian, letter_of, seen_as
+
+    array = form.array
+    kind = array.element
+    if kind.kind == "bool":
+        return checked_bools(array)
+    if kind.kind != "user":
+        return big_endian(array)
+    letter = letter_of(kind)
+    if letter == "U":
+        return _as_chars(array, path)
+    if letter in ("M", "m") and not str(kind.descr).startswith(">"):
+        return big_endian(seen_as(array, element("int", 8)))
+    return array
+
+
+def _as_chars(array: Array, path: str) -> Array:
+    """Text as UTF-8 of four bytes a letter."""
+    import numpy as np
+
+    from raconvert.arrays.cast import Converted
+    from raconvert.arrays.reinterpret import encoded_block
+
+    width = array.element.nbytes
+
+    def convert(block: Any, done: int) -> Any:
+        return encoded_block(block, array, done, path)
+
+    kind = Element("user", width, "|", f"|S{width}")
+    data = Converted(array, np.dtype(f"S{width}"), convert)
+    return array.replace(element=kind, extent=None, data=data)
+
+
+def read_element(form: Form) -> Element:
+    """Return the element type in which a variable is read before its record is applied."""
+    kind = little(form.array.element)
+    if kind.kind == "bool":
+        return element("int", 1)
+    if kind.kind == "complex":
+        return element("float", kind.nbytes // 2)
+    letter = str(kind.descr)[1:2] if kind.kind == "user" else ""
+    if letter in ("M", "m"):
+        return element("int", 8)
+    if letter == "U":
+        return Element("user", kind.nbytes, "|", f"|S{kind.nbytes}")
+    return kind
