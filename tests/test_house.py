@@ -359,6 +359,8 @@ NO_LIMITS = {
         plugins.mat.tables.MAX_NAME plugins.mat.tables.MAX_RANK plugins.mat.tables.MAX_V5_BYTES
         plugins.mat.tree.MAX_AXES plugins.mat.writer.MAX_CHARACTER plugins.metaimage.header.MAX_RANK
         plugins.mrc.MAX_LENGTH plugins.mrc.MAX_RANK
+        plugins.netcdf3.tables.MOST_BEGIN plugins.netcdf3.tables.MOST_BYTES
+        plugins.netcdf3.tables.MOST_LENGTH
         plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MAX_RANK
         plugins.nifti.tables.MOST_HEADER_BYTES plugins.npy.header.MAX_ITEM_BYTES
         plugins.npy.header.MAX_RANK plugins.npz.tables.LONGEST_NAME
@@ -375,7 +377,7 @@ NO_LIMITS = {
         references.headers.MOST_BYTES_OF_INT""",
     "only writing asks": """
         bundle.members.MAX_PATH_BYTES plugins.fits.MAX_TEXT files.names._LONGEST plugins.hdf5.descriptions.MAX_TYPE_BYTES
-        plugins.hdf5.options.MAX_CHUNK_BYTES plugins.hdf5.scales.MOST_WRITTEN
+        plugins.hdf5.options.MAX_CHUNK_BYTES arrays.interop.dimensions.MOST_WRITTEN
         plugins.image.tiff.ome.MOST_SAMPLES plugins.image.tiff.writer.MAX_SAMPLES
         plugins.mat.metadata.MOST_GAPS plugins.metaimage.metadata.MAX_TEXT
         plugins.nrrd.metadata.MAX_TEXT_BYTES
@@ -426,6 +428,7 @@ ASKS_FOR_DEFAULTS = {
         metadata.yaml plugins.cfl plugins.hdf5.attributes
         plugins.hdf5.descriptions plugins.hdf5.elements plugins.hdf5.scales plugins.hdf5.structure
         plugins.hdf5.writer plugins.mat.contents plugins.metaimage.plan plugins.npy.plan
+        plugins.netcdf3.structure plugins.netcdf3.writer
         plugins.nrrd.metadata plugins.scidb.groups plugins.scidb.plan plugins.zarr.metadata
         plugins.zarr.writer""",
     "an argument that may be left out, where a folder or a server is looked at": """

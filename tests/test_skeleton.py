@@ -90,6 +90,11 @@ FIELD = {
         "write73": "writes v7.3",
     },
     "metaimage": {"datafiles": "where data lies, in one file or many"},
+    "netcdf3": {
+        "adding": "how a further array comes into a file that exists",
+        "keys": "names of arrays and axes as names of variables and dimensions",
+        "structure": "variables and dimensions of the file to be, and what is lost",
+    },
     "nifti": {"space": "sform, qform and pixdim, from which the place of an image comes"},
     "npy": {},
     "npz": {},

@@ -1,9 +1,9 @@
 """Adding or replacing arrays: a new file, in which all other variables are as they were.
 
 The header grows, so that all data moves; the bytes of names, attributes and elements stay. The file
-keeps its version unless a new array needs a larger one. Where a dimension of the name of an axis is
-there, with the same length and a coordinate that says the same (or where the axis says nothing), the
-new array shares it; along the unlimited dimension it lies in the records.
+keeps its version unless a new array needs a larger one. The new array shares a dimension of the
+name of its axis, if that has the same length and a coordinate that says the same (or if the axis
+says nothing); along the unlimited dimension it lies in the records.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from raconvert.arrays.reinterpret import big_endian
 from raconvert.errors import Unsupported, UsageError
 from raconvert.plugin import Plan, array_exists, not_an_array
 
-from .header import beyond, laid_out, read_header, smallest
+from .header import beyond, laid_out, laid_out_if, read_header, smallest
 from .keys import free, key_of
-from .plan import fits_of, laid_out_if, version_fits
+from .plan import check_version, fits_of, version_fits
 from .reader import array_of, found_in, is_coordinate, parts_of, records_of
 from .structure import Structure, There, stored
 from .writer import Draft, write_file
@@ -29,49 +29,38 @@ if TYPE_CHECKING:
     from .reader import Found
 
 
-def plan_added(
-    bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, version: str, unlimited: str
-) -> Plan:
-    """The file with the arrays in it."""
+def add(
+    bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, version: str = "auto",
+    unlimited: str = "auto",
+) -> Plan:  # fmt: skip
+    """Plan a file with the arrays in it, all other variables as they are; see `Add`."""
+    check_version(version)
     header = read_header(source, [])
-    records = records_of(source, header, [])
     found = found_in(source, header, [])
     names = {one.array.name: one for one in found if not one.axis_of}
     for name in bundle.names:
         _check_place(name, names, found, held, source.path, overwrite=overwrite)
-    kept, lengths = _kept(
-        header, found, {names[n].variable.name for n in bundle.names if n in names}
-    )
-    for one in kept:
-        if one.array.problem is not None and "cut off" in one.array.problem.what:
-            raise Unsupported(
-                f"has a variable '{one.variable.name}' whose data is cut off, and cannot be kept as "
-                "it is", path=source.path, remedy="convert what can be read to a new file first",
-            )  # fmt: skip
-    growing = next((dim.name for dim in header.dims if dim.length is None), None)
-    growing = growing if growing in lengths else None
-    if unlimited not in ("auto", growing):
-        raise UsageError(
-            f"option unlimited={unlimited} is about a new file", path=source.path,
-            expected=f"auto, or {growing}" if growing else "auto",
-        )  # fmt: skip
+    replaced = {names[name].variable.name for name in bundle.names if name in names}
+    kept, lengths = _kept(header, found, replaced)
+    _check_whole(kept, source.path)
+    growing = _growing(header, lengths, unlimited, source.path)
     if growing is not None:
-        lengths[growing] = records
+        lengths[growing] = records_of(source, header, [])
     taken = [one.variable.name for one in kept]
     keys = _keys(bundle.names, names, taken)
     scales = {one.variable.name: one.array for one in kept if is_coordinate(one)}
     structure = Structure(bundle, keys, There(lengths, scales, taken, growing, source.limits))
     draft = Draft(bundle, structure, "5" if header.version == 5 else version)
 
-    def whole(*, told: bool) -> Header:
-        made = _joined(header, [one.variable for one in kept], draft.header(told=told))
+    def whole(*, with_axes: bool) -> Header:
+        made = _joined(header, [one.variable for one in kept], draft.header(with_axes=with_axes))
         if version == "auto":
             fitting = smallest(made)
             older = laid_out_if(made._replace(version=header.version))
             return fitting if fitting.version > header.version else older
         return laid_out_if(made._replace(version=int(version)))
 
-    made = whole(told=False)
+    made = whole(with_axes=False)
     fits = [*structure.fits, *fits_of(bundle, keys, draft.unheld)]
     fits += version_fits(made, str(made.version), keys, bundle.names)
     notes = []
@@ -85,7 +74,7 @@ def plan_added(
             big_endian(array_of(source, parts[one.variable.name], record, 0)) for one in kept
         ]
         arrays += [stored(form, target.path) for form in structure.forms]
-        done = laid_out(whole(told=True))
+        done = laid_out(whole(with_axes=True))
         for _, reason in beyond(done):
             raise Unsupported(
                 f"CDF-{done.version} has {reason}", path=target.path,
@@ -110,6 +99,28 @@ def _check_place(
     own = names[name]
     if is_coordinate(own) and any(own.variable.name in one.dims for one in found if one is not own):
         raise not_an_array(path, name, "a coordinate, along which other arrays lie,")
+
+
+def _check_whole(kept: list[Found], path: str) -> None:
+    """Refuse a file of which a variable is cut off: it cannot be copied as it is."""
+    for one in kept:
+        if one.array.problem is not None and "cut off" in one.array.problem.what:
+            raise Unsupported(
+                f"data of '{one.variable.name}' is cut off, and cannot be copied as it is",
+                path=path, remedy="convert what can be read to a new file first",
+            )  # fmt: skip
+
+
+def _growing(header: Header, lengths: dict[str, int], asked: str, path: str) -> str | None:
+    """The dimension of the records; `UsageError` if another one is asked for."""
+    growing = next((dim.name for dim in header.dims if dim.length is None), None)
+    growing = growing if growing in lengths else None
+    if asked not in ("auto", growing):
+        raise UsageError(
+            f"option unlimited={asked} is about a new file", path=path,
+            expected=f"auto, or {growing}" if growing else "auto",
+        )  # fmt: skip
+    return growing
 
 
 def _kept(

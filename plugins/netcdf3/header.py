@@ -373,4 +373,9 @@ def smallest(header: Header) -> Header:
             made = laid_out(made)
             if next(beyond(made), None) is None:
                 return made
-    return laid_out(header._replace(version=5))
+    return laid_out_if(header._replace(version=5))
+
+
+def laid_out_if(header: Header) -> Header:
+    """Return a header laid out, unless something in it has no room wherever the variables lie."""
+    return header if next(_unfit(header), None) is not None else laid_out(header)

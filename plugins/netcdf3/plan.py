@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from raconvert.arrays.interop.conventions import renamed, without_coordinates
 from raconvert.errors import UsageError
-from raconvert.plugin import Bundle, Plan, Source, equivalent, first_of, refused, stack_fits
+from raconvert.plugin import Bundle, Plan, equivalent, first_of, refused, stack_fits
 
-from .header import Header, beyond, laid_out, smallest
+from .header import Header, beyond, laid_out_if, smallest
 from .keys import keys_of
 from .structure import Structure
 from .tables import TITLE, WRITE_OPTIONS
@@ -33,25 +33,12 @@ def plan(bundle: Bundle, *, version: str = "auto", unlimited: str = "auto") -> P
     draft = Draft(bundle, structure, version)
     fits = [*structure.fits, *fits_of(bundle, keys, draft.unheld)]
     if not any(fit.outcome == "refused" for fit in fits):
-        fits += version_fits(draft.header(told=False), version, keys, bundle.names)
+        fits += version_fits(draft.header(with_axes=False), version, keys, bundle.names)
 
     def write(target: Target) -> None:
         draft.write(target)
 
     return Plan([*fits, *file_fits(bundle, draft.unheld_of_file)], write, names=bundle.names)
-
-
-def add(
-    bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, version: str = "auto",
-    unlimited: str = "auto",
-) -> Plan:  # fmt: skip
-    """A file with the arrays in it, all other variables as they are; see `Add`."""
-    check_version(version)
-    from .adding import plan_added
-
-    return plan_added(
-        bundle, source, held, overwrite=overwrite, version=version, unlimited=unlimited
-    )
 
 
 def check_version(version: str) -> None:
@@ -116,8 +103,3 @@ def version_fits(
             yield refused(name, "type" if "int" in reason else "shape", more, flag)
         else:
             yield refused(name, "shape", f"CDF-{asked} has {reason}")
-
-
-def laid_out_if(header: Header) -> Header:
-    """Return a header laid out, unless something in it has no room wherever the variables lie."""
-    return header if next(beyond(header), None) is not None else laid_out(header)

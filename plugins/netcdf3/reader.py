@@ -12,6 +12,7 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.metadata import roundtrip
 from raconvert.metadata.attributes import take_common, take_record
+from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source
 
 from ..hdf5.tables import NAMESPACE as HDF5
@@ -39,16 +40,16 @@ class Part(Record):
 class Found(Record):
     """A variable and the array that it is.
 
-    `dims` are the names of the dimensions of the array, slowest first; `told` is True if its record
-    says its axes. `axis_of` is the name of the array whose axis a coordinate was made from: it is
-    not an array of the file; else empty.
+    `dims` are the names of the dimensions of the array, slowest first; `has_axes` is True if its
+    record says its axes. `axis_of` is the name of the array whose axis a coordinate was made from:
+    it is not an array of the file; else empty.
     """
 
     variable: Variable
     array: Array
     dims: tuple[str, ...]
     axis_of: str = ""
-    told: bool = False
+    has_axes: bool = False
 
 
 def read_file(source: Source) -> Bundle:
@@ -93,6 +94,8 @@ def _describe_file(bundle: Bundle, header: Header, source: Source, notes: list[s
     """Give a bundle what attributes of the file, and the record among them, say."""
     values, types = values_of(header.attributes, "the file", notes)
     record = take_record(values, source.path, source.limits)
+    if record:
+        types.pop(KEY)
     bundle.attributes = values
     space = remembered(types)
     unlimited = next((dim.name for dim in header.dims if dim.length is None), None)
@@ -108,7 +111,7 @@ def _describe_file(bundle: Bundle, header: Header, source: Source, notes: list[s
 
 
 def records_of(source: Source, header: Header, notes: list[str]) -> int:
-    """Return the number of records, by the size of the file where the header does not count them."""
+    """Return the number of records, by the size of the file if the header does not count them."""
     if header.records is not None:
         return header.records
     record = header.record_bytes()
@@ -165,6 +168,8 @@ def _found(source: Source, header: Header, part: Part, record: int, notes: list[
     values, types = values_of(variable.attributes, of, notes)
     try:
         said = take_record(values, source.path, source.limits)
+        if said:
+            types.pop(KEY)
         axis_of = said.pop("axis_of", "")
         letters = _letters(part, values, said, source.limits)
         array = array_of(source, part, record, letters)
@@ -310,7 +315,7 @@ def _name_axes(found: list[Found], limits: Limits) -> None:
                         limits)  # fmt: skip
     for one in found:
         array = one.array
-        if array.problem is None and one.dims and not (one.axis_of or one.told):
+        if array.problem is None and one.dims and not (one.axis_of or one.has_axes):
             axes = known.axes_of(one.variable.name, one.dims, array.dims[::-1])[: array.ndim]
             array.meta = array.meta.replace(axes=axes) if any(axes) else array.meta
 

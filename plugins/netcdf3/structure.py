@@ -5,7 +5,7 @@ All arrays of a file share its dimensions: those of equal names are one, if thei
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import ml_name
+from raconvert.arrays.dtypes import MAX_SPAN, ml_name, spanned
 from raconvert.arrays.interop.dimensions import is_own, says, shared_name, values_of
 from raconvert.arrays.interop.times import times_of
 from raconvert.arrays.memory import MAX_RANK
@@ -70,7 +70,7 @@ class Form(Record):
 
 
 class There(Record):
-    """What a file has already: lengths of dimensions, coordinates, names of variables.
+    """Lengths of dimensions, coordinates and names of variables that a file has already.
 
     `unlimited` is the dimension of the records; `limits` are those of the source.
     """
@@ -120,6 +120,8 @@ class Structure:
         if array.ndim > MAX_RANK - bool(form.inner):
             reason = f"{array.ndim} axes; at most {MAX_RANK - bool(form.inner)} are read again"
             self.fits.append(refused(array.name, "shape", reason))
+        if spanned(array.dims, max(1, array.element.nbytes)) > MAX_SPAN:
+            self.fits.append(refused(array.name, "shape", "more than 2**63 bytes"))
         if form.inner:
             dims.append(self._inner_dimension(array))
         return form._replace(dims=tuple(dims))

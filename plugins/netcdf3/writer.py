@@ -49,8 +49,8 @@ class Draft:
 
     # the header
 
-    def header(self, *, told: bool) -> Header:
-        """Return the header, not laid out; `told`: with the axes that only a record keeps.
+    def header(self, *, with_axes: bool) -> Header:
+        """Return the header, not laid out; `with_axes`: with the axes that only a record keeps.
 
         For them the values of coordinates are read.
         """
@@ -63,7 +63,7 @@ class Draft:
         variables = [
             Variable(
                 form.key, tuple(names[name] for name in form.dims),
-                self._attributes_of(form, told=told), form.type, 0, form.key.encode(),
+                self._attributes_of(form, with_axes=with_axes), form.type, 0, form.key.encode(),
             )
             for form in structure.forms
         ]  # fmt: skip
@@ -156,28 +156,29 @@ class Draft:
         record |= {"formats": formats} if formats else {}
         return [*attributes, *record_attribute(record)]
 
-    def _attributes_of(self, form: Form, *, told: bool) -> list[Attribute]:
+    def _attributes_of(self, form: Form, *, with_axes: bool) -> list[Attribute]:
         """Return the attributes of a variable, with a record of what they do not hold."""
         attributes, record = self._attributes[form.key]
-        axes = self._axes_untold(form) if told and not form.axis_of else None
+        axes = self._axes_untold(form) if with_axes and not form.axis_of else None
         return [*attributes, *record_attribute({**record, **({"axes": axes} if axes else {})})]
 
     def _axes_untold(self, form: Form) -> list[dict[str, Any]] | None:
         """Return the axes of an array, fastest first; None if dimensions and coordinates say them.
 
-        These may say more than an axis, which no record takes away.
+        A coordinate that is an array may say more than an axis, which no record takes away.
         """
         array = form.array
-        own = {} if not array.ndim else self._coordinates().axes_of(
-            form.key, form.dims[: array.ndim], array.dims[::-1]
-        )  # fmt: skip
-        wanted = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
-        pairs = [(one.to_dict(), said.to_dict()) for one, said in zip(own, wanted, strict=True)]
-        if all(
-            {**one, **said} == one and one.get("name") == said.get("name") for one, said in pairs
-        ):
+        if not array.ndim:
             return None
-        return [said for _, said in pairs][::-1]
+        dims = form.dims[: array.ndim]
+        found = self._coordinates().axes_of(form.key, dims, array.dims[::-1])
+        axes = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
+        wanted = [axis.to_dict() for axis in axes]
+        same = [
+            one == said or (name in self.structure.scales and _says_more(one, said))
+            for name, one, said in zip(dims, map(Axis.to_dict, found), wanted, strict=True)
+        ]
+        return None if all(same) else wanted[::-1]
 
     def _coordinates(self) -> Coordinates:
         """Return the coordinates as they will be read."""
@@ -190,9 +191,14 @@ class Draft:
 
     def write(self, target: Target) -> None:
         """Write the whole file."""
-        header = self.sized(self.header(told=True), target.path)
+        header = self.sized(self.header(with_axes=True), target.path)
         arrays = [stored(form, target.path) for form in self.structure.forms]
         write_file(header, arrays, target)
+
+
+def _says_more(one: dict[str, Any], said: dict[str, Any]) -> bool:
+    """True if the first axis has all that the second one says, and the same name."""
+    return {**one, **said} == one and one.get("name") == said.get("name")
 
 
 def _meta_of_file(bundle: Bundle) -> Any:

@@ -64,6 +64,7 @@ AREAS = {
     "cifar": _file("cifar"),
     "fits": _file("fits"),
     "mrc": _file("mrc"),
+    "netcdf3": _plugin("netcdf3", "header", "reader"),
     "raw": _file("raw"),
     "zarr": _plugin("zarr", "header", "metadata"),
     "diff": Area(
