@@ -253,12 +253,14 @@ def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
 def target_row(path: str, to: str | None = None, *, container: bool = False) -> Row:
     """Return the format to write: by name, else by the suffix of the destination.
 
-    `container`: an array is named in it, so that a folder which is one says what it is.
+    `container`: an array is named in it, so that a folder, or a file, which is one says what it is.
     """
     there = path.rstrip("/" + os.sep) if names_folder(path) else path
     row = by_name(to) if to else by_suffix(there) or by_suffix(there, third_party())
     if row is None and container:
         row = row_of_folder(path)
+    if row is not None and container and not to:
+        row = _row_of_file(path, row)
     if row is None:
         from raconvert.foreign import unknown_target
 
@@ -266,6 +268,23 @@ def target_row(path: str, to: str | None = None, *, container: bool = False) -> 
     if not row.writes:
         raise Unsupported(f"format {row.name} is read only", path=path)
     return row
+
+
+def _row_of_file(path: str, row: Row) -> Row:
+    """The container that a file is by its magic, of the formats that share its suffix; else `row`.
+
+    A `.nc` is netCDF-4 or netCDF classic.
+    """
+    if row.folder or not os.path.isfile(path):
+        return row
+    from raconvert.files.source import Source
+
+    source = Source(path)
+    head = source.head
+    source.close()
+    rows = [] if matches(row.magic, head) else ROWS
+    fitting = (one for one in rows if one.proof and one.many and one.writes)
+    return next((one for one in fitting if matches(one.magic, head)), row)
 
 
 def detect(source: Source, name: str | None = None) -> Detection:

@@ -75,6 +75,8 @@ EVERYWHERE = frozenset(
 
 TIMEOUT = 60  # seconds for one probe: a Java machine starts slowly on a machine that is busy
 
+_CLASSIC = str(Path(__file__).resolve().parents[1] / "fixtures" / "netcdf3" / "cdf1.nc")
+
 # The words after which a program prints its version, where they are not `--version`; strace and
 # sha256sum do a piece of their work, which a container may forbid.
 VERSION = {
@@ -84,6 +86,8 @@ VERSION = {
     "dwebp": ("-version",),
     "java": ("-version",),
     "mkfs.vfat": ("--help",),
+    "nccopy": (_CLASSIC, os.devnull),
+    "ncdump": ("-h", _CLASSIC),
     "sha256sum": (os.devnull,),
     "strace": ("-f", "-o", os.devnull, "true"),
     "tiffcp": ("-h",),
@@ -105,6 +109,10 @@ PACKAGES = {
     "man": "man-db",
     "matdump": "matio-tools",
     "mkfs.vfat": "dosfstools",
+    "nccopy": "netcdf-bin",
+    "ncdump": "netcdf-bin",
+    "ncks": "nco",
+    "ncrcat": "nco",
     "mount": "mount",
     "mrconvert": "mrtrix3",
     "mrinfo": "mrtrix3",
@@ -125,6 +133,7 @@ PACKAGES = {
 SAME_NAME = (
     "bart",
     "bash",
+    "cdo",
     "chromium",
     "fish",
     "gcc",

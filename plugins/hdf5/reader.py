@@ -10,6 +10,7 @@ import numpy as np
 from h5py import h5, h5a, h5d, h5o, h5p, h5t
 
 from raconvert.arrays.dtypes import Element, element_of
+from raconvert.arrays.interop import conventions
 from raconvert.arrays.interop.times import take_times
 from raconvert.errors import MissingDependency, RaconvertError, Unsupported
 from raconvert.metadata import roundtrip
@@ -254,10 +255,27 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     limits = context.walk.limits
     if context.scaled:
         made = context.numbers.made
-        scales.apply(context.scaled, context.places, bundle.arrays, made, limits)
+        facts = partial(_facts_of_made, context)
+        scales.apply(context.scaled, context.places, bundle.arrays, made, facts, limits)
     scales.settle(bundle.arrays, space, limits, netcdf=context.netcdf)
     if space:
         bundle.formats[NAMESPACE] = space
+
+
+def _facts_of_made(context: Context, key: Any, length: int) -> dict[str, Any]:
+    """Read what a scale that was made from an axis says of it; empty if it cannot be read."""
+    found, units = context.numbers.places[key]
+    said: dict[str, Any] = {"units": units} if units else {}
+    try:
+        dataset = h5d.open(found.file.fid, found.hard)
+        plist, tid = dataset.get_create_plist(), dataset.get_type()
+        shape, virtual, problem = _shape(found, dataset, plist, context)
+        if shape != (length,):
+            return said
+        array = _array(found, dataset, plist, tid, shape, virtual, problem, context)
+        return {**said, **conventions.facts_of(array, context.walk.limits)}
+    except (*FAILURES, RaconvertError):
+        return said
 
 
 def _name_aliases(bundle: Bundle, context: Context) -> None:
@@ -295,7 +313,9 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     attributes, record = _attributes(dataset, names, found, context, skip)
     if record.get("axis_of"):  # made by this plugin from an axis, which says it all but the name
         last = found.path.rpartition("/")[2]
-        context.numbers.made[key_of(dataset)] = scales.name_said(last, record["axis_of"])
+        key, units = key_of(dataset), attributes.values.get("units")
+        context.numbers.made[key] = scales.name_said(last, record["axis_of"])
+        context.numbers.places[key] = found, units if isinstance(units, str) else None
         return
     shape, virtual, problem = _shape(found, dataset, plist, context)
     if context.julia and shape is not None:

@@ -19,7 +19,7 @@ import numpy as np
 from h5py import h5a, h5r, h5t
 
 from raconvert.arrays.dtypes import little
-from raconvert.arrays.interop.conventions import Coordinates, facts_of
+from raconvert.arrays.interop.conventions import Coordinates, facts_of, filled
 from raconvert.arrays.interop.dimensions import (
     MISSING,
     is_own,
@@ -41,7 +41,7 @@ from .walk import component, parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from h5py import h5d
@@ -166,6 +166,7 @@ class Numbers:
 
     def __init__(self) -> None:
         self.made: dict[Key, str] = {}  # names of scales that this plugin made from axes
+        self.places: dict[Key, tuple[Found, str | None]] = {}  # where those lie, and their units
         self._names: dict[int, str] = {}
         self._scales: list[tuple[Array, str, list[int]]] = []
 
@@ -195,26 +196,33 @@ def apply(
     places: dict[Key, str],
     arrays: list[Array],
     made: dict[Key, str],
+    facts: Callable[[Key, int], dict[str, Any]],
     limits: Limits,
 ) -> None:
     """Give every array the axes that its scales say; `places`: the path of each object.
 
-    `made`: the names of scales that are none of the array's, but were made from its axes.
+    `made`: the names of scales that are none of the array's, but were made from its axes. `facts`
+    reads what one of them says of an axis of a length: the record of the array may not.
     """
     by_name = {array.name: array for array in arrays}
     cache: dict[str, dict[str, Any]] = {}
     for array, dimensions in attached:
         entries = []
+        own: list[Key | None] = []
         for label, keys in dimensions:
             paths = [places[key] for key in keys if key in places]
             axis = label or (paths[0].rsplit("/", 1)[-1] if paths else "")
             axis = axis or next((made[key] for key in keys if key in made), "")
             entries.append({"axis": axis, "label": bool(label), "scales": paths})
+            own.append(None if paths else next((key for key in keys if key in made), None))
         if any(entry["axis"] for entry in entries):
             if any(entry["scales"] for entry in entries):
                 array.meta = array.meta.with_format(NAMESPACE, dimensions=entries)
             if not array.meta.axes:
                 axes = axes_of(entries, array, by_name, cache, limits)
+                for place, (key, length) in enumerate(zip(own[::-1], array.dims, strict=False)):
+                    if key is not None:
+                        axes[place] = filled(axes[place], facts(key, length))
                 order = 1 if array.index_order == "F" else -1
                 array.meta = array.meta.replace(axes=axes[::order])
 

@@ -1,4 +1,4 @@
-"""netCDF classic (CDF-1, CDF-2 and CDF-5): the variables of climate and ocean files, read and written.
+"""netCDF classic (CDF-1, CDF-2 and CDF-5): variables of climate and ocean files, read and written.
 
 Specification: "The NetCDF Classic Format Specification" and "64-bit offset format" (Unidata); the
 CDF-5 format of PnetCDF. Compared with: netCDF4, scipy and xarray, ncdump and nccopy, CDO and NCO.

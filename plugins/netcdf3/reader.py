@@ -318,6 +318,8 @@ def _name_axes(found: list[Found], limits: Limits) -> None:
         if array.problem is None and one.dims and not (one.axis_of or one.has_axes):
             axes = known.axes_of(one.variable.name, one.dims, array.dims[::-1])[: array.ndim]
             array.meta = array.meta.replace(axes=axes) if any(axes) else array.meta
+        elif array.meta.axes and not any(array.meta.axes):  # they are told to have no names
+            array.meta = array.meta.replace(axes=())
 
 
 def is_coordinate(one: Found) -> bool:

@@ -63,11 +63,14 @@ class _Paired:
             yield flat[:whole].view(self.dtype)
 
     def __getitem__(self, key: Any) -> Any:
+        import numpy as np
+
         from raconvert.arrays.blocks import region_of
         from raconvert.arrays.regions import full_key
 
         pairs = region_of(self._array, (*full_key(key, len(self.shape)), slice(None)))
-        return pairs.view(self.dtype)[..., 0]
+        little = np.ascontiguousarray(pairs, self._array.dtype.newbyteorder("<"))
+        return little.view(self.dtype)[..., 0]
 
 
 def are_pairs(array: Array, element: Element) -> bool:

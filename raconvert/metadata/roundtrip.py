@@ -135,19 +135,17 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
 
 
 def _as_times(array: Array, element: Element) -> Array:
-    """Integers as dates or durations: as they lie in a file, else little-endian."""
-    code, extent = str(element.descr)[1:], array.extent
-    if extent is None:
+    """Integers as dates or durations: as they lie in a file, if that is in their byte order."""
+    order, extent = str(element.descr)[0], array.extent
+    if extent is None or order != ("<" if extent.swap == 1 else ">"):
         from raconvert.arrays.cast import Converted
 
-        own = element._replace(descr=f"<{code}")
-        dtype = dtype_of(own)
-        data = Converted(array, dtype, lambda block, _: block.astype("<i8", copy=False).view(dtype))
-        return array.replace(element=own, data=data)
+        dtype, number = dtype_of(element), f"{order}i8"
+        data = Converted(array, dtype, lambda block, _: block.astype(number).view(dtype))
+        return array.replace(element=element, extent=None, data=data)
     # Numbers are reversed while they are read, dates are not: their type has the byte order.
-    own = element._replace(descr=f"{'<' if extent.swap == 1 else '>'}{code}")
     stored = Extent(extent.path, extent.offset, extent.nbytes, 1, extent.identity, extent.checksum)
-    return array.replace(element=own, extent=stored, data=None)
+    return array.replace(element=element, extent=stored, data=None)
 
 
 # What a code that names no type may raise.

@@ -58,7 +58,7 @@ PARSERS: dict[str, Parser] = {
     "safetensors": Parser(("x.safetensors",), "learning/*.safetensors", None, "safetensors"),
     "gguf": Parser(("x.gguf",), "models/*.gguf", None, "gguf"),
     "torch": Parser(("x.pt",), "models/*.pt*", mutate.archive, "torch"),
-    "netcdf3": Parser(("x.nc",), "", None, "netcdf3"),
+    "netcdf3": Parser(("x.nc",), "netcdf3/*.*", None, "netcdf3"),
     "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
     "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
     "fits": Parser(("x.fits",), "", None, "fits"),
