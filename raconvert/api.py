@@ -316,7 +316,7 @@ def write(
 
 def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) -> Report:
     path, name = target_spec(word, settings.to)
-    row = registry.target_row(path, settings.to, container=name is not None)
+    row = registry.target_row(path, settings.to, container=bool(name or settings.name))
     stem = name or os.path.splitext(os.path.basename(path))[0]
     changes: list[tuple[str, str]] = []
     if kind_of(arrays):

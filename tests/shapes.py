@@ -1143,6 +1143,71 @@ def safetensors_of_deep_lists(size: int) -> bytes:
     return len(text).to_bytes(8, "little") + text.encode()
 
 
+# netCDF classic ----------------------------------------------------------------------------------
+
+
+def _classic(dims: bytes = b"", attributes: bytes = b"", variables: bytes = b"") -> bytes:
+    return b"CDF\1" + bytes(4) + b"".join(one or bytes(8) for one in (dims, attributes, variables))
+
+
+def _tagged(tag: int, entries: list[bytes]) -> bytes:
+    return struct.pack(">2I", tag, len(entries)) + b"".join(entries)
+
+
+def _named(number: int) -> bytes:
+    return struct.pack(">I", 8) + b"n%07d" % number
+
+
+@shape(".nc3", 1 << 18)
+def netcdf3_of_dimensions(size: int) -> bytes:
+    dims = [_named(n) + struct.pack(">I", 1) for n in range(size // 16)]
+    one = struct.pack(">I", 1) + b"x\0\0\0" + struct.pack(">2I", 1, 0) + bytes(8)
+    data = one + struct.pack(">3I", 1, 4, 76 + 16 * len(dims) + 16)
+    return _classic(_tagged(10, dims), b"", _tagged(11, [data])) + bytes(64)
+
+
+@shape(".nc3", 1 << 18)
+def netcdf3_of_attributes(size: int) -> bytes:
+    numbers = [_named(n) + struct.pack(">2Ii", 4, 1, n) for n in range(size // 24)]
+    one = struct.pack(">I", 1) + b"x\0\0\0" + struct.pack(">I", 0) + bytes(8)
+    head = 76 + 24 * len(numbers) + 16
+    return _classic(
+        b"", _tagged(12, numbers), _tagged(11, [one + struct.pack(">3I", 1, 4, head)])
+    ) + (bytes(64))
+
+
+@shape(".nc3", 1 << 18)
+def netcdf3_of_one_long_attribute(size: int) -> bytes:
+    numbers = [_named(0) + struct.pack(">2I", 1, size // 4 * 4) + bytes(size // 4 * 4)]
+    one = struct.pack(">I", 1) + b"x\0\0\0" + struct.pack(">I", 0) + bytes(8)
+    head = 76 + len(numbers[0]) + 16
+    return _classic(
+        b"", _tagged(12, numbers), _tagged(11, [one + struct.pack(">3I", 1, 4, head)])
+    ) + (bytes(64))
+
+
+@shape(".nc3", 1 << 17)
+def netcdf3_of_variables(size: int) -> bytes:
+    return _of_variables(size // 44, records=False)
+
+
+@shape(".nc3", 1 << 17)
+def netcdf3_of_record_variables(size: int) -> bytes:
+    return _of_variables(size // 44, records=True)
+
+
+def _of_variables(count: int, *, records: bool) -> bytes:
+    """Variables of four bytes, each along a dimension of its own name, or in the records."""
+    dims = [struct.pack(">I", 1) + b"t\0\0\0" + struct.pack(">I", 0 if records else 1)]
+    head = 12 + 8 + 12 + 8 + 8 + count * (12 + 8 + 8 + 12)
+    one = [
+        _named(n) + struct.pack(">2I", 1, 0) + bytes(8) + struct.pack(">3I", 4, 4, head + 4 * n)
+        for n in range(count)
+    ]
+    body = _classic(_tagged(10, dims), b"", _tagged(11, one))
+    return body[:4] + struct.pack(">I", 1 if records else 0) + body[8:] + bytes(4 * count + 64)
+
+
 # NIfTI -------------------------------------------------------------------------------------------
 
 

@@ -192,6 +192,20 @@ def look_nc(path: Path) -> dict[str, Any]:
     return found
 
 
+def make_cdf(path: Path) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        file.title = "by netCDF"
+        for name, length in (("t", None), ("x", 4), ("five", 5), ("unused", 9)):
+            file.createDimension(name, length)
+        file.createVariable("x", "f8", ("x",))[:] = [10, 20, 30, 40]
+        variable = file.createVariable("aaaa", "f4", ("t", "x"), fill_value=-1)
+        variable.units = "m"
+        variable[:] = OLD
+        file.createVariable("bbbb", "f4", ("five",))[:] = np.arange(5)
+        file.createVariable("flag", "i1", ("t",))[:] = [1, 2, 3]
+
+
 def make_mat(path: Path, compressed: bool = False) -> None:
     scipy_io = pytest.importorskip("scipy.io")
     held = {"aaaa": OLD, "bbbb": np.arange(5, dtype="f4"), "s": {"t": "text", "c": OLD}}
@@ -321,6 +335,7 @@ KINDS = {
     "tar": Kind("c.tar", make_tar, look_tar, None),
     "hdf5": Kind("c.h5", make_h5, look_h5, None),
     "netcdf": Kind("c.nc", make_nc, look_nc, None),
+    "classic": Kind("c.nc", make_cdf, look_nc, None),
     "mat6": Kind("c.mat", make_mat, look_mat, None),
     "mat7": Kind("c.mat", make_mat7, look_mat, None),
     "mat73": Kind("c.mat", make_mat73, look_h5, None),

@@ -25,7 +25,19 @@ from .chunks import Chunks, is_decoded
 from .datatypes import BOOL_NAMES, element_size, fixed_dtype, is_text, kind_of, without_bools
 from .descriptions import describe, little_endian, type_of_dtype, type_of_element
 from .direct import chunks_of
-from .files import DATASET, FAILURES, GROUP, TYPE, File, Files, end_notes, guarded, info_of, key_of
+from .files import (
+    DATASET,
+    FAILURES,
+    GROUP,
+    PROBLEMS,
+    TYPE,
+    File,
+    Files,
+    end_notes,
+    guarded,
+    info_of,
+    key_of,
+)
 from .ondisk.chunk_indexes import check_index
 from .ondisk.header import attribute_data
 from .scales import (
@@ -274,7 +286,7 @@ def _facts_of_made(context: Context, key: Any, length: int) -> dict[str, Any]:
             return said
         array = _array(found, dataset, plist, tid, shape, virtual, problem, context)
         return {**said, **conventions.facts_of(array, context.walk.limits)}
-    except (*FAILURES, RaconvertError):
+    except PROBLEMS:
         return said
 
 

@@ -231,8 +231,6 @@ class Structure:
         known = self.lengths.get(place)
         if (known is not None and known != length) or (index and place == self.unlimited):
             return False
-        if place in self._inner:
-            return False
         if place in self.scales:
             return self.scales[place].name == array.name or self._agrees(place, axis, length)
         values = values_of(axis, length)

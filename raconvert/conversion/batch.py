@@ -167,7 +167,7 @@ def _convert_to_one(
     `literal`: the destination is a path, whatever is in it.
     """
     path, name = (dst, None) if literal else target_spec(dst, settings.to)
-    row = registry.target_row(path, settings.to, container=name is not None)
+    row = registry.target_row(path, settings.to, container=bool(name or settings.name))
     name = array_name(name, row, settings)
     planes = not literal and (bool(template_fields(dst) & PLANE_FIELDS) or settings.cuts)
     report = Report(few(gathered.paths))

@@ -117,7 +117,7 @@ def _is_one_to_one(words: list[str], dst: str, settings: Settings) -> bool:
 
 def _convert_one(word: str, dst: str, settings: Settings) -> Report:
     path, name = target_spec(dst, settings.to)
-    row = registry.target_row(path, settings.to, container=name is not None)
+    row = registry.target_row(path, settings.to, container=bool(name or settings.name))
     name = array_name(name, row, settings)
     if name is not None:
         return Converter(settings, learns=False).ordinary(word, path, row, name=name)

@@ -40,6 +40,8 @@ CASES = [
     one("nhdr-gzip-sidecar", "x.nhdr", "told.ra", out_opts={"encoding": "gzip"}, meta="sidecar"),
     one("hdf5", "x.h5"),
     one("hdf5-gzip", "x.h5", out_opts={"compress": "gzip"}),
+    one("netcdf3", "x.cdf"),
+    one("netcdf3-records", "x.cdf", "told.ra", out_opts={"version": "5"}),
     one("har", "x.har", dtype="float32"),
     one("scidb", "x.scidb"),
     one("scidb-sidecar", "x.scidb", "told.ra", meta="sidecar"),
@@ -88,6 +90,7 @@ CASES = [
     one("add-mat-7.3", "x.mat#more"),
     one("add-har", "x.har#more", dtype="float32"),
     one("add-safetensors", "x.safetensors#more"),
+    one("add-netcdf3", "x.cdf#more"),
     one("add-zarr", "x.zarr#more"),
     one("add-zarr-2", "x.zarr#more"),
     # The first one proves what the shortcut (`files/_small.c`) makes of the others.

@@ -83,7 +83,7 @@ _SHAPE_SUFFIXES = {
     "png": (".png",), "nrrd": (".nrrd",), "har": (".har",), "mat": (".mat",), "hdf5": (".h5",),
     "gif": (".gif",), "tiff": (".tif",), "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
     "netpbm": (".ppm", ".pgm", ".pam"), "idx": (".idx.gz",), "safetensors": (".safetensors",),
-    "nifti": (".nii",), "metaimage": (".mha",),
+    "nifti": (".nii",), "metaimage": (".mha",), "netcdf3": (".nc3",),
 }  # fmt: skip
 
 

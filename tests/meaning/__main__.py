@@ -18,7 +18,7 @@ from .readers import READERS
 # suffix -> name, if it is another
 FORMATS = {
     "h5": "hdf5", "nii": "nifti", "mha": "metaimage", "tif": "tiff", "jpg": "jpeg",
-    "pnm": "netpbm", "cifar.bin": "cifar",
+    "pnm": "netpbm", "cifar.bin": "cifar", "cdf": "netcdf3",
 }  # fmt: skip
 
 

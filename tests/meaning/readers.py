@@ -171,7 +171,8 @@ def by_xarray(path: Path, name: str) -> Seen:
     def opened(**how: Any) -> Any:
         if path.suffix == ".zarr":
             return xarray.open_zarr(path, consolidated=False, chunks=None, **how)
-        return xarray.open_dataset(path, engine="h5netcdf", **how)
+        engine = "netcdf4" if path.suffix == ".cdf" else "h5netcdf"
+        return xarray.open_dataset(path, engine=engine, **how)
 
     with quiet(), opened(decode_cf=False) as dataset:
         data = dataset[name]
@@ -181,18 +182,34 @@ def by_xarray(path: Path, name: str) -> Seen:
             told: dict[str, Any] = {"name": None if dim in usual else str(dim)}
             if dim in dataset.variables and dim != name:
                 scale = dataset[dim]
-                told["places"] = scale.values.tolist()
+                told["places"] = _letters_joined(scale.values).tolist()
                 told["units"] = scale.attrs.get("units")
             axes.append(told)
         whole = {"units": data.attrs.get("units")}
         whole["description"] = data.attrs.get("description", data.attrs.get("long_name"))
         attributes = {key: text(data.attrs[key]) for key in data.attrs if key in KNOWN}
         values = np.asarray(data.values)
+        if data.dims[-1:] == ("ri",):  # netCDF classic has no complex numbers
+            values, axes = _as_complex(values), axes[:-1]
+        values = values.astype(bool) if data.attrs.get("dtype") == "bool" else values
     physical = None
     if {SLOPE, OFFSET, FILL} & set(attributes):
         with quiet(), opened(decode_times=False, drop_variables=[]) as dataset:
             physical = np.asarray(dataset[name].values)
     return Seen(values, axes, whole, None, attributes, physical)
+
+
+def _letters_joined(values: np.ndarray) -> np.ndarray:
+    """Texts, of which netCDF classic has the letters on a further axis."""
+    if values.dtype != "S1" or values.ndim != 2:
+        return values
+    joined = np.ascontiguousarray(values).view(f"S{values.shape[-1]}")[..., 0]
+    return np.char.decode(joined, "utf-8")
+
+
+def _as_complex(values: np.ndarray) -> np.ndarray:
+    native = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("=")))
+    return native.view(f"c{2 * values.dtype.itemsize}")[..., 0]
 
 
 def by_pynrrd(path: Path, name: str) -> Seen:
@@ -456,7 +473,7 @@ def bare(values: np.ndarray) -> Seen:
 
 READERS = {
     "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
-    "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "nrrd": by_pynrrd,
+    "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "cdf": by_xarray, "nrrd": by_pynrrd,
     "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
     "scidb": by_hand_scidb, "zip": by_members, "tar": by_members, "bundle": by_members,
 }  # fmt: skip
@@ -466,6 +483,6 @@ OF_VALUES = {
     "jpg": by_pillow, "pnm": by_hand_netpbm, "webp": by_pillow, "cifar.bin": by_hand_cifar,
 }  # fmt: skip
 READERS |= OF_VALUES
-MANY = {"npz", "fits", "safetensors", "mat", "h5", "nc", "zarr", "har", "scidb", "zip", "tar", "bundle",
-        "cifar.bin"}  # fmt: skip
-BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "scidb")
+MANY = {"npz", "fits", "safetensors", "mat", "h5", "nc", "cdf", "zarr", "har", "scidb", "zip", "tar",
+        "bundle", "cifar.bin"}  # fmt: skip
+BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "cdf", "scidb")
