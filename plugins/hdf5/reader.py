@@ -276,6 +276,8 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
 
 def _facts_of_made(context: Context, key: Any, length: int) -> dict[str, Any]:
     """Read what a scale that was made from an axis says of it; empty if it cannot be read."""
+    if key not in context.numbers.places:  # one that has a length and no values
+        return {}
     found, units = context.numbers.places[key]
     said: dict[str, Any] = {"units": units} if units else {}
     try:
@@ -327,7 +329,8 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         last = found.path.rpartition("/")[2]
         key, units = key_of(dataset), attributes.values.get("units")
         context.numbers.made[key] = scales.name_said(last, record["axis_of"])
-        context.numbers.places[key] = found, units if isinstance(units, str) else None
+        if scale is not None and not scale.startswith(scales.NO_VARIABLE):
+            context.numbers.places[key] = found, units if isinstance(units, str) else None
         return
     shape, virtual, problem = _shape(found, dataset, plist, context)
     if context.julia and shape is not None:
