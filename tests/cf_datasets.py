@@ -38,6 +38,9 @@ WAYS = {  # suffixes of destinations, in order, and options
     "zarr3-nc": [(".zarr", {}), (".nc", {})],
     "zarr2-nc": [(".zarr", {"format": "2"}), (".nc", {})],
     "nc-zarr3": [(".nc", {}), (".zarr", {})],
+    "classic": [(".cdf", {})],
+    "classic-nc": [(".cdf", {}), (".nc", {})],
+    "classic-zarr3-classic-nc": [(".cdf", {}), (".zarr", {}), (".nc3", {}), (".nc", {})],
 }
 SOURCES = ("netcdf4", "h5netcdf", "zarr2", "zarr3")
 
@@ -260,9 +263,11 @@ def say(text: str) -> None:
 
 def engine_of(path: str | Path, source: str) -> str:
     """Return the engine of xarray for a file of a case."""
-    if str(path).endswith(".zarr"):
+    path = Path(path)
+    if path.suffix == ".zarr":
         return "zarr"
-    return "netcdf4" if source == "netcdf4" and str(path).endswith(".nc") else "h5netcdf"
+    by_netcdf4 = path.suffix == ".cdf" or (source == "netcdf4" and path.suffix == ".nc")
+    return "netcdf4" if by_netcdf4 else "h5netcdf"
 
 
 def source_of(folder: Path, seed: int) -> tuple[str, Path]:
@@ -287,8 +292,11 @@ def make(folder: Path, seeds: range) -> None:
 def ways_of(seed: int) -> list[str]:
     """Return the ways that a case goes."""
     if SOURCES[seed % len(SOURCES)].startswith("zarr"):
-        return ["zarr3", "zarr2", "nc", "nc-zarr3"]
-    return ["zarr3", "zarr2", "nc", "h5", "zarr3-nc", "zarr2-nc"]
+        return ["zarr3", "zarr2", "nc", "nc-zarr3", "classic-nc"]
+    ways = ["zarr3", "zarr2", "nc", "h5", "zarr3-nc", "zarr2-nc", "classic-zarr3-classic-nc"]
+    # Classic files have no groups, and h5netcdf, in whose process netCDF4 is not loaded, no such.
+    flat = SOURCES[seed % len(SOURCES)] == "netcdf4" and len(dataset(seed)) == 1
+    return [*ways, "classic"] if flat else ways
 
 
 def destination(folder: Path, seed: int, way: str) -> Path:
@@ -343,12 +351,15 @@ def compare(folder: Path, seeds: range, engines: tuple[str, ...]) -> None:
 def differences(here: Path, there: Path, own: str, other: str) -> str:
     """Return in which way two files differ as xarray opens them; "" if they are identical.
 
-    JSON has no NaN: an attribute of that value may be gone if the report has named it.
+    JSON has no NaN, classic files no lists of texts: an attribute of such a value may be gone if
+    the report has named it.
     """
     import xarray as xr
 
     said = "" if here == there else there.with_suffix(".said").read_text()
-    for options in ({"decode_cf": False}, {}):
+    # Texts are strings in netCDF-4 and chars in classic files: alike once they are decoded.
+    raw: list[dict[str, Any]] = [] if there.suffix == ".cdf" else [{"decode_cf": False}]
+    for options in (*raw, {}):
         try:
             with opened(here, own, **options) as a, opened(there, other, **options) as b:
                 a, b = _plain(a, said), _plain(b, said)  # noqa: PLW2901
@@ -406,12 +417,11 @@ def _plain(tree: Any, said: str) -> Any:
             for key, value in list(attrs.items()):  # netCDF has no vectors of one element, JSON has
                 if isinstance(value, list) and len(value) == 1:
                     attrs[key] = value[0]
-                if (
-                    isinstance(value, float | np.floating)
-                    and np.isnan(value)
-                    and f"'{key}'" in said
-                ):
-                    del attrs[key]
+                lost = isinstance(value, list) or (
+                    isinstance(value, float | np.floating) and np.isnan(value)
+                )
+                if lost and f"'{key}'" in said:
+                    attrs.pop(key)
         found[node.path] = made
     return xr.DataTree.from_dict(found)
 

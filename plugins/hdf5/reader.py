@@ -274,6 +274,16 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
         bundle.formats[NAMESPACE] = space
 
 
+def _take_made(
+    found: Found, key: Any, of: Any, scale: str | None, units: Any, context: Context
+) -> None:
+    """Take a scale that was made from an axis of the array `of`, and where its values are."""
+    last = found.path.rpartition("/")[2]
+    context.numbers.made[key] = scales.name_said(last, of)
+    if scale is not None and not scale.startswith(scales.NO_VARIABLE):
+        context.numbers.places[key] = found, units if isinstance(units, str) else None
+
+
 def _facts_of_made(context: Context, key: Any, length: int) -> dict[str, Any]:
     """Read what a scale that was made from an axis says of it; empty if it cannot be read."""
     if key not in context.numbers.places:  # one that has a length and no values
@@ -326,11 +336,8 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS
     attributes, record = _attributes(dataset, names, found, context, skip)
     if record.get("axis_of"):  # made by this plugin from an axis, which says it all but the name
-        last = found.path.rpartition("/")[2]
-        key, units = key_of(dataset), attributes.values.get("units")
-        context.numbers.made[key] = scales.name_said(last, record["axis_of"])
-        if scale is not None and not scale.startswith(scales.NO_VARIABLE):
-            context.numbers.places[key] = found, units if isinstance(units, str) else None
+        units = attributes.values.get("units")
+        _take_made(found, key_of(dataset), record["axis_of"], scale, units, context)
         return
     shape, virtual, problem = _shape(found, dataset, plist, context)
     if context.julia and shape is not None:

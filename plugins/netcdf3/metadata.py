@@ -50,7 +50,8 @@ def types_of(attributes: list[Attribute]) -> Types:
     for one in attributes:
         if one.type == CHAR:
             text = {"class": "string", "size": max(1, one.length), "padding": "nullterm"}
-            types[one.name] = {"type": {**text, "charset": "ascii"}, "shape": []}
+            charset = "ascii" if one.raw.isascii() else "utf-8"
+            types[one.name] = {"type": {**text, "charset": charset}, "shape": []}
         elif one.type not in _BY_THEMSELVES:
             order = "|" if ELEMENTS[one.type].nbytes == 1 else "<"
             types[one.name] = {"type": order + CODES[one.type], "shape": [one.length]}
