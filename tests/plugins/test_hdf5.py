@@ -552,9 +552,7 @@ def test_text_becomes_utf8_and_comes_back(tmp_path: Path, tool: Callable[..., st
 )
 def test_any_text(texts: list[str]) -> None:
     values = np.array(texts, f"<U{max(1, *map(len, texts), 1)}")
-    from raconvert.arrays.reinterpret import encoded
-
-    from raconvert.arrays.reinterpret import decoded
+    from raconvert.arrays.reinterpret import decoded, encoded
 
     packed = encoded(values)
     assert packed.dtype.itemsize == values.dtype.itemsize
