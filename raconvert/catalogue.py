@@ -293,6 +293,10 @@ ROWS: tuple[Row, ...] = (
         proof=True,
         many=True,
         meta="all",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
     ),
     Row(
         name="netpbm",

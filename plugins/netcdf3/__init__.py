@@ -48,8 +48,8 @@ was unlimited in the source, or is named by ``unlimited``, is that of the record
 no data behind a variable above 2 GiB (CDF-1) or 4 GiB (CDF-2): the last one may be larger.
 
 What no attribute holds is one attribute ``raconvert`` of JSON text, taken away again on reading:
-names with ``/``, groups, further names, attributes that are no numbers of one type and no text,
-axes that no coordinate says, namespaces of other formats.
+names with ``/``, groups, further names, attributes other than numbers of one type and texts, axes
+that no coordinate says, namespaces of other formats.
 
 An array is added (``-o FILE#NAME``) to a file that is written anew: the header grows, all bytes of
 names, attributes and elements stay. The file keeps its version unless the array needs a larger one.
@@ -68,7 +68,7 @@ other than one slowest axis, since only the unlimited dimension has the length 0
 
 from __future__ import annotations
 
-from raconvert.plugin import NO, SURE, Bundle, Format, Source
+from raconvert.plugin import MODEL, NO, SURE, Bundle, Format, Source
 
 from .adding import add
 from .plan import plan
@@ -84,6 +84,7 @@ FORMAT = Format(
     proof=True,
     many=True,
     meta="all",
+    holds=MODEL,
     write_options=WRITE_OPTIONS,
     samples={"x.cdf": SAMPLE, "records.nc3": RECORDS},
     spec="https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html",
