@@ -13,7 +13,7 @@ from raconvert.errors import Unsupported, UsageError
 from raconvert.plugin import Plan, array_exists, not_an_array
 
 from .header import beyond, laid_out, laid_out_if, read_header, smallest
-from .keys import free, key_of
+from .keys import Free, key_of
 from .plan import check_version, fits_of, version_fits
 from .reader import array_of, found_in, is_coordinate, parts_of, records_of
 from .structure import Structure, There, stored
@@ -148,11 +148,11 @@ def _kept(
 
 def _keys(names: Sequence[str], there: dict[str, Found], taken: Sequence[str]) -> list[str]:
     """The variable of each array: that of the one it replaces, else a free name."""
-    keys: list[str] = []
-    for name in names:
-        known = there.get(name)
-        keys.append(known.variable.name if known else free(key_of(name), {*taken, *keys}))
-    return keys
+    replaced = [there[name].variable.name for name in names if name in there]
+    free = Free([*taken, *replaced])
+    return [
+        there[name].variable.name if name in there else free.take(key_of(name)) for name in names
+    ]
 
 
 def _joined(header: Header, kept: list[Variable], new: Header) -> Header:

@@ -13,7 +13,7 @@ from .tables import NAME_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Sequence
 
 _ODD = re.compile(r"[\x00-\x1f/\x7f-\x9f\ud800-\udfff]| \Z")
 _FIRST = re.compile(r"[A-Za-z0-9_]|[^\x00-\x7f]")
@@ -39,28 +39,35 @@ def key_of(name: str) -> str:
     return text
 
 
-def free(key: str, taken: Collection[str]) -> str:
-    """Return a key, with a counter if it is taken."""
-    number, made = 1, key
-    while made in taken:
-        number += 1
-        made = f"{key[: NAME_BYTES // 2]}%{number}"
-    return made
+class Free:
+    """Keys that are not taken; counting goes on where it ended, since what is taken stays so."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.taken = {*taken}
+        self._numbers: dict[str, int] = {}
+
+    def take(self, key: str) -> str:
+        """Return a key, with a counter if it is taken, and take it."""
+        number, made = self._numbers.get(key, 1), key
+        while made in self.taken:
+            number += 1
+            made = f"{key[: NAME_BYTES // 8]}%{number}"
+        self._numbers[key] = number
+        self.taken.add(made)
+        return made
 
 
-def keys_of(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+def keys_of(names: Sequence[str], reserved: Iterable[str] = ()) -> list[str]:
     """Return the key of each name; no two are alike, and none is a reserved one.
 
     A name that is its own key keeps it.
     """
-    names = [*names]
-    taken = {*reserved}
-    kept = {name for name in names if key_of(name) == name} - taken
-    given: set[str] = set()
+    others = {*reserved}
+    kept = {name for name in names if key_of(name) == name} - others
+    free, given = Free({*others, *kept}), set()
     keys = []
     for name in names:
         own = name in kept and name not in given
-        key = name if own else free(key_of(name), {*taken, *kept, *given})
-        given.add(key)
-        keys.append(key)
+        given.add(name)
+        keys.append(name if own else free.take(key_of(name)))
     return keys

@@ -27,7 +27,7 @@ from raconvert.plugin import (
     refused_type,
 )
 
-from .keys import free, key_of
+from .keys import Free, key_of
 from .reader import Coordinates, unnamed
 from .tables import (
     BOOL,
@@ -99,6 +99,7 @@ class Structure:
         self._says: dict[str, tuple[int, str]] = {}
         self._taken = {*there.taken, *keys}
         self._inner: set[str] = set()
+        self._names = Free([*self._taken, *self.lengths])  # of dimensions and variables
         for array, key in zip(bundle.arrays, keys, strict=True):
             fits = key == key_of(array.name) and array.problem is None and is_own(array, key)
             if fits and self.lengths.setdefault(key, array.dims[0]) == array.dims[0]:
@@ -178,8 +179,9 @@ class Structure:
             usual = f"string{length}"
             name = known if isinstance(known, str) and key_of(known) == known else usual
         if self.lengths.get(name, length) != length or name == self.unlimited:
-            name = free(name, self.lengths)
+            name = self._names.take(name)
         self.lengths[name] = length
+        self._names.taken.add(name)
         self._inner.add(name)
         return name
 
@@ -203,9 +205,7 @@ class Structure:
         elif name:
             return place
         last = str(index) if not axis.name or "/" in axis.name else key_of(axis.name)
-        place = key_of(f"{key}.{last}")
-        if place in self.lengths or place in self._taken:
-            place = free(place, {*self.lengths, *self._taken})
+        place = self._names.take(key_of(f"{key}.{last}"))
         self._new(array, place, axis, length)
         return place
 
@@ -216,7 +216,7 @@ class Structure:
             self.fits.append(refused(array.name, "shape", reason))
             return place
         if self.unlimited is None:
-            self.unlimited = free(place, [n for n, length in self.lengths.items() if length])
+            self.unlimited = place if place not in self.lengths else self._names.take(place)
             self.lengths[self.unlimited] = 0
         if named and self.unlimited != place:
             reason = (
@@ -258,6 +258,7 @@ class Structure:
         """Take a new dimension, with a coordinate if the axis has values."""
         values = values_of(axis, length)
         self.lengths[place] = length
+        self._names.taken.add(place)
         self._says[place] = (length, "") if values is None else says(axis, length)
         if values is not None:
             made = _coordinate(place, axis, values)
@@ -279,12 +280,13 @@ class Structure:
         """Set the dimension of the records, as it is asked for or as it was."""
         if self.unlimited is not None or asked == "none":
             return
+        inside = {name for one in self.forms for name in one.dims[1:]}
         if asked != "auto":
             name = key_of(asked)
             if name not in self.lengths:
                 known = first_of([*self.lengths]) or "no axis has a name"
                 raise UsageError(f"no array has the axis unlimited={asked}", expected=known)
-            if not self._may_be_unlimited(name):
+            if name in inside:
                 array = next(one.array for one in self.forms if name in one.dims[1:])
                 reason = f"its axis '{asked}' is not the slowest, as that of the records must be"
                 self.fits.append(refused(array.name, "shape", reason, "--out-opt unlimited=none"))
@@ -295,12 +297,9 @@ class Structure:
         names += [_growing(array) for array in bundle.arrays]
         for known in names:
             name = key_of(known) if isinstance(known, str) else ""
-            if name in self.lengths and name not in self._inner and self._may_be_unlimited(name):
+            if name in self.lengths and name not in inside and name not in self._inner:
                 self.unlimited = name
                 return
-
-    def _may_be_unlimited(self, name: str) -> bool:
-        return not any(name in one.dims[1:] for one in self.forms)
 
 
 def _growing(array: Array) -> str | None:

@@ -42,6 +42,7 @@ class Draft:
         self.version = version
         most = most_of(version, [form.type for form in structure.forms])
         self._writing = Writing(most, large=version in ("auto", "5"))
+        self._known: Coordinates | None = None
         self.unheld: dict[str, list[str]] = {}
         self._attributes = {form.key: self._divided(form) for form in structure.forms}
         self.unheld_of_file: list[str] = []
@@ -182,7 +183,7 @@ class Draft:
 
     def _coordinates(self) -> Coordinates:
         """Return the coordinates as they will be read."""
-        if not hasattr(self, "_known"):
+        if self._known is None:
             made = {key: form.array for key, form in self.structure.made.items()}
             self._known = Coordinates({**self.structure.scales, **made}, DEFAULT)
         return self._known
