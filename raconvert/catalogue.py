@@ -18,6 +18,7 @@ class Row(Record):
     suffixes: tuple[str, ...]
     magic: tuple[tuple[int, bytes], ...] = ()
     proof: bool = False
+    bare: bool = False
     reads: bool = True
     writes: bool = True
     many: bool = False
@@ -31,6 +32,7 @@ class Row(Record):
     trailer: bool = False
     folder: bool = False
     marks: tuple[str, ...] = ()
+    together: bool = False
     raw_bools: bool = False
     names_files: bool = False
     native: bool = False
@@ -150,6 +152,19 @@ ROWS: tuple[Row, ...] = (
         title="CIFAR-10/100 (binary)",
         suffixes=(".cifar.bin",),
         many=True,
+    ),
+    Row(
+        name="dicom",
+        module="raconvert.plugins.dicom",
+        title="DICOM series",
+        suffixes=(".dcm", ".dicom", ".ima"),
+        magic=((128, b"DICM"),),
+        proof=True,
+        bare=True,
+        writes=False,
+        many=True,
+        marks=("DICOMDIR",),
+        together=True,
     ),
     Row(
         name="fits",

@@ -18,10 +18,10 @@ state, no registration by import:
     `Target.allows` it, and to `Target.notes`.
 
 Optional functions, of which the Protocols below say shapes, units and errors: ``add`` (an array
-more in a container that exists), ``read_stack`` (many small files as one array), ``check`` (what
-`verify` looks at besides), ``target``, ``check_target`` (of a format that is not one file),
-``data_range`` (for sidecars), ``split`` (formats of low rank),
-``programs`` (how other libraries read an array).
+more in a container that exists), ``read_stack`` (many small files as one array), ``read_together``
+(the files of a folder as one source), ``check`` (what `verify` looks at besides), ``target``,
+``check_target`` (of a format that is not one file), ``data_range`` (for sidecars), ``split``
+(formats of low rank), ``programs`` (how other libraries read an array).
 
 A plugin that reads files which its file names asks `Source.named` for each, and `Source.beside` for
 one of its own name; one that writes a second file takes it from `Target.beside`. `facts_of` names
@@ -120,6 +120,18 @@ if TYPE_CHECKING:
 
         def __call__(self, paths: list[str], /, *, max_memory: int, **options: Any) -> Array: ...
 
+    class ReadTogether(Protocol):
+        """The arrays of several files that belong together, in an order that the files tell.
+
+        `folder` is the path of the folder that holds all of them, or None for a list of files. A
+        file of a folder that is of no use is left out with a note. Raises what `read` raises, with
+        the path of the file.
+        """
+
+        def __call__(
+            self, sources: list[Source], /, *, folder: str | None, **options: Any
+        ) -> Bundle: ...
+
     class Check(Protocol):
         """Check for `verify` what decoding the arrays does not check; raises `Corrupt`."""
 
@@ -196,6 +208,7 @@ class Format(Record):
     api: version of the contract
     magic: ((offset, bytes), ...): any of them must be there
     proof: True if the magic alone proves the format
+    bare: a file may lack the magic; where nobody is sure, `sniff` is asked all the same
     reads: has `sniff` and `read`
     writes: has `plan`
     many: holds many named arrays; without it a bundle always has exactly one
@@ -209,6 +222,7 @@ class Format(Record):
     trailer: takes bytes behind the data, and so metadata with --meta trailer
     folder: is a folder, not a file
     marks: files in a folder that is one of the format
+    together: several of its files, or a folder of them, are read as one (`read_together`)
     raw_bools: keeps the byte of a bool, whatever it is
     names_files: a file may name others, which are read with it
     native: read by native code that a damaged file may crash: in runs, in another process
@@ -228,6 +242,7 @@ class Format(Record):
     api: int = API
     magic: tuple[tuple[int, bytes], ...] = ()
     proof: bool = False
+    bare: bool = False
     reads: bool = True
     writes: bool = True
     many: bool = False
@@ -241,6 +256,7 @@ class Format(Record):
     trailer: bool = False
     folder: bool = False
     marks: tuple[str, ...] = ()
+    together: bool = False
     raw_bools: bool = False
     names_files: bool = False
     native: bool = False
@@ -353,8 +369,8 @@ class Plan:
 
 
 _FUNCTIONS = (
-    "sniff", "read", "plan", "add", "read_stack", "check", "target", "check_target", "data_range",
-    "split", "programs",
+    "sniff", "read", "plan", "add", "read_stack", "read_together", "check", "target",
+    "check_target", "data_range", "split", "programs",
 )  # fmt: skip
 
 
@@ -366,7 +382,7 @@ class Plugin:
 
     __slots__ = (
         "FORMAT", "add", "check", "check_target", "data_range", "plan", "programs", "read",
-        "read_stack", "sniff", "split", "target",
+        "read_stack", "read_together", "sniff", "split", "target",
     )  # fmt: skip
 
     def __init__(self, module: Any) -> None:
@@ -390,6 +406,7 @@ class Plugin:
         self.plan: MakePlan = functions["plan"]
         self.add: Add | None = functions["add"]
         self.read_stack: ReadStack | None = functions["read_stack"]
+        self.read_together: ReadTogether | None = functions["read_together"]
         self.check: Check | None = functions["check"]
         self.target: MakeTarget | None = functions["target"]
         self.check_target: CheckTarget | None = functions["check_target"]

@@ -188,7 +188,46 @@ def row_of_folder(path: str) -> Row | None:
     for row in ROWS:
         if any(os.path.isfile(os.path.join(path, mark)) for mark in row.marks):
             return row
+    return row_together(path)
+
+
+FIRST_BYTES = 512  # in which such a magic lies
+PROBED = 8  # files of a folder, without a suffix that is known, of which the first bytes are read
+
+
+def row_together(path: str) -> Row | None:
+    """The format of the files of a folder, if those are read together; None for any other folder.
+
+    The first file in the order of names decides that has the suffix of a format that is read, or
+    the first bytes of one whose files are read together.
+    """
+    try:
+        with os.scandir(path) as entries:
+            there = sorted((one.name, one.path) for one in entries if one.name[0] != ".")
+    except OSError:
+        return None
+    probed = 0
+    for name, file in there:
+        if not os.path.isfile(file):
+            continue
+        row = by_suffix(name)
+        if row is not None and row.reads:
+            return row if row.together else None
+        probed += 1
+        row = _by_first_bytes(file)
+        if row is not None or probed == PROBED:
+            return row
     return None
+
+
+def _by_first_bytes(path: str) -> Row | None:
+    """The format whose files are read together that a file is of, by its usual first bytes."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(FIRST_BYTES)
+    except OSError:
+        return None
+    return next((row for row in ROWS if row.together and matches(row.magic, head)), None)
 
 
 def names_folder(path: str) -> bool:
@@ -326,11 +365,12 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     rows = [row for row in asked if row.reads]
     likely: list[tuple[Row, str]] = []
     certain: list[tuple[Row, str]] = []
-    # Those without a magic are only asked where nobody with one is sure: it takes their plugins.
+    # Those without it are only asked where nobody with one is sure: it takes their plugins.
     name = source.path.lower()
     fitting = {row.name for row in rows if name.endswith(row.suffixes)}
-    for row in sorted(rows, key=lambda row: (not row.magic, row.name not in fitting)):
-        if not row.magic and (certain or likely):
+    late = {row.name for row in rows if _is_asked_late(row, source.head)}
+    for row in sorted(rows, key=lambda row: (row.name in late, row.name not in fitting)):
+        if row.name in late and (certain or likely):
             break
         try:
             verdict, reason = ask(source, row)
@@ -358,6 +398,11 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     return None
 
 
+def _is_asked_late(row: Row, head: bytes) -> bool:
+    """True for a format that has no magic, or whose magic a file lacks that may lack it."""
+    return not row.magic or (row.bare and not matches(row.magic, head))
+
+
 @functools.cache
 def _by_first_byte() -> dict[int, dict[bytes, set[int]]]:
     """The numbers of the built-in formats, by place and first byte of each magic.
@@ -368,6 +413,8 @@ def _by_first_byte() -> dict[int, dict[bytes, set[int]]]:
     for number, row in enumerate(ROWS):
         for at, text in row.magic or ((-1, b""),):
             numbers.setdefault(at, {}).setdefault(text[:1], set()).add(number)
+        if row.bare:
+            numbers.setdefault(-1, {}).setdefault(b"", set()).add(number)
     return numbers
 
 
@@ -382,9 +429,10 @@ def _possible(head: bytes) -> list[Row]:
 def ask(source: Source, row: Row) -> tuple[int, str]:
     """Ask one format: the magic from the table, and its sniffer only where that is not proof."""
     head = source.head
-    if row.magic and not matches(row.magic, head):
+    known = matches(row.magic, head)
+    if row.magic and not known and not row.bare:
         return NO, "other first bytes"
-    if row.proof:
+    if row.proof and known:
         where = next((at for at, text in row.magic if head.startswith(text, at)), 0)
         return SURE, f"signature at byte {where}"
     verdict = load(row).sniff(source)
@@ -407,7 +455,8 @@ def check_options(row: Row, kind: str, options: dict[str, Any]) -> dict[str, Any
     declared = {option.name: option for option in getattr(load(row).FORMAT, f"{kind}_options")}
     flag = "--in-opt" if kind == "read" else "--out-opt"
     checked = {}
-    for name, value in options.items():
+    for said, value in options.items():
+        name = said.replace("-", "_")
         if name not in declared:
             known = ", ".join(declared) or "none"
             raise UsageError(

@@ -38,6 +38,7 @@ class Scale(Record):
     Elements that equal one of `missing`, or lie outside `low` to `high`, are missing: NaN. Both are
     stored numbers, the range one of physical values if `of_physical`. `unsigned` says that integers
     are stored in the other signedness (None: in their own), `single` that both factors are float32.
+    `each` are slope and intercept of equal parts of the elements, in stored order, that differ.
     """
 
     slope: float | None = None
@@ -48,6 +49,12 @@ class Scale(Record):
     of_physical: bool = False
     unsigned: bool | None = None
     single: bool = False
+    each: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def varies(self) -> bool:
+        """True if parts of the array have factors of their own."""
+        return bool(self.each)
 
     @property
     def packs(self) -> bool:
@@ -131,6 +138,8 @@ def _of_namespaces(array: Any) -> Scale | None:
     A slope of 0, or none, says that there is no scale, whatever the intercept is.
     """
     for own in array.meta.formats.values():
+        if isinstance(own.get(_SLOPE), list | tuple):
+            return _of_parts(array, own)
         slope = _factor(array, _SLOPE, own.get(_SLOPE))
         if not slope:
             continue
@@ -141,6 +150,29 @@ def _of_namespaces(array: Any) -> Scale | None:
         if (slope, intercept or 0) != (1, 0):
             return Scale(slope, intercept)
     return None
+
+
+def _of_parts(array: Any, own: Mapping[str, Any]) -> Scale:
+    """The scale of an array whose parts have factors of their own, as lists of a number for each."""
+    slopes = _numbers(array, _SLOPE, own[_SLOPE])
+    intercepts = _numbers(array, _INTERCEPT, own.get(_INTERCEPT, [0.0] * len(slopes)))
+    parts = len(slopes)
+    sound = parts and len(intercepts) == parts and array.count % parts == 0
+    if not (sound and all(map(isfinite, (*slopes, *intercepts)))):
+        raise _wrong(array, _SLOPE, own[_SLOPE], "a finite number for each part")
+    return Scale(each=tuple(zip(map(float, slopes), map(float, intercepts), strict=True)))
+
+
+def refuse_varying(array: Any) -> None:
+    """Give an array whose parts are stored in different scales its `problem`, which says so."""
+    if array.problem is not None or array.pending:
+        return
+    if any(isinstance(own.get(_SLOPE), list | tuple) for own in array.meta.formats.values()):
+        array.problem = Unsupported(
+            f"parts of array '{array.name}' are stored in scales of their own, and have no meaning "
+            "together",
+            remedy="`--unscale` applies each, to float64",
+        )
 
 
 def type_of_attribute(meta: Metadata, name: str) -> str | None:

@@ -7,7 +7,7 @@ from math import isfinite
 import numpy as np
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.blocks import index_of
+from raconvert.arrays.blocks import blocks, index_of, region_of
 from raconvert.arrays.cast import Converted
 from raconvert.arrays.dtypes import dtype_of, element_of, little
 from raconvert.arrays.scales import Scale, scale_of, without_scale
@@ -15,7 +15,7 @@ from raconvert.errors import WouldLose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     Dtype = np.dtype[Any]
@@ -47,6 +47,8 @@ def unscaled(array: Array, scale: Scale, *, round_values: bool = False) -> Array
     floats without factors keep their type, complex numbers become complex128. An integer of 64 bits
     without factors that float64 does not hold raises `WouldLose`, unless `round_values`.
     """
+    if scale.varies:
+        return _unscaled_parts(array, scale)
     values = _Physical(array, scale, round_values=round_values)
     return array.replace(
         element=element_of(values.dtype),
@@ -55,6 +57,47 @@ def unscaled(array: Array, scale: Scale, *, round_values: bool = False) -> Array
         meta=without_scale(array.meta),
         data=Converted(array, values.dtype, values.of),
     )
+
+
+def _unscaled_parts(array: Array, scale: Scale) -> Array:
+    """The array in float64, each of its parts by its own factors."""
+    return array.replace(
+        element=element_of(np.dtype("<f8")), extent=None, storage={},
+        meta=without_scale(array.meta), data=_Parts(array, np.array(scale.each)),
+    )  # fmt: skip
+
+
+class _Parts:
+    """Array source: another one whose parts have a slope and an intercept each."""
+
+    by_regions = True
+
+    def __init__(self, array: Array, factors: Values) -> None:
+        self.shape: tuple[int, ...] = array.dims[::-1]
+        self.dtype = np.dtype("<f8")
+        self._array = array
+        self._factors = factors
+        self._each = array.count // len(factors)  # elements of a part
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield physical values in stored order."""
+        done = 0
+        for block in blocks(self._array, max(1, max_bytes // 8)):
+            parts = np.arange(done, done + block.size) // self._each
+            yield self._of(block.reshape(-1), parts)
+            done += block.size
+
+    def _of(self, block: Values, parts: Values) -> Values:
+        return block.astype(np.float64) * self._factors[parts, 0] + self._factors[parts, 1]
+
+    def __getitem__(self, key: Any) -> Any:
+        lengths = np.cumprod(self.shape)
+        rank = int(np.flatnonzero(lengths == len(self._factors))[0]) + 1
+        numbers = np.arange(len(self._factors)).reshape(
+            (*self.shape[:rank], *(1,) * (len(self.shape) - rank))
+        )
+        chosen = np.broadcast_to(numbers, self.shape)[key]
+        return self._of(np.asarray(region_of(self._array, key)), chosen)
 
 
 class _Physical:

@@ -50,7 +50,7 @@ from raconvert.conversion.outputs import (
     template_fields,
 )
 from raconvert.conversion.planes import write_planes
-from raconvert.conversion.read import Opened, open_spec
+from raconvert.conversion.read import Opened, open_spec, open_together
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
@@ -341,13 +341,15 @@ def _open(
     """Open the sources as what the target takes: one file, one array each, or a stack."""
     if not gathered.many and not settings.stack:
         return open_spec(gathered.paths[0], settings)
+    joins = isinstance(settings.stack, tuple)
+    if not joins and (one := open_together(gathered.paths, settings)) is not None:
+        return one
     if row.many and not settings.stack and name is None:
         together, fits = open_named(gathered, settings)
         judge(fits, settings, report)
         report.add_notes(_hints(together.bundle.arrays, len(gathered.paths)))
         return together
-    joined = isinstance(settings.stack, tuple)
-    report.add_notes([sequence_note(gathered, "joining" if joined else "stacking")])
+    report.add_notes([sequence_note(gathered, "joining" if joins else "stacking")])
     opened = open_stack(gathered, settings, report.target)
     if isinstance(settings.stack, tuple):
         stack = opened.array

@@ -11,7 +11,7 @@ from raconvert.arrays.reinterpret import Reshaped
 from raconvert.conversion.inputs import gather
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import stem_of
-from raconvert.conversion.read import Opened, find, open_found, open_spec
+from raconvert.conversion.read import Opened, find, open_found, open_spec, open_together
 from raconvert.conversion.unreadable import without
 from raconvert.errors import Corrupt, UsageError, counted, listed
 from raconvert.files.paths import folders_of
@@ -46,8 +46,8 @@ def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
     gathered = gather(specs, **gathering)
     if not gathered.many:
         return open_spec(gathered.paths[0], settings).bundle
-
-    return open_stack(gathered, settings).bundle
+    together = open_together(gathered.paths, settings)
+    return (together or open_stack(gathered, settings)).bundle
 
 
 # Stacks ----------------------------------------------------------------------------------------

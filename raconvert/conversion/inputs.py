@@ -28,7 +28,7 @@ from raconvert.files.paths import (
 )
 from raconvert.files.source import read_failed
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
-from raconvert.registry import by_suffix, names_folder, row_of_folder
+from raconvert.registry import by_suffix, names_folder, row_of_folder, row_together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def marks_of_whole() -> dict[str, Row]:
 
 def is_whole(path: str) -> bool:
     """True if a folder is one source, in a tree of sources, too."""
-    return any(os.path.isfile(os.path.join(path, mark)) for mark in marks_of_whole())
+    if any(os.path.isfile(os.path.join(path, mark)) for mark in marks_of_whole()):
+        return True
+    return row_together(path) is not None
 
 
 def row_of_url(url: str) -> Row | None:
@@ -65,6 +67,20 @@ def files_in(
         known = include or by_suffix(entry.name, readable) or is_folder(entry)
         if known and wanted(entry.name, include, exclude) and is_source(entry):
             yield entry.path
+
+
+def files_together(folder: str, row: Row) -> list[str]:
+    """The files of a folder that are read together, in natural order; not those of other formats.
+
+    Where one marks the folder as the root of a set, and where none lies in it, all below it.
+    """
+    marked = any(os.path.isfile(os.path.join(folder, mark)) for mark in row.marks)
+    here = [entry for entry in visible(folder) if not is_folder(entry)]
+    entries = entries_below(folder) if marked or not here else here
+    names = [entry.path for entry in entries if by_suffix(entry.name) in (None, row)]
+    if not names:
+        raise ReadFailed(f"folder holds no file that may be {row.title}", path=folder)
+    return natural_sorted(names)
 
 
 def is_source(entry: os.DirEntry[str]) -> bool:

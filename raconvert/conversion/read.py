@@ -16,13 +16,14 @@ from raconvert.metadata import SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
     from raconvert.files.source import Identity
+    from raconvert.plugin import Plugin
 
 
 class Opened:
@@ -122,14 +123,19 @@ def is_native(spec: str) -> bool:
     return any(row.native and registry.matches(row.magic, head) for row in ROWS)
 
 
-def open_found(found: Found, settings: Settings) -> Opened:
-    """Open a source whose format is known, with its sidecar honoured."""
+def open_found(
+    found: Found, settings: Settings, read: Callable[..., Bundle] | None = None
+) -> Opened:
+    """Open a source whose format is known, with its sidecar honoured.
+
+    `read` takes the place of that of the plugin.
+    """
     source, name, row, reason = found
     plugin = registry.load(row)
     options = registry.check_options(row, "read", settings.in_opts or {})
     if settings.meta == "ignore" and row.sidecar == "never":
         options["metadata"] = False
-    bundle = plugin.read(source, **options)
+    bundle = read(source, **options) if read else _read(plugin, row, source, options)
     bundle.path, bundle.format = source.path, row.name
     bundle.close_with(source.close)
     source.used.add(source.path)
@@ -168,13 +174,49 @@ def open_found(found: Found, settings: Settings) -> Opened:
     return opened
 
 
+def _read(plugin: Plugin, row: Row, source: Source, options: dict[str, Any]) -> Bundle:
+    """The arrays of a file, or of a folder whose files are read together."""
+    if plugin.read_together is None or is_remote(source.path) or not os.path.isdir(source.path):
+        return plugin.read(source, **options)
+    from raconvert.conversion.inputs import files_together
+
+    files = [source.at(path) for path in files_together(source.path, row)]
+    source.used.update(file.path for file in files)
+    return plugin.read_together(files, folder=source.path, **options)
+
+
+def open_together(paths: Sequence[str], settings: Settings) -> Opened | None:
+    """Open files that are read together as one source; None if their format is no such one.
+
+    Raises what opening one of them raises.
+    """
+    likely = registry.by_suffix(paths[0])
+    if settings.from_ is None and likely is not None and not likely.together:
+        return None
+    found = find(paths[0], settings)
+    plugin = registry.load(found.row)
+    if plugin.read_together is None or os.path.isdir(found.source.path):
+        found.source.close()
+        return None
+    sources = [found.source, *(found.source.at(path) for path in paths[1:])]
+
+    def read(_: Source, **options: Any) -> Bundle:
+        return plugin.read_together(sources, folder=None, **options)  # type: ignore[misc]
+
+    found.source.used.update(paths)
+    return open_found(found, settings, read)
+
+
 def _take_scales(bundle: Bundle, settings: Settings) -> None:
     """Have the arrays in physical values, if asked for, else say which are stored in others."""
     if not settings.unscale and not any(map(_has_attributes, bundle.arrays)):
         return
     if not settings.unscale:
-        from raconvert.arrays.scales import scale_notes
+        from raconvert.arrays.scales import refuse_varying, scale_notes
 
+        for array in bundle.arrays:
+            if _has_attributes(array):
+                refuse_varying(array)
         bundle.notes.extend(scale_notes(bundle.arrays))
         return
     from raconvert.arrays.unscale import all_unscaled
@@ -218,6 +260,8 @@ def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str
     if folder:
         there = registry.row_of_folder(source.path)
         row = registry.by_name(name) if name else there or registry.folder_row()
+        if row.together:
+            return row, "a folder of its files"
         if not row.folder:
             raise UsageError(f"is a folder, no file in format {row.name}", path=source.path)
         return row, f"a folder with {row.marks[0]}"

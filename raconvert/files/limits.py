@@ -38,6 +38,7 @@ class Limits(Record):
     literal_levels: brackets of a Python literal inside each other, as Python's parser takes
     literal_digits: digits of an integer in a Python literal; Python reads as many
     header_blocks: blocks of the header of one object
+    header_elements: elements of a header that is a tree of them: 20,000 images of 100
     name_bytes: bytes of the name of an array; programs write 63
     number_bytes: bytes of one number in a text; the longest exact double has 1079
     shape_bytes: bytes of the lengths of the axes of an array: 1024 axes
@@ -124,6 +125,7 @@ class Limits(Record):
     literal_levels: int = 200
     literal_digits: int = 4300
     header_blocks: int = 1000
+    header_elements: int = 2_000_000
     name_bytes: int = 4096
     number_bytes: int = 1 << 11
     shape_bytes: int = 4096

@@ -350,6 +350,8 @@ def _whole(folder: str) -> Row | None:
     row = registry.row_of_folder(folder)
     if row is None:
         return None
+    if row.together:
+        return row
     for mark in row.marks:
         with suppress(RaconvertError, OSError):
             if registry.matches(row.magic, Source(os.path.join(folder, mark)).head):

@@ -1,0 +1,231 @@
+"""Encoded frames: where their fragments are, and their decoding by pydicom."""
+
+from __future__ import annotations
+
+import struct
+from importlib.util import find_spec
+
+import numpy as np
+
+from raconvert.errors import Corrupt, MissingDependency, TooLarge, Unsupported
+from raconvert.files.source import Source
+
+from .tables import (
+    ENCODINGS,
+    EXTENDED_OFFSETS,
+    ITEM,
+    JPEG_2000,
+    OF_CODEC,
+    RGB,
+    RLE,
+    SEQUENCE_END,
+    YBR,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .form import Form
+    from .header import Header
+
+    Values = np.ndarray[Any, Any]
+    Fragments = list[tuple[int, int]]  # offset and length of each
+
+MODULES = {  # package -> the module by which pydicom finds it
+    "pydicom": "pydicom", "pylibjpeg": "pylibjpeg", "pylibjpeg-libjpeg": "libjpeg",
+    "pylibjpeg-openjpeg": "openjpeg", "pyjpegls": "jpeg_ls",
+}  # fmt: skip
+PREFERRED = ("pylibjpeg", "pyjpegls", "pillow", "pydicom", "gdcm")  # of pydicom's decoders
+# Bytes that RLE makes of one at most: two bytes stand for 128.
+RLE_RATIO = 64
+
+
+# Where the frames are ------------------------------------------------------------------------------
+
+
+def fragments_of(header: Header, frames: int) -> list[Fragments]:
+    """The fragments of each frame. Raises `Corrupt` and `Unsupported`."""
+    assert header.pixels is not None  # noqa: S101 - a header with pixels
+    source, at = header.source, header.pixels.offset
+    nbytes, at = _item(header, at)
+    table = source.read_exact(at, nbytes, "the table of offsets") if nbytes else b""
+    at += nbytes
+    begin, parts = at, []
+    while True:
+        length, place = _item(header, at)
+        if length < 0:
+            break
+        parts.append((place, length))
+        at = place + length
+    if len(parts) < frames:
+        raise Corrupt(
+            "has fewer fragments than frames", path=header.path, expected=frames, got=len(parts)
+        )
+    if frames == 1:
+        return [parts]
+    if len(parts) == frames:
+        return [[part] for part in parts]
+    offsets = [*struct.unpack(f"<{len(table) // 4}I", table[: len(table) // 4 * 4])]
+    if not offsets:
+        offsets = [int(one) for one in header.numbers(EXTENDED_OFFSETS)]
+    return _by_offsets(header, parts, offsets, begin, frames)
+
+
+def _by_offsets(
+    header: Header, parts: Fragments, offsets: list[int], begin: int, frames: int
+) -> list[Fragments]:
+    """The fragments of frames of which a table says where they begin."""
+    starts = {place - 8 - begin: n for n, (place, _) in enumerate(parts)}
+    firsts = [starts.get(offset, -1) for offset in offsets]
+    if len(firsts) != frames or firsts != sorted(set(firsts)) or firsts[0] != 0:
+        raise Unsupported(
+            "nothing says which fragments are those of a frame", path=header.path,
+            expected=f"a table of {frames} offsets", got=f"{len(parts)} fragments",
+            remedy="let another program write it with a table of offsets",
+        )  # fmt: skip
+    return [parts[a:b] for a, b in zip(firsts, [*firsts[1:], len(parts)], strict=True)]
+
+
+def _item(header: Header, at: int) -> tuple[int, int]:
+    """The length of the fragment at a place, -1 behind the last, and where it begins."""
+    source = header.source
+    tag = source.read_exact(at, 8, "the fragments of its pixels")
+    group, number, nbytes = struct.unpack("<HHI", tag)
+    if group << 16 | number == SEQUENCE_END:
+        return -1, at + 8
+    if group << 16 | number != ITEM:
+        raise Corrupt("has something else than a fragment", path=header.path, where=f"byte {at}")
+    if nbytes > source.size - at - 8:
+        raise Corrupt(
+            "a fragment ends behind the file", path=header.path, where=f"byte {at}", got=nbytes,
+            expected=f"at most {source.size - at - 8} bytes",
+        )  # fmt: skip
+    return nbytes, at + 8
+
+
+# What is in them -----------------------------------------------------------------------------------
+
+
+def check_decoder(syntax: str, path: str) -> None:
+    """Raise `MissingDependency` without what decodes a transfer syntax."""
+    name, packages = ENCODINGS[syntax]
+    if name == JPEG_2000 and find_spec("pydicom") and find_spec("openjpeg"):
+        return
+    missing = [one for one in packages if find_spec(MODULES[one]) is None]
+    if missing:
+        raise MissingDependency(
+            f"{name} needs a package that is not installed: {', '.join(missing)}", path=path,
+            remedy=f"pip install {' '.join(missing)}",
+        )  # fmt: skip
+
+
+def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values:
+    """The elements of an encoded frame, in the type of their array and with all their bits.
+
+    Raises `Corrupt` for a frame that cannot be decoded, or is another one than the header says.
+    """
+    nbytes = sum(length for _, length in parts)
+    data = b"".join(source.read_exact(at, length, "a fragment") for at, length in parts)
+    whole = form.count * form.allocated // 8
+    if syntax == RLE and whole > RLE_RATIO * nbytes:
+        raise Corrupt("an encoded frame is too short", path=source.path, expected=whole, got=nbytes)
+    if syntax != RLE:
+        _check_codestream(source, form, data)
+    import warnings
+
+    from pydicom.encaps import encapsulate
+    from pydicom.pixels import get_decoder
+
+    decoder = get_decoder(syntax)
+    there = decoder.available_plugins
+    said = form.stored_as
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            values, found = decoder.as_array(
+                encapsulate([data]), index=0, raw=True, rows=form.rows, columns=form.columns,
+                samples_per_pixel=form.samples, photometric_interpretation=said,
+                pixel_representation=int(form.signed), bits_allocated=form.allocated,
+                bits_stored=form.stored, number_of_frames=1, pixel_keyword="PixelData",
+                planar_configuration=int(form.planar),
+                decoding_plugin=next((name for name in PREFERRED if name in there), ""),
+            )  # fmt: skip
+        except MemoryError as error:
+            raise TooLarge("an encoded frame needs too much memory", path=source.path) from error
+        except Exception as error:  # whatever a decoder raises of damaged data
+            reason = " ".join(str(error).split())[:300]
+            raise Corrupt(
+                f"an encoded frame cannot be decoded: {reason or type(error).__name__}",
+                path=source.path, where=f"byte {parts[0][0] if parts else 0}",
+            ) from error  # fmt: skip
+    if values.size != form.count:
+        raise Corrupt(
+            "an encoded frame has another size", path=source.path, expected=form.count,
+            got=values.size,
+        )  # fmt: skip
+    colours = str(found.get("photometric_interpretation", said))
+    return _coloured(values.reshape(form.shape), colours, form)
+
+
+def _coloured(values: Values, colours: str, form: Form) -> Values:
+    """The colours that were asked for, of those that a decoder gave."""
+    if form.samples == 3 and form.photometric == RGB and colours in YBR:
+        return rgb_of(values)
+    if colours in OF_CODEC and form.photometric != RGB:
+        raise Unsupported("a decoder left colours undone", got=colours)
+    return values
+
+
+def rgb_of(values: Values) -> Values:
+    """RGB of YBR_FULL, rounded, as PS3.3 C.7.6.3.1.2 has it.
+
+    >>> rgb_of(np.array([[76, 85, 255]], np.uint8))
+    array([[254,   0,   0]], dtype=uint8)
+    """
+    y, cb, cr = (values[..., n].astype(np.float32) for n in range(3))
+    cb, cr = cb - 128, cr - 128
+    parts = (y + 1.402 * cr, y - 0.344136 * cb - 0.714136 * cr, y + 1.772 * cb)
+    return np.clip(np.rint(np.stack(parts, -1)), 0, 255).astype(np.uint8)
+
+
+def _check_codestream(source: Source, form: Form, data: bytes) -> None:
+    """Refuse a frame whose own header says another size: nothing is allocated by that."""
+    found = _size_of_jpeg2000(data) or _size_of_jpeg(data)
+    if found is None:
+        raise Corrupt("an encoded frame has no header", path=source.path)
+    if found != (form.rows, form.columns, form.samples):
+        raise Corrupt(
+            "an encoded frame is another one than the header says", path=source.path,
+            expected=f"{form.rows} rows, {form.columns} columns, {form.samples} samples",
+            got=f"{found[0]}, {found[1]}, {found[2]}",
+        )  # fmt: skip
+
+
+def _size_of_jpeg2000(data: bytes) -> tuple[int, int, int] | None:
+    at = data.find(b"\xff\x4f\xff\x51", 0, 4096)
+    if at < 0 or len(data) < at + 42:
+        return None
+    x1, y1, x0, y0 = struct.unpack_from(">4I", data, at + 8)
+    (samples,) = struct.unpack_from(">H", data, at + 40)
+    return y1 - y0, x1 - x0, samples
+
+
+def _size_of_jpeg(data: bytes) -> tuple[int, int, int] | None:
+    """Rows, columns and samples of the frame header of JPEG and JPEG-LS."""
+    at = 2
+    if data[:2] != b"\xff\xd8":
+        return None
+    while at + 10 <= len(data):
+        if data[at] != 0xFF:
+            return None
+        kind = data[at + 1]
+        if kind == 0xFF:
+            at += 1
+            continue
+        (length,) = struct.unpack_from(">H", data, at + 2)
+        if kind == 0xF7 or (0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC)):
+            rows, columns = struct.unpack_from(">HH", data, at + 5)
+            return rows, columns, data[at + 9]
+        at += 2 + max(length, 2)
+    return None

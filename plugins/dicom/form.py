@@ -1,0 +1,202 @@
+"""The form of the pixels of a file: type, rows, columns, samples, bits, colours, frames."""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.plugin import Element, element
+
+from .tables import (
+    ALLOCATED,
+    COLUMNS,
+    DOUBLES,
+    ENCODINGS,
+    FLOATS,
+    FRAMES,
+    GREY,
+    HIGH,
+    NATIVE,
+    OF_CODEC,
+    PHOTOMETRIC,
+    PIXELS,
+    PLANAR,
+    REFUSED,
+    RGB,
+    ROWS,
+    SAMPLES,
+    SIGNED,
+    STORED,
+    YBR,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .header import Header
+
+MOST_BITS = 64
+PALETTE = "PALETTE COLOR"
+
+
+class Form(Record):
+    """The form of the pixels of a file; equal for the files of one array.
+
+    `photometric` is that of the elements as they are read, `stored_as` that of the file.
+    """
+
+    rows: int
+    columns: int
+    samples: int
+    allocated: int
+    stored: int
+    high: int
+    signed: bool
+    floats: bool
+    planar: bool
+    photometric: str
+    stored_as: str
+    encoded: bool
+
+    @property
+    def element(self) -> Element:
+        """The type of the elements."""
+        if self.floats:
+            return element("float", self.allocated // 8)
+        if self.allocated == 1:
+            return element("bool", 1)
+        return element("int" if self.signed else "uint", self.allocated // 8)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes of a frame, slowest first."""
+        return (self.rows, self.columns, *((self.samples,) if self.samples > 1 else ()))
+
+    @property
+    def count(self) -> int:
+        """The number of elements of a frame."""
+        return prod(self.shape)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if the bytes in the file, swapped maybe, are the elements."""
+        return not (self.encoded or self.converts or self.planar or self.allocated == 1
+                    or self.unused)  # fmt: skip
+
+    @property
+    def unused(self) -> int:
+        """The number of bits of an element that are not part of its value."""
+        return 0 if self.floats or self.allocated == 1 else self.allocated - self.stored
+
+    @property
+    def converts(self) -> bool:
+        """True if colours are converted."""
+        return self.photometric != self.stored_as and self.stored_as not in OF_CODEC
+
+
+def form_of(header: Header, colours: str) -> tuple[Form, int]:
+    """The form of the pixels of a file, and the number of frames.
+
+    `colours` is the option: ``auto``, ``rgb`` or ``stored``. Raises `Corrupt` and `Unsupported`.
+    """
+    encoded = _is_encoded(header)
+    assert header.pixels is not None  # noqa: S101 - the caller left out files without pixels
+    rows, columns = (_needed(header, tag, 1, 65535) for tag in (ROWS, COLUMNS))
+    samples = _within(header, SAMPLES, 1, 1, 4)
+    if samples not in (1, 3, 4):
+        raise header.wrong(SAMPLES, "is not one of the colours", samples, "1, 3 or 4")
+    frames = _within(header, FRAMES, 1, 0, (1 << 31) - 1) or 1
+    floats = header.pixels.tag != PIXELS
+    if floats:
+        allocated = 32 if header.pixels.tag == FLOATS else 64
+        stored = allocated
+    else:
+        allocated = _needed(header, ALLOCATED, 1, MOST_BITS)
+        stored = _within(header, STORED, allocated, 1, allocated)
+    if allocated not in (1, 8, 16, 32, 64):
+        raise Unsupported(
+            "has pixels that are packed without regard to bytes", path=header.path,
+            got=f"{allocated} bits allocated", expected="1, 8, 16, 32 or 64",
+            remedy="let another program write it with 16 bits allocated",
+        )  # fmt: skip
+    high = _within(header, HIGH, stored - 1, stored - 1, allocated - 1)
+    signed = bool(_within(header, SIGNED, 0, 0, 1)) and not floats
+    planar = bool(_within(header, PLANAR, 0, 0, 1)) and samples > 1
+    said = header.text(PHOTOMETRIC) or "MONOCHROME2"
+    if (samples == 1) != (said in (*GREY, PALETTE)) or (said == RGB and samples != 3):
+        raise header.wrong(PHOTOMETRIC, "contradicts the number of samples", ascii(said))
+    if allocated == 1 and (samples > 1 or encoded):
+        raise Unsupported("has bits in colours, or encoded", path=header.path)
+    form = Form(
+        rows, columns, samples, allocated, stored, high, signed, floats,
+        planar, _colours(header, said, colours, encoded=encoded), said, encoded,
+    )  # fmt: skip
+    if form.photometric != said and (allocated, stored, signed) != (8, 8, False):
+        raise Unsupported(
+            f"colours of {said} are converted from 8 bits only", path=header.path,
+            got=f"{stored} of {allocated} bits", remedy=_STORED,
+        )  # fmt: skip
+    return form, frames
+
+
+_STORED = "`--in-opt colours=stored` reads them as they are stored"
+
+
+def _is_encoded(header: Header) -> bool:
+    """True if the pixels are in fragments that a codec decodes."""
+    syntax = header.syntax
+    native = header.pixels is not None and header.pixels.nbytes is not None
+    if syntax in NATIVE:
+        if not native:
+            raise Corrupt(
+                "pixels have no length, as only encoded ones do", path=header.path, got=syntax
+            )
+        return False
+    if syntax in ENCODINGS:
+        return not native  # some writers leave the name of the encoding after decoding
+    word = next((word for start, word in REFUSED.items() if syntax.startswith(start)), "")
+    raise Unsupported(
+        f"pixels are {word or 'in a transfer syntax that is not known'}", path=header.path,
+        got=syntax[:64], remedy="let another program write it as explicit VR little endian",
+    )  # fmt: skip
+
+
+def _colours(header: Header, said: str, asked: str, *, encoded: bool) -> str:
+    """The photometric interpretation of the elements as they are read."""
+    if said in (*GREY, RGB, PALETTE):
+        return said
+    if said in OF_CODEC and encoded:
+        return RGB
+    if said not in YBR or (said == "YBR_FULL_422" and not encoded):
+        raise Unsupported(
+            "has colours of a kind that is not read", path=header.path, got=ascii(said),
+            expected=", ".join((*GREY, RGB, PALETTE, *YBR, *OF_CODEC)),
+            remedy="let another program write it as RGB",
+        )  # fmt: skip
+    lossy = encoded and ENCODINGS[header.syntax][0].startswith("JPEG")
+    if asked == "rgb" or (asked == "auto" and lossy):
+        return RGB
+    if asked == "stored":
+        return said
+    raise Unsupported(
+        f"has colours in {said}; RGB is made of them by rounding", path=header.path,
+        remedy=f"`--in-opt colours=rgb` rounds; {_STORED}",
+    )  # fmt: skip
+
+
+def _needed(header: Header, tag: int, least: int, most: int) -> int:
+    value = header.integer(tag)
+    if value is None:
+        raise header.wrong(tag, "is missing, or empty", None, f"{least} to {most}")
+    return _in_range(header, tag, value, least, most)
+
+
+def _within(header: Header, tag: int, default: int, least: int, most: int) -> int:
+    value = header.integer(tag)
+    return default if value is None else _in_range(header, tag, value, least, most)
+
+
+def _in_range(header: Header, tag: int, value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise header.wrong(tag, "is out of range", value, f"{least} to {most}")
+    return value

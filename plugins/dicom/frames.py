@@ -1,0 +1,326 @@
+"""The frames of a file: the place of each, its scale, and what tells it from others of one place.
+
+A file has one frame, or several: of enhanced objects each has its functional groups, of a dose its
+offset along the normal; those of others have no place of their own.
+"""
+
+from __future__ import annotations
+
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, TooLarge, Unsupported
+
+from .form import Form, form_of
+from .tables import (
+    ACQUISITION_DATE_TIME,
+    ACQUISITION_NUMBER,
+    ACQUISITION_TIME,
+    B_VALUE,
+    CONTENT_TIME,
+    DIFFUSION,
+    DOSE_SCALING,
+    ECHO,
+    ECHO_NUMBER,
+    ECHO_TIME,
+    EFFECTIVE_ECHO_TIME,
+    FRAME_CONTENT,
+    FRAME_DATE_TIME,
+    FRAME_GROUPS,
+    FRAME_OF_REFERENCE,
+    IMAGE_TYPE,
+    IMAGER_SPACING,
+    INSTANCE_NUMBER,
+    INTERCEPT,
+    MODALITY,
+    OFFSETS,
+    ORIENTATION,
+    PIXEL_MEASURES,
+    PIXEL_SPACING,
+    PLANE_ORIENTATION,
+    PLANE_POSITION,
+    POSITION,
+    SEGMENT,
+    SEGMENT_ID,
+    SERIES,
+    SHARED_GROUPS,
+    SLICE_THICKNESS,
+    SLOPE,
+    SPACING_BETWEEN,
+    STACK,
+    TEMPORAL_INDEX,
+    TEMPORAL_POSITION,
+    TRANSFORMATION,
+    TRIGGER_TIME,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .header import Data, Header
+
+    Vector = tuple[float, float, float]
+
+NEAR = 1e-3  # of the length of a unit vector, how far direction cosines may be from one
+
+
+class Frame(Record):
+    """One frame: `file` and `number` say where its pixels are.
+
+    `keys` are what may tell it from another one at the same position, by name.
+    """
+
+    file: int
+    number: int
+    position: Vector | None
+    directions: tuple[Vector, Vector] | None  # along a row, and along a column
+    spacing: tuple[float, float] | None  # of rows, and of columns
+    between: float | None  # of slices, as the header says
+    slope: float
+    intercept: float
+    instance: int | None
+    stack: str
+    keys: dict[str, float]
+
+
+class File(Record):
+    """A file with pixels: its form, its frames, and what of it decides with which others it is."""
+
+    header: Header
+    form: Form
+    frames: list[Frame]
+    series: str
+    world: str  # the frame of reference of positions
+    modality: str
+    placed: bool  # has positions
+    per_frame: bool  # each frame has its own functional groups
+
+
+# What tells frames at one position from each other, in the order in which it is asked: the name,
+# which becomes that of the axis, its tag, and the functional group that has it.
+KEYS: tuple[tuple[str, int, int | None], ...] = (
+    ("temporal position", TEMPORAL_POSITION, None),
+    ("temporal position", TEMPORAL_INDEX, FRAME_CONTENT),
+    ("segment", SEGMENT, SEGMENT_ID),
+    ("echo time", ECHO_TIME, None),
+    ("echo time", EFFECTIVE_ECHO_TIME, ECHO),
+    ("echo", ECHO_NUMBER, None),
+    ("b-value", B_VALUE, None),
+    ("b-value", B_VALUE, DIFFUSION),
+    ("trigger time", TRIGGER_TIME, None),
+    ("acquisition", ACQUISITION_NUMBER, None),
+)
+TIMES = (
+    ("acquisition time", FRAME_DATE_TIME, FRAME_CONTENT),
+    ("acquisition time", ACQUISITION_TIME, None),
+    ("acquisition time", ACQUISITION_DATE_TIME, None),
+    ("content time", CONTENT_TIME, None),
+)
+
+
+def file_of(header: Header, number: int, colours: str) -> File:
+    """The file of a header with pixels. Raises `Corrupt`, `Unsupported` and `TooLarge`."""
+    form, count = form_of(header, colours)
+    _check_count(header, form, count)
+    groups = header.items(FRAME_GROUPS)
+    if groups and len(groups) != count:
+        raise Corrupt(
+            "has not a functional group for each frame", path=header.path, expected=count,
+            got=len(groups),
+        )  # fmt: skip
+    frames = [*_frames(header, number, count, groups)]
+    series = header.text(SERIES)
+    return File(
+        header, form, frames, series, header.text(FRAME_OF_REFERENCE), header.text(MODALITY),
+        any(frame.position is not None for frame in frames), bool(groups),
+    )  # fmt: skip
+
+
+def _check_count(header: Header, form: Form, count: int) -> None:
+    """Refuse more frames than the file has bytes for, or than there are in sound files."""
+    pixels, most = header.pixels, header.source.limits.nodes
+    if count > most:
+        raise TooLarge(
+            "has very many frames", path=header.path, got=count, expected=f"at most {most}",
+            remedy="let another program cut it into several files",
+        )  # fmt: skip
+    if pixels is None or pixels.nbytes is None:
+        # Each frame is in a fragment of its own, at least.
+        if pixels is not None and 8 * count > header.source.size - pixels.offset:
+            raise Corrupt(
+                "has fewer fragments than frames", path=header.path, expected=count,
+                got=f"{max(0, header.source.size - pixels.offset)} bytes",
+            )  # fmt: skip
+        return
+    whole = -(-form.count * count * form.allocated // 8)
+    size = header.source.size if header.inflated is None else header.inflated.most
+    if whole > pixels.nbytes or pixels.offset + whole > size:
+        raise Corrupt(
+            "pixels are cut off", path=header.path, where=f"byte {pixels.offset}", expected=whole,
+            got=min(pixels.nbytes, max(0, size - pixels.offset)),
+            remedy="copy the file again; it is cut off, or its header is wrong",
+        )  # fmt: skip
+
+
+def _frames(header: Header, number: int, count: int, groups: list[Data]) -> Iterator[Frame]:
+    """Yield the frames of a file, in the order of their pixels."""
+    shared = header.item(SHARED_GROUPS)
+    mosaic = "MOSAIC" in header.text(IMAGE_TYPE).split("\\")
+    offsets = header.numbers(OFFSETS)
+    if not groups and count > 1 and offsets and len(offsets) != count:
+        raise header.wrong(OFFSETS, "has not an offset for each frame", len(offsets), str(count))
+    frame: Frame | None = None
+    for at in range(count):
+        if groups or frame is None:
+            frame = _frame(_Look(header, shared, groups[at] if groups else None), number, mosaic)
+        place = frame.position
+        if not groups and count > 1 and place is not None:
+            moves = offsets and frame.directions is not None
+            place = _moved(place, frame.directions, offsets[at], offsets[0]) if moves else None
+        yield frame._replace(number=at, position=place)
+
+
+def _frame(found: _Look, number: int, mosaic: bool) -> Frame:
+    """The first frame of a file, by what is said of it; tiles of a mosaic have no place."""
+    place = None if mosaic else found.position()
+    directions = None if mosaic else found.directions()
+    slope, intercept = found.scale()
+    return Frame(
+        number, 0, place if directions is not None else None, directions, found.spacing(),
+        found.between(), slope, intercept, found.header.integer(INSTANCE_NUMBER),
+        found.text(STACK, FRAME_CONTENT), found.keys(),
+    )  # fmt: skip
+
+
+def _moved(
+    place: Vector, directions: tuple[Vector, Vector], offset: float, first: float
+) -> Vector:
+    """The place of a frame of a dose: its offset is along the normal, or along z if absolute."""
+    normal = cross(*directions)
+    step = offset if first == 0 else offset - place[2]
+    along = normal if first == 0 else (0.0, 0.0, 1.0)
+    return tuple(p + step * n for p, n in zip(place, along, strict=True))  # type: ignore[return-value]
+
+
+def cross(a: Vector, b: Vector) -> Vector:
+    """The cross product of two vectors.
+
+    >>> cross((1, 0, 0), (0, 1, 0))
+    (0, 0, 1)
+    """
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+class _Look:
+    """What is said of one frame: by its functional groups, the shared ones, or the header."""
+
+    def __init__(self, header: Header, shared: Data | None, own: Data | None) -> None:
+        self.header = header
+        self.groups = [data for data in (own, shared) if data is not None]
+
+    def among(self, group: int | None) -> Iterator[Data]:
+        """Yield where an element of a functional group may be, the nearest first."""
+        if group is not None:
+            for data in self.groups:
+                if (item := data.item(group)) is not None:
+                    yield item
+        yield self.header
+
+    def numbers(self, tag: int, group: int | None, count: int) -> tuple[float, ...] | None:
+        for data in self.among(group):
+            if found := data.numbers(tag):
+                if len(found) != count:
+                    raise data.wrong(tag, "has another number of values", len(found), str(count))
+                return found
+        return None
+
+    def text(self, tag: int, group: int | None) -> str:
+        return next(filter(None, (data.text(tag) for data in self.among(group))), "")
+
+    def position(self) -> Vector | None:
+        return self.numbers(POSITION, PLANE_POSITION, 3)  # type: ignore[return-value]
+
+    def directions(self) -> tuple[Vector, Vector] | None:
+        found = self.numbers(ORIENTATION, PLANE_ORIENTATION, 6)
+        if found is None:
+            return None
+        row, column = found[:3], found[3:]
+        lengths = [sum(one * one for one in vector) for vector in (row, column)]
+        across = sum(a * b for a, b in zip(row, column, strict=True))
+        if max(abs(one - 1) for one in lengths) > 2 * NEAR or abs(across) > NEAR:
+            raise self.header.wrong(
+                ORIENTATION, "is not two unit vectors at a right angle", list(found)
+            )
+        return row, column  # type: ignore[return-value]
+
+    def spacing(self) -> tuple[float, float] | None:
+        found = self.numbers(PIXEL_SPACING, PIXEL_MEASURES, 2)
+        found = found or self.numbers(IMAGER_SPACING, None, 2)
+        if found is not None and min(found) <= 0:
+            raise self.header.wrong(PIXEL_SPACING, "is not two lengths", list(found))
+        return found  # type: ignore[return-value]
+
+    def between(self) -> float | None:
+        for tag in (SPACING_BETWEEN, SLICE_THICKNESS):
+            found = self.numbers(tag, PIXEL_MEASURES, 1)
+            if found and found[0] > 0:
+                return found[0]
+        return None
+
+    def scale(self) -> tuple[float, float]:
+        if (dose := self.header.number(DOSE_SCALING)) is not None:
+            return dose, 0.0
+        slope = self.numbers(SLOPE, TRANSFORMATION, 1) or (1.0,)
+        intercept = self.numbers(INTERCEPT, TRANSFORMATION, 1) or (0.0,)
+        if slope[0] == 0:
+            raise self.header.wrong(SLOPE, "is zero", 0)
+        return slope[0], intercept[0]
+
+    def keys(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for name, tag, group in KEYS:
+            for data in self.among(group):
+                if name not in found and (value := data.number(tag)) is not None:
+                    found[name] = value
+        for name, tag, group in TIMES:
+            for data in self.among(group):
+                if name not in found and (text := data.text(tag)):
+                    seconds = seconds_of(text)
+                    if seconds is not None:
+                        found[name] = seconds
+        return found
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a time of DICOM, of its day or since the year 1; None if it is none.
+
+    >>> seconds_of("010203.5")
+    3723.5
+    """
+    text = text.partition("+")[0].replace(":", "")
+    whole, _, part = text.partition(".")
+    if not whole.isdecimal() or not whole.isascii() or (part and not part.isdecimal()):
+        return None
+    days = 0
+    if len(whole) >= 8:  # a date in front
+        from datetime import date
+
+        try:
+            days = date(int(whole[:4]), int(whole[4:6]), int(whole[6:8])).toordinal()
+        except ValueError:
+            return None
+        whole = whole[8:]
+    hours, minutes, seconds = (int(whole[at : at + 2] or 0) for at in (0, 2, 4))
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds + (float(f"0.{part}") if part else 0.0)
+
+
+def refuse_without_image(header: Header) -> Unsupported:
+    """The error for a file that holds no image."""
+    kind = header.text(MODALITY)
+    if "DICOMDIR" in header.path.upper():
+        remedy = "it lists the files of a set: name its folder"
+    else:
+        remedy = "name files with images"
+    return Unsupported(
+        f"is a DICOM file without an image{f' ({kind})' if kind else ''}", path=header.path,
+        remedy=remedy,
+    )  # fmt: skip

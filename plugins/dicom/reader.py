@@ -1,0 +1,140 @@
+"""Reading: from files to the arrays of their series."""
+
+from __future__ import annotations
+
+from raconvert.errors import Corrupt, counted, listed
+from raconvert.plugin import Array, Bundle
+
+from .codecs import check_decoder
+from .frames import file_of, refuse_without_image
+from .header import looks_like, read_header
+from .metadata import left_out, metadata_of, tags_of
+from .series import grid_of, names_of, parts_of
+from .tables import (
+    BIG,
+    CHARSET,
+    DOSE_UNITS,
+    EXTENDED_OFFSETS,
+    MAGIC,
+    MODALITY_LUT,
+    PREAMBLE,
+    RESCALE_TYPE,
+    SERIES_NUMBER,
+    UNITS,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.files.source import Source
+
+    from .frames import File
+    from .series import Grid, Part
+
+# What of a header is asked for when its frames are known.
+LATER = frozenset(
+    {CHARSET, DOSE_UNITS, EXTENDED_OFFSETS, MODALITY_LUT, RESCALE_TYPE, UNITS}
+)  # fmt: skip
+
+
+def read_files(
+    sources: list[Source], folder: str | None, *, keep_tags: str, grid: str, colours: str
+) -> Bundle:
+    """The arrays of the series in files; `folder` is the one that holds them, if one was named."""
+    kept = tags_of(keep_tags)
+    notes: list[str] = []
+    files, numbers = _files(sources, folder, kept, colours, notes)
+    if not files:
+        raise Corrupt("folder holds no DICOM file with an image", path=folder or sources[0].path)
+    parts = parts_of(files)
+    names = names_of(parts.values(), [numbers[uid] for uid in parts])
+    arrays: list[Array] = []
+    for series in parts.values():
+        if len(series) > 1:
+            shown = listed(names[len(arrays) : len(arrays) + len(series)])
+            what = "differ in size, type, orientation or spacing"
+            notes.append(f"slices of one series {what}: arrays {shown}")
+        for part in series:
+            arrays.append(_array(names[len(arrays)], part, grid_of(part, even=grid == "even"),
+                                 kept, notes, alone=len(names) == 1))  # fmt: skip
+    if line := left_out(files, kept):
+        notes.append(line)
+    return Bundle(arrays, notes=notes)
+
+
+def _files(
+    sources: list[Source], folder: str | None, kept: dict[int, str], colours: str, notes: list[str]
+) -> tuple[list[File], dict[str, int | None]]:
+    """The files with images, and the number of each series; notes on what a folder holds besides."""
+    files: list[File] = []
+    numbers: dict[str, int | None] = {}
+    tags: dict[frozenset[int], set[int]] = {}
+    others, imageless = [], []
+    for source in sources:
+        if folder is not None and not is_dicom(source):
+            others.append(source.name)
+            source.close()
+            continue
+        header = read_header(source, kept)
+        source.close()
+        if header.pixels is None:
+            if folder is None:
+                raise refuse_without_image(header)
+            imageless.append(source.name)
+            continue
+        file = file_of(header, len(files), colours)
+        if file.form.encoded:
+            check_decoder(header.syntax, source.path)
+        numbers.setdefault(file.series, header.integer(SERIES_NUMBER))
+        files.append(file)
+        if len(sources) > 1:  # memory is that of what is needed later
+            header.source = source.at(source.path)
+            header.values = {t: v for t, v in header.values.items() if t in LATER or t in kept}
+            header.tags = tags.setdefault(frozenset(header.tags), header.tags)
+    for names, what in ((others, "no DICOM"), (imageless, "without an image")):
+        if names:
+            notes.append(f"left out {counted(len(names), 'file')}, {what}: {listed(names)}")
+    return files, numbers
+
+
+def is_dicom(source: Source) -> bool:
+    """True for a file that begins as DICOM does, with a preamble or without."""
+    head = source.head
+    return head[PREAMBLE:].startswith(MAGIC) or looks_like(head, source.size)
+
+
+def _array(
+    name: str, part: Part, grid: Grid, kept: dict[int, str], notes: list[str], *, alone: bool
+) -> Array:
+    """The array of frames on a grid, lazily."""
+    form = part.form
+    dims = (*grid.lengths, *form.shape)[::-1]
+    meta, said = metadata_of(part, grid, kept)
+    notes += said if alone else [f"'{name}': {line}" for line in said]
+    fields: dict[str, Any] = {"name": name, "index_order": "C", "meta": meta}
+    first = grid.frames[0]
+    header = part.files[first.file].header
+    numbers = [(frame.file, frame.number) for frame in grid.frames]
+    whole = numbers == [(first.file, first.number + n) for n in range(len(numbers))]
+    assert header.pixels is not None  # noqa: S101 - a file with pixels
+    words = header.syntax == BIG and header.pixels.vr == b"OW" and form.allocated == 8
+    if whole and form.is_plain and header.inflated is None and not words:
+        width = form.allocated // 8
+        at = header.pixels.offset + first.number * form.count * width
+        swap = width if header.syntax == BIG else 1
+        nbytes = form.count * width * len(numbers)
+        fields["extent"] = header.source.extent(at, nbytes, swap)
+    else:
+        fields["data"] = lambda: _frames(name, part, grid)
+    array = Array(form.element, dims, **fields)
+    array.storage["syntax"] = header.syntax
+    if grid.problem is not None:
+        array.problem = grid.problem
+    return array
+
+
+def _frames(name: str, part: Part, grid: Grid) -> Any:
+    from .values import Frames
+
+    return Frames(name, part.form, grid, part.files)

@@ -1,0 +1,325 @@
+"""Series: which frames make one array, in which order, and the grid that they lie on.
+
+The frames of a series are those of one `SeriesInstanceUID` that have the same form, orientation,
+pixel spacing and frame of reference; a series with several of these becomes an array of each. They
+are sorted by their positions along the normal of their planes, never by name or number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import hypot
+
+from raconvert.declared import Record
+from raconvert.errors import Unsupported
+
+from .frames import KEYS, TIMES, cross
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from .form import Form
+    from .frames import File, Frame, Vector
+
+SAME_PLACE = 0.01  # of the distance of two pixels, how far frames of one position may be apart
+UNEVEN = 0.01  # of the distance of two slices, how far one may be from its place
+TOLD = 1e-3  # as much, from which on it is told
+SAME_DIRECTION = 1e-4  # difference of two direction cosines
+ORIENTATIONS = 64  # of a series, that are compared with each other
+WHOLE = "`--in-opt grid=any` stacks them as they are, without their place"
+
+
+class Part(Record):
+    """Frames of one form, orientation and spacing of a series."""
+
+    form: Form
+    frames: list[Frame]
+    files: list[File]  # all of the source, by the number that frames have
+
+
+class Grid(Record):
+    """The order of the frames of an array: along time, if `times`, then along the slices.
+
+    `step` leads from one slice to the next, `between` what is known of a single one. `key` is the
+    name of what tells the times apart, `values` its values. `notes` say what a user should know.
+    """
+
+    frames: list[Frame]
+    times: int
+    slices: int
+    step: Vector | None
+    key: str
+    values: list[float]
+    notes: list[str]
+    problem: Unsupported | None = None
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths of the axes before those of a frame."""
+        if self.times > 1:
+            return self.times, self.slices
+        return (self.slices,) if self.slices > 1 else ()
+
+
+# Which frames make one array -------------------------------------------------------------------
+
+
+def parts_of(files: Sequence[File]) -> dict[str, list[Part]]:
+    """The parts of each series, by its UID, in the order in which the files name them."""
+    series: dict[str, dict[Any, Part]] = {}
+    known: dict[str, list[tuple[float, ...]]] = {}
+    for file in files:
+        parts = series.setdefault(file.series, {})
+        seen = known.setdefault(file.series, [])
+        for frame in file.frames:
+            key = file.form, file.world, frame.stack, *_plane(frame, seen)
+            part = parts.get(key)
+            if part is None:
+                part = parts[key] = Part(file.form, [], [*files] if not parts else _files(parts))
+            part.frames.append(frame)
+    return {uid: [*parts.values()] for uid, parts in series.items()}
+
+
+def _files(parts: dict[Any, Part]) -> list[File]:
+    return next(iter(parts.values())).files
+
+
+def _plane(frame: Frame, seen: list[tuple[float, ...]]) -> tuple[Any, ...]:
+    """Orientation and spacing of a frame, as the first frame said that has nearly the same."""
+    own: tuple[float, ...] = ()
+    if frame.directions is not None and frame.position is not None:
+        own = (*frame.directions[0], *frame.directions[1])
+        for other in seen[:ORIENTATIONS]:
+            if all(abs(a - b) <= SAME_DIRECTION for a, b in zip(own, other, strict=True)):
+                own = other
+                break
+        else:
+            seen.append(own)
+    return own, frame.spacing if own else None, frame.position is None
+
+
+# Their order -----------------------------------------------------------------------------------
+
+
+def grid_of(part: Part, *, even: bool) -> Grid:
+    """The order of the frames of an array; without `even` also of such as lie on no grid.
+
+    `Grid.problem` is the reason why the frames are no array.
+    """
+    frames = part.frames
+    if len(frames) == 1:
+        return Grid(frames, 1, 1, _alone(frames[0]), "", [], [])
+    if any(frame.position is None for frame in frames):
+        return _by_number(frames, part, even=even)
+    groups = _places(frames)
+    grid = _timed(groups, part)
+    if grid.problem is None:
+        return grid
+    if even:
+        return grid
+    ordered = [frame for _, group in groups for frame in group]
+    return Grid(ordered, 1, len(ordered), None, "", [], [_why(grid)])
+
+
+def _why(grid: Grid) -> str:
+    assert grid.problem is not None  # noqa: S101 - the caller has looked
+    return f"{grid.problem.what}: stacked by position, without a place"
+
+
+def _alone(frame: Frame) -> Vector | None:
+    """The step across a single slice: as thick as it is."""
+    if frame.directions is None or frame.position is None or frame.between is None:
+        return None
+    normal = cross(*frame.directions)
+    return tuple(frame.between * one for one in normal)  # type: ignore[return-value]
+
+
+def _by_number(frames: list[Frame], part: Part, *, even: bool) -> Grid:
+    """The order of frames without positions: those of one file as they are, else by number."""
+    if len({frame.file for frame in frames}) == 1:
+        return Grid(frames, 1, len(frames), None, "", [], [])
+    numbers = [frame.instance for frame in frames]
+    sound = None not in numbers and len(set(numbers)) == len({frame.file for frame in frames})
+    ordered = sorted(frames, key=lambda frame: (frame.instance or 0, frame.file, frame.number))
+    note = "files say no position: in the order of their InstanceNumber"
+    if sound:
+        return Grid(ordered, 1, len(frames), None, "", [], [note])
+    what = "files say no position, and have no InstanceNumber of their own each"
+    problem = Unsupported(what, path=_path(part, frames[0]), remedy=_in_order(WHOLE))
+    if even:
+        return Grid(frames, 1, len(frames), None, "", [], [], problem)
+    return Grid(frames, 1, len(frames), None, "", [], [f"{what}: in the order given"])
+
+
+def _in_order(remedy: str) -> str:
+    return remedy.replace("as they are, without their place", "in the order given")
+
+
+def _path(part: Part, frame: Frame) -> str:
+    return part.files[frame.file].header.path
+
+
+def _places(frames: list[Frame]) -> list[tuple[float, list[Frame]]]:
+    """The frames at each position along the normal, in order of it."""
+    first = frames[0]
+    assert first.directions is not None  # noqa: S101 - it has a position
+    normal = cross(*first.directions)
+    near = SAME_PLACE * min(first.spacing or (1.0,))
+    along = sorted(
+        ((_dot(frame.position, normal), n) for n, frame in enumerate(frames)),
+    )
+    groups: list[tuple[float, list[Frame]]] = []
+    for distance, number in along:
+        if not groups or distance - groups[-1][0] > near:
+            groups.append((distance, []))
+        groups[-1][1].append(frames[number])
+    return groups
+
+
+def _dot(a: Any, b: Vector) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def _between(a: Any, b: Any) -> Vector:
+    return tuple(y - x for x, y in zip(a, b, strict=True))  # type: ignore[return-value]
+
+
+def _timed(groups: list[tuple[float, list[Frame]]], part: Part) -> Grid:
+    """The grid of frames at positions: one at each, or as many times at each."""
+    problem = _aside(groups, part)
+    counts = Counter(len(group) for _, group in groups)
+    times = counts.most_common(1)[0][0]
+    if problem is None and len(counts) > 1:
+        odd = next(group for _, group in groups if len(group) != times)
+        problem = Unsupported(
+            f"slices are not as many at each position: {len(odd)} at that of this file, "
+            f"{times} at most others",
+            path=_path(part, odd[0]), remedy=WHOLE,
+        )  # fmt: skip
+    key, values, by_time = "", [], [[group[0] for _, group in groups]]
+    if problem is None and times > 1:
+        found = _times(groups)
+        if found is None:
+            problem = Unsupported(
+                f"{times} slices at each position, and nothing that tells them apart in one way",
+                path=_path(part, groups[0][1][1]), remedy=WHOLE,
+            )  # fmt: skip
+        else:
+            key, values, by_time = found
+    step, notes = None, []
+    if problem is None:
+        step, notes, problem = _step([*by_time[0]], part)
+    frames = [frame for one in by_time for frame in one]
+    if problem is not None:
+        frames = [frame for _, group in groups for frame in group]
+        return Grid(frames, 1, len(frames), None, "", [], [], problem)
+    return Grid(frames, times, len(groups), step, key, values, notes)
+
+
+def _aside(groups: list[tuple[float, list[Frame]]], part: Part) -> Unsupported | None:
+    """The error for frames of one plane that lie side by side in it."""
+    for _, group in groups:
+        near = SAME_PLACE * min(group[0].spacing or (1.0,)) * 2
+        for frame in group[1:]:
+            if hypot(*_between(group[0].position, frame.position)) > near:
+                return Unsupported(
+                    "slices of one plane lie side by side in it",
+                    path=_path(part, frame), remedy=WHOLE,
+                )  # fmt: skip
+    return None
+
+
+def _times(
+    groups: list[tuple[float, list[Frame]]],
+) -> tuple[str, list[float], list[list[Frame]]] | None:
+    """What tells the frames at each position apart: its name, its values, the frames of each."""
+    for name in dict.fromkeys(name for name, *_ in KEYS):
+        values = [[frame.keys.get(name) for frame in group] for _, group in groups]
+        first = set(values[0])
+        if None in first or len(first) < len(values[0]):
+            continue
+        if any(set(one) != first or len(one) != len(first) for one in values):
+            continue
+        return name, sorted(first), _ordered(groups, name)  # type: ignore[type-var]
+    for name in dict.fromkeys(name for name, *_ in TIMES):
+        values = [[frame.keys.get(name) for frame in group] for _, group in groups]
+        if any(None in one or len(set(one)) < len(one) for one in values):
+            continue
+        ordered = _ordered(groups, name)
+        ranges = [[frame.keys[name] for frame in frames] for frames in ordered]
+        if all(max(a) < min(b) for a, b in zip(ranges, ranges[1:], strict=False)):
+            return name, [one[0] for one in ranges], ordered
+    return None
+
+
+def _ordered(groups: list[tuple[float, list[Frame]]], name: str) -> list[list[Frame]]:
+    """The frames of each time, in order of the positions."""
+    columns = [sorted(group, key=lambda frame: frame.keys[name]) for _, group in groups]
+    return [list(frames) for frames in zip(*columns, strict=True)]
+
+
+def _step(frames: list[Frame], part: Part) -> tuple[Vector | None, list[str], Unsupported | None]:
+    """The step from slice to slice, what is to be told of it, or why there is none."""
+    if len(frames) == 1:
+        return _alone(frames[0]), [], None
+    first, last = frames[0].position, frames[-1].position
+    count = len(frames) - 1
+    whole = _between(first, last)
+    step: Vector = tuple(one / count for one in whole)  # type: ignore[assignment]
+    length = hypot(*step)
+    off = [
+        hypot(*(p - (o + n * s) for p, o, s in zip(frame.position, first, step, strict=True)))  # type: ignore[arg-type]
+        for n, frame in enumerate(frames)
+    ]
+    if max(off) > UNEVEN * length:
+        return None, [], _gap(frames, part)
+    notes = []
+    if max(off) > TOLD * length:
+        notes.append(f"slices are up to {max(off):.3g} mm from where an even spacing has them")
+    assert frames[0].directions is not None  # noqa: S101 - it has a position
+    normal = cross(*frames[0].directions)
+    aside = hypot(*cross(tuple(one / length for one in step), normal))  # type: ignore[arg-type]
+    if aside > UNEVEN:
+        notes.append("slices are not above each other (the gantry was tilted): the axes are skewed")
+    return step, notes, None
+
+
+def _gap(frames: list[Frame], part: Part) -> Unsupported:
+    """The error for slices that are not evenly spaced: where the widest gap is."""
+    gaps = [
+        hypot(*_between(a.position, b.position)) for a, b in zip(frames, frames[1:], strict=False)
+    ]
+    widest = max(range(len(gaps)), key=gaps.__getitem__)
+    usual = sorted(gaps)[len(gaps) // 2]
+    narrow = min(range(len(gaps)), key=gaps.__getitem__)
+    if gaps[widest] - usual < usual - gaps[narrow]:
+        widest = narrow
+    return Unsupported(
+        f"slices are not evenly spaced: {gaps[widest]:.6g} mm behind this one, {usual:.6g} mm "
+        f"elsewhere",
+        path=_path(part, frames[widest]),
+        remedy=WHOLE,
+    )
+
+
+# Their names -----------------------------------------------------------------------------------
+
+
+def names_of(series: Iterable[list[Part]], numbers: Iterable[int | None]) -> list[str]:
+    """The names of the arrays: modality and number of the series, unique among them.
+
+    A further series of one number gets a number behind a dot, the parts of one behind a hyphen.
+    """
+    names: list[str] = []
+    seen: Counter[str] = Counter()
+    for parts, number in zip(series, numbers, strict=True):
+        modality = parts[0].files[parts[0].frames[0].file].modality
+        word = modality if modality.isascii() and modality.isalnum() else "series"
+        base = word if number is None else f"{word}_{number}"
+        seen[base] += 1
+        if seen[base] > 1:
+            base += f".{seen[base]}"
+        names += [base] if len(parts) == 1 else [f"{base}-{n + 1}" for n in range(len(parts))]
+    return names

@@ -1,0 +1,206 @@
+"""Array source over the frames of files: native or encoded, each read where it is asked for."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from raconvert.arrays.blocks import gathered
+from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key, picked
+from raconvert.declared import Record
+from raconvert.errors import Corrupt
+from raconvert.files.copy import swap_in_place
+from raconvert.files.source import Source
+
+from .codecs import decoded, fragments_of, rgb_of
+from .tables import BIG
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .codecs import Fragments
+    from .form import Form
+    from .frames import File, Frame
+    from .header import Inflated
+    from .series import Grid
+
+    Values = np.ndarray[Any, Any]
+
+
+class Stored(Record):
+    """The pixels of a file: where they begin, or the fragments of each frame."""
+
+    source: Source
+    offset: int
+    syntax: str
+    words: bool  # big-endian words of 16 bits, whatever the pixels are
+    inflated: Inflated | None
+    fragments: list[Fragments]
+    frames: int
+
+
+class Frames:
+    """Array source: frames in the order of a grid; memory is that of one frame."""
+
+    by_regions = True
+
+    def __init__(self, name: str, form: Form, grid: Grid, files: list[File]) -> None:
+        self.shape: tuple[int, ...] = (*grid.lengths, *form.shape)
+        self.dtype: np.dtype[Any] = dtype_of(little(form.element))
+        self._name = name
+        self._form = form
+        self._frames = [(frame.file, frame.number) for frame in grid.frames]
+        self._stored = _stored(grid.frames, files, form)
+        self._max_memory = files[grid.frames[0].file].header.source.max_memory
+        self._open: tuple[int, Source] | None = None
+        self._whole: dict[int, bytes] = {}
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield frame after frame, in pieces of at most `max_bytes`."""
+        step = max(1, max_bytes // self.dtype.itemsize)
+        form = self._form
+        for file, number in self._frames:
+            if not form.encoded and not form.planar and not form.converts and form.allocated > 1:
+                for first in range(0, form.count, step):
+                    count = min(step, form.count - first)
+                    yield self._native(file, number * form.count + first, count)
+                continue
+            flat = self._frame(file, number).reshape(-1)
+            for first in range(0, form.count, step):
+                yield flat[first : first + step]
+        self._open = None
+
+    def __getitem__(self, key: Any) -> Any:
+        full = full_key(key, len(self.shape))
+        inner = len(self._form.shape)
+        outer, rest = full[: len(full) - inner], full[len(full) - inner :]
+        numbers = np.arange(len(self._frames)).reshape(self.shape[: len(outer)])[outer]
+        chosen = np.atleast_1d(numbers).reshape(-1)
+        width = self.dtype.itemsize
+        nbytes = chosen.size * prod(self._lengths(rest)) * width + self._form.count * width
+        check_memory(nbytes, self._max_memory, f"this part of array '{self._name}'")
+        parts = [np.asarray(self._frame(*self._frames[number])[rest]) for number in chosen]
+        shape = np.shape(numbers)
+        if not parts:
+            lengths = tuple(n for n, one in zip(self._lengths(rest), rest, strict=True)
+                            if isinstance(one, slice))  # fmt: skip
+            return np.empty((*shape, *lengths), self.dtype)
+        values = np.stack(parts).reshape((*shape, *parts[0].shape))
+        return picked(values, ...) if values.ndim else values[()]
+
+    def _lengths(self, key: tuple[Any, ...]) -> list[int]:
+        return [
+            len(range(length)[one]) if isinstance(one, slice) else 1
+            for one, length in zip(key, self._form.shape, strict=True)
+        ]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        check_memory(
+            prod(self.shape) * self.dtype.itemsize, self._max_memory, f"array '{self._name}'"
+        )
+        whole = gathered(self.stream(1 << 24), self.shape, self.dtype, self._name)
+        return np.array(whole, dtype=dtype, copy=copy)
+
+    # One frame
+
+    def _frame(self, file: int, number: int) -> Values:
+        """All elements of a frame, in the shape of it."""
+        form = self._form
+        what = f"a frame of array '{self._name}'"
+        check_memory(form.count * self.dtype.itemsize, self._max_memory, what)
+        if form.encoded:
+            stored = self._stored[file]
+            values = decoded(self._source(file), stored.syntax, form, stored.fragments[number])
+            return self._cleaned(np.ascontiguousarray(values).astype(self.dtype, copy=False))
+        if form.allocated == 1:
+            return self._bits(file, number)
+        values = self._native(file, number * form.count, form.count)
+        if form.planar:
+            values = np.moveaxis(values.reshape(form.samples, form.rows, form.columns), 0, -1)
+        values = values.reshape(form.shape)
+        return np.ascontiguousarray(rgb_of(values) if form.converts else values)
+
+    def _source(self, file: int) -> Source:
+        """The open file; one at a time, and without what its header took."""
+        if self._open is None or self._open[0] != file:
+            source = self._stored[file].source
+            self._open = file, source.at(source.path)
+        return self._open[1]
+
+    def _native(self, file: int, first: int, count: int) -> Values:
+        """Some elements as they lie in a file, swapped, and with their unused bits cleared."""
+        width, stored = self.dtype.itemsize, self._stored[file]
+        raw = bytearray(self._read(file, first * width, count * width))
+        if stored.syntax == BIG and width > 1:
+            swap_in_place(memoryview(raw), width)
+        return self._cleaned(np.frombuffer(raw, self.dtype))
+
+    def _read(self, file: int, begin: int, nbytes: int) -> bytes:
+        """Some bytes of the pixels; of big-endian words in the order of the pixels."""
+        if self._stored[file].words:
+            start, end = begin // 2 * 2, -(-(begin + nbytes) // 2) * 2
+            raw = bytearray(self._bytes(file, start, end - start))
+            raw += bytes(end - start - len(raw))
+            swap_in_place(memoryview(raw), 2)
+            return bytes(raw[begin - start : begin - start + nbytes])
+        return self._bytes(file, begin, nbytes)
+
+    def _bytes(self, file: int, begin: int, nbytes: int) -> bytes:
+        stored = self._stored[file]
+        at, inflated = stored.offset + begin, stored.inflated
+        if inflated is None:
+            source = self._source(file)
+            if stored.words:  # a byte that fills the last word may be missing
+                nbytes = min(nbytes, source.size - at)
+            return source.read_exact(at, nbytes, "the pixels")
+        if file not in self._whole and at < inflated.begin:  # backwards: all of it, once
+            whole = stored.frames * self._form.count * self.dtype.itemsize
+            check_memory(whole, self._max_memory, "the deflated pixels of a file")
+            self._whole[file] = inflated.read_at(stored.offset, whole)
+        if file in self._whole:
+            data = self._whole[file][begin : begin + nbytes]
+        else:
+            data = inflated.read_at(at, nbytes)
+        if len(data) < nbytes:
+            raise Corrupt(
+                "pixels are cut off", path=stored.source.path, expected=nbytes, got=len(data)
+            )
+        return data
+
+    def _bits(self, file: int, number: int) -> Values:
+        """A frame of bits, which need not begin at a byte."""
+        begin = number * self._form.count
+        first, last = begin // 8, -(-(begin + self._form.count) // 8)
+        raw = np.frombuffer(self._read(file, first, last - first), np.uint8)
+        bits = np.unpackbits(raw, bitorder="little")[begin - 8 * first :]
+        return bits[: self._form.count].astype(bool).reshape(self._form.shape)
+
+    def _cleaned(self, values: Values) -> Values:
+        """Elements without the bits that are not part of their value, signs extended."""
+        form, unused = self._form, self._form.unused
+        if not unused:
+            return values
+        values = values if values.flags.writeable else values.copy()
+        np.left_shift(values, form.allocated - 1 - form.high, out=values)
+        np.right_shift(values, unused, out=values)
+        return values
+
+
+def _stored(frames: list[Frame], files: list[File], form: Form) -> dict[int, Stored]:
+    """The pixels of each file that has some of the frames."""
+    found = {}
+    for number in dict.fromkeys(frame.file for frame in frames):
+        header = files[number].header
+        assert header.pixels is not None  # noqa: S101 - a file with pixels
+        fragments = fragments_of(header, len(files[number].frames)) if form.encoded else []
+        words = header.syntax == BIG and header.pixels.vr == b"OW" and form.allocated <= 8
+        found[number] = Stored(
+            header.source, header.pixels.offset, header.syntax, words, header.inflated, fragments,
+            len(files[number].frames),
+        )  # fmt: skip
+    return found
