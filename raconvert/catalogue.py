@@ -163,6 +163,7 @@ ROWS: tuple[Row, ...] = (
         bare=True,
         writes=False,
         many=True,
+        index_orders="",
         marks=("DICOMDIR",),
         together=True,
     ),

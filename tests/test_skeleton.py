@@ -30,6 +30,12 @@ OLD_WORDS = {
 }  # fmt: skip
 # folder -> module -> the part of the format that it is, and that no role covers
 FIELD = {
+    "dicom": {
+        "form": "type, size, bits and colours of the pixels of a file",
+        "frames": "the frames of a file: place, scale, and what tells one from another",
+        "series": "which frames make one array, and the grid that they lie on",
+        "values": "array source over frames of many files",
+    },
     "har": {
         "adding": "how a further array comes into a file that exists",
         "data": "checks the data records of every storage without reading elements",
@@ -136,6 +142,7 @@ FIELD = {
     },
 }
 NO_PLAN = {
+    "dicom": "it is read only",
     "pytorch": "it is read only",
     "hdf5/ondisk": "checks of bytes only, for hdf5",
     "image/tiff": "the plan of all images, image/plan.py",

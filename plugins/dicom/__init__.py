@@ -14,7 +14,7 @@ A folder, or several files, are one source: an array for each series. Its frames
 positions along the normal of their planes, never by name or number; frames at one position become
 an axis of time, echoes, b-values or segments, where one element tells them apart in one way.
 Multi-frame objects are read frame by frame, by their functional groups. A folder with a DICOMDIR is
-read with all below it; files that are no DICOM, or hold no image, are left out and named.
+read with all below it; files that are not DICOM, or hold no image, are left out and named.
 
 Names are modality and number of the series: ``MR_3``. Axes are (time, slice, row, column, sample),
 those of length 1 before the rows left out. Directions, spacings and origin are those of the frame
@@ -33,9 +33,10 @@ Reads: implicit and explicit, little- and big-endian, deflated; 1, 8, 16, 32 and
 what pydicom decodes: RLE, JPEG, JPEG-LS, JPEG 2000 (the extra ``dicom``).
 
 Refused: slices with gaps, several at a position that nothing tells apart, slices side by side
-(``grid=any`` stacks them, without a place); the tiles of a mosaic have no place. Series with several
-sizes, types or orientations become an array of each. Video, JPIP, JPEG XL, pixels that are packed
-without regard to bytes; elements that end behind the file, contradict each other or are missing.
+(``grid=any`` stacks them, without a place); the tiles of a mosaic have no place. A series with
+several sizes, types or orientations becomes an array of each. Video, JPIP, JPEG XL, pixels that are
+packed without regard to bytes; elements that end behind the file, contradict each other, or are
+missing.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ __all__ = ["FORMAT", "read", "read_together", "sniff"]
 
 
 def _element(tag: int, vr: bytes, value: bytes) -> bytes:
-    long = struct.pack("<2xI", len(value)) if vr in (b"OB", b"OW") else struct.pack("<H", len(value))
-    return struct.pack("<HH", tag >> 16, tag & 0xFFFF) + vr + long + value
+    nbytes = struct.pack("<2xI" if vr in (b"OB", b"OW") else "<H", len(value))
+    return struct.pack("<HH", tag >> 16, tag & 0xFFFF) + vr + nbytes + value
 
 
 def _sample(*more: tuple[int, bytes, bytes], pixels: bytes) -> bytes:
@@ -76,6 +77,7 @@ FORMAT = Format(
     magic=((PREAMBLE, MAGIC),),
     proof=True,
     bare=True,
+    index_orders="",
     writes=False,
     many=True,
     marks=("DICOMDIR",),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from importlib.util import find_spec
 
-import numpy as np
-
 from raconvert.errors import Corrupt, MissingDependency, TooLarge, Unsupported
 from raconvert.files.source import Source
 
@@ -26,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    import numpy as np
+
     from .form import Form
     from .header import Header
 
@@ -41,7 +41,7 @@ PREFERRED = ("pylibjpeg", "pyjpegls", "pillow", "pydicom", "gdcm")  # of pydicom
 RLE_RATIO = 64
 
 
-# Where the frames are ------------------------------------------------------------------------------
+# Where the frames are ----------------------------------------------------------------------------
 
 
 def fragments_of(header: Header, frames: int) -> list[Fragments]:
@@ -104,7 +104,7 @@ def _item(header: Header, at: int) -> tuple[int, int]:
     return nbytes, at + 8
 
 
-# What is in them -----------------------------------------------------------------------------------
+# What is in them ---------------------------------------------------------------------------------
 
 
 def check_decoder(syntax: str, path: str) -> None:
@@ -127,7 +127,7 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
     """
     nbytes = sum(length for _, length in parts)
     data = b"".join(source.read_exact(at, length, "a fragment") for at, length in parts)
-    whole = form.count * form.allocated // 8
+    whole = form.size * form.allocated // 8
     if syntax == RLE and whole > RLE_RATIO * nbytes:
         raise Corrupt("an encoded frame is too short", path=source.path, expected=whole, got=nbytes)
     if syntax != RLE:
@@ -135,9 +135,9 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
     import warnings
 
     from pydicom.encaps import encapsulate
-    from pydicom.pixels import get_decoder
+    from pydicom.pixels import decoders
 
-    decoder = get_decoder(syntax)
+    decoder: Any = decoders.get_decoder(syntax)
     there = decoder.available_plugins
     said = form.stored_as
     with warnings.catch_warnings():
@@ -159,9 +159,9 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
                 f"an encoded frame cannot be decoded: {reason or type(error).__name__}",
                 path=source.path, where=f"byte {parts[0][0] if parts else 0}",
             ) from error  # fmt: skip
-    if values.size != form.count:
+    if values.size != form.size:
         raise Corrupt(
-            "an encoded frame has another size", path=source.path, expected=form.count,
+            "an encoded frame has another size", path=source.path, expected=form.size,
             got=values.size,
         )  # fmt: skip
     colours = str(found.get("photometric_interpretation", said))
@@ -183,6 +183,8 @@ def rgb_of(values: Values) -> Values:
     >>> rgb_of(np.array([[76, 85, 255]], np.uint8))
     array([[254,   0,   0]], dtype=uint8)
     """
+    import numpy as np
+
     y, cb, cr = (values[..., n].astype(np.float32) for n in range(3))
     cb, cr = cb - 128, cr - 128
     parts = (y + 1.402 * cr, y - 0.344136 * cb - 0.714136 * cr, y + 1.772 * cb)

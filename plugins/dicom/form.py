@@ -11,7 +11,6 @@ from raconvert.plugin import Element, element
 from .tables import (
     ALLOCATED,
     COLUMNS,
-    DOUBLES,
     ENCODINGS,
     FLOATS,
     FRAMES,
@@ -35,7 +34,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .header import Header
 
-MOST_BITS = 64
 PALETTE = "PALETTE COLOR"
 
 
@@ -73,12 +71,12 @@ class Form(Record):
         return (self.rows, self.columns, *((self.samples,) if self.samples > 1 else ()))
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """The number of elements of a frame."""
         return prod(self.shape)
 
     @property
-    def is_plain(self) -> bool:
+    def is_raw(self) -> bool:
         """True if the bytes in the file, swapped maybe, are the elements."""
         return not (self.encoded or self.converts or self.planar or self.allocated == 1
                     or self.unused)  # fmt: skip
@@ -111,7 +109,7 @@ def form_of(header: Header, colours: str) -> tuple[Form, int]:
         allocated = 32 if header.pixels.tag == FLOATS else 64
         stored = allocated
     else:
-        allocated = _needed(header, ALLOCATED, 1, MOST_BITS)
+        allocated = _needed(header, ALLOCATED, 1, 64)
         stored = _within(header, STORED, allocated, 1, allocated)
     if allocated not in (1, 8, 16, 32, 64):
         raise Unsupported(

@@ -151,7 +151,7 @@ def _check_count(header: Header, form: Form, count: int) -> None:
                 got=f"{max(0, header.source.size - pixels.offset)} bytes",
             )  # fmt: skip
         return
-    whole = -(-form.count * count * form.allocated // 8)
+    whole = -(-form.size * count * form.allocated // 8)
     size = header.source.size if header.inflated is None else header.inflated.most
     if whole > pixels.nbytes or pixels.offset + whole > size:
         raise Corrupt(
@@ -172,10 +172,9 @@ def _frames(header: Header, number: int, count: int, groups: list[Data]) -> Iter
     for at in range(count):
         if groups or frame is None:
             frame = _frame(_Look(header, shared, groups[at] if groups else None), number, mosaic)
-        place = frame.position
-        if not groups and count > 1 and place is not None:
-            moves = offsets and frame.directions is not None
-            place = _moved(place, frame.directions, offsets[at], offsets[0]) if moves else None
+        place, directions = frame.position, frame.directions
+        if not groups and count > 1 and place is not None and directions is not None:
+            place = _moved(place, directions, offsets[at], offsets[0]) if offsets else None
         yield frame._replace(number=at, position=place)
 
 
@@ -191,9 +190,7 @@ def _frame(found: _Look, number: int, mosaic: bool) -> Frame:
     )  # fmt: skip
 
 
-def _moved(
-    place: Vector, directions: tuple[Vector, Vector], offset: float, first: float
-) -> Vector:
+def _moved(place: Vector, directions: tuple[Vector, Vector], offset: float, first: float) -> Vector:
     """The place of a frame of a dose: its offset is along the normal, or along z if absolute."""
     normal = cross(*directions)
     step = offset if first == 0 else offset - place[2]
@@ -211,7 +208,7 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 
 class _Look:
-    """What is said of one frame: by its functional groups, the shared ones, or the header."""
+    """Facts of one frame: as said by its functional groups, the shared ones, or the header."""
 
     def __init__(self, header: Header, shared: Data | None, own: Data | None) -> None:
         self.header = header
@@ -310,7 +307,8 @@ def seconds_of(text: str) -> float | None:
             return None
         whole = whole[8:]
     hours, minutes, seconds = (int(whole[at : at + 2] or 0) for at in (0, 2, 4))
-    return days * 86400 + hours * 3600 + minutes * 60 + seconds + (float(f"0.{part}") if part else 0.0)
+    whole_seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return whole_seconds + (float(f"0.{part}") if part else 0.0)
 
 
 def refuse_without_image(header: Header) -> Unsupported:

@@ -147,7 +147,7 @@ def named(tag: int) -> str:
     return f"({tag >> 16:04X},{tag & 0xFFFF:04X})"
 
 
-# Bytes -----------------------------------------------------------------------------------------
+# Bytes -------------------------------------------------------------------------------------------
 
 
 class Window:
@@ -232,7 +232,7 @@ class Inflated:
         return True
 
 
-# The walk --------------------------------------------------------------------------------------
+# The walk ----------------------------------------------------------------------------------------
 
 
 def read_header(source: Source, wanted: Collection[int] = ()) -> Header:
@@ -255,7 +255,7 @@ def read_header(source: Source, wanted: Collection[int] = ()) -> Header:
 
 
 def _syntax_of(first: bytes, header: Header) -> tuple[bool, bool]:
-    """Whether representations are implicit, and numbers big-endian: as said, else as it looks."""
+    """True if representations are implicit; True if numbers are big-endian: as said, or seen."""
     implicit = first[4:6] not in LONG | SHORT  # some writers say the one and write the other
     if header.syntax:
         return implicit, header.syntax == BIG
@@ -337,7 +337,9 @@ class _Walk:
         (nbytes,) = struct.unpack_from(f"{self.order}I", head, 8)
         return tag, vr, nbytes, at + 12
 
-    def value(self, data: Data | None, tag: int, vr: bytes, nbytes: int, at: int, depth: int) -> int:
+    def value(
+        self, data: Data | None, tag: int, vr: bytes, nbytes: int, at: int, depth: int
+    ) -> int:
         """Read or pass a value, and return where it ends; `data` None: nothing is kept."""
         if nbytes != UNDEFINED:
             self.check(tag, nbytes, at)
@@ -438,7 +440,7 @@ class _Walk:
         return Corrupt("file ends inside an element", path=self.header.path, where=f"byte {at}")
 
 
-# Looks at a file -------------------------------------------------------------------------------
+# Looks at a file ---------------------------------------------------------------------------------
 
 
 def looks_like(head: bytes, size: int) -> bool:

@@ -1,4 +1,4 @@
-"""What an array is about: axes and space, scale, and the elements that somebody asked to keep.
+"""The metadata of an array: axes and space, scale, and the elements that somebody asked to keep.
 
 No text of a header is taken over that may say who a patient is; `left_out` says which kinds of
 elements stay behind.
@@ -101,8 +101,8 @@ def _axis_of_times(grid: Grid) -> Axis:
         return Axis("time", kind="time", units="s", labels=since)
     if key == "temporal position":
         return Axis("time", kind="time")
-    plain = [int(value) if value == int(value) else value for value in values]
-    return Axis(key, units=UNIT_OF_KEY.get(key), labels=plain)
+    labels = [int(value) if value == int(value) else value for value in values]
+    return Axis(key, units=UNIT_OF_KEY.get(key), labels=labels)
 
 
 def _axes_in_frame(frame: Frame, part: Part) -> list[Axis]:
@@ -230,7 +230,7 @@ def _keyword_of(tag: int, word: str) -> str:
 def _kept(
     frames: Sequence[Frame], part: Part, kept: dict[int, str], notes: list[str]
 ) -> dict[str, Any]:
-    """The elements that were asked for, as attributes; a list where they differ along the frames."""
+    """The elements that were asked for, as attributes; lists where they differ between frames."""
     attributes = {}
     for tag, keyword in kept.items():
         by_file = {n: _value(part.files[n].header, tag) for n in {f.file for f in frames}}

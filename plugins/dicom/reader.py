@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .frames import File
     from .series import Grid, Part
 
-# What of a header is asked for when its frames are known.
+# Elements of a header that are asked for when its frames are known.
 LATER = frozenset(
     {CHARSET, DOSE_UNITS, EXTENDED_OFFSETS, MODALITY_LUT, RESCALE_TYPE, UNITS}
 )  # fmt: skip
@@ -66,7 +66,7 @@ def read_files(
 def _files(
     sources: list[Source], folder: str | None, kept: dict[int, str], colours: str, notes: list[str]
 ) -> tuple[list[File], dict[str, int | None]]:
-    """The files with images, and the number of each series; notes on what a folder holds besides."""
+    """The files with images, and the number of each series; notes on what there is besides."""
     files: list[File] = []
     numbers: dict[str, int | None] = {}
     tags: dict[frozenset[int], set[int]] = {}
@@ -112,18 +112,18 @@ def _array(
     dims = (*grid.lengths, *form.shape)[::-1]
     meta, said = metadata_of(part, grid, kept)
     notes += said if alone else [f"'{name}': {line}" for line in said]
-    fields: dict[str, Any] = {"name": name, "index_order": "C", "meta": meta}
+    fields: dict[str, Any] = {"name": name, "meta": meta}
     first = grid.frames[0]
     header = part.files[first.file].header
     numbers = [(frame.file, frame.number) for frame in grid.frames]
     whole = numbers == [(first.file, first.number + n) for n in range(len(numbers))]
     assert header.pixels is not None  # noqa: S101 - a file with pixels
     words = header.syntax == BIG and header.pixels.vr == b"OW" and form.allocated == 8
-    if whole and form.is_plain and header.inflated is None and not words:
+    if whole and form.is_raw and header.inflated is None and not words:
         width = form.allocated // 8
-        at = header.pixels.offset + first.number * form.count * width
+        at = header.pixels.offset + first.number * form.size * width
         swap = width if header.syntax == BIG else 1
-        nbytes = form.count * width * len(numbers)
+        nbytes = form.size * width * len(numbers)
         fields["extent"] = header.source.extent(at, nbytes, swap)
     else:
         fields["data"] = lambda: _frames(name, part, grid)

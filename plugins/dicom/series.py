@@ -8,6 +8,7 @@ are sorted by their positions along the normal of their planes, never by name or
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from math import hypot
 
 from raconvert.declared import Record
@@ -63,7 +64,7 @@ class Grid(Record):
         return (self.slices,) if self.slices > 1 else ()
 
 
-# Which frames make one array -------------------------------------------------------------------
+# Which frames make one array ---------------------------------------------------------------------
 
 
 def parts_of(files: Sequence[File]) -> dict[str, list[Part]]:
@@ -100,13 +101,13 @@ def _plane(frame: Frame, seen: list[tuple[float, ...]]) -> tuple[Any, ...]:
     return own, frame.spacing if own else None, frame.position is None
 
 
-# Their order -----------------------------------------------------------------------------------
+# Their order -------------------------------------------------------------------------------------
 
 
 def grid_of(part: Part, *, even: bool) -> Grid:
     """The order of the frames of an array; without `even` also of such as lie on no grid.
 
-    `Grid.problem` is the reason why the frames are no array.
+    `Grid.problem` is the reason why the frames do not make one.
     """
     frames = part.frames
     if len(frames) == 1:
@@ -234,7 +235,7 @@ def _aside(groups: list[tuple[float, list[Frame]]], part: Part) -> Unsupported |
 def _times(
     groups: list[tuple[float, list[Frame]]],
 ) -> tuple[str, list[float], list[list[Frame]]] | None:
-    """What tells the frames at each position apart: its name, its values, the frames of each."""
+    """Name and values of what tells the frames at each position apart, and the frames of each."""
     for name in dict.fromkeys(name for name, *_ in KEYS):
         values = [[frame.keys.get(name) for frame in group] for _, group in groups]
         first = set(values[0])
@@ -249,7 +250,7 @@ def _times(
             continue
         ordered = _ordered(groups, name)
         ranges = [[frame.keys[name] for frame in frames] for frames in ordered]
-        if all(max(a) < min(b) for a, b in zip(ranges, ranges[1:], strict=False)):
+        if all(max(a) < min(b) for a, b in pairwise(ranges)):
             return name, [one[0] for one in ranges], ordered
     return None
 
@@ -288,9 +289,7 @@ def _step(frames: list[Frame], part: Part) -> tuple[Vector | None, list[str], Un
 
 def _gap(frames: list[Frame], part: Part) -> Unsupported:
     """The error for slices that are not evenly spaced: where the widest gap is."""
-    gaps = [
-        hypot(*_between(a.position, b.position)) for a, b in zip(frames, frames[1:], strict=False)
-    ]
+    gaps = [hypot(*_between(a.position, b.position)) for a, b in pairwise(frames)]
     widest = max(range(len(gaps)), key=gaps.__getitem__)
     usual = sorted(gaps)[len(gaps) // 2]
     narrow = min(range(len(gaps)), key=gaps.__getitem__)
@@ -304,7 +303,7 @@ def _gap(frames: list[Frame], part: Part) -> Unsupported:
     )
 
 
-# Their names -----------------------------------------------------------------------------------
+# Their names -------------------------------------------------------------------------------------
 
 
 def names_of(series: Iterable[list[Part]], numbers: Iterable[int | None]) -> list[str]:

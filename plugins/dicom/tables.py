@@ -6,20 +6,22 @@ PREAMBLE = 128
 MAGIC = b"DICM"
 NAMESPACE = "dicom"
 
-# Value representations -------------------------------------------------------------------------
+# Value representations ---------------------------------------------------------------------------
 
 # With two bytes of nothing and a length of four bytes; all others have a length of two.
 LONG = frozenset({b"OB", b"OD", b"OF", b"OL", b"OV", b"OW", b"SQ", b"SV", b"UC", b"UN", b"UR",
                   b"UT", b"UV"})  # fmt: skip
-SHORT = frozenset({b"AE", b"AS", b"AT", b"CS", b"DA", b"DS", b"DT", b"FD", b"FL", b"IS", b"LO",
-                   b"LT", b"PN", b"SH", b"SL", b"SS", b"ST", b"TM", b"UI", b"UL", b"US"})  # fmt: skip
+SHORT = frozenset(
+    {b"AE", b"AS", b"AT", b"CS", b"DA", b"DS", b"DT", b"FD", b"FL", b"IS", b"LO", b"LT", b"PN",
+     b"SH", b"SL", b"SS", b"ST", b"TM", b"UI", b"UL", b"US"}
+)  # fmt: skip
 # Binary numbers: representation -> code of `struct`.
 CODES = {b"US": "H", b"SS": "h", b"UL": "I", b"SL": "i", b"FL": "f", b"FD": "d", b"UV": "Q",
          b"SV": "q", b"OV": "Q"}  # fmt: skip
 UNDEFINED = 0xFFFFFFFF
 ITEM, ITEM_END, SEQUENCE_END = 0xFFFEE000, 0xFFFEE00D, 0xFFFEE0DD
 
-# Tags ------------------------------------------------------------------------------------------
+# Tags --------------------------------------------------------------------------------------------
 
 SYNTAX = 0x00020010
 CHARSET = 0x00080005
@@ -89,7 +91,7 @@ KNOWN: dict[int, bytes] = {
     **dict.fromkeys(SEQUENCES, b"SQ"),
 }  # fmt: skip
 
-# Transfer syntaxes -----------------------------------------------------------------------------
+# Transfer syntaxes -------------------------------------------------------------------------------
 
 IMPLICIT, EXPLICIT = "1.2.840.10008.1.2", "1.2.840.10008.1.2.1"
 DEFLATED, BIG = "1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.2"

@@ -66,12 +66,12 @@ class Frames:
         form = self._form
         for file, number in self._frames:
             if not form.encoded and not form.planar and not form.converts and form.allocated > 1:
-                for first in range(0, form.count, step):
-                    count = min(step, form.count - first)
-                    yield self._native(file, number * form.count + first, count)
+                for first in range(0, form.size, step):
+                    count = min(step, form.size - first)
+                    yield self._native(file, number * form.size + first, count)
                 continue
             flat = self._frame(file, number).reshape(-1)
-            for first in range(0, form.count, step):
+            for first in range(0, form.size, step):
                 yield flat[first : first + step]
         self._open = None
 
@@ -82,7 +82,7 @@ class Frames:
         numbers = np.arange(len(self._frames)).reshape(self.shape[: len(outer)])[outer]
         chosen = np.atleast_1d(numbers).reshape(-1)
         width = self.dtype.itemsize
-        nbytes = chosen.size * prod(self._lengths(rest)) * width + self._form.count * width
+        nbytes = chosen.size * prod(self._lengths(rest)) * width + self._form.size * width
         check_memory(nbytes, self._max_memory, f"this part of array '{self._name}'")
         parts = [np.asarray(self._frame(*self._frames[number])[rest]) for number in chosen]
         shape = np.shape(numbers)
@@ -112,14 +112,14 @@ class Frames:
         """All elements of a frame, in the shape of it."""
         form = self._form
         what = f"a frame of array '{self._name}'"
-        check_memory(form.count * self.dtype.itemsize, self._max_memory, what)
+        check_memory(form.size * self.dtype.itemsize, self._max_memory, what)
         if form.encoded:
             stored = self._stored[file]
             values = decoded(self._source(file), stored.syntax, form, stored.fragments[number])
             return self._cleaned(np.ascontiguousarray(values).astype(self.dtype, copy=False))
         if form.allocated == 1:
             return self._bits(file, number)
-        values = self._native(file, number * form.count, form.count)
+        values = self._native(file, number * form.size, form.size)
         if form.planar:
             values = np.moveaxis(values.reshape(form.samples, form.rows, form.columns), 0, -1)
         values = values.reshape(form.shape)
@@ -159,7 +159,7 @@ class Frames:
                 nbytes = min(nbytes, source.size - at)
             return source.read_exact(at, nbytes, "the pixels")
         if file not in self._whole and at < inflated.begin:  # backwards: all of it, once
-            whole = stored.frames * self._form.count * self.dtype.itemsize
+            whole = stored.frames * self._form.size * self.dtype.itemsize
             check_memory(whole, self._max_memory, "the deflated pixels of a file")
             self._whole[file] = inflated.read_at(stored.offset, whole)
         if file in self._whole:
@@ -174,11 +174,11 @@ class Frames:
 
     def _bits(self, file: int, number: int) -> Values:
         """A frame of bits, which need not begin at a byte."""
-        begin = number * self._form.count
-        first, last = begin // 8, -(-(begin + self._form.count) // 8)
+        begin = number * self._form.size
+        first, last = begin // 8, -(-(begin + self._form.size) // 8)
         raw = np.frombuffer(self._read(file, first, last - first), np.uint8)
         bits = np.unpackbits(raw, bitorder="little")[begin - 8 * first :]
-        return bits[: self._form.count].astype(bool).reshape(self._form.shape)
+        return bits[: self._form.size].astype(bool).reshape(self._form.shape)
 
     def _cleaned(self, values: Values) -> Values:
         """Elements without the bits that are not part of their value, signs extended."""

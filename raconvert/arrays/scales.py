@@ -153,7 +153,7 @@ def _of_namespaces(array: Any) -> Scale | None:
 
 
 def _of_parts(array: Any, own: Mapping[str, Any]) -> Scale:
-    """The scale of an array whose parts have factors of their own, as lists of a number for each."""
+    """The scale of an array whose parts have factors of their own, each a number of a list."""
     slopes = _numbers(array, _SLOPE, own[_SLOPE])
     intercepts = _numbers(array, _INTERCEPT, own.get(_INTERCEPT, [0.0] * len(slopes)))
     parts = len(slopes)

@@ -88,7 +88,9 @@ class _Parts:
             done += block.size
 
     def _of(self, block: Values, parts: Values) -> Values:
-        return block.astype(np.float64) * self._factors[parts, 0] + self._factors[parts, 1]
+        slopes, intercepts = self._factors[:, 0], self._factors[:, 1]
+        values: Values = block.astype(np.float64) * slopes[parts] + intercepts[parts]
+        return values
 
     def __getitem__(self, key: Any) -> Any:
         lengths = np.cumprod(self.shape)

@@ -186,7 +186,7 @@ def _read(plugin: Plugin, row: Row, source: Source, options: dict[str, Any]) -> 
 
 
 def open_together(paths: Sequence[str], settings: Settings) -> Opened | None:
-    """Open files that are read together as one source; None if their format is no such one.
+    """Open files that are read together as one source; None if their format is another.
 
     Raises what opening one of them raises.
     """

@@ -1,0 +1,152 @@
+"""DICOM files made by pydicom: series in any direction, multi-frame objects, broken ones.
+
+No data of a person is in them: pixels are numbers that tell their place, names are made up.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CT, MR, SC = (
+    "1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.4", "1.2.840.10008.5.1.4.1.1.7"
+)  # fmt: skip
+ENHANCED_CT, ENHANCED_MR = "1.2.840.10008.5.1.4.1.1.2.1", "1.2.840.10008.5.1.4.1.1.4.1"
+EXPLICIT, IMPLICIT = "1.2.840.10008.1.2.1", "1.2.840.10008.1.2"
+BIG, DEFLATED = "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99"
+DIRECTIONS = {
+    "axial": ((1, 0, 0), (0, 1, 0)),
+    "sagittal": ((0, 1, 0), (0, 0, -1)),
+    "coronal": ((1, 0, 0), (0, 0, -1)),
+    "oblique": ((0.8, 0.6, 0.0), (-0.36, 0.48, -0.8)),
+    "upside down": ((-1, 0, 0), (0, 1, 0)),
+}
+ROOT = "1.2.826.0.1.3680043.8.498"  # of pydicom
+
+
+def uid(*numbers: int) -> str:
+    """A UID of numbers, so that files are the same each time."""
+    return ".".join([ROOT, *map(str, numbers)])
+
+
+def dataset(values: np.ndarray, *, sop: str = MR, number: int = 1, **more: Any) -> Any:
+    """A data set with the pixels of one image, or of frames; `more` are elements by keyword."""
+    from pydicom.dataset import Dataset
+
+    ds = Dataset()
+    ds.SOPClassUID, ds.SOPInstanceUID = sop, uid(7, number)
+    ds.StudyInstanceUID, ds.SeriesInstanceUID = uid(1), uid(2, 1)
+    ds.FrameOfReferenceUID = uid(3)
+    ds.Modality = {CT: "CT", ENHANCED_CT: "CT", SC: "OT"}.get(sop, "MR")
+    ds.PatientName, ds.PatientID, ds.PatientBirthDate = "Nobody^Made Up", "0000", "19000101"
+    ds.StudyDate, ds.StudyTime, ds.InstitutionName = "20000101", "120000", "Nowhere"
+    ds.SeriesNumber, ds.InstanceNumber = 3, number
+    ds.SeriesDescription = "made up"
+    signed = values.dtype.kind == "i"
+    samples = values.shape[-1] if values.ndim > 2 and more.get("SamplesPerPixel") == 3 else 1
+    frame = values.shape[-3:-1] if samples > 1 else values.shape[-2:]
+    ds.Rows, ds.Columns, ds.SamplesPerPixel = *frame, samples
+    ds.PhotometricInterpretation = "RGB" if samples > 1 else "MONOCHROME2"
+    if samples > 1:
+        ds.PlanarConfiguration = 0
+    ds.BitsAllocated = ds.BitsStored = 8 * values.dtype.itemsize
+    ds.HighBit, ds.PixelRepresentation = ds.BitsStored - 1, int(signed)
+    for keyword, value in more.items():
+        setattr(ds, keyword, value)
+    ds.PixelData = np.ascontiguousarray(values).tobytes() + b"\0" * (values.nbytes % 2)
+    return ds
+
+
+def save(ds: Any, path: Path, syntax: str = EXPLICIT, *, bare: bool = False) -> Path:
+    """Write a data set to a file; `bare`: without preamble and group 0002."""
+    from pydicom.dataset import FileMetaDataset
+
+    implicit, little = syntax == IMPLICIT, syntax != BIG
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if bare:
+        ds.save_as(path, implicit_vr=implicit, little_endian=little)
+        return path
+    ds.file_meta = FileMetaDataset()
+    ds.file_meta.TransferSyntaxUID = syntax
+    if not little:  # pydicom writes pixels as they are
+        width = ds.BitsAllocated // 8
+        data = np.frombuffer(ds.PixelData, f"<u{width}").astype(f">u{width}").tobytes()
+        ds.PixelData = data
+    ds["PixelData"].VR = "OW"
+    ds.save_as(path, enforce_file_format=True)
+    return path
+
+
+def places(
+    direction: str, count: int, *, gap: float = 2.5, origin: Any = (-11.5, 7.25, 30.0)
+) -> tuple[list[float], np.ndarray]:
+    """Direction cosines, and the position of each slice along the normal."""
+    row, column = (np.array(one, float) for one in DIRECTIONS[direction])
+    normal = np.cross(row, column)
+    positions = np.array(origin) + gap * np.arange(count)[:, None] * normal
+    return [*row, *column], positions
+
+
+def volume(shape: tuple[int, ...], dtype: str, bits: int | None = None, seed: int = 0) -> Any:
+    """Numbers over the whole range of a type, or of the bits of it that are used."""
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    bits = bits or 8 * kind.itemsize
+    low, high = (
+        (-(1 << bits - 1), (1 << bits - 1) - 1) if kind.kind == "i" else (0, (1 << bits) - 1)
+    )
+    values = rng.integers(low, high, shape, dtype=np.int64, endpoint=True)
+    values.flat[0], values.flat[-1] = low, high
+    return values.astype(kind)
+
+
+def series(
+    folder: Path, values: np.ndarray, direction: str = "axial", *, sop: str = MR,
+    order: Any = None, syntax: str = EXPLICIT, gap: float = 2.5, each: Any = None, start: int = 1,
+    **more: Any,
+) -> list[Path]:  # fmt: skip
+    """Write a series of slices and return the files, whose names and numbers are in `order`.
+
+    `each` is a function from the number of a slice to elements of its own.
+    """
+    cosines, positions = places(direction, len(values), gap=gap)
+    paths = []
+    for number, slice_ in enumerate(np.arange(len(values)) if order is None else order):
+        own = each(int(slice_)) if each else {}
+        spacing = {"PixelSpacing": [0.75, 1.25], "SliceThickness": gap}
+        place = {"ImagePositionPatient": [*map(float, positions[slice_].round(10))],
+                 "ImageOrientationPatient": cosines}  # fmt: skip
+        ds = dataset(values[slice_], sop=sop, number=start + number,
+                     **{**spacing, **place, **more, **own})  # fmt: skip
+        paths.append(save(ds, folder / f"IM{start + number:04}", syntax))
+    return paths
+
+
+def enhanced(path: Path, values: np.ndarray, direction: str = "axial", **more: Any) -> Path:
+    """An enhanced object: a functional group for each frame, the others shared."""
+    from pydicom.dataset import Dataset
+
+    order = more.pop("order", range(len(values)))
+    slopes = more.pop("slopes", [1.0] * len(values))
+    cosines, positions = places(direction, len(values))
+    ds = dataset(values[list(order)], sop=more.pop("sop", ENHANCED_MR), **more)
+    ds.NumberOfFrames = len(values)
+    shared, measures, plane = Dataset(), Dataset(), Dataset()
+    measures.PixelSpacing, measures.SliceThickness = [0.75, 1.25], 2.5
+    plane.ImageOrientationPatient = cosines
+    shared.PixelMeasuresSequence, shared.PlaneOrientationSequence = [measures], [plane]
+    ds.SharedFunctionalGroupsSequence = [shared]
+    groups = []
+    for slice_ in order:
+        group, place, content, scale = Dataset(), Dataset(), Dataset(), Dataset()
+        place.ImagePositionPatient = [*map(float, positions[slice_].round(10))]
+        content.StackID, content.InStackPositionNumber = "1", int(slice_) + 1
+        scale.RescaleSlope, scale.RescaleIntercept = slopes[slice_], 0.0
+        scale.RescaleType = "US"
+        group.PlanePositionSequence, group.FrameContentSequence = [place], [content]
+        group.PixelValueTransformationSequence = [scale]
+        groups.append(group)
+    ds.PerFrameFunctionalGroupsSequence = groups
+    return save(ds, path)
