@@ -71,9 +71,8 @@ def save(ds: Any, path: Path, syntax: str = EXPLICIT, *, bare: bool = False) -> 
     ds.file_meta = FileMetaDataset()
     ds.file_meta.TransferSyntaxUID = syntax
     if not little:  # pydicom writes pixels as they are
-        width = ds.BitsAllocated // 8
-        data = np.frombuffer(ds.PixelData, f"<u{width}").astype(f">u{width}").tobytes()
-        ds.PixelData = data
+        width = max(2, ds.BitsAllocated // 8)  # bytes lie in words of 16 bits
+        ds.PixelData = np.frombuffer(ds.PixelData, f"u{width}").byteswap().tobytes()
     ds["PixelData"].VR = "OW"
     ds.save_as(path, enforce_file_format=True)
     return path

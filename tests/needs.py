@@ -82,6 +82,7 @@ _CLASSIC = str(Path(__file__).resolve().parents[1] / "fixtures" / "netcdf3" / "c
 VERSION = {
     "bart": ("version",),
     "dash": ("-c", "true"),
+    "dcm2niix": ("-h",),
     "djpeg": ("-version",),
     "dwebp": ("-version",),
     "java": ("-version",),
@@ -134,6 +135,7 @@ SAME_NAME = (
     "bart",
     "bash",
     "cdo",
+    "dcm2niix",
     "chromium",
     "fish",
     "gcc",

@@ -135,9 +135,9 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
     import warnings
 
     from pydicom.encaps import encapsulate
-    from pydicom.pixels import decoders
+    from pydicom.pixels.decoders.base import get_decoder
 
-    decoder: Any = decoders.get_decoder(syntax)
+    decoder: Any = get_decoder(syntax)
     there = decoder.available_plugins
     said = form.stored_as
     with warnings.catch_warnings():
@@ -188,7 +188,8 @@ def rgb_of(values: Values) -> Values:
     y, cb, cr = (values[..., n].astype(np.float32) for n in range(3))
     cb, cr = cb - 128, cr - 128
     parts = (y + 1.402 * cr, y - 0.344136 * cb - 0.714136 * cr, y + 1.772 * cb)
-    return np.clip(np.rint(np.stack(parts, -1)), 0, 255).astype(np.uint8)
+    made: Values = np.clip(np.rint(np.stack(parts, -1)), 0, 255).astype(np.uint8)
+    return made
 
 
 def _check_codestream(source: Source, form: Form, data: bytes) -> None:

@@ -117,7 +117,7 @@ def form_of(header: Header, colours: str) -> tuple[Form, int]:
             got=f"{allocated} bits allocated", expected="1, 8, 16, 32 or 64",
             remedy="let another program write it with 16 bits allocated",
         )  # fmt: skip
-    high = _within(header, HIGH, stored - 1, stored - 1, allocated - 1)
+    high = stored - 1 if floats else _within(header, HIGH, stored - 1, stored - 1, allocated - 1)
     signed = bool(_within(header, SIGNED, 0, 0, 1)) and not floats
     planar = bool(_within(header, PLANAR, 0, 0, 1)) and samples > 1
     said = header.text(PHOTOMETRIC) or "MONOCHROME2"

@@ -180,11 +180,11 @@ def _places(frames: list[Frame]) -> list[tuple[float, list[Frame]]]:
 
 
 def _dot(a: Any, b: Vector) -> float:
-    return sum(x * y for x, y in zip(a, b, strict=True))
+    return float(sum(x * y for x, y in zip(a, b, strict=True)))
 
 
 def _between(a: Any, b: Any) -> Vector:
-    return tuple(y - x for x, y in zip(a, b, strict=True))  # type: ignore[return-value]
+    return tuple(y - x for x, y in zip(a, b, strict=True))
 
 
 def _timed(groups: list[tuple[float, list[Frame]]], part: Part) -> Grid:
@@ -199,7 +199,8 @@ def _timed(groups: list[tuple[float, list[Frame]]], part: Part) -> Grid:
             f"{times} at most others",
             path=_path(part, odd[0]), remedy=WHOLE,
         )  # fmt: skip
-    key, values, by_time = "", [], [[group[0] for _, group in groups]]
+    key, values = "", list[float]()
+    by_time = [[group[0] for _, group in groups]]
     if problem is None and times > 1:
         found = _times(groups)
         if found is None:
@@ -209,7 +210,7 @@ def _timed(groups: list[tuple[float, list[Frame]]], part: Part) -> Grid:
             )  # fmt: skip
         else:
             key, values, by_time = found
-    step, notes = None, []
+    step, notes = None, list[str]()
     if problem is None:
         step, notes, problem = _step([*by_time[0]], part)
     frames = [frame for one in by_time for frame in one]
@@ -237,16 +238,14 @@ def _times(
 ) -> tuple[str, list[float], list[list[Frame]]] | None:
     """Name and values of what tells the frames at each position apart, and the frames of each."""
     for name in dict.fromkeys(name for name, *_ in KEYS):
-        values = [[frame.keys.get(name) for frame in group] for _, group in groups]
-        first = set(values[0])
-        if None in first or len(first) < len(values[0]):
+        if not all(name in frame.keys for _, group in groups for frame in group):
             continue
-        if any(set(one) != first or len(one) != len(first) for one in values):
+        values = [sorted(frame.keys[name] for frame in group) for _, group in groups]
+        if len(set(values[0])) < len(values[0]) or any(one != values[0] for one in values):
             continue
-        return name, sorted(first), _ordered(groups, name)  # type: ignore[type-var]
+        return name, values[0], _ordered(groups, name)
     for name in dict.fromkeys(name for name, *_ in TIMES):
-        values = [[frame.keys.get(name) for frame in group] for _, group in groups]
-        if any(None in one or len(set(one)) < len(one) for one in values):
+        if not all(name in frame.keys for _, group in groups for frame in group):
             continue
         ordered = _ordered(groups, name)
         ranges = [[frame.keys[name] for frame in frames] for frames in ordered]

@@ -1,0 +1,525 @@
+"""DICOM: series as SimpleITK (GDCM) and dcm2niix place them, pixels as pydicom decodes them."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dicom_files as made
+import numpy as np
+import pytest
+
+import raconvert
+from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
+
+sitk = pytest.importorskip("SimpleITK")
+pydicom = pytest.importorskip("pydicom")
+nibabel = pytest.importorskip("nibabel")
+
+Point = tuple[float, ...]
+
+
+def read(path: Path, **reading: Any) -> raconvert.Bundle:
+    return raconvert.open_bundle(path, **reading)
+
+
+def only(path: Path, **reading: Any) -> Any:
+    """The values of the one array of a file or folder."""
+    with read(path, **reading) as bundle:
+        assert len(bundle.arrays) == 1, bundle.names
+        return bundle.arrays[0][...]
+
+
+def corners(image: Any) -> dict[Point, float]:
+    """The value at each corner of an image, by its point in the patient."""
+    found = {}
+    for place in itertools.product(*((0, n - 1) for n in image.GetSize())):
+        point = image.TransformIndexToPhysicalPoint(place)
+        found[tuple(np.round(point, 2) + 0.0)] = image.GetPixel(place)
+    return found
+
+
+def by_gdcm(folder: Path) -> Any:
+    reader = sitk.ImageSeriesReader()
+    reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(folder)))
+    return reader.Execute()
+
+
+def by_dcm2niix(program: str, folder: Path, target: Path) -> Any:
+    target.mkdir()
+    words = [program, "-b", "n", "-z", "n", "-f", "x", "-o", str(target), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = target.glob("*.nii")
+    return nibabel.load(path)
+
+
+# Places ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("direction", made.DIRECTIONS)
+def test_slices_lie_where_others_see_them(
+    direction: str, ascending: bool, tool: Callable[..., str], tmp_path: Path
+) -> None:
+    """Names and numbers in another order than positions; NRRD and NIfTI of the same folder."""
+    values = made.volume((5, 6, 7), "uint16", 12)
+    order = [3, 0, 4, 1, 2] if ascending else [4, 3, 2, 1, 0]
+    folder = tmp_path / "scan"
+    made.series(folder, values, direction, order=order, BitsStored=12, HighBit=11)
+    wanted = by_gdcm(folder)
+    for suffix in ("nrrd", "nii", "mha"):
+        raconvert.convert(folder, tmp_path / f"x.{suffix}")
+        image = sitk.ReadImage(str(tmp_path / f"x.{suffix}"))
+        assert corners(image) == corners(wanted), suffix
+
+    theirs = by_dcm2niix(tool("dcm2niix"), folder, tmp_path / "out")
+    ours = nibabel.load(tmp_path / "x.nii")
+    for place in itertools.product(*map(range, theirs.shape)):
+        at = np.linalg.solve(ours.affine, theirs.affine @ [*place, 1])[:3]
+        assert np.allclose(at, at.round(), atol=1e-3)
+        assert theirs.dataobj[place] == ours.dataobj[tuple(at.round().astype(int))]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [("uint8", 8), ("int8", 8), ("uint16", 8), ("uint16", 12), ("int16", 12), ("uint16", 16),
+     ("int16", 16), ("uint32", 32), ("int32", 32)],
+)  # fmt: skip
+@pytest.mark.parametrize("syntax", [made.EXPLICIT, made.IMPLICIT, made.BIG, made.DEFLATED])
+def test_types_and_bits(dtype: str, bits: int, syntax: str, tmp_path: Path) -> None:
+    """As pydicom decodes them, in every native transfer syntax; unused bits are not values."""
+    values = made.volume((3, 5, 7), dtype, bits)
+    folder = tmp_path / "scan"
+    made.series(folder, values, syntax=syntax, BitsStored=bits, HighBit=bits - 1)
+    with read(folder) as bundle:
+        (array,) = bundle.arrays
+        found = array[...]
+        assert (found.dtype.str[1:], found.shape) == (np.dtype(dtype).str[1:], values.shape)
+        assert np.array_equal(found, values)
+        for key in (0, -1, slice(None, None, -2), (1, slice(1, 3)), (..., 2), slice(0, 0)):
+            assert np.array_equal(array[key], values[key]), key
+    if bits == values.dtype.itemsize * 8 and dtype in ("uint16", "int16"):
+        assert np.array_equal(sitk.GetArrayFromImage(by_gdcm(folder)), values)
+
+
+def test_bits_above_those_stored_are_no_part_of_a_value(tmp_path: Path) -> None:
+    values = made.volume((4, 6), "int16", 12)
+    noisy = (values.view("u2") & 0x0FFF) | 0x5000
+    ds = made.dataset(noisy, BitsStored=12, HighBit=11, PixelRepresentation=1)
+    path = made.save(ds, tmp_path / "x.dcm")
+    assert np.array_equal(only(path), values)
+    assert np.array_equal(only(path), pydicom.pixels.pixel_array(str(path)))
+    shifted = (values.view("u2") << 4).astype("u2")
+    ds = made.dataset(shifted, BitsStored=12, HighBit=15, PixelRepresentation=1)
+    assert np.array_equal(only(made.save(ds, tmp_path / "y.dcm")), values)
+
+
+FILES = sorted(
+    path for path in Path(pydicom.__file__).parent.joinpath("data/test_files").glob("*.dcm")
+)  # fmt: skip
+# Files that pydicom decodes and we refuse, and why.
+REFUSED = {
+    "SC_ybr_full_422_uncompressed": "colours of a kind",
+    "liver_1frame": "functional group for each frame",
+    "liver_expb_1frame": "functional group for each frame",
+}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files_of_pydicom(path: Path) -> None:
+    """What pydicom decodes is the same here; what it does not is refused. Lossy colours are near."""
+    pytest.importorskip("openjpeg")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            header = pydicom.dcmread(path, force=True)
+            wanted = pydicom.pixels.pixel_array(header)
+        except Exception:  # noqa: BLE001 - whatever it says
+            with pytest.raises(RaconvertError):
+                only(path)
+            return
+    if path.stem in REFUSED:
+        with pytest.raises(RaconvertError, match=REFUSED[path.stem]):
+            only(path)
+        return
+    found = only(path)
+    assert found.shape == wanted.shape
+    lossy = "YBR" in header.PhotometricInterpretation or header.SamplesPerPixel > 1
+    near = 3 * (lossy and "JPEG" in header.file_meta.TransferSyntaxUID.name)
+    assert np.abs(found.astype("i8") - wanted.astype("i8")).max() <= near
+
+
+# Scale -----------------------------------------------------------------------------------------
+
+
+def test_one_scale_of_all_slices_is_that_of_the_array(tmp_path: Path) -> None:
+    values = made.volume((3, 4, 5), "int16")
+    scale = {"RescaleSlope": 0.5, "RescaleIntercept": -1024, "RescaleType": "HU"}
+    made.series(tmp_path / "ct", values, sop=made.CT, **scale)
+    with read(tmp_path / "ct") as bundle:
+        (array,) = bundle.arrays
+        assert (bundle.names, array.meta.units) == (["CT_3"], "HU")
+        assert array.meta.attributes == {"scale_factor": 0.5, "add_offset": -1024}
+        assert np.array_equal(array[...], values)
+    physical = only(tmp_path / "ct", unscale=True)
+    assert np.array_equal(physical, values * 0.5 - 1024)
+    assert np.array_equal(sitk.GetArrayFromImage(by_gdcm(tmp_path / "ct")), physical)
+
+
+def test_a_scale_of_each_slice_is_applied_or_refused(
+    tool: Callable[..., str], tmp_path: Path
+) -> None:
+    values = made.volume((4, 5, 6), "int16", 10)
+    made.series(
+        tmp_path / "pet", values, order=[2, 0, 3, 1],
+        each=lambda n: {"RescaleSlope": 0.5 + n, "RescaleIntercept": float(n)},
+    )  # fmt: skip
+    wanted = values * (0.5 + np.arange(4))[:, None, None] + np.arange(4)[:, None, None]
+    with pytest.raises(Unsupported, match=r"scales of their own[\s\S]*unscale=True"):
+        raconvert.convert(tmp_path / "pet", tmp_path / "x.nrrd")
+    assert not (tmp_path / "x.nrrd").exists()
+    with read(tmp_path / "pet", unscale=True) as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], wanted)
+        for key in (1, (slice(None), 2), (..., 0), (slice(None, None, -1), slice(1, 3))):
+            assert np.array_equal(array[key], wanted[key])
+        assert array.meta.formats == {}
+    raconvert.convert(tmp_path / "pet", tmp_path / "x.nii", unscale=True, max_memory=1 << 20)
+    theirs = by_dcm2niix(tool("dcm2niix"), tmp_path / "pet", tmp_path / "out")
+    ours = nibabel.load(tmp_path / "x.nii")
+    at = np.linalg.solve(ours.affine, theirs.affine @ [1, 2, 3, 1])[:3].round().astype(int)
+    assert np.allclose(theirs.get_fdata()[1, 2, 3], ours.get_fdata()[tuple(at)], rtol=1e-6)
+
+
+# Colours and what is bright ----------------------------------------------------------------------
+
+
+def test_colours_planes_and_ybr(tmp_path: Path) -> None:
+    values = made.volume((2, 6, 8, 3), "uint8")
+    colour = {"SamplesPerPixel": 3, "NumberOfFrames": 2, "sop": made.SC}
+    path = made.save(made.dataset(values, **colour), tmp_path / "a.dcm")
+    planes = np.moveaxis(values, -1, 1)
+    ds = made.dataset(values, **colour, PlanarConfiguration=1)
+    ds.PixelData = np.ascontiguousarray(planes).tobytes()
+    other = made.save(ds, tmp_path / "b.dcm")
+    with read(path) as bundle, read(other) as planar:
+        for array in (bundle.arrays[0], planar.arrays[0]):
+            assert np.array_equal(array[...], values)
+            assert array.meta.axes[-1].kind == "RGB-color"
+        assert np.array_equal(planar.arrays[0][1, 2:4, :, 0], values[1, 2:4, :, 0])
+    ybr = made.save(
+        made.dataset(values, **colour, PhotometricInterpretation="YBR_FULL"), tmp_path / "c.dcm"
+    )
+    with pytest.raises(Unsupported, match="colours in YBR_FULL"):
+        only(ybr)
+    with read(ybr, in_opts={"colours": "stored"}) as bundle:
+        assert np.array_equal(bundle.arrays[0][...], values)
+        assert bundle.arrays[0].meta.axes[-1].labels == ("Y", "CB", "CR")
+    rgb = only(ybr, in_opts={"colours": "rgb"}).astype(int)
+    assert np.abs(rgb - pydicom.pixels.pixel_array(str(ybr)).astype(int)).max() <= 1
+
+
+def test_small_values_may_be_bright(tmp_path: Path) -> None:
+    values = made.volume((4, 6), "uint8")
+    ds = made.dataset(values, sop=made.SC, PhotometricInterpretation="MONOCHROME1")
+    path = made.save(ds, tmp_path / "x.dcm")
+    with read(path) as bundle:
+        assert np.array_equal(bundle.arrays[0][...], values)
+        assert bundle.arrays[0].meta.formats["dicom"] == {"photometric": "MONOCHROME1"}
+        assert any(note.startswith("MONOCHROME1") for note in bundle.notes)
+
+
+def test_bits_and_floats(tmp_path: Path) -> None:
+    """Frames of bits need not begin at a byte."""
+    bits = np.random.default_rng(1).random((3, 5, 7)) < 0.5
+    ds = made.dataset(np.zeros((3, 5, 7), "u1"), NumberOfFrames=3, BitsAllocated=1, BitsStored=1,
+                      HighBit=0)  # fmt: skip
+    ds.PixelData = np.packbits(bits.reshape(-1), bitorder="little").tobytes()
+    path = made.save(ds, tmp_path / "x.dcm")
+    with read(path) as bundle:
+        assert bundle.arrays[0].dtype == bool
+        assert np.array_equal(bundle.arrays[0][...], bits)
+        assert np.array_equal(bundle.arrays[0][1:, 2], bits[1:, 2])
+    for dtype, keyword in (("f4", "FloatPixelData"), ("f8", "DoubleFloatPixelData")):
+        values = np.random.default_rng(2).random((4, 6)).astype(dtype)
+        ds = made.dataset(np.zeros((4, 6), "u2"))
+        path = made.save(ds, tmp_path / "y.dcm")
+        ds = pydicom.dcmread(path)
+        del ds.PixelData
+        setattr(ds, keyword, values.tobytes())
+        ds.BitsAllocated = 8 * values.itemsize
+        ds.save_as(path)
+        assert np.array_equal(only(path), values)
+
+
+# Objects of many frames --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["axial", "oblique"])
+@pytest.mark.parametrize("sop", [made.ENHANCED_MR, made.ENHANCED_CT])
+def test_enhanced_objects(
+    sop: str, direction: str, tool: Callable[..., str], tmp_path: Path
+) -> None:
+    """Each frame by its functional groups, in the order of positions."""
+    values = made.volume((5, 6, 7), "uint16", 12)
+    more = {"BitsStored": 12, "HighBit": 11}
+    path = made.enhanced(tmp_path / "e" / "x.dcm", values, direction, sop=sop,
+                         order=[3, 1, 0, 2, 4], **more)  # fmt: skip
+    raconvert.convert(path, tmp_path / "x.nrrd")
+    made.series(tmp_path / "scan", values, direction, **more)
+    image = sitk.ReadImage(str(tmp_path / "x.nrrd"))
+    assert corners(image) == corners(by_gdcm(tmp_path / "scan"))
+    slopes = made.enhanced(tmp_path / "s.dcm", values, slopes=[1, 2, 3, 4, 5], **more)
+    with pytest.raises(Unsupported, match="scales of their own"):
+        raconvert.convert(slopes, tmp_path / "y.nrrd")
+    assert np.array_equal(only(slopes, unscale=True),
+                          values * np.arange(1.0, 6)[:, None, None])  # fmt: skip
+
+
+def test_frames_without_a_place_and_a_dose(tmp_path: Path) -> None:
+    values = made.volume((4, 5, 6), "uint16")
+    path = made.save(made.dataset(values, NumberOfFrames=4, sop=made.SC), tmp_path / "x.dcm")
+    with read(path) as bundle:
+        (array,) = bundle.arrays
+        assert array.extent is not None
+        assert np.array_equal(array[...], values)
+        assert array.meta.space is None
+    cosines, positions = made.places("axial", 4)
+    dose = {"ImagePositionPatient": [*positions[0]], "ImageOrientationPatient": cosines,
+            "PixelSpacing": [2, 3], "GridFrameOffsetVector": [0, 2.5, 5, 7.5],
+            "DoseGridScaling": 0.001, "DoseUnits": "GY", "Modality": "RTDOSE"}  # fmt: skip
+    path = made.save(made.dataset(values, NumberOfFrames=4, **dose), tmp_path / "y.dcm")
+    with read(path) as bundle:
+        (array,) = bundle.arrays
+        assert array.meta.attributes == {"scale_factor": 0.001}
+        assert array.meta.units == "Gy"
+        assert array.meta.axes[0].vector == (0, 0, 2.5)
+    raconvert.convert(path, tmp_path / "y.nrrd")
+    assert sitk.ReadImage(str(tmp_path / "y.nrrd")).GetSpacing() == (3, 2, 2.5)
+
+
+# Grids -------------------------------------------------------------------------------------------
+
+
+def refusal(folder: Path) -> str:
+    """The error for a folder that does not become one array; nothing is written."""
+    target = folder.parent / "refused.nrrd"
+    with pytest.raises(RaconvertError) as caught:
+        raconvert.convert(folder, target)
+    assert not target.exists()
+    return str(caught.value)
+
+
+def test_a_gap_is_named_and_may_be_passed_over(tmp_path: Path) -> None:
+    values = made.volume((6, 4, 5), "int16")
+    paths = made.series(tmp_path / "gap", values)
+    paths[3].unlink()
+    said = refusal(tmp_path / "gap")
+    assert "5 mm behind this one, 2.5 mm elsewhere" in said
+    assert paths[2].name in said
+    with read(tmp_path / "gap", in_opts={"grid": "any"}) as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], np.delete(values, 3, 0))
+        assert array.meta.space is None
+        assert any("not evenly spaced" in note for note in bundle.notes)
+
+
+def test_slices_twice_and_aside(tmp_path: Path) -> None:
+    values = made.volume((3, 4, 5), "int16")
+    made.series(tmp_path / "twice", values)
+    made.series(tmp_path / "twice", values, start=4)
+    assert "2 slices at each position, and nothing that tells them apart" in refusal(
+        tmp_path / "twice"
+    )
+    assert only(tmp_path / "twice", in_opts={"grid": "any"}).shape == (6, 4, 5)
+    made.series(tmp_path / "once", values)
+    made.series(tmp_path / "once", values[:1], start=4)
+    assert "not as many at each position" in refusal(tmp_path / "once")
+    places = [[0.0, 0, 0], [9.0, 0, 0], [18.0, 0, 0]]
+    made.series(tmp_path / "aside", values, each=lambda n: {"ImagePositionPatient": places[n]})
+    assert "side by side" in refusal(tmp_path / "aside")
+
+
+def test_a_tilted_gantry_skews_the_axes(tmp_path: Path) -> None:
+    values = made.volume((4, 5, 6), "int16")
+    places = [[0.0, 0.5 * n, 2.0 * n] for n in range(4)]
+    made.series(tmp_path / "ct", values, each=lambda n: {"ImagePositionPatient": places[n]})
+    with read(tmp_path / "ct") as bundle:
+        assert bundle.arrays[0].meta.axes[0].vector == pytest.approx((0, 0.5, 2.0))
+        assert any("gantry was tilted" in note for note in bundle.notes)
+    raconvert.convert(tmp_path / "ct", tmp_path / "x.nii")
+    affine = nibabel.load(tmp_path / "x.nii").affine
+    assert np.allclose(affine @ [0, 0, 3, 1], [0, -1.5, 6, 1])
+
+
+def test_several_series_and_orientations_are_arrays_of_their_own(tmp_path: Path) -> None:
+    values = made.volume((3, 4, 5), "int16")
+    folder = tmp_path / "study"
+    made.series(folder, values)
+    made.series(folder, values + 1, "sagittal", start=4)
+    made.series(folder, values[:, :3] + 2, start=7, SeriesInstanceUID=made.uid(2, 2))
+    made.series(folder, values + 3, start=10, SeriesInstanceUID=made.uid(2, 3), SeriesNumber=12)
+    names = ["MR_3-1", "MR_3-2", "MR_3.2", "MR_12"]
+    said = refusal(folder)
+    assert all(name in said for name in names)
+    with read(folder) as bundle:
+        assert bundle.names == names
+        assert any("slices of one series differ" in note for note in bundle.notes)
+    raconvert.convert(folder, tmp_path / "x.h5")
+    with raconvert.open_bundle(tmp_path / "x.h5") as copy:
+        assert [*copy.names] == names
+        for number, name in enumerate(names):
+            wanted = (values[:, :3] if number == 2 else values) + number
+            assert np.array_equal(copy[name][...], wanted)
+    raconvert.convert(folder, tmp_path / "y.nrrd", arrays=["MR_12"])
+    assert np.array_equal(sitk.GetArrayFromImage(sitk.ReadImage(str(tmp_path / "y.nrrd"))),
+                          values + 3)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keyword", "values", "name", "labels"),
+    [
+        ("TemporalPositionIdentifier", [1, 2], "time", None),
+        ("EchoTime", [4.5, 9.0], "echo time", (4.5, 9)),
+        ("DiffusionBValue", [0.0, 1000.0], "b-value", (0, 1000)),
+        ("AcquisitionTime", ["120000.0", "120002.5"], "time", None),
+        ("ContentTime", ["235959", "000002"], None, None),
+    ],
+)
+def test_frames_at_one_position_are_a_further_axis(
+    keyword: str, values: list[Any], name: str | None, labels: Any, tmp_path: Path
+) -> None:
+    """Time by its number, echoes, b-values; a clock that was turned back orders them by itself."""
+    pixels = made.volume((2, 3, 4, 5), "int16")
+    for number, value in enumerate(values):
+        made.series(tmp_path / "t", pixels[number], start=1 + 3 * number, **{keyword: value})
+    wanted = pixels[::-1] if name is None else pixels
+    with read(tmp_path / "t") as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], wanted)
+        assert array.meta.axes[0].name == (name or "time")
+        assert array.meta.axes[0].labels == labels
+        if keyword == "AcquisitionTime":
+            assert (array.meta.axes[0].spacing, array.meta.axes[0].units) == (2.5, "s")
+    raconvert.convert(tmp_path / "t", tmp_path / "t.nii")
+    image = nibabel.load(tmp_path / "t.nii")
+    assert image.shape == (5, 4, 3, 2)
+    assert image.header.get_zooms()[:3] == (1.25, 0.75, 2.5)
+    assert np.array_equal(np.asarray(image.dataobj).T, wanted)
+
+
+# Files and folders ---------------------------------------------------------------------------------
+
+
+def test_files_without_suffix_preamble_or_position(tmp_path: Path) -> None:
+    values = made.volume((4, 6), "int16")
+    for number, syntax in enumerate((made.EXPLICIT, made.IMPLICIT, made.BIG)):
+        path = tmp_path / f"image{number}"
+        ds = made.dataset(values if syntax != made.BIG else values.byteswap())
+        made.save(ds, path, syntax, bare=True)
+        assert np.array_equal(only(path), values), syntax
+    for number in range(3):
+        made.save(made.dataset(values + number, number=9 - number), tmp_path / f"s/{number}.ima")
+    with read(tmp_path / "s") as bundle:
+        assert np.array_equal(bundle.arrays[0][...], np.stack([values + n for n in (2, 1, 0)]))
+        assert any("InstanceNumber" in note for note in bundle.notes)
+
+
+def test_a_list_and_a_pattern_are_one_source(tmp_path: Path) -> None:
+    values = made.volume((4, 5, 6), "int16")
+    paths = made.series(tmp_path / "scan", values, order=[2, 0, 1, 3])
+    for source in (paths, [str(tmp_path / "scan" / "IM*")]):
+        raconvert.convert(source, tmp_path / "x.nrrd", overwrite=True)
+        assert np.array_equal(sitk.GetArrayFromImage(sitk.ReadImage(str(tmp_path / "x.nrrd"))),
+                              values)  # fmt: skip
+    raconvert.convert(paths, tmp_path / "x.h5")
+    with raconvert.open_bundle(tmp_path / "x.h5") as bundle:
+        assert bundle.names == ["MR_3"]
+
+
+def test_a_folder_names_what_it_leaves_out(tmp_path: Path) -> None:
+    values = made.volume((3, 4, 5), "int16")
+    folder = tmp_path / "scan"
+    made.series(folder, values)
+    (folder / "NOTES").write_text("read me\n")
+    report = made.dataset(values[0], number=9, Modality="SR")
+    del report.PixelData
+    from pydicom.dataset import FileMetaDataset
+
+    report.file_meta = FileMetaDataset()
+    report.file_meta.TransferSyntaxUID = made.EXPLICIT
+    report.save_as(folder / "report", enforce_file_format=True)
+    with read(folder) as bundle:
+        assert np.array_equal(bundle.arrays[0][...], values)
+        assert "left out 1 file, no DICOM: NOTES" in bundle.notes
+        assert "left out 1 file, without an image: report" in bundle.notes
+    with pytest.raises(Unsupported, match=r"without an image \(SR\)"):
+        only(folder / "report")
+    (folder / "IM0002").write_bytes((folder / "IM0002").read_bytes()[:-7])
+    with pytest.raises(Corrupt, match="IM0002"):
+        only(folder)
+
+
+def test_a_set_with_its_directory(tmp_path: Path) -> None:
+    values = made.volume((3, 4, 5), "int16")
+    made.series(tmp_path / "disc" / "A" / "B", values)
+    made.series(tmp_path / "disc" / "A" / "C", values + 1, SeriesInstanceUID=made.uid(2, 2))
+    ds = made.dataset(values[0])
+    del ds.PixelData
+    from pydicom.dataset import FileMetaDataset
+
+    ds.file_meta = FileMetaDataset()
+    ds.file_meta.TransferSyntaxUID = made.EXPLICIT
+    ds.save_as(tmp_path / "disc" / "DICOMDIR", enforce_file_format=True)
+    with read(tmp_path / "disc") as bundle:
+        assert bundle.names == ["MR_3", "MR_3.2"]
+    with pytest.raises(Unsupported, match="name its folder"):
+        only(tmp_path / "disc" / "DICOMDIR")
+
+
+def test_a_tree_becomes_a_file_for_each_folder(tmp_path: Path) -> None:
+    values = made.volume((3, 4, 5), "int16")
+    for number, name in enumerate(("one", "two")):
+        made.series(tmp_path / "tree" / "scans" / name, values + number)
+    done = raconvert.migrate(tmp_path / "tree", tmp_path / "out", to="nrrd")
+    assert done.failed == []
+    for number, name in enumerate(("one", "two")):
+        image = sitk.ReadImage(str(tmp_path / "out" / "scans" / f"{name}.nrrd"))
+        assert np.array_equal(sitk.GetArrayFromImage(image), values + number)
+
+
+# People --------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_person_leaves_the_file(tmp_path: Path) -> None:
+    """No text of the headers is in what is written; the report says which kinds were left out."""
+    values = np.zeros((3, 4, 5), "int16")
+    words = {"PatientName": "Xsecretname^Who", "PatientID": "XsecretID", "StudyDate": "19991231",
+             "InstitutionName": "Xsecretplace", "OperatorsName": "Xsecretoperator",
+             "SeriesDescription": "Xsecretseries", "StudyDescription": "Xsecretstudy",
+             "AccessionNumber": "Xsecretnumber", "PatientComments": "Xsecretcomment",
+             "ProtocolName": "Xsecretprotocol"}  # fmt: skip
+    made.series(tmp_path / "scan", values, **words)
+    for suffix in ("nrrd", "h5", "nii", "ra", "zip", "nc"):
+        report = raconvert.convert(tmp_path / "scan", tmp_path / f"x.{suffix}")
+        said = " ".join(report.notes)
+        assert "patient (4)" in said
+        assert "names of people (1)" in said
+        for path in tmp_path.glob(f"x.{suffix}*"):
+            raw = path.read_bytes()
+            assert b"Xsecret" not in raw
+            assert b"19991231" not in raw
+            assert made.ROOT.encode() not in raw
+    kept = {"keep-tags": "SeriesDescription,0018,0050 InstanceNumber"}
+    with read(tmp_path / "scan", in_opts=kept) as bundle:
+        assert bundle.arrays[0].meta.attributes == {
+            "SeriesDescription": "Xsecretseries", "SliceThickness": 2.5,
+            "InstanceNumber": [1, 2, 3],
+        }  # fmt: skip
+    with pytest.raises(UsageError, match="no element of DICOM is called 'Nonsense'"):
+        read(tmp_path / "scan", in_opts={"keep-tags": "Nonsense"})
