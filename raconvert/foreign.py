@@ -120,13 +120,6 @@ FOREIGN: tuple[Foreign, ...] = (
     Foreign("wrapper", "zstandard", ((0, b"(\xb5/\xfd"),), (".zst",)),
     Foreign(
         "binary",
-        "DICOM",
-        ((128, b"DICM"),),
-        (),
-        _by_python("pydicom", "pydicom.dcmread(FILE).pixel_array"),
-    ),
-    Foreign(
-        "binary",
         "Parquet",
         ((0, b"PAR1"),),
         (),

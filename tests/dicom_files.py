@@ -5,6 +5,8 @@ No data of a person is in them: pixels are numbers that tell their place, names 
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +151,69 @@ def enhanced(path: Path, values: np.ndarray, direction: str = "axial", **more: A
         groups.append(group)
     ds.PerFrameFunctionalGroupsSequence = groups
     return save(ds, path)
+
+
+# Bytes, for files that no library writes ---------------------------------------------------------
+
+UNDEFINED = 0xFFFFFFFF
+LONG = (b"OB", b"OW", b"OF", b"OD", b"SQ", b"UN", b"UT", b"OV")
+
+
+def element(tag: int, vr: bytes, value: bytes, nbytes: int | None = None) -> bytes:
+    """An element of explicit representation, little-endian; `nbytes` is what it says it has."""
+    nbytes = len(value) if nbytes is None else nbytes
+    head = struct.pack("<HH", tag >> 16, tag & 0xFFFF) + vr
+    return head + struct.pack("<2xI" if vr in LONG else "<H", nbytes) + value
+
+
+def item(data: bytes, nbytes: int | None = None) -> bytes:
+    """An item of a sequence, or a fragment."""
+    return struct.pack("<HHI", 0xFFFE, 0xE000, len(data) if nbytes is None else nbytes) + data
+
+
+def ended(sequence: bool) -> bytes:
+    return struct.pack("<HHI", 0xFFFE, 0xE0DD if sequence else 0xE00D, 0)
+
+
+def short(number: int) -> bytes:
+    return struct.pack("<H", number)
+
+
+IMAGE = {
+    0x00080060: (b"CS", b"MR"), 0x00280002: (b"US", short(1)),
+    0x00280004: (b"CS", b"MONOCHROME2 "), 0x00280010: (b"US", short(2)),
+    0x00280011: (b"US", short(3)), 0x00280100: (b"US", short(16)),
+    0x00280101: (b"US", short(16)), 0x00280102: (b"US", short(15)),
+    0x00280103: (b"US", short(0)),
+}  # fmt: skip
+
+
+def raw(*more: bytes, pixels: bytes | None = None, syntax: str = EXPLICIT, **changed: Any) -> bytes:
+    """A file of two rows and three columns of uint16; `changed` has values by ``x00280010``.
+
+    `more` comes before the pixels, which are an element.
+    """
+    elements = {**IMAGE}
+    for name, value in changed.items():
+        tag = int(name[1:], 16)
+        elements.pop(tag, None)
+        if value is not None:
+            vr = IMAGE.get(tag, (b"DS", b""))[0]
+            elements[tag] = value if isinstance(value, tuple) else (vr, value)
+    uid_ = syntax.encode() + b"\0" * (len(syntax) % 2)
+    data = b"".join(element(tag, *elements[tag]) for tag in sorted(elements))
+    pixels = element(0x7FE00010, b"OW", bytes(12)) if pixels is None else pixels
+    return bytes(128) + b"DICM" + element(0x00020010, b"UI", uid_) + data + b"".join(more) + pixels
+
+
+def fragments(*data: bytes, table: bytes = b"") -> bytes:
+    """The element of encoded pixels."""
+    return element(0x7FE00010, b"OB", b"".join(map(item, (table, *data))), UNDEFINED) + ended(True)
+
+
+def deflated(dataset: bytes) -> bytes:
+    """A file whose data set is deflated."""
+    press = zlib.compressobj(9, zlib.DEFLATED, -15)
+    uid_ = DEFLATED.encode()
+    head = bytes(128) + b"DICM" + element(0x00020010, b"UI", uid_ + b"\0" * (len(uid_) % 2))
+    return head + press.compress(dataset) + press.flush()

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple
 
+import dicom_files
 import numpy as np
 import ra_bytes
 
@@ -1480,6 +1481,62 @@ def view_of_nested_lists(size: int) -> bytes:
 @shape(".json")
 def view_of_empty_lists(size: int) -> bytes:
     return view([[] for _ in range(size // 3)], [])
+
+
+# DICOM -------------------------------------------------------------------------------------------
+
+
+@shape(".dcm")
+def dicom_of_elements(size: int) -> bytes:
+    """Elements of nothing before the pixels."""
+    return dicom_files.raw(dicom_files.element(0x00290010, b"LO", b"") * (size // 8))
+
+
+@shape(".dcm")
+def dicom_of_items(size: int) -> bytes:
+    """Functional groups of nothing, many more than frames."""
+    items = (dicom_files.item(b"", 0xFFFFFFFF) + dicom_files.ended(False)) * (size // 16)
+    groups = dicom_files.element(0x52009230, b"SQ", items + dicom_files.ended(True), 0xFFFFFFFF)
+    return dicom_files.raw(groups)
+
+
+@shape(".dcm")
+def dicom_of_deep_sequences(size: int) -> bytes:
+    deep = (dicom_files.element(0x00290010, b"SQ", b"", 0xFFFFFFFF)
+            + dicom_files.item(b"", 0xFFFFFFFF))  # fmt: skip
+    return dicom_files.raw(deep * (size // len(deep)))
+
+
+@shape(".dcm")
+def dicom_of_frames(size: int) -> bytes:
+    """Frames of a byte."""
+    count = min(size, 99_999)
+    small = {"x00280010": b"\1\0", "x00280011": b"\1\0", "x00280100": b"\x08\0",
+             "x00280101": b"\x08\0", "x00280102": b"\7\0"}  # fmt: skip
+    pixels = dicom_files.element(0x7FE00010, b"OW", bytes(count + count % 2))
+    return dicom_files.raw(pixels=pixels, x00280008=(b"IS", b"%d " % count), **small)
+
+
+@shape(".dcm")
+def dicom_of_fragments(size: int) -> bytes:
+    """Fragments of one frame by RLE, of a byte pair each."""
+    return dicom_files.raw(
+        pixels=dicom_files.fragments(*[b"\0\0"] * (size // 10)), syntax="1.2.840.10008.1.2.5"
+    )
+
+
+@shape(".dcm")
+def dicom_of_numbers(size: int) -> bytes:
+    """Offsets of the frames of a dose, far more than frames."""
+    text = b"1\\" * (min(size, 60_000) // 2)
+    return dicom_files.raw(x3004000C=(b"DS", text))
+
+
+@shape(".dcm", largest=1 << 16)
+def dicom_that_is_deflated(size: int) -> bytes:
+    """Private elements of nothing, which deflate makes small."""
+    much = dicom_files.element(0x00291010, b"OB", bytes(1000 * size))
+    return dicom_files.deflated(much + dicom_files.raw()[160:])
 
 
 # CIFAR -------------------------------------------------------------------------------------------

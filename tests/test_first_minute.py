@@ -291,10 +291,6 @@ def test_completion_of_every_shell_asks_the_program(
 # What a file is ----------------------------------------------------------------------------------
 
 
-def dicom() -> bytes:
-    return bytes(128) + b"DICM" + b"\x02\x00\x00\x00UL\x04\x00" + bytes(40)
-
-
 def sqlite() -> bytes:
     with sqlite3.connect("made.sqlite") as made:
         made.execute("create table t (x)")
@@ -302,7 +298,6 @@ def sqlite() -> bytes:
 
 
 KNOWN: dict[str, Callable[[], bytes]] = {
-    "DICOM": dicom,
     "Parquet": lambda: b"PAR1\x15\x04" + bytes(60) + b"PAR1",
     "CSV": lambda: b"x,y,z\n" + b"1,2.5,3\n" * 20,
     "TSV": lambda: b"x\ty\n1\t2\n3\t4\n",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import Mock, patch
 
+import dicom_files
 import h5py
 import numcodecs
 import numpy as np
@@ -25,6 +26,7 @@ import shapes
 import tifffile
 import zarr
 from raconvert.plugins import mat
+from raconvert.plugins.dicom.header import read_header
 from raconvert.plugins.hdf5.files import File
 from raconvert.plugins.hdf5.ondisk.header import messages
 from raconvert.plugins.png import read_stack
@@ -413,6 +415,13 @@ def blocks_of_a_header(limits: Limits, folder: Path) -> object:
     return len(list(messages(File(Source(str(path), limits=limits)), address)))
 
 
+def elements_of_a_header(limits: Limits, folder: Path) -> object:
+    """The tags of all elements before the pixels."""
+    path = folder / "x.dcm"
+    path.write_bytes(dicom_files.raw())
+    return sorted(read_header(Source(str(path), limits=limits)).tags)
+
+
 def chunks_of_a_folder(limits: Limits, folder: Path) -> object:
     """True if the names of all chunks are kept."""
     path = str(filled_store(folder))
@@ -460,6 +469,7 @@ def note(limits: Limits, folder: Path) -> object:
 CALLS: dict[str, tuple[Callable[[Limits, Path], object], int]] = {
     "probed_headers": (verdict, 1),
     "header_blocks": (blocks_of_a_header, 0),
+    "header_elements": (elements_of_a_header, 5),
     "listed_files": (chunks_of_a_folder, 10),
     "absent_requests": (requests_of_absent_chunks, 1),
     "listed_pages": (uploads, 2),

@@ -37,6 +37,8 @@ MODULES = {  # package -> the module by which pydicom finds it
     "pylibjpeg-openjpeg": "openjpeg", "pyjpegls": "jpeg_ls",
 }  # fmt: skip
 PREFERRED = ("pylibjpeg", "pyjpegls", "pillow", "pydicom", "gdcm")  # of pydicom's decoders
+START, SCAN, END = b"\xff\xd8", b"\xff\xda", b"\xff\xd9"  # markers of JPEG; END of all of them
+PADDED = 64  # bytes from the last of which on the end is looked for
 # Bytes that RLE makes of one at most: two bytes stand for 128.
 RLE_RATIO = 64
 
@@ -197,6 +199,11 @@ def _check_codestream(source: Source, form: Form, data: bytes) -> None:
     found = _size_of_jpeg2000(data) or _size_of_jpeg(data)
     if found is None:
         raise Corrupt("an encoded frame has no header", path=source.path)
+    if data.find(END, -PADDED) < 0 or (data[:2] == START and SCAN not in data):
+        raise Corrupt(
+            "an encoded frame has no end, or nothing before it", path=source.path,
+            remedy="copy the file again; it is cut off, or damaged",
+        )  # fmt: skip
     if found != (form.rows, form.columns, form.samples):
         raise Corrupt(
             "an encoded frame is another one than the header says", path=source.path,
@@ -217,7 +224,7 @@ def _size_of_jpeg2000(data: bytes) -> tuple[int, int, int] | None:
 def _size_of_jpeg(data: bytes) -> tuple[int, int, int] | None:
     """Rows, columns and samples of the frame header of JPEG and JPEG-LS."""
     at = 2
-    if data[:2] != b"\xff\xd8":
+    if data[:2] != START:
         return None
     while at + 10 <= len(data):
         if data[at] != 0xFF:

@@ -153,7 +153,7 @@ def _check_count(header: Header, form: Form, count: int) -> None:
         return
     whole = -(-form.size * count * form.allocated // 8)
     size = header.source.size if header.inflated is None else header.inflated.most
-    if whole > pixels.nbytes or pixels.offset + whole > size:
+    if whole > pixels.nbytes or pixels.offset + pixels.nbytes > size:
         raise Corrupt(
             "pixels are cut off", path=header.path, where=f"byte {pixels.offset}", expected=whole,
             got=min(pixels.nbytes, max(0, size - pixels.offset)),

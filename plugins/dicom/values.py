@@ -111,7 +111,8 @@ class Frames:
     def _frame(self, file: int, number: int) -> Values:
         """All elements of a frame, in the shape of it."""
         form = self._form
-        what = f"a frame of array '{self._name}'"
+        path = self._stored[file].source.path
+        what = f"'{path}': a frame of array '{self._name}'"
         check_memory(form.size * self.dtype.itemsize, self._max_memory, what)
         if form.encoded:
             stored = self._stored[file]

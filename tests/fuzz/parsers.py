@@ -56,6 +56,7 @@ PARSERS: dict[str, Parser] = {
     "netpbm": Parser(("x.pnm",), "image/*.p?m", None, "netpbm"),
     "idx": Parser(("x.idx",), "learning/*idx*", None, "idx"),
     "safetensors": Parser(("x.safetensors",), "learning/*.safetensors", None, "safetensors"),
+    "dicom": Parser(("x.dcm",), "dicom/*", None, "dicom"),
     "gguf": Parser(("x.gguf",), "models/*.gguf", None, "gguf"),
     "torch": Parser(("x.pt",), "models/*.pt*", mutate.archive, "torch"),
     "netcdf3": Parser(("x.nc",), "netcdf3/*.*", None, "netcdf3"),
@@ -84,6 +85,7 @@ _SHAPE_SUFFIXES = {
     "gif": (".gif",), "tiff": (".tif",), "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
     "netpbm": (".ppm", ".pgm", ".pam"), "idx": (".idx.gz",), "safetensors": (".safetensors",),
     "nifti": (".nii",), "metaimage": (".mha",), "netcdf3": (".nc3",),
+    "nifti": (".nii",), "metaimage": (".mha",), "dicom": (".dcm",),
 }  # fmt: skip
 
 
