@@ -12,7 +12,6 @@ from .tables import (
     ENCODINGS,
     EXTENDED_OFFSETS,
     ITEM,
-    JPEG_2000,
     OF_CODEC,
     RGB,
     RLE,
@@ -37,6 +36,7 @@ MODULES = {  # package -> the module by which pydicom finds it
     "pylibjpeg-openjpeg": "openjpeg", "pyjpegls": "jpeg_ls",
 }  # fmt: skip
 PREFERRED = ("pylibjpeg", "pyjpegls", "pillow", "pydicom", "gdcm")  # of pydicom's decoders
+EXTRA, LIBJPEG = "'raconvert[dicom]'", "pylibjpeg-libjpeg"
 START, SCAN, END = b"\xff\xd8", b"\xff\xda", b"\xff\xd9"  # markers of JPEG; END of all of them
 PADDED = 64  # bytes from the last of which on the end is looked for
 # Bytes that RLE makes of one at most: two bytes stand for 128.
@@ -112,14 +112,19 @@ def _item(header: Header, at: int) -> tuple[int, int]:
 def check_decoder(syntax: str, path: str) -> None:
     """Raise `MissingDependency` without what decodes a transfer syntax."""
     name, packages = ENCODINGS[syntax]
-    if name == JPEG_2000 and find_spec("pydicom") and find_spec("openjpeg"):
-        return
     missing = [one for one in packages if find_spec(MODULES[one]) is None]
-    if missing:
+    if "pydicom" in missing or (missing and not _is_available(syntax)):
         raise MissingDependency(
             f"{name} needs a package that is not installed: {', '.join(missing)}", path=path,
-            remedy=f"pip install {' '.join(missing)}",
+            remedy="pip install " + (" ".join(missing) if LIBJPEG in missing else EXTRA),
         )  # fmt: skip
+
+
+def _is_available(syntax: str) -> bool:
+    """True if pydicom has another decoder, such as those of Pillow and GDCM."""
+    from pydicom.pixels.decoders.base import get_decoder
+
+    return bool(get_decoder(syntax).is_available)
 
 
 def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values:
