@@ -21,6 +21,7 @@ from .tables import (
     CODES,
     CURVES_AND_OVERLAYS,
     DOSE_UNITS,
+    IMAGE_TYPE,
     KINDS,
     MODALITY_LUT,
     NAMESPACE,
@@ -92,17 +93,28 @@ def _axes_of_frames(grid: Grid) -> list[Axis]:
 
 def _axis_of_times(grid: Grid) -> Axis:
     values, key = grid.values, grid.key
+    if key == "temporal position":
+        clock = [frame.keys.get(SECONDS[0]) for frame in grid.frames[:: grid.slices]]
+        step = _even_step([one for one in clock if one is not None])
+        known = step is not None and None not in clock
+        return Axis("time", kind="time", units="s" if known else None,
+                    spacing=step if known else None)  # fmt: skip
     if key in SECONDS:
-        step = (values[-1] - values[0]) / (len(values) - 1)
-        even = all(abs(v - values[0] - n * step) <= EVEN * step for n, v in enumerate(values))
-        if even:
-            return Axis("time", kind="time", units="s", spacing=round(step, 6))
+        if (step := _even_step(values)) is not None:
+            return Axis("time", kind="time", units="s", spacing=step)
         since = [round(value - values[0], 6) for value in values]
         return Axis("time", kind="time", units="s", labels=since)
-    if key == "temporal position":
-        return Axis("time", kind="time")
     labels = [int(value) if value == int(value) else value for value in values]
     return Axis(key, units=UNIT_OF_KEY.get(key), labels=labels)
+
+
+def _even_step(values: Sequence[float]) -> float | None:
+    """The step of numbers that grow evenly; None for others."""
+    if len(values) < 2:
+        return None
+    step = (values[-1] - values[0]) / (len(values) - 1)
+    even = all(abs(v - values[0] - n * step) <= EVEN * step for n, v in enumerate(values))
+    return round(step, 6) if even and step > 0 else None
 
 
 def _axes_in_frame(frame: Frame, part: Part) -> list[Axis]:
@@ -156,6 +168,8 @@ def _photometric(part: Part, own: dict[str, Any], header: Header) -> list[str]:
         own["photometric"] = form.photometric
     if form.photometric == RGB and form.stored_as in YBR:
         notes.append(f"colours are converted from {form.stored_as} to RGB, and rounded")
+    if "MOSAIC" in header.text(IMAGE_TYPE).split("\\"):
+        notes.append("slices are tiles of a mosaic: they stay there, and have no place")
     if header.items(MODALITY_LUT):
         notes.append("the table of the modality (Modality LUT) is not applied, and left out")
     if any(tag >> 16 in of for tag in header.tags for of in CURVES_AND_OVERLAYS):

@@ -15,6 +15,7 @@ from .tables import (
     CHARSET,
     DOSE_UNITS,
     EXTENDED_OFFSETS,
+    IMAGE_TYPE,
     MAGIC,
     MODALITY_LUT,
     PREAMBLE,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 # Elements of a header that are asked for when its frames are known.
 LATER = frozenset(
-    {CHARSET, DOSE_UNITS, EXTENDED_OFFSETS, MODALITY_LUT, RESCALE_TYPE, UNITS}
+    {CHARSET, DOSE_UNITS, EXTENDED_OFFSETS, IMAGE_TYPE, MODALITY_LUT, RESCALE_TYPE, UNITS}
 )  # fmt: skip
 
 
