@@ -69,18 +69,21 @@ def files_in(
             yield entry.path
 
 
-def files_together(folder: str, row: Row) -> list[str]:
-    """The files of a folder that are read together, in natural order; not those of other formats.
+def files_together(folder: str, row: Row) -> tuple[list[str], list[str]]:
+    """The files of a folder that are read together, and those of other formats; in natural order.
 
     Where one marks the folder as the root of a set, and where none lies in it, all below it.
     """
     marked = any(os.path.isfile(os.path.join(folder, mark)) for mark in row.marks)
     here = [entry for entry in visible(folder) if not is_folder(entry)]
     entries = entries_below(folder) if marked or not here else here
-    names = [entry.path for entry in entries if by_suffix(entry.name) in (None, row)]
+    names: list[str] = []
+    others: list[str] = []
+    for entry in entries:
+        (names if by_suffix(entry.name) in (None, row) else others).append(entry.path)
     if not names:
         raise ReadFailed(f"folder holds no file that may be {row.title}", path=folder)
-    return natural_sorted(names)
+    return natural_sorted(names), natural_sorted(others)
 
 
 def is_source(entry: os.DirEntry[str]) -> bool:

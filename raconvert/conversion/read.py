@@ -9,7 +9,7 @@ from raconvert import registry
 from raconvert.catalogue import ROWS
 from raconvert.conversion.options import Settings
 from raconvert.declared import Record
-from raconvert.errors import Corrupt, ReadFailed, UsageError, did_you_mean, listed
+from raconvert.errors import Corrupt, ReadFailed, UsageError, counted, did_you_mean, listed
 from raconvert.files.paths import is_in_doubt, is_remote
 from raconvert.files.source import HEAD_BYTES, Source
 from raconvert.metadata import SUFFIX
@@ -180,9 +180,14 @@ def _read(plugin: Plugin, row: Row, source: Source, options: dict[str, Any]) -> 
         return plugin.read(source, **options)
     from raconvert.conversion.inputs import files_together
 
-    files = [source.at(path) for path in files_together(source.path, row)]
-    source.used.update(file.path for file in files)
-    return plugin.read_together(files, folder=source.path, **options)
+    paths, others = files_together(source.path, row)
+    files = [source.at(path) for path in paths]
+    source.used.update(paths)
+    bundle = plugin.read_together(files, folder=source.path, **options)
+    if others:
+        names = listed([os.path.basename(path) for path in others])
+        bundle.notes.append(f"left out {counted(len(others), 'file')} of other formats: {names}")
+    return bundle
 
 
 def open_together(paths: Sequence[str], settings: Settings) -> Opened | None:

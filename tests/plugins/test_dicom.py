@@ -448,6 +448,7 @@ def test_a_folder_names_what_it_leaves_out(tmp_path: Path) -> None:
     folder = tmp_path / "scan"
     made.series(folder, values)
     (folder / "NOTES").write_text("read me\n")
+    np.save(folder / "mask.npy", values)
     report = made.dataset(values[0], number=9, Modality="SR")
     del report.PixelData
     from pydicom.dataset import FileMetaDataset
@@ -458,6 +459,7 @@ def test_a_folder_names_what_it_leaves_out(tmp_path: Path) -> None:
     with read(folder) as bundle:
         assert np.array_equal(bundle.arrays[0][...], values)
         assert "left out 1 file, no DICOM: NOTES" in bundle.notes
+        assert "left out 1 file of other formats: mask.npy" in bundle.notes
         assert "left out 1 file, without an image: report" in bundle.notes
     with pytest.raises(Unsupported, match=r"without an image \(SR\)"):
         only(folder / "report")
