@@ -350,6 +350,8 @@ class _Walk:
             else:
                 self.keep(data, tag, vr, nbytes, at)
             return at + nbytes
+        if tag == PIXELS:  # of an icon in a sequence
+            return self.fragments(at)
         if vr not in (b"SQ", b"UN") or (vr == b"UN" and KNOWN.get(tag, b"SQ") != b"SQ"):
             raise Corrupt(
                 f"element {named(tag)} has no length, and is not a sequence",
@@ -365,6 +367,17 @@ class _Walk:
             data.values[tag] = b"SQ", items
         self.implicit, self.order = before
         return at
+
+    def fragments(self, at: int) -> int:
+        """Pass encoded pixels and return where they end."""
+        while True:
+            tag, _, nbytes, at = self.element(at)
+            if tag == SEQUENCE_END:
+                return at
+            if tag != ITEM:
+                raise self.odd_item(tag, at)
+            self.check(tag, nbytes, at)
+            at += nbytes
 
     def sequence(self, data: Data, at: int, end: int, depth: int) -> Items:
         """The items of a sequence of a known length."""
@@ -387,10 +400,7 @@ class _Walk:
             if tag == SEQUENCE_END:
                 return at
             if tag != ITEM:
-                raise Corrupt(
-                    "a sequence has something that is not an item", path=self.header.path,
-                    where=f"byte {at - 8}", got=named(tag),
-                )  # fmt: skip
+                raise self.odd_item(tag, at)
             item = None if data is None else Data(data.path, big=self.order == ">")
             if nbytes != UNDEFINED:
                 self.check(tag, nbytes, at)
@@ -434,6 +444,13 @@ class _Walk:
                 where=f"byte {at}", expected=f"at most {max(0, self.window.size - at)} bytes",
                 got=nbytes, remedy="copy the file again; it is cut off, or damaged",
             )  # fmt: skip
+
+    def odd_item(self, tag: int, at: int) -> Corrupt:
+        """The error for something between the items of a sequence."""
+        return Corrupt(
+            "a sequence has something that is not an item", path=self.header.path,
+            where=f"byte {at - 8}", got=named(tag),
+        )  # fmt: skip
 
     def ends(self, at: int) -> Corrupt:
         """The error for a file that ends inside an element."""

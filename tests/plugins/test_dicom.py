@@ -225,6 +225,16 @@ def test_colours_planes_and_ybr(tmp_path: Path) -> None:
     assert np.abs(rgb - pydicom.pixels.pixel_array(str(ybr)).astype(int)).max() <= 1
 
 
+def test_an_icon_in_the_header_is_passed(tmp_path: Path) -> None:
+    """Its pixels may be encoded, in fragments of their own."""
+    icon = made.item(made.element(0x00280010, b"US", made.short(9)) + made.fragments(b"icon" * 9))
+    path = tmp_path / "x.dcm"
+    for nbytes, end in ((None, b""), (made.UNDEFINED, made.ended(True))):
+        sequence = made.element(0x00880200, b"SQ", icon + end, nbytes)
+        path.write_bytes(made.raw(sequence, pixels=pixels(np.arange(6, dtype="u2").tobytes())))
+        assert only(path).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
 def test_small_values_may_be_bright(tmp_path: Path) -> None:
     values = made.volume((4, 6), "uint8")
     ds = made.dataset(values, sop=made.SC, PhotometricInterpretation="MONOCHROME1")
