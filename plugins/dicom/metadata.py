@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .series import Grid, Part
 
 COLOUR = "RGB-color"
+UNREADABLE = "\0"  # for the text of an element in letters that are not known
 EVEN = 1e-3  # of the distance of two times, how far one may be from its place
 SECONDS = ("acquisition time", "content time")
 UNIT_OF_KEY = {"echo time": "ms", "trigger time": "ms", "b-value": "s/mm^2"}
@@ -249,6 +250,9 @@ def _kept(
     for tag, keyword in kept.items():
         by_file = {n: _value(part.files[n].header, tag) for n in {f.file for f in frames}}
         values = [by_file[frame.file] for frame in frames]
+        if UNREADABLE in values:
+            notes.append(f"element {keyword} has letters of a set that is not read; left out")
+            continue
         if all(value is None for value in values):
             notes.append(f"no element {keyword} is there to keep")
         elif all(value == values[0] for value in values):
@@ -272,8 +276,18 @@ def _value(data: Data, tag: int) -> Any:
         return numbers[0] if len(numbers) == 1 else numbers
     if vr in (b"OB", b"OW", b"UN", b"OF", b"OD", b"OL"):
         return value.hex()
-    charset = data.text(CHARSET).partition("\\")[0].strip()
-    return data.text(tag, CHARSETS.get(charset, "latin-1"))
+    return _text(bytes(value), CHARSETS.get(data.text(CHARSET).strip()))
+
+
+def _text(raw: bytes, charset: str | None) -> str:
+    """The text of an element; `UNREADABLE` where its letters are not known."""
+    for encoding in ("ascii", charset):
+        try:
+            if encoding is not None and b"\x1b" not in raw:
+                return raw.decode(encoding).strip(" \0")
+        except UnicodeError:
+            continue
+    return UNREADABLE
 
 
 def left_out(files: Iterable[File], kept: dict[int, str]) -> str:

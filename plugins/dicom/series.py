@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SAME_PLACE = 0.01  # of the distance of two pixels, how far frames of one position may be apart
 UNEVEN = 0.01  # of the distance of two slices, how far one may be from its place
 TOLD = 1e-3  # as much, from which on it is told
-SAME_DIRECTION = 1e-4  # difference of two direction cosines
+SAME_DIRECTION = 1e-4  # difference of two direction cosines, and of two spacings in parts of one
 ORIENTATIONS = 64  # of a series, that are compared with each other
 WHOLE = "`--in-opt grid=any` stacks them as they are, without their place"
 
@@ -89,16 +89,16 @@ def _files(parts: dict[Any, Part]) -> list[File]:
 
 def _plane(frame: Frame, seen: list[tuple[float, ...]]) -> tuple[Any, ...]:
     """Orientation and spacing of a frame, as the first frame said that has nearly the same."""
-    own: tuple[float, ...] = ()
-    if frame.directions is not None and frame.position is not None:
-        own = (*frame.directions[0], *frame.directions[1])
-        for other in seen[:ORIENTATIONS]:
-            if all(abs(a - b) <= SAME_DIRECTION for a, b in zip(own, other, strict=True)):
-                own = other
-                break
-        else:
-            seen.append(own)
-    return own, frame.spacing if own else None, frame.position is None
+    if frame.directions is None or frame.position is None:
+        return (None,)
+    spacing = frame.spacing or (0.0, 0.0)
+    own = (*frame.directions[0], *frame.directions[1], *spacing)
+    near = (*[SAME_DIRECTION] * 6, *(SAME_DIRECTION * one for one in spacing))
+    for other in seen[:ORIENTATIONS]:
+        if all(abs(a - b) <= most for a, b, most in zip(own, other, near, strict=True)):
+            return other
+    seen.append(own)
+    return own
 
 
 # Their order -------------------------------------------------------------------------------------

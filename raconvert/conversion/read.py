@@ -195,8 +195,8 @@ def open_together(paths: Sequence[str], settings: Settings) -> Opened | None:
 
     Raises what opening one of them raises.
     """
-    likely = registry.by_suffix(paths[0])
-    if settings.from_ is None and likely is not None and not likely.together:
+    named = {registry.by_suffix(path) for path in paths} - {None}
+    if settings.from_ is None and not all(row.together for row in named if row is not None):
         return None
     found = find(paths[0], settings)
     plugin = registry.load(found.row)

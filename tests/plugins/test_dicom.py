@@ -292,6 +292,33 @@ def test_enhanced_objects(
                           values * np.arange(1.0, 6)[:, None, None])  # fmt: skip
 
 
+def test_times_of_an_enhanced_object(tmp_path: Path) -> None:
+    """Frames in any order; the temporal position of each tells them apart."""
+    values = made.volume((2, 3, 4, 5), "uint16")
+    from pydicom.dataset import Dataset
+
+    order = [(1, 2), (0, 0), (1, 0), (0, 2), (0, 1), (1, 1)]
+    cosines, positions = made.places("coronal", 3)
+    frames = np.stack([values[at] for at in order])
+    ds = made.dataset(frames, sop=made.ENHANCED_MR, NumberOfFrames=6)
+    groups = []
+    for time, slice_ in order:
+        group, place, plane, content, measures = (Dataset() for _ in range(5))
+        place.ImagePositionPatient = [*map(float, positions[slice_])]
+        plane.ImageOrientationPatient = cosines
+        content.TemporalPositionIndex = time + 1
+        measures.PixelSpacing, measures.SpacingBetweenSlices = [0.75, 1.25], 2.5
+        group.PlanePositionSequence, group.PlaneOrientationSequence = [place], [plane]
+        group.FrameContentSequence, group.PixelMeasuresSequence = [content], [measures]
+        groups.append(group)
+    ds.PerFrameFunctionalGroupsSequence = groups
+    with read(made.save(ds, tmp_path / "x.dcm")) as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], values)
+        assert np.array_equal(array[1, :, 2], values[1, :, 2])
+        assert [axis.vector is None for axis in array.meta.axes] == [True, False, False, False]
+
+
 def test_frames_without_a_place_and_a_dose(tmp_path: Path) -> None:
     values = made.volume((4, 5, 6), "uint16")
     path = made.save(made.dataset(values, NumberOfFrames=4, sop=made.SC), tmp_path / "x.dcm")
@@ -451,6 +478,10 @@ def test_a_list_and_a_pattern_are_one_source(tmp_path: Path) -> None:
     raconvert.convert(paths, tmp_path / "x.h5")
     with raconvert.open_bundle(tmp_path / "x.h5") as bundle:
         assert bundle.names == ["MR_3"]
+    np.save(tmp_path / "mask.npy", values)
+    raconvert.convert([paths[0], str(tmp_path / "mask.npy")], tmp_path / "y.h5")
+    with raconvert.open_bundle(tmp_path / "y.h5") as bundle:
+        assert bundle.names == ["IM0001", "mask"]
 
 
 def test_a_folder_names_what_it_leaves_out(tmp_path: Path) -> None:
@@ -534,6 +565,15 @@ def test_nothing_of_a_person_leaves_the_file(tmp_path: Path) -> None:
             "SeriesDescription": "Xsecretseries", "SliceThickness": 2.5,
             "InstanceNumber": [1, 2, 3],
         }  # fmt: skip
+    made.series(tmp_path / "letters", values, SpecificCharacterSet="ISO_IR 144",
+                SeriesDescription="голова")  # fmt: skip
+    with read(tmp_path / "letters", in_opts={"keep-tags": "SeriesDescription"}) as bundle:
+        assert bundle.arrays[0].meta.attributes == {"SeriesDescription": "голова"}
+    made.series(tmp_path / "sets", values, SpecificCharacterSet=["", "ISO 2022 IR 87"],
+                SeriesDescription="頭")  # fmt: skip
+    with read(tmp_path / "sets", in_opts={"keep-tags": "SeriesDescription"}) as bundle:
+        assert bundle.arrays[0].meta.attributes == {}
+        assert any("letters of a set that is not read" in note for note in bundle.notes)
     with pytest.raises(UsageError, match="no element of DICOM is called 'Nonsense'"):
         read(tmp_path / "scan", in_opts={"keep-tags": "Nonsense"})
 
