@@ -33,6 +33,7 @@ FIELD = {
     "dicom": {
         "form": "type, size, bits and colours of the pixels of a file",
         "frames": "the frames of a file: place, scale, and what tells one from another",
+        "mosaic": "slices as tiles of one image",
         "series": "which frames make one array, and the grid that they lie on",
         "values": "array source over frames of many files",
     },

@@ -13,7 +13,8 @@ Layout::
 A folder, or several files, are one source: an array for each series. Its frames are sorted by their
 positions along the normal of their planes, never by name or number; frames at one position become
 an axis of time, echoes, b-values or segments, where one element tells them apart in one way.
-Multi-frame objects are read frame by frame, by their functional groups. A folder with a DICOMDIR is
+Multi-frame objects are read frame by frame, by their functional groups; mosaics of Siemens tile by
+tile, by the CSA header, else they stay images without a place. A folder with a DICOMDIR is
 read with all below it; files that are not DICOM, or hold no image, are left out and named.
 
 Names are modality and number of the series: ``MR_3``. Axes are (time, slice, row, column, sample),
@@ -33,10 +34,9 @@ Reads: implicit and explicit, little- and big-endian, deflated; 1, 8, 16, 32 and
 what pydicom decodes: RLE, JPEG, JPEG-LS, JPEG 2000 (the extra ``dicom``).
 
 Refused: slices with gaps, several at a position that nothing tells apart, slices side by side
-(``grid=any`` stacks them, without a place); the tiles of a mosaic have no place. A series with
-several sizes, types or orientations becomes an array of each. Video, JPIP, JPEG XL, pixels that are
-packed without regard to bytes; elements that end behind the file, contradict each other, or are
-missing.
+(``grid=any`` stacks them, without a place). A series with several sizes, types or orientations
+becomes an array of each. Video, JPIP, JPEG XL, pixels that are packed without regard to bytes;
+elements that end behind the file, contradict each other, or are missing.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ PALETTE = "PALETTE COLOR"
 class Form(Record):
     """The form of the pixels of a file; equal for the files of one array.
 
-    `photometric` is that of the elements as they are read, `stored_as` that of the file.
+    `photometric` is that of the elements as they are read, `stored_as` that of the file; `across`
+    are the frames in a row of a mosaic, of which each image has several.
     """
 
     rows: int
@@ -55,6 +56,7 @@ class Form(Record):
     photometric: str
     stored_as: str
     encoded: bool
+    across: int = 0
 
     @property
     def element(self) -> Element:
@@ -78,8 +80,19 @@ class Form(Record):
     @property
     def is_raw(self) -> bool:
         """True if the bytes in the file, swapped maybe, are the elements."""
+        return self.is_streamed and not self.unused
+
+    @property
+    def is_streamed(self) -> bool:
+        """True if the elements lie in the file in their order, as whole bytes."""
         return not (self.encoded or self.converts or self.planar or self.allocated == 1
-                    or self.unused)  # fmt: skip
+                    or self.across)  # fmt: skip
+
+    @property
+    def stored_image(self) -> Form:
+        """The form of an image as it is stored: of all tiles of a mosaic."""
+        across = self.across or 1
+        return self._replace(rows=self.rows * across, columns=self.columns * across, across=0)
 
     @property
     def unused(self) -> int:

@@ -10,6 +10,7 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, TooLarge, Unsupported
 
 from .form import Form, form_of
+from .mosaic import frames_of, is_mosaic, mosaic_of
 from .tables import (
     ACQUISITION_DATE_TIME,
     ACQUISITION_NUMBER,
@@ -26,7 +27,6 @@ from .tables import (
     FRAME_DATE_TIME,
     FRAME_GROUPS,
     FRAME_OF_REFERENCE,
-    IMAGE_TYPE,
     IMAGER_SPACING,
     INSTANCE_NUMBER,
     INTERCEPT,
@@ -128,6 +128,13 @@ def file_of(header: Header, number: int, colours: str) -> File:
             got=len(groups),
         )  # fmt: skip
     frames = [*_frames(header, number, count, groups)]
+    mosaic = mosaic_of(header, form) if count == 1 else None
+    if mosaic is not None:
+        frames = frames_of(mosaic, frames[0], form)
+        tiles = mosaic.across
+        form = form._replace(rows=form.rows // tiles, columns=form.columns // tiles, across=tiles)
+    elif is_mosaic(header):
+        frames = [frame._replace(position=None, directions=None) for frame in frames]
     series = header.text(SERIES)
     return File(
         header, form, frames, series, header.text(FRAME_OF_REFERENCE), header.text(MODALITY),
@@ -164,24 +171,22 @@ def _check_count(header: Header, form: Form, count: int) -> None:
 def _frames(header: Header, number: int, count: int, groups: list[Data]) -> Iterator[Frame]:
     """Yield the frames of a file, in the order of their pixels."""
     shared = header.item(SHARED_GROUPS)
-    mosaic = "MOSAIC" in header.text(IMAGE_TYPE).split("\\")
     offsets = header.numbers(OFFSETS)
     if not groups and count > 1 and offsets and len(offsets) != count:
         raise header.wrong(OFFSETS, "has not an offset for each frame", len(offsets), str(count))
     frame: Frame | None = None
     for at in range(count):
         if groups or frame is None:
-            frame = _frame(_Look(header, shared, groups[at] if groups else None), number, mosaic)
+            frame = _frame(_Look(header, shared, groups[at] if groups else None), number)
         place, directions = frame.position, frame.directions
         if not groups and count > 1 and place is not None and directions is not None:
             place = _moved(place, directions, offsets[at], offsets[0]) if offsets else None
         yield frame._replace(number=at, position=place)
 
 
-def _frame(found: _Look, number: int, mosaic: bool) -> Frame:
-    """The first frame of a file, by what is said of it; tiles of a mosaic have no place."""
-    place = None if mosaic else found.position()
-    directions = None if mosaic else found.directions()
+def _frame(found: _Look, number: int) -> Frame:
+    """The first frame of a file, by what is said of it."""
+    place, directions = found.position(), found.directions()
     slope, intercept = found.scale()
     return Frame(
         number, 0, place if directions is not None else None, directions, found.spacing(),

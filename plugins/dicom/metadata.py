@@ -15,13 +15,13 @@ from raconvert.plugin import Axis, Metadata, Space
 
 from .form import PALETTE
 from .header import wants_items
+from .mosaic import is_mosaic
 from .tables import (
     CHARSET,
     CHARSETS,
     CODES,
     CURVES_AND_OVERLAYS,
     DOSE_UNITS,
-    IMAGE_TYPE,
     KINDS,
     MODALITY_LUT,
     NAMESPACE,
@@ -169,7 +169,7 @@ def _photometric(part: Part, own: dict[str, Any], header: Header) -> list[str]:
         own["photometric"] = form.photometric
     if form.photometric == RGB and form.stored_as in YBR:
         notes.append(f"colours are converted from {form.stored_as} to RGB, and rounded")
-    if "MOSAIC" in header.text(IMAGE_TYPE).split("\\"):
+    if is_mosaic(header) and not form.across:
         notes.append("slices are tiles of a mosaic: they stay there, and have no place")
     if header.items(MODALITY_LUT):
         notes.append("the table of the modality (Modality LUT) is not applied, and left out")

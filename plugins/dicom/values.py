@@ -54,6 +54,8 @@ class Frames:
         self.dtype: np.dtype[Any] = dtype_of(little(form.element))
         self._name = name
         self._form = form
+        self._stored_form = form.stored_image
+        self._image: tuple[int, Values] | None = None  # the mosaic that was read last
         self._frames = [(frame.file, frame.number) for frame in grid.frames]
         self._stored = _stored(grid.frames, files, form)
         self._max_memory = files[grid.frames[0].file].header.source.max_memory
@@ -65,7 +67,7 @@ class Frames:
         step = max(1, max_bytes // self.dtype.itemsize)
         form = self._form
         for file, number in self._frames:
-            if not form.encoded and not form.planar and not form.converts and form.allocated > 1:
+            if form.is_streamed:
                 for first in range(0, form.size, step):
                     count = min(step, form.size - first)
                     yield self._native(file, number * form.size + first, count)
@@ -73,7 +75,7 @@ class Frames:
             flat = self._frame(file, number).reshape(-1)
             for first in range(0, form.size, step):
                 yield flat[first : first + step]
-        self._open = None
+        self._open = self._image = None
 
     def __getitem__(self, key: Any) -> Any:
         full = full_key(key, len(self.shape))
@@ -111,6 +113,17 @@ class Frames:
     def _frame(self, file: int, number: int) -> Values:
         """All elements of a frame, in the shape of it."""
         form = self._form
+        if not form.across:
+            return self._stored_image(file, number)
+        if self._image is None or self._image[0] != file:
+            self._image = file, self._stored_image(file, 0)
+        down, right = divmod(number, form.across)
+        top, left = down * form.rows, right * form.columns
+        return self._image[1][top : top + form.rows, left : left + form.columns]
+
+    def _stored_image(self, file: int, number: int) -> Values:
+        """An image as a file has it: a frame, or the tiles of all of a volume."""
+        form = self._stored_form
         path = self._stored[file].source.path
         what = f"'{path}': a frame of array '{self._name}'"
         check_memory(form.size * self.dtype.itemsize, self._max_memory, what)
@@ -160,7 +173,7 @@ class Frames:
                 nbytes = min(nbytes, source.size - at)
             return source.read_exact(at, nbytes, "the pixels")
         if file not in self._whole and at < inflated.begin:  # backwards: all of it, once
-            whole = stored.frames * self._form.size * self.dtype.itemsize
+            whole = stored.frames * self._stored_form.size * self.dtype.itemsize
             check_memory(whole, self._max_memory, "the deflated pixels of a file")
             self._whole[file] = inflated.read_at(stored.offset, whole)
         if file in self._whole:
@@ -175,15 +188,15 @@ class Frames:
 
     def _bits(self, file: int, number: int) -> Values:
         """A frame of bits, which need not begin at a byte."""
-        begin = number * self._form.size
-        first, last = begin // 8, -(-(begin + self._form.size) // 8)
+        begin = number * self._stored_form.size
+        first, last = begin // 8, -(-(begin + self._stored_form.size) // 8)
         raw = np.frombuffer(self._read(file, first, last - first), np.uint8)
         bits = np.unpackbits(raw, bitorder="little")[begin - 8 * first :]
-        return bits[: self._form.size].astype(bool).reshape(self._form.shape)
+        return bits[: self._stored_form.size].astype(bool).reshape(self._stored_form.shape)
 
     def _cleaned(self, values: Values) -> Values:
         """Elements without the bits that are not part of their value, signs extended."""
-        form, unused = self._form, self._form.unused
+        form, unused = self._stored_form, self._stored_form.unused
         if not unused:
             return values
         values = values if values.flags.writeable else values.copy()
@@ -198,10 +211,11 @@ def _stored(frames: list[Frame], files: list[File], form: Form) -> dict[int, Sto
     for number in dict.fromkeys(frame.file for frame in frames):
         header = files[number].header
         assert header.pixels is not None  # noqa: S101 - a file with pixels
-        fragments = fragments_of(header, len(files[number].frames)) if form.encoded else []
+        count = 1 if form.across else len(files[number].frames)
+        fragments = fragments_of(header, count) if form.encoded else []
         words = header.syntax == BIG and header.pixels.vr == b"OW" and form.allocated <= 8
         found[number] = Stored(
             header.source, header.pixels.offset, header.syntax, words, header.inflated, fragments,
-            len(files[number].frames),
+            count,
         )  # fmt: skip
     return found

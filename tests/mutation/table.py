@@ -62,7 +62,7 @@ AREAS = {
     "cfl": _file("cfl"),
     "metaimage": _plugin("metaimage", "header", "metadata"),
     "cifar": _file("cifar"),
-    "dicom": _plugin("dicom", "header", "form", "frames", "series"),
+    "dicom": _plugin("dicom", "header", "form", "frames", "series", "mosaic"),
     "fits": _file("fits"),
     "mrc": _file("mrc"),
     "netcdf3": _plugin("netcdf3", "header", "reader"),
