@@ -153,6 +153,41 @@ def enhanced(path: Path, values: np.ndarray, direction: str = "axial", **more: A
     return save(ds, path)
 
 
+def csa(**said: list[str]) -> bytes:
+    """A private header of Siemens, of the second version."""
+    raw = b"SV10" + bytes(4) + len(said).to_bytes(4, "little") + (77).to_bytes(4, "little")
+    for name, texts in said.items():
+        raw += name.encode().ljust(64, b"\0") + len(texts).to_bytes(4, "little") + b"FD\0\0"
+        raw += bytes(4) + len(texts).to_bytes(4, "little") + (77).to_bytes(4, "little")
+        for text in texts:
+            data = text.encode() + b"\0"
+            raw += b"".join(n.to_bytes(4, "little") for n in (0, len(data), 77, 0))
+            raw += data + b"\0" * (-len(data) % 4)
+    return raw
+
+
+def mosaic(path: Path, values: np.ndarray, direction: str, private: bytes, **more: Any) -> Path:
+    """One file with the slices of a volume as tiles, as Siemens writes it."""
+    count, rows, columns = values.shape
+    across = int(np.ceil(np.sqrt(count)))
+    whole = np.zeros((across * rows, across * columns), values.dtype)
+    for number, slice_ in enumerate(values):
+        top, left = divmod(number, across)
+        whole[top * rows : (top + 1) * rows, left * columns : (left + 1) * columns] = slice_
+    cosines, positions = places(direction, count)
+    right, down = np.array(cosines[:3]), np.array(cosines[3:])
+    centre = positions[0] - right * 1.25 * (across - 1) * columns / 2
+    centre -= down * 0.75 * (across - 1) * rows / 2
+    ds = dataset(
+        whole, ImageType=["ORIGINAL", "PRIMARY", "M", "MOSAIC"], PixelSpacing=[0.75, 1.25],
+        SpacingBetweenSlices=2.5, ImageOrientationPatient=cosines,
+        ImagePositionPatient=[round(float(one), 8) for one in centre], **more,
+    )  # fmt: skip
+    block = ds.private_block(0x0029, "SIEMENS CSA HEADER", create=True)
+    block.add_new(0x10, "OB", private)
+    return save(ds, path)
+
+
 # Bytes, for files that no library writes ---------------------------------------------------------
 
 UNDEFINED = 0xFFFFFFFF

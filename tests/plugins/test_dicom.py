@@ -323,41 +323,6 @@ RLE = "1.2.840.10008.1.2.5"
 NIBABEL = Path(nibabel.__file__).parent / "nicom" / "tests" / "data"
 
 
-def csa(**said: list[str]) -> bytes:
-    """A private header of Siemens, of the second version."""
-    raw = b"SV10" + bytes(4) + len(said).to_bytes(4, "little") + (77).to_bytes(4, "little")
-    for name, texts in said.items():
-        raw += name.encode().ljust(64, b"\0") + len(texts).to_bytes(4, "little") + b"FD\0\0"
-        raw += bytes(4) + len(texts).to_bytes(4, "little") + (77).to_bytes(4, "little")
-        for text in texts:
-            data = text.encode() + b"\0"
-            raw += b"".join(n.to_bytes(4, "little") for n in (0, len(data), 77, 0))
-            raw += data + b"\0" * (-len(data) % 4)
-    return raw
-
-
-def mosaic(path: Path, values: np.ndarray, direction: str, private: bytes, **more: Any) -> Path:
-    """One file with the slices of a volume as tiles, as Siemens writes it."""
-    count, rows, columns = values.shape
-    across = int(np.ceil(np.sqrt(count)))
-    whole = np.zeros((across * rows, across * columns), values.dtype)
-    for number, slice_ in enumerate(values):
-        top, left = divmod(number, across)
-        whole[top * rows : (top + 1) * rows, left * columns : (left + 1) * columns] = slice_
-    cosines, positions = made.places(direction, count)
-    right, down = np.array(cosines[:3]), np.array(cosines[3:])
-    centre = positions[0] - right * 1.25 * (across - 1) * columns / 2
-    centre -= down * 0.75 * (across - 1) * rows / 2
-    ds = made.dataset(
-        whole, ImageType=["ORIGINAL", "PRIMARY", "M", "MOSAIC"], PixelSpacing=[0.75, 1.25],
-        SpacingBetweenSlices=2.5, ImageOrientationPatient=cosines,
-        ImagePositionPatient=[round(float(one), 8) for one in centre], **more,
-    )  # fmt: skip
-    block = ds.private_block(0x0029, "SIEMENS CSA HEADER", create=True)
-    block.add_new(0x10, "OB", private)
-    return made.save(ds, path)
-
-
 @pytest.mark.parametrize("syntax", ["explicit", "RLE"])
 @pytest.mark.parametrize("direction", ["axial", "oblique"])
 def test_tiles_of_a_mosaic_are_slices(direction: str, syntax: str, tmp_path: Path) -> None:
@@ -368,9 +333,9 @@ def test_tiles_of_a_mosaic_are_slices(direction: str, syntax: str, tmp_path: Pat
     normal = (positions[1] - positions[0]) / 2.5
     for number, order in enumerate((1, -1)):
         said = [f"{one:.8f}" for one in order * normal]
-        private = csa(Other=["1", ""], NumberOfImagesInMosaic=["5"], SliceNormalVector=said)
+        private = made.csa(Other=["1", ""], NumberOfImagesInMosaic=["5"], SliceNormalVector=said)
         place = positions[0 if order > 0 else -1]
-        path = mosaic(tmp_path / f"{number}.dcm", values[::order], direction, private)
+        path = made.mosaic(tmp_path / f"{number}.dcm", values[::order], direction, private)
         ds = pydicom.dcmread(path)
         shift = np.array(ds.ImagePositionPatient) + place - positions[0]
         ds.ImagePositionPatient = [round(float(one), 8) for one in shift]
@@ -388,17 +353,17 @@ def test_tiles_of_a_mosaic_are_slices(direction: str, syntax: str, tmp_path: Pat
 
 def test_a_mosaic_that_is_not_understood_stays_an_image(tmp_path: Path) -> None:
     values = made.volume((4, 6, 8), "uint16")
-    good = csa(NumberOfImagesInMosaic=["4"], SliceNormalVector=["0", "0", "1"])
+    good = made.csa(NumberOfImagesInMosaic=["4"], SliceNormalVector=["0", "0", "1"])
     bad = {
         "nothing": b"", "first version": b"\0" * 40, "cut": good[:-30],
-        "no number": csa(NumberOfImagesInMosaic=["many"], SliceNormalVector=["0", "0", "1"]),
-        "no direction": csa(NumberOfImagesInMosaic=["4"], SliceNormalVector=["0", "0", "0"]),
-        "other tiles": csa(NumberOfImagesInMosaic=["25"], SliceNormalVector=["0", "0", "1"]),
-        "a billion": csa(NumberOfImagesInMosaic=["9" * 5000], SliceNormalVector=["0", "0", "1"]),
+        "no number": made.csa(NumberOfImagesInMosaic=["many"], SliceNormalVector=["0", "0", "1"]),
+        "no direction": made.csa(NumberOfImagesInMosaic=["4"], SliceNormalVector=["0", "0", "0"]),
+        "other tiles": made.csa(NumberOfImagesInMosaic=["25"], SliceNormalVector=["0", "0", "1"]),
+        "a billion": made.csa(NumberOfImagesInMosaic=["9" * 5000], SliceNormalVector=["0", "0", "1"]),
         "long": good[:12] + b"\xff" * (len(good) - 12),
     }  # fmt: skip
     for number, (what, private) in enumerate(bad.items()):
-        path = mosaic(tmp_path / f"{number}.dcm", values, "axial", private)
+        path = made.mosaic(tmp_path / f"{number}.dcm", values, "axial", private)
         with read(path) as bundle:
             assert bundle.arrays[0].shape == (12, 16), what
             assert bundle.arrays[0].meta.space is None
@@ -689,7 +654,7 @@ def test_nothing_of_a_person_leaves_the_file(tmp_path: Path) -> None:
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "dicom"
 HELD = {"bare": "plain", "big.dcm": "plain", "deflated.dcm": "plain", "explicit.dcm": "plain",
         "implicit.dcm": "plain", "enhanced.dcm": "frames", "rle.dcm": "frames",
-        "jpeg2000.dcm": "waves", "rgb.dcm": "colours"}  # fmt: skip
+        "jpeg2000.dcm": "waves", "mosaic.dcm": "frames", "rgb.dcm": "colours"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HELD)
