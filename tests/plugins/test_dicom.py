@@ -13,9 +13,13 @@ from typing import Any
 import dicom_files as made
 import numpy as np
 import pytest
+from raconvert.plugins.dicom.frames import seconds_of
 
 import raconvert
-from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, UsageError
+from raconvert.files.limits import Limits
+from raconvert.files.source import Source
+from raconvert.registry import by_name, load
 
 sitk = pytest.importorskip("SimpleITK")
 pydicom = pytest.importorskip("pydicom")
@@ -153,6 +157,42 @@ def test_files_of_pydicom(path: Path) -> None:
     lossy = "YBR" in header.PhotometricInterpretation or header.SamplesPerPixel > 1
     near = 3 * (lossy and "JPEG" in header.file_meta.TransferSyntaxUID.name)
     assert np.abs(found.astype("i8") - wanted.astype("i8")).max() <= near
+
+
+def test_deflated_frames_in_any_order(tmp_path: Path) -> None:
+    """Forwards as they are inflated; backwards after all of them were, once."""
+    values = made.volume((6, 40, 50), "int16")
+    ds = made.dataset(values, NumberOfFrames=6)
+    path = made.save(ds, tmp_path / "x.dcm", made.DEFLATED)
+    with read(path) as bundle:
+        assert np.array_equal(bundle.arrays[0][::-1], values[::-1])
+        assert np.array_equal(bundle.arrays[0][2], values[2])
+    plugin = load(by_name("dicom"))
+    with plugin.read(Source(str(path), limits=Limits(metadata_bytes=1000))) as bundle:
+        assert np.array_equal(bundle.arrays[0][...], values)
+    with pytest.raises(TooLarge, match="very much before its pixels"):
+        plugin.read(Source(str(path), limits=Limits(metadata_bytes=-1)))
+
+
+def test_what_a_header_may_leave_out_and_its_largest_image(tmp_path: Path) -> None:
+    path = tmp_path / "x.dcm"
+    path.write_bytes(made.raw(x00280103=None, x00280102=None, x00280101=None, x00280002=None))
+    assert only(path).dtype == np.uint16
+    long = made.element(0x7FE00010, b"OW", np.arange(65535, dtype="<u2").tobytes())
+    path.write_bytes(made.raw(x00280010=b"\xff\xff", x00280011=made.short(1), pixels=long))
+    assert np.array_equal(only(path)[:, 0], np.arange(65535))
+    path.write_bytes(made.raw(x00280101=made.short(12), x00280102=made.short(11)))
+    assert only(path).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("010203.5", 3723.5), ("12", 43200), ("1230", 45000), ("00010101000001", 86401),
+     ("20240229010000.25", 738945 * 86400 + 3600.25), ("12:30:15", 45015), ("101500+0100", 36900),
+     ("20249999", None), ("noon", None), ("", None), ("1200.x", None)],
+)  # fmt: skip
+def test_times_as_dicom_writes_them(text: str, seconds: float | None) -> None:
+    assert seconds_of(text) == seconds
 
 
 # Scale -----------------------------------------------------------------------------------------
@@ -452,6 +492,21 @@ def test_slices_twice_and_aside(tmp_path: Path) -> None:
     places = [[0.0, 0, 0], [9.0, 0, 0], [18.0, 0, 0]]
     made.series(tmp_path / "aside", values, each=lambda n: {"ImagePositionPatient": places[n]})
     assert "side by side" in refusal(tmp_path / "aside")
+
+
+def test_one_slice_in_time_is_as_thick_as_it_is(tmp_path: Path) -> None:
+    values = made.volume((3, 1, 4, 5), "int16")
+    for number, volume in enumerate(values):
+        made.series(tmp_path / "t", volume, "doubly oblique", start=1 + number, gap=4.0,
+                    TemporalPositionIdentifier=number, AcquisitionTime=f"1200{number * 10:02}")  # fmt: skip
+    with read(tmp_path / "t") as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], values)
+        time, slices, *_ = array.meta.axes
+        assert (time.name, time.units, time.spacing) == ("time", "s", 10)
+        assert slices.vector == pytest.approx((4 * 0.36, 4 * -0.8, 4 * 0.48))
+    raconvert.convert(tmp_path / "t", tmp_path / "x.nii")
+    assert nibabel.load(tmp_path / "x.nii").header.get_zooms() == (1.25, 0.75, 4, 10)
 
 
 def test_a_tilted_gantry_skews_the_axes(tmp_path: Path) -> None:
