@@ -35,7 +35,8 @@ MODULES = {  # package -> the module by which pydicom finds it
     "pydicom": "pydicom", "pylibjpeg": "pylibjpeg", "pylibjpeg-libjpeg": "libjpeg",
     "pylibjpeg-openjpeg": "openjpeg", "pyjpegls": "jpeg_ls",
 }  # fmt: skip
-PREFERRED = ("pylibjpeg", "pyjpegls", "pillow", "pydicom", "gdcm")  # of pydicom's decoders
+# Decoders of pydicom, the first that is there; its own one for RLE, as pylibjpeg-rle panics.
+PREFERRED = ("pylibjpeg", "pyjpegls", "pillow", "pydicom", "gdcm")
 EXTRA, LIBJPEG = "'raconvert[dicom]'", "pylibjpeg-libjpeg"
 START, SCAN, END = b"\xff\xd8", b"\xff\xda", b"\xff\xd9"  # markers of JPEG; END of all of them
 PADDED = 64  # bytes from the last of which on the end is looked for
@@ -146,6 +147,7 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
 
     decoder: Any = get_decoder(syntax)
     there = decoder.available_plugins
+    wanted = ("pydicom",) if syntax == RLE else PREFERRED
     said = form.stored_as
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -156,7 +158,7 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
                 pixel_representation=int(form.signed), bits_allocated=form.allocated,
                 bits_stored=form.stored, number_of_frames=1, pixel_keyword="PixelData",
                 planar_configuration=int(form.planar),
-                decoding_plugin=next((name for name in PREFERRED if name in there), ""),
+                decoding_plugin=next((name for name in wanted if name in there), ""),
             )  # fmt: skip
         except MemoryError as error:
             raise TooLarge("an encoded frame needs too much memory", path=source.path) from error

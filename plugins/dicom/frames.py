@@ -10,7 +10,7 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, TooLarge, Unsupported
 
 from .form import Form, form_of
-from .mosaic import frames_of, is_mosaic, mosaic_of
+from .mosaic import Mosaic, is_mosaic, mosaic_of, places_of
 from .tables import (
     ACQUISITION_DATE_TIME,
     ACQUISITION_NUMBER,
@@ -130,7 +130,7 @@ def file_of(header: Header, number: int, colours: str) -> File:
     frames = [*_frames(header, number, count, groups)]
     mosaic = mosaic_of(header, form) if count == 1 else None
     if mosaic is not None:
-        frames = frames_of(mosaic, frames[0], form)
+        frames = _tiles(mosaic, frames[0], form)
         tiles = mosaic.across
         form = form._replace(rows=form.rows // tiles, columns=form.columns // tiles, across=tiles)
     elif is_mosaic(header):
@@ -193,6 +193,16 @@ def _frame(found: _Look, number: int) -> Frame:
         found.between(), slope, intercept, found.header.integer(INSTANCE_NUMBER),
         found.text(STACK, FRAME_CONTENT), found.keys(),
     )  # fmt: skip
+
+
+def _tiles(mosaic: Mosaic, whole: Frame, form: Form) -> list[Frame]:
+    """The tiles of an image as frames; without a place if the header does not say one."""
+    places: list[Vector] | list[None] = [None] * mosaic.tiles
+    if whole.position and whole.directions and whole.spacing and whole.between:
+        places = places_of(
+            mosaic, form, whole.position, whole.directions, whole.spacing, whole.between
+        )
+    return [whole._replace(number=n, position=place) for n, place in enumerate(places)]
 
 
 def _moved(place: Vector, directions: tuple[Vector, Vector], offset: float, first: float) -> Vector:

@@ -23,8 +23,9 @@ from .tables import CSA, CSA_CREATOR, IMAGE_TYPE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .form import Form
-    from .frames import Frame, Vector
     from .header import Header
+
+    Vector = tuple[float, float, float]
 
 MAGIC = b"SV10"
 CREATOR = "SIEMENS CSA HEADER"
@@ -89,19 +90,16 @@ def _csa(raw: bytes) -> dict[str, list[str]]:
     return found
 
 
-def frames_of(mosaic: Mosaic, whole: Frame, form: Form) -> list[Frame]:
-    """The tiles as frames of their own; without a place if the header does not say one."""
-    first, step = None, (0.0, 0.0, 0.0)
-    if whole.position and whole.directions and whole.spacing and whole.between:
-        row, column = whole.directions
-        right = whole.spacing[1] * (form.columns - form.columns // mosaic.across) / 2
-        down = whole.spacing[0] * (form.rows - form.rows // mosaic.across) / 2
-        first = _sum(whole.position, (row, right), (column, down))
-        step = _sum((0.0, 0.0, 0.0), (mosaic.normal, whole.between))
-    return [
-        whole._replace(number=n, position=None if first is None else _sum(first, (step, n)))
-        for n in range(mosaic.tiles)
-    ]
+def places_of(
+    mosaic: Mosaic, form: Form, position: Vector, directions: tuple[Vector, Vector],
+    spacing: tuple[float, float], between: float,
+) -> list[Vector]:  # fmt: skip
+    """The position of each tile, by that of the whole image; `form` is of all tiles."""
+    row, column = directions
+    right = spacing[1] * (form.columns - form.columns // mosaic.across) / 2
+    down = spacing[0] * (form.rows - form.rows // mosaic.across) / 2
+    first = _sum(position, (row, right), (column, down))
+    return [_sum(first, (mosaic.normal, n * between)) for n in range(mosaic.tiles)]
 
 
 def _sum(start: Vector, *moves: tuple[Vector, float]) -> Vector:
