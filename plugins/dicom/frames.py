@@ -77,7 +77,7 @@ class Frame(Record):
     between: float | None  # of slices, as the header says
     slope: float
     intercept: float
-    instance: int | None
+    instance: float | None
     stack: str
     keys: dict[str, float]
 
@@ -190,7 +190,7 @@ def _frame(found: _Look, number: int) -> Frame:
     slope, intercept = found.scale()
     return Frame(
         number, 0, place if directions is not None else None, directions, found.spacing(),
-        found.between(), slope, intercept, found.header.integer(INSTANCE_NUMBER),
+        found.between(), slope, intercept, found.header.possible(INSTANCE_NUMBER),
         found.text(STACK, FRAME_CONTENT), found.keys(),
     )  # fmt: skip
 
@@ -291,7 +291,7 @@ class _Look:
         found: dict[str, float] = {}
         for name, tag, group in KEYS:
             for data in self.among(group):
-                if name not in found and (value := data.number(tag)) is not None:
+                if name not in found and (value := data.possible(tag)) is not None:
                     found[name] = value
         for name, tag, group in TIMES:
             for data in self.among(group):

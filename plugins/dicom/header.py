@@ -117,6 +117,13 @@ class Data:
             raise self.wrong(tag, "is not a whole number", found)
         return None if found is None else int(found)
 
+    def possible(self, tag: int) -> float | None:
+        """The first number of an element that nothing depends on; None if it is not one."""
+        try:
+            return self.number(tag)
+        except Corrupt:
+            return None
+
     def wrong(self, tag: int, what: str, got: object, expected: str | None = None) -> Corrupt:
         """The error for an element that is not what it should be."""
         return Corrupt(f"element {named(tag)} {what}", path=self.path, got=got, expected=expected)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from raconvert.files.source import Source
 
     from .frames import File
+    from .header import Header
     from .series import Grid, Part
 
 # Elements of a header that are asked for when its frames are known.
@@ -87,7 +88,7 @@ def _files(
         file = file_of(header, len(files), colours)
         if file.form.encoded:
             check_decoder(header.syntax, source.path)
-        numbers.setdefault(file.series, header.integer(SERIES_NUMBER))
+        numbers.setdefault(file.series, _number_of(header))
         files.append(file)
         if len(sources) > 1:  # memory is that of what is needed later
             header.source = source.at(source.path)
@@ -97,6 +98,12 @@ def _files(
         if names:
             notes.append(f"left out {counted(len(names), 'file')}, {what}: {listed(names)}")
     return files, numbers
+
+
+def _number_of(header: Header) -> int | None:
+    """The number of the series of a file, which may be missing."""
+    number = header.possible(SERIES_NUMBER)
+    return None if number is None else int(number)
 
 
 def is_dicom(source: Source) -> bool:

@@ -181,6 +181,10 @@ def test_what_a_header_may_leave_out_and_its_largest_image(tmp_path: Path) -> No
     long = made.element(0x7FE00010, b"OW", np.arange(65535, dtype="<u2").tobytes())
     path.write_bytes(made.raw(x00280010=b"\xff\xff", x00280011=made.short(1), pixels=long))
     assert np.array_equal(only(path)[:, 0], np.arange(65535))
+    odd = {"x00200011": (b"IS", b"many"), "x00200013": (b"IS", b"1-2 "), "x00180081": b"long"}
+    path.write_bytes(made.raw(**odd))
+    with read(path) as bundle:  # nothing depends on these
+        assert bundle.names == ["MR"]
     path.write_bytes(made.raw(x00280101=made.short(12), x00280102=made.short(11)))
     assert only(path).tolist() == [[0, 0, 0], [0, 0, 0]]
 
