@@ -13,10 +13,18 @@ from typing import Any
 import dicom_files as made
 import numpy as np
 import pytest
+from raconvert.plugins.dicom import codecs
 from raconvert.plugins.dicom.frames import seconds_of
 
 import raconvert
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, UsageError
+from raconvert.errors import (
+    Corrupt,
+    MissingDependency,
+    RaconvertError,
+    TooLarge,
+    Unsupported,
+    UsageError,
+)
 from raconvert.files.limits import Limits
 from raconvert.files.source import Source
 from raconvert.registry import by_name, load
@@ -199,6 +207,15 @@ def test_times_as_dicom_writes_them(text: str, seconds: float | None) -> None:
     assert seconds_of(text) == seconds
 
 
+def test_what_is_missing_for_encoded_frames_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codecs, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependency, match=r"pydicom[\s\S]*pip install 'raconvert\[dicom\]'"):
+        only(FIXTURES / "rle.dcm")
+    assert only(FIXTURES / "big.dcm").shape == (6, 7)
+    with pytest.raises(MissingDependency, match="pip install pydicom pylibjpeg pylibjpeg-libjpeg"):
+        codecs.check_decoder("1.2.840.10008.1.2.4.70", "x.dcm")
+
+
 # Scale -----------------------------------------------------------------------------------------
 
 
@@ -271,10 +288,15 @@ def test_colours_planes_and_ybr(tmp_path: Path) -> None:
 
 def test_an_icon_in_the_header_is_passed(tmp_path: Path) -> None:
     """Its pixels may be encoded, in fragments of their own."""
-    icon = made.item(made.element(0x00280010, b"US", made.short(9)) + made.fragments(b"icon" * 9))
+    icon = made.element(0x00280010, b"US", made.short(9)) + made.fragments(b"icon" * 9)
     path, six = tmp_path / "x.dcm", np.arange(6, dtype="u2").tobytes()
-    for nbytes, end in ((None, b""), (made.UNDEFINED, made.ended(True))):
-        sequence = made.element(0x00880200, b"SQ", icon + end, nbytes)
+    whole = made.item(icon)
+    ended = made.item(icon + made.ended(False), made.UNDEFINED)
+    for items, nbytes in (
+        (whole, None), (ended, None), (whole + made.ended(True), made.UNDEFINED),
+        (ended + made.ended(True), made.UNDEFINED),
+    ):  # fmt: skip
+        sequence = made.element(0x00880200, b"SQ", items, nbytes)
         path.write_bytes(made.raw(sequence, pixels=made.element(0x7FE00010, b"OW", six)))
         assert only(path).tolist() == [[0, 1, 2], [3, 4, 5]]
 
@@ -453,6 +475,13 @@ def test_frames_without_a_place_and_a_dose(tmp_path: Path) -> None:
         assert array.meta.units == "Gy"
         assert array.meta.axes[0].vector == (0, 0, 2.5)
     raconvert.convert(path, tmp_path / "y.nrrd")
+    dose["GridFrameOffsetVector"] = [30, 27, 24, 21]  # from the origin of the patient, downwards
+    other = made.save(made.dataset(values, NumberOfFrames=4, **dose), tmp_path / "z.dcm")
+    with read(other) as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], values[::-1])
+        assert array.meta.axes[0].vector == (0, 0, 3)
+        assert array.meta.space.origin == (-11.5, 7.25, 21)
     assert sitk.ReadImage(str(tmp_path / "y.nrrd")).GetSpacing() == (3, 2, 2.5)
 
 
