@@ -85,6 +85,12 @@ FORMAT = Format(
         Option(
             "sparse", "dense", ("dense", "parts"), "sparse matrices as dense, or as their parts"
         ),
+        Option(
+            "times",
+            "exact",
+            ("exact", "nearest", "milliseconds"),
+            "datetime and duration that no unit holds: milliseconds, or to the nearest ns",
+        ),
     ),
     write_options=(
         Option("version", DEFAULT_VERSION, tuple(DEFAULT_LEVELS), "7 is compressed; 7.3 is HDF5"),

@@ -25,17 +25,9 @@ from raconvert.files.source import read_up_to
 from raconvert.plugin import Source
 
 from .cursors import EAGER_BYTES, Cursor, DecodedCursor, FileCursor, InflateCursor
-from .header import (
-    HEADER_BYTES,
-    SMALL_BYTES,
-    Tag,
-    element_of_class,
-    parse_dims,
-    parse_flags,
-    parse_header,
-    parse_tag,
-    parse_words,
-)
+from .elements5 import Elements5, text_of
+from .header import HEADER_BYTES, element_of_class, parse_flags, parse_header, parse_words
+from .mcos import Objects, reference_of
 from .parts import Compressed, HeldPart, InflatedPart, Inflater, LaterPart, inflated_head
 from .tables import (
     ELEMENTS,
@@ -49,6 +41,7 @@ from .tables import (
     Facts,
     in_variable,
 )
+from .subsystem5 import cells_of
 from .tree import Tree
 
 TYPE_CHECKING = False
@@ -57,6 +50,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .header import Header
+    from .mcos import Reference
 
 
 # Sparse matrices of level 5: compressed columns --------------------------------------------------
@@ -133,6 +127,7 @@ class _First:
         self.region = part.region
 
 
+MCOS = "MCOS"  # MATLAB's type system of classes
 HELD_SHARE = 32  # and all of them up to this part of the memory
 
 
@@ -140,9 +135,10 @@ def read(tree: Tree) -> dict[str, Any]:
     """Walk the file; return what its header says."""
     source = tree.source
     header = parse_header(source.read_exact(0, HEADER_BYTES, "the MAT header"))
-    walker = _Walker(tree, header.order, header.subsystem)
+    walker = Walker(tree, header.order, header.subsystem)
     with source.open() as file:
         compressed = walker.elements(file)
+    walker.objects.forget()
     return {
         "version": "7" if compressed else "6",
         "header": header.text,
@@ -157,7 +153,7 @@ Lying = namedtuple("Lying", "name begin end code")
 def lying(source: Source) -> tuple[Header, list[Lying]]:
     """The header of a file and all its elements. Raises `Corrupt` where one is cut off."""
     header = parse_header(source.read_exact(0, HEADER_BYTES, "the MAT header"))
-    walker = _Walker(Tree(source, char="strings", sparse="dense"), header.order, header.subsystem)
+    walker = Walker(Tree(source, char="strings", sparse="dense"), header.order, header.subsystem)
     spans, offset = [], HEADER_BYTES
     with source.open() as file:
         while source.size - offset >= 8:
@@ -170,21 +166,22 @@ def lying(source: Source) -> tuple[Header, list[Lying]]:
     return header, spans
 
 
-def _signed(data: bytes, order: str) -> int:
-    return int.from_bytes(data, ORDERS[order], signed=True)
-
-
-class _Walker:
+class Walker(Elements5):
     """Reads the structure of one file into a `Tree`."""
 
     def __init__(self, tree: Tree, order: str, subsystem: int) -> None:
-        self.tree = tree
-        self.order = order
+        super().__init__(tree, order)
         self.subsystem = subsystem
         self.room = tree.source.max_memory // HELD_SHARE
         self.stopped: list[Inflater] = []
         self.variable = ""  # the one that is read; empty until its name was
-        self.framed = True  # where the next variable begins is known
+        self.objects = Objects(tree.source, lambda: None)
+
+    def into(self, tree: Tree, order: str = "") -> Walker:
+        """A walker that adds to another tree, or reads another byte order, in the same file."""
+        other = Walker(tree, order or self.order, self.subsystem)
+        other.stopped, other.room, other.objects = self.stopped, self.room, self.objects
+        return other
 
     # --- elements ---------------------------------------------------------------------------
 
@@ -196,6 +193,7 @@ class _Walker:
         source = self.tree.source
         offset, compressed = HEADER_BYTES, False
         cursor = FileCursor(source, file, offset, source.size)
+        self.objects = Objects(source, lambda: cells_of(self, self.subsystem, file))
         while source.size - offset >= 8:
             cursor.place = offset
             code, nbytes = parse_words(cursor.take(8), self.order)
@@ -215,18 +213,6 @@ class _Walker:
         self._rest(file, offset)
         return compressed
 
-    def check_element(self, offset: int, code: int, nbytes: int) -> None:
-        """Refuse a tag behind which no variable can be found, nor anything that follows it."""
-        source = self.tree.source
-        self.framed = False
-        if code not in (MI_MATRIX, MI_COMPRESSED):
-            raise Corrupt("element is not a variable", path=source.path, where=f"byte {offset}",
-                          expected="type 14 or 15", got=code)  # fmt: skip
-        if nbytes > source.size - offset - 8:
-            raise Corrupt("variable is cut off", path=source.path, where=f"byte {offset}",
-                          expected=f"{nbytes} bytes", got=source.size - offset - 8)  # fmt: skip
-        self.framed = True
-
     def name_in(self, file: FileIO, offset: int, code: int) -> str:
         """The name of a variable that cannot be read, if that much is there."""
         source = self.tree.source
@@ -236,13 +222,13 @@ class _Walker:
             data = inflated_head(source.read_at(offset + 8, most), most)
             cursor = FileCursor(source, BytesIO(data), 8, len(data))  # type: ignore[arg-type]
         try:
-            _, raw = self._data(cursor, cursor.end, "the array flags", 8)
+            _, raw = self.data(cursor, cursor.end, "the array flags", 8)
             opaque = len(raw) == 8 and parse_flags(raw, self.order).cls == "opaque"
             for what in ("the name",) if opaque else ("the dims", "the name"):
-                data = self._data(cursor, cursor.end, what, self.tree.limits.shape_bytes)[1]
+                data = self.data(cursor, cursor.end, what, self.tree.limits.shape_bytes)[1]
         except RaconvertError:
             return ""
-        return _text(data)
+        return text_of(data)
 
     def _variable(self, cursor: FileCursor, offset: int, code: int, nbytes: int) -> None:
         if code == MI_COMPRESSED:
@@ -250,7 +236,7 @@ class _Walker:
             self._compressed(Compressed(source, offset + 8, nbytes, self.stopped), offset)
         elif nbytes:
             cursor.end = cursor.place + nbytes
-            self._matrix(cursor, cursor.end, "", 0, offset)
+            self.matrix(cursor, cursor.end, "", 0, offset)
 
     def _rest(self, file: FileIO, offset: int) -> None:
         file.seek(offset)
@@ -269,100 +255,39 @@ class _Walker:
             code, nbytes = parse_words(tag, self.order)
             variable.total = 8 + nbytes
             cursor = InflateCursor(inflater, self.room)
-            if code != MI_MATRIX:
-                raise self._corrupt(cursor, "compressed element is not a variable", 14, code)
-            # A decoded size that no decoder could give is refused before anything is decoded.
-            if nbytes > variable.nbytes * MAX_RATIO:
-                limit = f"at most {variable.nbytes * MAX_RATIO} bytes"
-                raise self._corrupt(cursor, "compressed variable cannot be so long", limit, nbytes)
+            self.check_decoded(cursor, variable, code, nbytes)
             if nbytes <= EAGER_BYTES:
                 cursor = DecodedCursor(inflater, tag + inflater.everything(), self.room)
                 cursor.skip(8)
             if nbytes:
-                self._matrix(cursor, 8 + nbytes, "", 0, offset)
+                self.matrix(cursor, 8 + nbytes, "", 0, offset)
             if not cursor.lazy:
                 inflater.finish()
             self.room = cursor.room
         finally:
             inflater.close()
 
-    def _corrupt(
-        self, cursor: Cursor, what: str, expected: object = None, got: object = None
-    ) -> Corrupt:
-        return Corrupt(what, path=cursor.path, where=cursor.where, expected=expected, got=got)
-
-    def _tag(self, cursor: Cursor, end: int, what: str) -> Tag:
-        """Read a tag; its data lies before `end`."""
-        if end - cursor.place < 8:
-            raise self._corrupt(cursor, f"variable ends before {what}")
-        tag = parse_tag(cursor.take(8), self.order)
-        if tag.small is not None:
-            if tag.nbytes > SMALL_BYTES:
-                raise self._corrupt(cursor, f"wrong tag of {what}", "at most 4 bytes", tag.nbytes)
-        elif tag.nbytes > end - cursor.place:
-            raise self._corrupt(
-                cursor, f"{what} is longer than its variable", f"at most {end - cursor.place}",
-                tag.nbytes,
-            )  # fmt: skip
-        return tag
-
-    def _data(self, cursor: Cursor, end: int, what: str, limit: int) -> tuple[int, bytes]:
-        """Type and data of a short element, whole."""
-        tag = self._tag(cursor, end, what)
-        if tag.small is not None:
-            return tag.code, tag.small
-        if tag.nbytes > limit:
-            raise self._corrupt(cursor, f"{what} is too long", f"at most {limit} bytes", tag.nbytes)
-        data = cursor.take(tag.nbytes)
-        self._pad(cursor, tag.nbytes, end)
-        return tag.code, data
-
-    def _pad(self, cursor: Cursor, nbytes: int, end: int) -> None:
-        cursor.skip(min(-nbytes % 8, end - cursor.place))
-
-    def _part(self, cursor: Cursor, end: int, what: str, as_bytes: int | None = None) -> Any:
-        """The numbers of an element; bytes if they are as many as `as_bytes`.
-
-        (MATLAB writes the values of a sparse logical matrix as bytes under the type double.)
-        """
-        return self._stored(cursor, end, what, self._tag(cursor, end, what), as_bytes)
-
-    def _stored(
-        self, cursor: Cursor, end: int, what: str, tag: Tag, as_bytes: int | None = None
-    ) -> Any:
-        """The numbers behind a tag."""
-        stored = STORED.get(tag.code)
-        if stored == "f8" and tag.nbytes == as_bytes:
-            stored = "u1"
-        if stored is None:
-            raise self._corrupt(cursor, f"{what} is of unknown type", "numbers", tag.code)
-        if tag.nbytes % int(stored[1:]):
-            raise self._corrupt(cursor, f"{what} ends inside a number", got=f"{tag.nbytes} bytes")
-        dtype = self.order + stored
-        if tag.small is not None:
-            return HeldPart(tag.small, dtype)
-        offset = cursor.place
-        part = cursor.part(dtype, tag.nbytes)
-        if cursor.place != offset or not tag.nbytes:
-            self._pad(cursor, tag.nbytes, end)
-        return part
+    def check_decoded(
+        self, cursor: InflateCursor, variable: Compressed, code: int, nbytes: int
+    ) -> None:
+        """Refuse a decoded size that no decoder could give, before anything is decoded."""
+        if code != MI_MATRIX:
+            raise self.corrupt(cursor, "compressed element is not a variable", 14, code)
+        if nbytes > variable.nbytes * MAX_RATIO:
+            limit = f"at most {variable.nbytes * MAX_RATIO} bytes"
+            raise self.corrupt(cursor, "compressed variable cannot be so long", limit, nbytes)
 
     # --- matrices ---------------------------------------------------------------------------
 
-    def _matrix(self, cursor: Cursor, end: int, path: str, depth: int, offset: int) -> None:
+    def matrix(self, cursor: Cursor, end: int, path: str, depth: int, offset: int = -1) -> None:
         """Read one matrix; `path` is empty for a variable, which has a name of its own."""
         self.tree.check_depth(depth, cursor.where)
-        _, raw = self._data(cursor, end, "the array flags", 8)
-        if len(raw) != 8:
-            raise self._corrupt(cursor, "wrong array flags", "8 bytes", len(raw))
-        flags = parse_flags(raw, self.order)
-        if flags.cls is None:
-            raise self._corrupt(cursor, "unknown class", "1 to 17", flags.number)
+        flags = self.flags(cursor, end)
         if flags.cls == "opaque":
             self._opaque(cursor, end, path)
             return
-        dims = self._dims(cursor, end)
-        name = self._name(cursor, end, "the name")
+        dims = self.dims(cursor, end)
+        name = self.name(cursor, end, "the name")
         if not path:
             if not name and offset == self.subsystem:
                 self._leave(cursor, end)
@@ -398,30 +323,41 @@ class _Walker:
         if not (isinstance(cursor, InflateCursor) and cursor.lazy):
             cursor.skip(end - cursor.place)
 
-    def _dims(self, cursor: Cursor, end: int) -> tuple[int, ...]:
-        _, data = self._data(cursor, end, "the dims", self.tree.limits.shape_bytes)
-        if len(data) % 4 or not data:
-            raise self._corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
-        dims = parse_dims(data, self.order)
-        self.tree.check_dims(dims, WIDEST, cursor.where)
-        return dims
-
-    def _name(self, cursor: Cursor, end: int, what: str) -> str:
-        return _text(self._data(cursor, end, what, self.tree.limits.name_bytes)[1])
-
     def _opaque(self, cursor: Cursor, end: int, path: str) -> None:
-        """Name an opaque variable: name, type system and class come before its data."""
-        name, system, cls = (self._name(cursor, end, w) for w in ("a name", "a type", "a class"))
+        """Follow an object of MATLAB's own classes; name any other opaque value.
+
+        Name, type system and class come before its data.
+        """
+        name, system, cls = (self.name(cursor, end, w) for w in ("a name", "a type", "a class"))
         if not path:
             path = self.variable = self.tree.variable(name)
-        self.tree.leave_out(path, f"{cls} ({system})" if system else cls)
+        reference = self._reference(cursor, end, path) if system == MCOS else None
         self._leave(cursor, end)
+        if reference is None:
+            self.tree.leave_out(path, f"{cls} ({system})" if system not in ("", MCOS) else cls)
+            return
+        self.objects.add(self.tree, path, reference, cls)
+
+    def _reference(self, cursor: Cursor, end: int, path: str) -> Reference | None:
+        """The reference that an opaque value holds; None if it holds anything else."""
+        if cursor.place >= end:
+            return None
+        if isinstance(cursor, InflateCursor):
+            cursor.lazy = False
+        stop = self.member_end(cursor, end, path)
+        facts = self.facts(cursor, stop)
+        if facts.cls != "uint32" or 4 * prod(facts.dims) > self.tree.limits.record_bytes:
+            return None
+        from .sources import load
+
+        part = self._counted(cursor, stop, prod(facts.dims), f"the reference of '{path}'")
+        return reference_of(load(part).tolist())
 
     def _object(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
         """Read an object of an old class as the struct of its fields; leave out any other one."""
         if isinstance(cursor, InflateCursor):
             cursor.lazy = False
-        cls = self._name(cursor, end, "the name of a class") or "object"
+        cls = self.name(cursor, end, "the name of a class") or "object"
         first = len(self.tree.arrays)
         try:
             self._struct(cursor, end, path, facts._replace(cls="struct"), depth)
@@ -444,13 +380,13 @@ class _Walker:
         return facts
 
     def _counted(self, cursor: Cursor, end: int, count: int, what: str) -> Any:
-        part = self._part(cursor, end, what)
+        part = self.part(cursor, end, what)
         self._check_count(cursor, part, count, what)
         return part
 
     def _check_count(self, cursor: Cursor, part: Any, count: int, what: str) -> None:
         if part.count != count:
-            raise self._corrupt(cursor, f"{what} has another length than the dims say",
+            raise self.corrupt(cursor, f"{what} has another length than the dims say",
                                 f"{count} numbers", part.count)  # fmt: skip
 
     def _behind(self, cursor: Cursor, offset: int) -> None:
@@ -462,7 +398,7 @@ class _Walker:
     def _numeric(self, cursor: Cursor, end: int, path: str, facts: Facts) -> None:
         count = prod(facts.dims)
         start = cursor.place
-        real = self._part(cursor, end, f"'{path}'")
+        real = self.part(cursor, end, f"'{path}'")
         behind = cursor.place
         if behind == start + 8 and isinstance(real, InflatedPart):  # it was only looked at
             behind += real.nbytes + -real.nbytes % 8
@@ -486,11 +422,11 @@ class _Walker:
         if cursor.place >= end and not count:
             part: Any = HeldPart(b"", self.order + "u2")  # some writers leave out what is empty
         else:
-            tag = self._tag(cursor, end, what)
-            part, code = self._stored(cursor, end, what, tag), tag.code
+            tag = self.tag(cursor, end, what)
+            part, code = self.stored(cursor, end, what, tag), tag.code
         is_utf8 = part.dtype[1:] == "u1"
         if part.count != count and not is_utf8:
-            raise self._corrupt(cursor, f"{what} has another length than the dims say",
+            raise self.corrupt(cursor, f"{what} has another length than the dims say",
                                 f"{count} units", part.count)  # fmt: skip
         load = partial(_load_text, self.tree, path, part, facts.dims, code)
         self.tree.text(path, facts, load, self._storage(cursor, part))
@@ -500,13 +436,13 @@ class _Walker:
         if isinstance(cursor, InflateCursor):
             cursor.lazy = False
         if len(facts.dims) != 2:
-            raise self._corrupt(cursor, f"sparse '{path}' is not a matrix", "2 dims", facts.dims)
-        ir = ir or self._part(cursor, end, f"rows of '{path}'")
-        jc = self._part(cursor, end, f"columns of '{path}'")
+            raise self.corrupt(cursor, f"sparse '{path}' is not a matrix", "2 dims", facts.dims)
+        ir = ir or self.part(cursor, end, f"rows of '{path}'")
+        jc = self.part(cursor, end, f"columns of '{path}'")
         short = ir.count if facts.logical else None
-        parts = [self._part(cursor, end, f"values of '{path}'", short)]
+        parts = [self.part(cursor, end, f"values of '{path}'", short)]
         if facts.complex:
-            parts.append(self._part(cursor, end, f"imaginary part of '{path}'"))
+            parts.append(self.part(cursor, end, f"imaginary part of '{path}'"))
         facts = facts._replace(cls="double")
         matrix = SparseParts(path, facts, ir, jc, tuple(parts), self.tree.source)
         storage = self._storage(cursor, parts[0])
@@ -516,17 +452,17 @@ class _Walker:
 
     def _cell(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
         count = prod(facts.dims)
-        self._check_members(cursor, end, path, count)
+        self.check_members(cursor, end, path, count)
         self.tree.container(path, facts)
         lost = False
         for index in range(count):
             lost = self._member(cursor, end, f"{path}/{index + 1}", depth, lost)
 
     def _struct(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
-        names = self._field_names(cursor, end, path)
+        names = self.field_names(cursor, end, path)
         fields = self.tree.fields(names, path)
         count = prod(facts.dims)
-        self._check_members(cursor, end, path, count * len(fields))
+        self.check_members(cursor, end, path, count * len(fields))
         self.tree.container(path, facts, fields)
         if not fields:
             return
@@ -538,24 +474,6 @@ class _Walker:
                 lost = self._member(cursor, end, f"{inside}/{field}", depth, lost)
             self.tree.close_container(inside, first)
 
-    def _check_members(self, cursor: Cursor, end: int, path: str, count: int) -> None:
-        if 8 * count > end - cursor.place:
-            raise self._corrupt(cursor, f"'{path}' declares more members than there are",
-                                f"at most {(end - cursor.place) // 8}", count)  # fmt: skip
-        self.tree.count(count)
-
-    def _field_names(self, cursor: Cursor, end: int, path: str) -> list[str]:
-        _, data = self._data(cursor, end, "the length of field names", 8)
-        width = _signed(data[:4], self.order)
-        _, text = self._data(cursor, end, "the field names", self.tree.limits.document_bytes)
-        if not text:
-            return []
-        if width <= 0 or len(text) % width:
-            raise self._corrupt(cursor, f"field names of '{path}' have a wrong length",
-                                f"a multiple of {width}", len(text))  # fmt: skip
-        self.tree.count(len(text) // width)
-        return [_text(text[i : i + width]) for i in range(0, len(text), width)]
-
     def _member(self, cursor: Cursor, end: int, path: str, depth: int, lost: bool) -> bool:
         """Read one member; True if all behind it are lost (`lost`: it is itself).
 
@@ -565,12 +483,12 @@ class _Walker:
         stop = -1
         try:
             if lost:
-                raise self._corrupt(cursor, f"'{path}' lies behind a member of unknown length")
-            stop = self._member_end(cursor, end, path)
+                raise self.corrupt(cursor, f"'{path}' lies behind a member of unknown length")
+            stop = self.member_end(cursor, end, path)
             if stop == cursor.place:  # an empty element of a cell: [] in MATLAB
                 self.tree.nothing(path, self.order)
                 return False
-            self._matrix(cursor, stop, path, depth + 1, -1)
+            self.matrix(cursor, stop, path, depth + 1)
         except RaconvertError as error:
             if self.tree.full or cursor.broken:
                 raise
@@ -579,21 +497,6 @@ class _Walker:
                 return True
         cursor.skip(stop - cursor.place)
         return False
-
-    def _member_end(self, cursor: Cursor, end: int, path: str) -> int:
-        tag = self._tag(cursor, end, f"'{path}'")
-        if tag.code != MI_MATRIX:
-            raise self._corrupt(cursor, f"'{path}' is not a matrix", "type 14", tag.code)
-        return cursor.place + tag.nbytes
-
-
-def _text(data: bytes) -> str:
-    """A name: up to its NUL, UTF-8 where it is."""
-    data = data.split(b"\0", 1)[0]
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
 
 
 def _load_text(tree: Tree, path: str, part: Any, dims: tuple[int, ...], code: int) -> Any:

@@ -35,6 +35,8 @@ from ..hdf5.objects import Link, Object, linked, referred, root
 from ..hdf5.storage import extent_of
 from ..hdf5.tables import FILTERS
 from .header import element_of_class
+from .mcos import Objects, reference_of
+from .subsystem73 import cells_of
 from .tables import (
     ELEMENTS,
     EMPTY_COMPLEX,
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 
 HIDDEN = frozenset(("#refs#", "#subsystem#"))
 CACHE_BYTES = 64 << 20  # of decoded chunks; a row of chunks larger than this is decoded repeatedly
+MCOS = 3  # of MATLAB_object_decode: a reference into the subsystem (`mcos`)
 OLD_OBJECT = 2  # of MATLAB_object_decode: a struct with the name of a class
 FIELDS = b"MATLAB_fields"
 WORDS = {"deflate": "gzip", "lzf": "lzf", "szip": "szip"}  # what people call a compression
@@ -80,7 +83,7 @@ def read(tree: Tree) -> tuple[dict[str, Any], Any]:
     source.read_exact(HDF5_OFFSET, 8, "the HDF5 signature")
     file = File(source, max(1 << 20, min(CACHE_BYTES, source.max_memory // 8)))
     tree.notes += end_notes(file)
-    walker = _Walker(tree, file)
+    walker = Walker(tree, file)
     try:
         with guarded(source.path, what=UNREADABLE):
             walker.variables()
@@ -89,11 +92,12 @@ def read(tree: Tree) -> tuple[dict[str, Any], Any]:
         raise
     finally:
         walker.known.clear()  # which lead back to the walker, and keep the file
+        walker.objects.forget()
     text = header[:116].rstrip(b"\0 ").decode("latin-1")
     return {"version": "7.3", "header": text}, file.close
 
 
-class _Walker:
+class Walker:
     """Reads the structure of one file into a `Tree`."""
 
     def __init__(self, tree: Tree, file: File) -> None:
@@ -103,6 +107,7 @@ class _Walker:
         self.known: dict[int, Callable[[str], None]] = {}
         self._walked: set[int] = set()  # structs and cells
         self._inside: set[int] = set()  # those around the value that is read
+        self.objects = Objects(tree.source, lambda: cells_of(self))
 
     def variables(self) -> None:
         """Add every variable; the groups that hold what others refer to are none."""
@@ -112,7 +117,7 @@ class _Walker:
             top.check_links()
         except RaconvertError as error:
             self.tree.give_up("/", error, mark)
-        for name, link in self._members(top).items():
+        for name, link in self.members(top).items():
             if name in HIDDEN:
                 continue
             mark = self.tree.mark()
@@ -125,15 +130,22 @@ class _Walker:
     def _linked(self, link: Link) -> Any:
         """Open the object of a hard link, or return the error; None for other links."""
         try:
-            with self._guarded(link.name.decode("latin-1")):
+            with self.guarded(link.name.decode("latin-1")):
                 return linked(self.file, link)
         except RaconvertError as error:
             return error
 
-    def _guarded(self, path: str) -> Any:
+    def into(self, tree: Tree) -> Walker:
+        """A walker that adds to another tree."""
+        other = Walker(tree, self.file)
+        other.objects = self.objects
+        return other
+
+    def guarded(self, path: str) -> Any:
+        """A context in which errors of the library become ours, with the name of a variable."""
         return guarded(self.tree.source.path, f"variable '{path}'", UNREADABLE)
 
-    def _members(self, group: Object) -> dict[str, Link]:
+    def members(self, group: Object) -> dict[str, Link]:
         """The links of a group by name."""
         return {
             name.decode("utf-8", "surrogateescape"): link for name, link in group.links().items()
@@ -154,14 +166,14 @@ class _Walker:
                 self.tree.leave_out(path, "a link", "is not in this file")
                 return
             self.tree.check_depth(depth, f"variable '{path}'")
-            with self._guarded(path):
-                self._object(item, path, depth)
+            with self.guarded(path):
+                self.object(item, path, depth)
         except RaconvertError as error:
             if self.tree.full:
                 raise
             self.tree.unreadable(path, error, mark)
 
-    def _object(self, item: Any, path: str, depth: int) -> None:
+    def object(self, item: Any, path: str, depth: int) -> None:
         if item.is_group:
             self._group(item, path, depth)
         elif item.is_dataset:
@@ -214,8 +226,9 @@ class _Walker:
             known(path)
             return
         cls = item.word(b"MATLAB_class")
-        if item.number(b"MATLAB_object_decode"):
-            self.tree.leave_out(path, cls or "object")
+        decode = item.number(b"MATLAB_object_decode")
+        if decode:
+            self._opaque(item, path, cls, decode)
             return
         storage = item.storage
         if storage.pieces or storage.layout == "virtual":
@@ -243,6 +256,36 @@ class _Walker:
             add(path)
         else:
             self.tree.leave_out(path, facts.cls or "HDF5 references")
+
+    def _opaque(self, item: Object, path: str, cls: str, decode: int) -> None:
+        """Follow an object of MATLAB's own classes; name any other opaque value."""
+        kind = type_of(item.oid.get_type(), self.tree.limits)
+        shape = item.shape or ()
+        reference = None
+        if decode == MCOS and kind not in (None, REFERENCES) and code_of(kind) == "u4":
+            if 4 * prod(shape) <= self.tree.limits.record_bytes:
+                stored = Stored(path, self.file, item.oid, kind, item.storage, shape)
+                reference = reference_of(whole(stored).tolist())
+        if reference is None or not cls:
+            self.tree.leave_out(path, cls or "object")
+        else:
+            self.objects.add(self.tree, path, reference, cls)
+
+    def facts(self, item: Object) -> tuple[str, tuple[int, ...]]:
+        """The class and the dims of a value, as far as its parts are of use."""
+        cls = item.word(b"MATLAB_class")
+        if item.is_group:
+            return ("sparse" if item.has(b"MATLAB_sparse") else cls or "struct"), (1, 1)
+        if not item.is_dataset:
+            return "datatype", (1, 1)
+        if item.number(b"MATLAB_object_decode"):
+            return "opaque", (1, 1)
+        shape = item.shape
+        if item.number(b"MATLAB_empty"):
+            kind = type_of(item.oid.get_type(), self.tree.limits)
+            stored = Stored("", self.file, item.oid, kind, item.storage, shape)
+            return cls, self._empty_dims(stored, bare=cls == "struct")
+        return cls, matlab_dims(shape)
 
     def _empty_dims(self, stored: Stored, *, bare: bool) -> tuple[int, ...]:
         """The dims that are the contents; only structs without fields have elements."""
@@ -329,7 +372,7 @@ class _Walker:
         self.tree.count(prod(shape or ()))
         for reference in whole(Stored(path, self.file, item.oid, REFERENCES, storage, shape)):
             try:
-                with self._guarded(path):
+                with self.guarded(path):
                     member = referred(self.file, reference)
             except RaconvertError as error:
                 yield error
@@ -346,12 +389,7 @@ class _Walker:
             self._fields_of(group, path, depth)
 
     def _fields_of(self, group: Object, path: str, depth: int) -> None:
-        names = group.words(FIELDS)
-        group.check_links()
-        members = self._members(group)
-        names = names if sorted(names) == sorted(members) else list(members)
-        self.tree.count(len(names))
-        items = [self._linked(members[name]) for name in names]
+        names, items = self.fields(group)
         fields = self.tree.fields(names, path)
         is_global = bool(group.number(b"MATLAB_global"))
         references = [item for item in items if _is_references(item)]
@@ -364,6 +402,15 @@ class _Walker:
         for field, item in zip(fields, items, strict=True):
             self._value(item, f"{path}/{field}", depth + 1)
         self.tree.close_container(path, first)
+
+    def fields(self, group: Object) -> tuple[list[str], list[Any]]:
+        """The names of the fields of a struct, and what `_linked` gives for each."""
+        names = group.words(FIELDS)
+        group.check_links()
+        members = self.members(group)
+        names = names if sorted(names) == sorted(members) else list(members)
+        self.tree.count(len(names))
+        return names, [self._linked(members[name]) for name in names]
 
     def _struct_array(
         self, items: list[Any], fields: list[str], path: str, depth: int, is_global: bool
@@ -388,7 +435,7 @@ class _Walker:
             self.tree.leave_out(path, cls or "sparse")
             return
         group.check_links()
-        links = self._members(group)
+        links = self.members(group)
         parts = {
             name: self._part(links[name], path) for name in ("data", "ir", "jc") if name in links
         }

@@ -22,7 +22,9 @@ def level_of(source: Source) -> str | None:
     return None
 
 
-def read(source: Source, *, char: str = "strings", sparse: str = "dense") -> Bundle:
+def read(
+    source: Source, *, char: str = "strings", sparse: str = "dense", times: str = "exact"
+) -> Bundle:
     """Read all variables that are arrays, and those inside structs and cells, lazily.
 
     Shapes are MATLAB's, index order F. Raises `Corrupt` for what contradicts itself, `Unsupported`
@@ -34,7 +36,7 @@ def read(source: Source, *, char: str = "strings", sparse: str = "dense") -> Bun
     if level is None and level4.order_of(source.head) is None:
         raise Corrupt("is not a MAT file", path=source.path, where="byte 124",
                       expected="the mark of v5 or v7.3", got=source.head[124:128])  # fmt: skip
-    tree = Tree(source, char=char, sparse=sparse)
+    tree = Tree(source, char=char, sparse=sparse, times=times)
     closers = []
     if level == "7.3":
         from . import level73

@@ -65,15 +65,16 @@ class _Names:
 class Tree:
     """Arrays, groups and notes of one file; `values` says what paths alone do not.
 
-    `char` is ``strings`` or ``units``, `sparse` is ``dense`` or ``parts``, as the options of
-    `read`.
+    `char` is ``strings`` or ``units``, `sparse` is ``dense`` or ``parts``, `times` is ``exact``,
+    ``nearest`` or ``milliseconds``, as the options of `read`.
     """
 
-    def __init__(self, source: Source, *, char: str, sparse: str) -> None:
+    def __init__(self, source: Source, *, char: str, sparse: str, times: str = "exact") -> None:
         self.source = source
         self.limits = source.limits
         self.char = char
         self.sparse = sparse
+        self.times = times
         self.arrays: list[Array] = []
         self.groups: dict[str, dict[str, Any]] = {}
         self.values: dict[str, dict[str, Any]] = {}
@@ -85,6 +86,7 @@ class Tree:
         self.again = 0  # how often something was met that had been walked through
         self.full = False  # a variable went beyond the limits; it is given up as a whole
         self._given_up = 0
+        self._parts: dict[tuple[str, str], list[str]] = {}  # groups that were objects, by class
 
     # --- names ------------------------------------------------------------------------------
 
@@ -120,6 +122,10 @@ class Tree:
                 expected=f"at most {limit} (`--max-memory`)",
                 remedy="allow more with `--max-memory`",
             )
+
+    def follow(self, other: Tree) -> None:
+        """Go on counting where another tree of the same file stands."""
+        self._seen, self.again, self.full = other._seen, other.again, other.full
 
     def _count_name(self, path: str) -> None:
         """Count a long path as several values: of deep and long names it repeats all."""
@@ -194,6 +200,12 @@ class Tree:
         facts = {"class": "struct", "dims": [1, 1]}
         self.values.setdefault(path, facts)["object"] = cls
         self.note(f"variable '{path}' of class {cls} was read as the struct of its fields")
+
+    def was_class(self, path: str, cls: str, parts: str) -> None:
+        """Note that a group was an object of one of MATLAB's classes, and which parts it has."""
+        facts = {"class": "struct", "dims": [1, 1]}
+        self.values.setdefault(path, facts)["object"] = cls
+        self._parts.setdefault((cls, parts), []).append(path)
 
     def container(self, path: str, facts: Facts, fields: list[str] | None = None) -> None:
         """Record the facts of a cell or struct that its members do not show."""
@@ -314,6 +326,24 @@ class Tree:
         for name, kind, count, get in arrays(element):
             self._add(f"{path}/{name}", kind, (count,), {}, data=get, storage=storage)
 
+    def of_class(
+        self,
+        path: str,
+        cls: str,
+        element: Element,
+        dims: tuple[int, ...],
+        *,
+        data: Any,
+        own: dict[str, Any] | None = None,
+        attributes: dict[str, Any] | None = None,
+        units: str | None = None,
+    ) -> None:
+        """Add the array that an object of one of MATLAB's classes is."""
+        self.count()
+        meta = Metadata(units=units, attributes=attributes)
+        own = {"class": cls, **(own or {})}
+        self._add(path, element, dims, own, data=data, storage={"class": cls}, meta=meta)
+
     def _add(
         self,
         path: str,
@@ -324,9 +354,11 @@ class Tree:
         data: Any,
         storage: dict[str, Any],
         extent: Extent | None = None,
+        meta: Metadata | None = None,
     ) -> None:
         self._count_name(path)
-        meta = Metadata(formats={"mat": own}) if own else Metadata()
+        meta = meta or Metadata()
+        meta = meta.with_format("mat", **own) if own else meta
         self.arrays.append(
             Array(
                 element,
@@ -357,6 +389,15 @@ class Tree:
             more = ", ..." if len(bare) > MAX_NAMED else ""
             self.note(f"structs without fields, kept as empty groups: {named}{more}")
 
+    def _note_classes(self) -> None:
+        """Name the groups that were objects of MATLAB's classes."""
+        for (cls, parts), paths in self._parts.items():
+            there = [path for path in paths if self.values.get(path, {}).get("object") == cls]
+            if there:
+                named = ", ".join(f"'{path}'" for path in there[:MAX_NAMED])
+                more = f" and {len(there) - MAX_NAMED} more" if len(there) > MAX_NAMED else ""
+                self.note(f"class {cls}, read as a group of {parts}: {named}{more}")
+
     def finish(self) -> dict[str, Any]:
         """The file's namespace; refuse a file of which nothing can be converted.
 
@@ -365,6 +406,7 @@ class Tree:
         """
         self._check_found()
         self._note_bare()
+        self._note_classes()
         empty = {path for path, attributes in self.groups.items() if not attributes}
         orders = {}
         for path in {above(group) for group in empty} & self._members.keys():

@@ -1,0 +1,175 @@
+"""The elements of level 5: tags, short data, numbers, and what a matrix says of itself."""
+
+from __future__ import annotations
+
+from raconvert.errors import Corrupt
+
+from .header import SMALL_BYTES, Tag, parse_dims, parse_flags, parse_tag
+from .parts import HeldPart
+from .tables import MI_COMPRESSED, MI_MATRIX, ORDERS, STORED, WIDEST, Facts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .cursors import Cursor
+    from .header import Flags
+    from .tree import Tree
+
+
+def signed(data: bytes, order: str) -> int:
+    """A number of a tag, in a byte order."""
+    return int.from_bytes(data, ORDERS[order], signed=True)
+
+
+class Elements5:
+    """Reads elements at a cursor, each of which has its length; refuses those beyond their end."""
+
+    def __init__(self, tree: Tree, order: str) -> None:
+        self.tree = tree
+        self.order = order
+        self.framed = True  # where the next variable begins is known
+
+    def check_element(self, offset: int, code: int, nbytes: int) -> None:
+        """Refuse a tag behind which no variable can be found, nor anything that follows it."""
+        source = self.tree.source
+        self.framed = False
+        if code not in (MI_MATRIX, MI_COMPRESSED):
+            raise Corrupt("element is not a variable", path=source.path, where=f"byte {offset}",
+                          expected="type 14 or 15", got=code)  # fmt: skip
+        if nbytes > source.size - offset - 8:
+            raise Corrupt("variable is cut off", path=source.path, where=f"byte {offset}",
+                          expected=f"{nbytes} bytes", got=source.size - offset - 8)  # fmt: skip
+        self.framed = True
+
+    def corrupt(
+        self, cursor: Cursor, what: str, expected: object = None, got: object = None
+    ) -> Corrupt:
+        """The error for what is wrong where a cursor stands."""
+        return Corrupt(what, path=cursor.path, where=cursor.where, expected=expected, got=got)
+
+    def tag(self, cursor: Cursor, end: int, what: str) -> Tag:
+        """Read a tag; its data lies before `end`."""
+        if end - cursor.place < 8:
+            raise self.corrupt(cursor, f"variable ends before {what}")
+        tag = parse_tag(cursor.take(8), self.order)
+        if tag.small is not None:
+            if tag.nbytes > SMALL_BYTES:
+                raise self.corrupt(cursor, f"wrong tag of {what}", "at most 4 bytes", tag.nbytes)
+        elif tag.nbytes > end - cursor.place:
+            raise self.corrupt(
+                cursor, f"{what} is longer than its variable", f"at most {end - cursor.place}",
+                tag.nbytes,
+            )  # fmt: skip
+        return tag
+
+    def data(self, cursor: Cursor, end: int, what: str, limit: int) -> tuple[int, bytes]:
+        """Type and data of a short element, whole."""
+        tag = self.tag(cursor, end, what)
+        if tag.small is not None:
+            return tag.code, tag.small
+        if tag.nbytes > limit:
+            raise self.corrupt(cursor, f"{what} is too long", f"at most {limit} bytes", tag.nbytes)
+        data = cursor.take(tag.nbytes)
+        self.pad(cursor, tag.nbytes, end)
+        return tag.code, data
+
+    def pad(self, cursor: Cursor, nbytes: int, end: int) -> None:
+        """Go on behind the bytes that fill up an element."""
+        cursor.skip(min(-nbytes % 8, end - cursor.place))
+
+    def part(self, cursor: Cursor, end: int, what: str, as_bytes: int | None = None) -> Any:
+        """The numbers of an element; bytes if they are as many as `as_bytes`.
+
+        (MATLAB writes the values of a sparse logical matrix as bytes under the type double.)
+        """
+        return self.stored(cursor, end, what, self.tag(cursor, end, what), as_bytes)
+
+    def stored(
+        self, cursor: Cursor, end: int, what: str, tag: Tag, as_bytes: int | None = None
+    ) -> Any:
+        """The numbers behind a tag."""
+        stored = STORED.get(tag.code)
+        if stored == "f8" and tag.nbytes == as_bytes:
+            stored = "u1"
+        if stored is None:
+            raise self.corrupt(cursor, f"{what} is of unknown type", "numbers", tag.code)
+        if tag.nbytes % int(stored[1:]):
+            raise self.corrupt(cursor, f"{what} ends inside a number", got=f"{tag.nbytes} bytes")
+        dtype = self.order + stored
+        if tag.small is not None:
+            return HeldPart(tag.small, dtype)
+        offset = cursor.place
+        part = cursor.part(dtype, tag.nbytes)
+        if cursor.place != offset or not tag.nbytes:
+            self.pad(cursor, tag.nbytes, end)
+        return part
+
+    def flags(self, cursor: Cursor, end: int) -> Flags:
+        """The array flags, with which a matrix begins."""
+        _, raw = self.data(cursor, end, "the array flags", 8)
+        if len(raw) != 8:
+            raise self.corrupt(cursor, "wrong array flags", "8 bytes", len(raw))
+        flags = parse_flags(raw, self.order)
+        if flags.cls is None:
+            raise self.corrupt(cursor, "unknown class", "1 to 17", flags.number)
+        return flags
+
+    def facts(self, cursor: Cursor, end: int) -> Facts:
+        """What a matrix says of itself; goes on behind its name."""
+        flags = self.flags(cursor, end)
+        if flags.cls == "opaque":
+            return Facts(flags.cls, (1, 1))
+        dims = self.dims(cursor, end)
+        self.name(cursor, end, "the name")
+        logical = flags.is_logical and flags.cls != "char"
+        return Facts(flags.cls, dims, flags.is_complex, logical, flags.is_global)
+
+    def dims(self, cursor: Cursor, end: int) -> tuple[int, ...]:
+        """The dims of a matrix, two at least."""
+        _, data = self.data(cursor, end, "the dims", self.tree.limits.shape_bytes)
+        if len(data) % 4 or not data:
+            raise self.corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
+        dims = parse_dims(data, self.order)
+        self.tree.check_dims(dims, WIDEST, cursor.where)
+        return dims
+
+    def name(self, cursor: Cursor, end: int, what: str) -> str:
+        """A name: of a variable, of a class."""
+        return text_of(self.data(cursor, end, what, self.tree.limits.name_bytes)[1])
+
+    def check_members(self, cursor: Cursor, end: int, path: str, count: int) -> None:
+        """Refuse more members than there is room for, or than the memory allows."""
+        if 8 * count > end - cursor.place:
+            raise self.corrupt(cursor, f"'{path}' declares more members than there are",
+                                f"at most {(end - cursor.place) // 8}", count)  # fmt: skip
+        self.tree.count(count)
+
+    def field_names(self, cursor: Cursor, end: int, path: str) -> list[str]:
+        """The names of the fields of a struct."""
+        _, data = self.data(cursor, end, "the length of field names", 8)
+        width = signed(data[:4], self.order)
+        _, text = self.data(cursor, end, "the field names", self.tree.limits.document_bytes)
+        if not text:
+            return []
+        if width <= 0 or len(text) % width:
+            raise self.corrupt(cursor, f"field names of '{path}' have a wrong length",
+                                f"a multiple of {width}", len(text))  # fmt: skip
+        self.tree.count(len(text) // width)
+        return [text_of(text[i : i + width]) for i in range(0, len(text), width)]
+
+    def member_end(self, cursor: Cursor, end: int, path: str) -> int:
+        """Where the next member of a struct or cell ends; goes on behind its tag."""
+        tag = self.tag(cursor, end, f"'{path}'")
+        if tag.code != MI_MATRIX:
+            raise self.corrupt(cursor, f"'{path}' is not a matrix", "type 14", tag.code)
+        return cursor.place + tag.nbytes
+
+
+def text_of(data: bytes) -> str:
+    """A name: up to its NUL, UTF-8 where it is."""
+    data = data.split(b"\0", 1)[0]
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
