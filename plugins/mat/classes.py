@@ -21,19 +21,17 @@ from math import prod
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import Element, element
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import Axis
 from raconvert.errors import RaconvertError, Unsupported, worded
-
-from .tables import Facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from .mcos import Node, Values
 
-    Properties = dict[str, Node]
+    Properties = Mapping[str, Node]
 
 STRING_VERSION = 1
 MAX_AXES = 64

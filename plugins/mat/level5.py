@@ -29,19 +29,16 @@ from .elements5 import Elements5, text_of
 from .header import HEADER_BYTES, element_of_class, parse_flags, parse_header, parse_words
 from .mcos import Objects, reference_of
 from .parts import Compressed, HeldPart, InflatedPart, Inflater, LaterPart, inflated_head
+from .subsystem5 import cells_of
 from .tables import (
     ELEMENTS,
     MI_COMPRESSED,
     MI_MATRIX,
     MI_UINT16,
     MI_UTF8,
-    ORDERS,
-    STORED,
-    WIDEST,
     Facts,
     in_variable,
 )
-from .subsystem5 import cells_of
 from .tree import Tree
 
 TYPE_CHECKING = False

@@ -174,6 +174,7 @@ class Walker:
             self.tree.unreadable(path, error, mark)
 
     def object(self, item: Any, path: str, depth: int) -> None:
+        """Add an object of the file by what it is."""
         if item.is_group:
             self._group(item, path, depth)
         elif item.is_dataset:
@@ -262,10 +263,10 @@ class Walker:
         kind = type_of(item.oid.get_type(), self.tree.limits)
         shape = item.shape or ()
         reference = None
-        if decode == MCOS and kind not in (None, REFERENCES) and code_of(kind) == "u4":
-            if 4 * prod(shape) <= self.tree.limits.record_bytes:
-                stored = Stored(path, self.file, item.oid, kind, item.storage, shape)
-                reference = reference_of(whole(stored).tolist())
+        numbers = decode == MCOS and kind not in (None, REFERENCES) and code_of(kind) == "u4"
+        if numbers and 4 * prod(shape) <= self.tree.limits.record_bytes:
+            stored = Stored(path, self.file, item.oid, kind, item.storage, shape)
+            reference = reference_of(whole(stored).tolist())
         if reference is None or not cls:
             self.tree.leave_out(path, cls or "object")
         else:

@@ -26,13 +26,13 @@ Properties that are objects themselves are references, too, stored as plain uint
 from __future__ import annotations
 
 from copy import copy
-from itertools import islice
+from itertools import islice, pairwise
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
     from raconvert.plugin import Element, Source
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
         cls: str
         dims: tuple[int, ...]
 
-        def members(self) -> list[Node]:
+        def members(self) -> Sequence[Node]:
             """The elements of a cell, in MATLAB's order."""
 
-        def fields(self) -> dict[str, Node]:
+        def fields(self) -> Mapping[str, Node]:
             """The fields of a struct of 1 x 1, in order."""
 
         def texts(self) -> list[str] | None:
@@ -121,9 +121,7 @@ class Listed:
         if starts != sorted(starts) or starts[-1] > len(raw) or any(at % 4 for at in starts):
             raise self.corrupt("has parts at places that cannot be", "in order", offsets)
         self.names = raw[starts[0] : starts[1]].split(b"\0")[: max(0, count)]
-        parts = [
-            self._numbers[a // 4 : b // 4] for a, b in zip(starts[1:], starts[2:], strict=False)
-        ]
+        parts = [self._numbers[a // 4 : b // 4] for a, b in pairwise(starts[1:])]
         self._classes, self._saved, self._objects, self._plain = parts
         self._blocks: dict[int, list[int]] = {}
 
@@ -186,34 +184,30 @@ class Objects:
 
     def __init__(self, source: Source, load: Callable[[], Cells | None]) -> None:
         self.source = source
-        self._load: Callable[[], Cells | None] | None = load
-        self._cells: Cells | None = None
-        self._listed: Listed | None = None
-        self._problem: RaconvertError | None = None
-        self._defaults: dict[int, dict[str, Node]] = {}
+        self._load = load
+        self._opened: tuple[Listed, Cells] | RaconvertError | None = None
+        self._defaults: dict[int, Mapping[str, Node]] = {}
         self._walked: set[int] = set()
         self._inside: set[int] = set()
 
     def forget(self) -> None:
         """Let go of what is only needed while the file is walked through."""
-        self._cells = self._listed = None
+        self._opened = None
         self._defaults.clear()
 
     def _open(self) -> tuple[Listed, Cells]:
-        if self._load is not None:
-            load, self._load = self._load, None
+        if self._opened is None:
             try:
-                self._cells = load()
-                if self._cells is None:
+                cells = self._load()
+                if cells is None:
                     raise Corrupt("has no data of classes, to which a variable refers",
                                   path=self.source.path)  # fmt: skip
-                self._listed = Listed(self._cells.head(), self._cells.order, self.source.path)
+                self._opened = Listed(cells.head(), cells.order, self.source.path), cells
             except RaconvertError as error:
-                self._problem = error
-        if self._listed is None or self._cells is None:
-            assert self._problem is not None
-            raise copy(self._problem)  # each variable adds its name to its own
-        return self._listed, self._cells
+                self._opened = error
+        if isinstance(self._opened, RaconvertError):
+            raise copy(self._opened)  # each variable adds its name to its own
+        return self._opened
 
     def add(self, tree: Tree, path: str, reference: Reference, cls: str = "") -> None:
         """Add what a reference leads to; `cls` is the class that the variable names.
@@ -273,11 +267,11 @@ class Objects:
             values[listed.name(name)] = cells.node(FIRST + value)
         return values
 
-    def _default(self, cls: int) -> dict[str, Node]:
+    def _default(self, cls: int) -> Mapping[str, Node]:
         if cls not in self._defaults:
             _, cells = self._open()
             node = cells.node(cells.count - 1)
-            members = node.members() if node.cls == "cell" else []
+            members = node.members() if node.cls == "cell" else ()
             found = members[cls] if cls < len(members) else None
             struct = found is not None and (found.cls, found.dims) == ("struct", (1, 1))
             self._defaults[cls] = found.fields() if found is not None and struct else {}

@@ -136,7 +136,8 @@ class Strings:
             raise self.corrupt("strings with dims that cannot be", "fewer", dims)
         return dims
 
-    def _lengths(self, numbers: _Numbers) -> Values:
+    def lengths(self, numbers: _Numbers) -> Values:
+        """The units of each text, from the beginning of the numbers."""
         numbers.take(self.first)
         return numbers.take(prod(self.dims))
 
@@ -162,7 +163,7 @@ class _Strings(_OfObject):
         strings, width = self._strings, self._strings.width
         try:
             numbers = _Numbers(strings.array)
-            lengths = strings._lengths(numbers)  # noqa: SLF001
+            lengths = strings.lengths(numbers)
             lengths[lengths == MISSING] = 0
             ends = lengths.astype(np.int64)
             step = max(1, min(max_bytes, LARGEST_BLOCK) // self.dtype.itemsize)
@@ -199,7 +200,7 @@ class _Missing(_OfObject):
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield whether strings are missing, in stored order."""
-        lengths = self._strings._lengths(_Numbers(self._strings.array))  # noqa: SLF001
+        lengths = self._strings.lengths(_Numbers(self._strings.array))
         for start in range(0, lengths.size, max(1, max_bytes)):
             yield lengths[start : start + max(1, max_bytes)] == MISSING
 

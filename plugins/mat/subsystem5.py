@@ -1,8 +1,8 @@
-"""The subsystem of level 5: a MAT file inside a variable without a name, to which the header points.
+"""The subsystem of level 5: a MAT file in a variable without a name, to which the header points.
 
 It has a header of 8 bytes (version, ``IM`` or ``MI``, nothing), then a struct with the field
-``MCOS``, an opaque value of the class ``FileWrapper__`` around a cell. What is compressed is decoded
-as a whole while the file is walked through; only what is large stays in the file.
+``MCOS``, an opaque value of the class ``FileWrapper__`` around a cell. If it is compressed, it is
+decoded as a whole while the file is walked through; only what is large stays in the file.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .tree import Tree
 
 HEADER = 8
+NOWHERE = (0, int.from_bytes(b" " * 8))  # what programs write that have no data of classes
 ORDERS = {b"IM": "<", b"MI": ">"}
 FIELD, CLASS = "MCOS", "FileWrapper__"
 TEXT_BYTES = 128  # about what a short text costs in memory
@@ -176,8 +177,9 @@ class Node5:
                     return text
         except UnicodeDecodeError:
             pass
-        raise self._walker.corrupt(cursor, "a text has another length than its dims say",
-                                   f"{columns} units", f"{len(raw)} bytes of type {code}")  # fmt: skip
+        what = "a text has another length than its dims say"
+        got = f"{len(raw)} bytes of type {code}"
+        raise self._walker.corrupt(cursor, what, f"{columns} units", got)
 
     def add(self, tree: Tree, path: str) -> None:
         """Add it to a tree as any other value."""
@@ -194,8 +196,9 @@ def cells_of(walker: Walker, offset: int, file: Any) -> Cells5 | None:
 
     Raises `Corrupt` for one that contradicts itself, `TooLarge` above the memory allowed.
     """
+    walker = walker.into(walker.tree)  # what is wrong here ends no walk
     source = walker.tree.source
-    if not offset:
+    if offset in NOWHERE:
         return None
     if not HEADER <= offset <= source.size - 8:
         raise Corrupt("the data of classes lies outside the file", path=source.path,
