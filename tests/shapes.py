@@ -967,6 +967,100 @@ def mat_of_an_empty_struct_of_fields(size: int) -> bytes:
     return mat_head() + matrix(2, (0, 0), b"s", element(5, struct.pack("<i", 8)), element(1, names))
 
 
+def mat_objects(
+    variables: bytes, names: list[bytes], cls: bytes, blocks: list[list[int]], values: list[bytes]
+) -> bytes:
+    """Objects of one class, a block of properties for each, and their values."""
+    from mat_bytes import classes_data, listed, subsystem
+
+    objects = [[1, 0, n + 1] for n in range(len(blocks))]
+    head = listed([cls, *names], [1], objects, blocks)
+    text = b"MATLAB 5.0 MAT-file".ljust(116) + struct.pack("<Q", 128 + len(variables))
+    return text + b"\0\1IM" + variables + subsystem(classes_data(head, *values))
+
+
+def mat_text(text: bytes) -> bytes:
+    return matrix(4, (1, len(text)), b"", element(16, text))
+
+
+@shape(".mat")
+def mat_of_objects(size: int) -> bytes:
+    from mat_bytes import MAGIC, opaque
+
+    count = size // 300
+    variables = b"".join(
+        opaque(b"v%06d" % n, b"duration", MAGIC, 2, 1, 1, n + 1, 1) for n in range(count)
+    )
+    values = [matrix(6, (1, 1), b"", element(9, struct.pack("<d", n))) for n in range(count)]
+    blocks = [[1, 2, 1, n] for n in range(count)]
+    return mat_objects(variables, [b"millis"], b"duration", blocks, values)
+
+
+@shape(".mat")
+def mat_of_uses_of_an_object(size: int) -> bytes:
+    from mat_bytes import opaque
+
+    count = size // 200
+    variables = b"".join(opaque(b"v%06d" % n, b"duration") for n in range(count))
+    values = [matrix(6, (1, 1), b"", element(9, struct.pack("<d", 1)))]
+    return mat_objects(variables, [b"millis"], b"duration", [[1, 2, 1, 0]], values)
+
+
+@shape(".mat")
+def mat_of_strings(size: int) -> bytes:
+    from mat_bytes import opaque, string_record, uint64s
+
+    texts = [f"{n:07d}" for n in range(size // 22)]
+    values = [uint64s(string_record(*texts))]
+    return mat_objects(opaque(b"s", b"string"), [b"any"], b"string", [[1, 2, 1, 0]], values)
+
+
+@shape(".mat")
+def mat_of_a_table_of_columns(size: int) -> bytes:
+    from mat_bytes import opaque
+
+    count = size // 150
+    one = element(9, struct.pack("<d", 1))
+    values = [
+        matrix(1, (1, count), b"", matrix(6, (1, 1), b"", one) * count),
+        matrix(1, (1, count), b"", *(mat_text(b"c%06d" % n) for n in range(count))),
+        matrix(6, (1, 1), b"", one),
+    ]
+    blocks = [[3, 2, 1, 0, 3, 1, 1, 4, 1, 2]]
+    names = [b"data", b"varnames", b"nrows"]
+    return mat_objects(opaque(b"t", b"table"), names, b"table", blocks, values)
+
+
+@shape(".mat")
+def mat_of_a_table_of_texts(size: int) -> bytes:
+    from mat_bytes import opaque
+
+    count = size // 64
+    texts = b"".join(mat_text(b"%07d" % n) for n in range(count))
+    values = [
+        matrix(1, (1, 1), b"", matrix(1, (count, 1), b"", texts)),
+        matrix(1, (1, 1), b"", mat_text(b"c")),
+        matrix(6, (1, 1), b"", element(9, struct.pack("<d", count))),
+    ]
+    blocks = [[3, 2, 1, 0, 3, 1, 1, 4, 1, 2]]
+    names = [b"data", b"varnames", b"nrows"]
+    return mat_objects(opaque(b"t", b"table"), names, b"table", blocks, values)
+
+
+@shape(".mat")
+def mat_of_categories(size: int) -> bytes:
+    from mat_bytes import opaque
+
+    count = size // 64
+    values = [
+        matrix(1, (count, 1), b"", *(mat_text(b"%07d" % n) for n in range(count))),
+        matrix(13, (1, 1), b"", element(6, struct.pack("<I", 1))),
+    ]
+    blocks = [[2, 2, 1, 0, 3, 1, 1]]
+    names = [b"categoryNames", b"codes"]
+    return mat_objects(opaque(b"c", b"categorical"), names, b"categorical", blocks, values)
+
+
 @shape(".mat")
 def mat_4_of_variables(size: int) -> bytes:
     return b"".join(

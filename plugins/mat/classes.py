@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     Properties = Mapping[str, Node]
 
-STRING_VERSION = 1
-MAX_AXES = 64
 LEAP_SECONDS = "UTCLeapSeconds"  # MATLAB's zone in which a day may have 86401 seconds
 SINCE = "milliseconds since 1970-01-01 00:00:00"
 USUAL_AXIS = "Row"  # MATLAB's name of the rows of a table that nobody named
@@ -225,7 +223,7 @@ class _Columns:
         self.description = values.text(props.get("Description"), "a description")
         self.user_data = props.get("UserData")
         self.axis = ""
-        self.labels: list[str] | None = None
+        self.row = Axis()  # what is known of the rows
         self.units: list[str] = []
         self.descriptions: list[str] = []
 
@@ -234,6 +232,7 @@ class _Columns:
         tree, path = self.tree, self.values.path
         units, descriptions, axes = (self.values.texts(properties.get(w)) or [] for w in words)
         self.axis = axes[0] if axes else ""
+        self.row = Axis(self.axis if self.axis != USUAL_AXIS else None)
         self.units = units if len(units) == len(self.names) else []
         self.descriptions = descriptions if len(descriptions) == len(self.names) else []
         self.paths = tree.fields(self.names, path)
@@ -250,7 +249,7 @@ class _Columns:
         path = f"{self.values.path}/{self.axis or USUAL_AXIS}"
         _texts(self.values, path, rows)
         if len(rows) <= self.tree.limits.axis_labels:
-            self.labels = rows
+            self.row = self.row.replace(labels=rows)
 
     def add_all(self) -> None:
         """Add all variables; what is wrong with one hides none of the others."""
@@ -286,27 +285,22 @@ class _Columns:
         array = self.tree.arrays[-1] if self.tree.arrays else None
         if array is None or array.name not in (path, f"{path}.missing") or array.problem:
             return
-        for array in self._last(path):
-            self._finish(array, units, description)
+        for at in (-1, -2)[: len(self.tree.arrays)]:
+            if self.tree.arrays[at].name in (path, f"{path}.missing"):
+                self._finish(at, units, description)
 
-    def _last(self, path: str) -> list[Array]:
-        """The array of a variable, and that of its missing texts."""
-        arrays = self.tree.arrays[-2:]
-        return [array for array in arrays if array.name in (path, f"{path}.missing")]
-
-    def _finish(self, array: Array, units: str | None, description: str | None) -> None:
+    def _finish(self, at: int, units: str | None, description: str | None) -> None:
         """Make an array of one column one axis; say what the table says of it."""
+        array = self.tree.arrays[at]
         if array.shape[:1] != (self.rows,):
-            raise self.values.corrupt(f"has a variable '{array.name}' of other rows", self.rows,
-                                      array.shape)  # fmt: skip
-        at = next(n for n, one in enumerate(self.tree.arrays) if one is array)
+            what = f"has a variable '{array.name}' of other rows"
+            raise self.values.corrupt(what, self.rows, array.shape)
         if array.shape == (self.rows, 1):
             array = _flat(array)
         meta = array.meta
         meta = meta.replace(units=units or meta.units, description=description)
-        axis = Axis(self.axis if self.axis != USUAL_AXIS else None, labels=self.labels)
-        if axis:
-            meta = meta.replace(axes=[axis] + [Axis()] * (array.ndim - 1))
+        if self.row:
+            meta = meta.replace(axes=[self.row] + [Axis()] * (array.ndim - 1))
         self.tree.arrays[at] = array.replace(meta=meta)
 
 

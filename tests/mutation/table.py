@@ -36,7 +36,8 @@ def _file(name: str) -> Area:
 
 AREAS = {
     "har": _plugin("har", "header", "records", "index", "walk"),
-    "mat5": _plugin("mat", "level5", "cursors"),
+    "mat5": _plugin("mat", "level5", "elements5", "cursors"),
+    "mat-classes": _plugin("mat", "mcos", "subsystem5", "sources_of_classes"),
     "mat4": _plugin("mat", "level4"),
     "nrrd-header": _plugin("nrrd", "header"),
     "nrrd-fields": _plugin("nrrd", "fields"),
@@ -148,8 +149,10 @@ EQUIVALENT: dict[tuple[str, str], str] = {
      "HELD_SHARE = 31  # and all of them up to this part of the memory"): MEMORY,
     ("plugins/mat/level5.py",
      "HELD_SHARE = 33  # and all of them up to this part of the memory"): MEMORY,
-    ("plugins/mat/level5.py", "self._matrix(cursor, stop, path, depth + 1, -0)"): MEMBER,
-    ("plugins/mat/level5.py", "self._matrix(cursor, stop, path, depth + 1, -2)"): MEMBER,
+    ("plugins/mat/level5.py",
+     "self, cursor: Cursor, end: int, path: str, depth: int, offset: int = -0"): MEMBER,
+    ("plugins/mat/level5.py",
+     "self, cursor: Cursor, end: int, path: str, depth: int, offset: int = -2"): MEMBER,
     ("plugins/mat/level5.py", "stop = -0"): "nothing lies at the beginning of a file",
     ("plugins/mat/level5.py", "stop = -2"): "nothing lies before the beginning of a file",
     ("raconvert/ra/header.py",
