@@ -146,7 +146,7 @@ def sniff(source: Source) -> int:
     return SURE if any(head[at : at + len(SIGNATURE)] == SIGNATURE for at in PLACES) else NO
 
 
-def read(source: Source, *, bools: str = "auto") -> Bundle:
+def read(source: Source, *, bools: str = "auto", anndata: str = "plain") -> Bundle:
     """The datasets of an HDF5 file as lazy arrays, named by their paths.
 
     Raises the first reason if nothing in the file can be read; otherwise each dataset that cannot
@@ -154,7 +154,7 @@ def read(source: Source, *, bools: str = "auto") -> Bundle:
     """
     from .reader import read_file
 
-    return read_file(source, bools)
+    return read_file(source, bools, labels=anndata == "labels")
 
 
 def programs(array: Array) -> dict[str, str]:

@@ -21,7 +21,7 @@ from raconvert.metadata.yaml import SMALL, alike
 from .datatypes import Kind, kind_of, without_bools
 from .dense import dense_attribute
 from .descriptions import describe, type_of
-from .files import FAILURES, PROBLEMS, info_of, reason_of
+from .files import FAILURES, PROBLEMS, info_of, key_of, reason_of
 from .ondisk.header import (
     ADDRESS_BYTES,
     attribute_data,
@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .files import File
+    from .files import File, Key
 
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
@@ -77,6 +77,18 @@ def value_of(oid: Any, file: File, name: bytes) -> Any:
     """The value of one attribute; None if it is missing or cannot be read."""
     try:
         return _read(name, Stored(oid, file))[0] if h5a.exists(oid, name) else None
+    except PROBLEMS:
+        return None
+
+
+def referred_by(oid: Any, file: File, name: str) -> Key | None:
+    """The object to which an attribute of one reference leads; None for any other attribute."""
+    try:
+        aid = h5a.open(oid, name.encode())
+        raw = Stored(oid, file).data(name.encode())
+        if aid.get_type() != h5t.STD_REF_OBJ or aid.shape or raw is None:
+            return None
+        return key_of(oid)[0], int.from_bytes(raw[:ADDRESS_BYTES], "little")
     except PROBLEMS:
         return None
 

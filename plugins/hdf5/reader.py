@@ -19,8 +19,8 @@ from raconvert.metadata.reals import doubles
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Bundle, Extent, Source
 
-from . import dialects, scales
-from .attributes import read_attributes
+from . import anndata, dialects, scales
+from .attributes import read_attributes, referred_by
 from .chunks import Chunks, is_decoded
 from .datatypes import BOOL_NAMES, element_size, fixed_dtype, is_text, kind_of, without_bools
 from .descriptions import describe, little_endian, type_of_dtype, type_of_element
@@ -83,34 +83,36 @@ MAX_NOTES = 100  # notes per file; more would not be read
 # `places`: the paths of objects; `scaled`: arrays, and the scales of their axes;
 # `bools`: "integers" reads them as such; `resolver`: makes that of virtual datasets when needed;
 # `models`: datasets by file and header, as those with the same header are. `numbers`: those that
-# netCDF gives to dimensions. `netcdf`: the file is one of netCDF-4.
+# netCDF gives to dimensions. `netcdf`: the file is one of netCDF-4. `pointing`: by the path of a
+# dataset, the object to which its attribute ``categories`` refers, as AnnData 0.7 has it.
 Context = namedtuple(
     "Context",
-    "files walk notes julia places scaled broken names bools resolver models numbers netcdf",
+    "files walk notes julia places scaled broken names bools resolver models numbers netcdf "
+    "pointing",
 )
 # A dataset as those with the same header are; `facts`: its storage in plain values.
 Model = namedtuple("Model", "element dims kind shape storage facts swap")
 
 
-def read_file(source: Source, bools: str = "auto") -> Bundle:
+def read_file(source: Source, bools: str = "auto", *, labels: bool = False) -> Bundle:
     """The datasets of a file as lazy arrays; the files stay open until it is closed."""
     files = Files(source)
     try:
         with guarded(source.path):
-            return _bundle(source, files, bools)
+            return _bundle(source, files, bools, labels)
     except BaseException:
         files.close()
         raise
 
 
-def _bundle(source: Source, files: Files, bools: str) -> Bundle:
+def _bundle(source: Source, files: Files, bools: str, labels: bool) -> Bundle:
     walk = Walk(files)
     is_julia = files.main.userblock > 0 and dialects.is_julia(files.main)
     resolver = cache(partial(Resolver, files, walk))
     notes = end_notes(files.main)
     numbers, is_netcdf = scales.Numbers(), is_netcdf_file(files.main)
     context = Context(
-        files, walk, notes, is_julia, {}, [], [], {}, bools, resolver, {}, numbers, is_netcdf
+        files, walk, notes, is_julia, {}, [], [], {}, bools, resolver, {}, numbers, is_netcdf, {}
     )
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
@@ -126,7 +128,7 @@ def _bundle(source: Source, files: Files, bools: str) -> Bundle:
         if not isinstance(problem, Unsupported):
             bundle.arrays.append(Array.unreadable(path or "/", problem))
             context.broken.append(problem)
-    _finish(bundle, space, context)
+    _finish(bundle, space, context, labels=labels)
     _name_aliases(bundle, context)
     noted = [pair for pair in left_out if isinstance(pair[1], Unsupported)]
     context.notes.extend(_left_out(noted))
@@ -226,6 +228,9 @@ def _attributes(
     if context.netcdf:
         without_single_lists(attributes)
     for name, reason in attributes.problems:
+        if name == anndata.CATEGORIES and (key := referred_by(oid, found.file, name)) is not None:
+            context.pointing[found.path] = key
+            continue
         context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
     record = take_record(attributes.values, found.file.path, found.file.source.limits)
     if record:
@@ -252,7 +257,7 @@ def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Co
         space.setdefault("groups", {})[found.path] = attributes.types
 
 
-def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
+def _finish(bundle: Bundle, space: dict[str, Any], context: Context, *, labels: bool) -> None:
     """Settle what only the whole file tells: groups, links, order, scales."""
     names = set(bundle.names)
     bundle.groups = bundle.explicit_groups()
@@ -270,6 +275,8 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
         facts = partial(_facts_of_made, context)
         scales.apply(context.scaled, context.places, bundle.arrays, made, facts, limits)
     scales.settle(bundle.arrays, space, limits, netcdf=context.netcdf)
+    _point(bundle, context)
+    anndata.describe(bundle, NAMESPACE, limits, labels=labels)
     if space:
         bundle.formats[NAMESPACE] = space
 
@@ -300,6 +307,22 @@ def _facts_of_made(context: Context, key: Any, length: int) -> dict[str, Any]:
         return {**said, **conventions.facts_of(array, context.walk.limits)}
     except PROBLEMS:
         return said
+
+
+def _point(bundle: Bundle, context: Context) -> None:
+    """Give datasets of AnnData 0.7 the path of their categories, to which they have a reference."""
+    by_name = {array.name: array for array in bundle.arrays} if context.pointing else {}
+    for path, key in context.pointing.items():
+        array, target = by_name.get(context.names.get(path, path)), context.places.get(key)
+        what = f"attribute '{anndata.CATEGORIES}' of '/{path}'"
+        if array is None or target is None:
+            context.notes.append(f"{what} was left out: it refers to no array of the file")
+            continue
+        group = path.rpartition("/")[0] + "/"
+        where = target.removeprefix(group) if target.startswith(group) else f"/{target}"
+        context.notes.append(f"{what} refers to an array, and is read as its path: {where}")
+        attributes = {**array.meta.attributes, anndata.CATEGORIES: where}
+        array.meta = array.meta.replace(attributes=attributes)
 
 
 def _name_aliases(bundle: Bundle, context: Context) -> None:

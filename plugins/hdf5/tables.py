@@ -20,6 +20,7 @@ MAT_MARKS = (b"\0\2IM", b"\2\0MI")
 
 READ_OPTIONS = (
     Option("bools", "auto", ("auto", "integers"), "integers: as the bytes that they are"),
+    Option("anndata", "plain", ("plain", "labels"), "labels: X and others have obs and var"),
 )
 WRITE_OPTIONS = (
     Option("compress", "none", str, "none, gzip, gzip:0 to gzip:9, or lzf"),

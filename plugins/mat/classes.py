@@ -154,7 +154,7 @@ def _categorical(values: Values, properties: Properties) -> None:
     ordered = bool(values.number(ordinal, "an order")) if ordinal is not None else False
     nbytes = next(n for most, n in CODES if len(names) < most)
     data = partial(Codes, array, len(names), nbytes, values.path, values.source)
-    attributes = {"categories": names, "ordered": ordered}
+    attributes = {"levels": names, "ordered": ordered}
     values.add(element("int", nbytes), array.dims, data=data, attributes=attributes)
 
 

@@ -95,7 +95,10 @@ FORMAT = Format(
     needs=(("numcodecs", "numcodecs"), ("google_crc32c", "google-crc32c")),
     names_files=True,
     sidecar="never",
-    read_options=(Option("metadata", True, bool, "read what we keep beside the attributes"),),
+    read_options=(
+        Option("metadata", True, bool, "read what we keep beside the attributes"),
+        Option("anndata", "plain", ("plain", "labels"), "labels: X and others have obs and var"),
+    ),
     write_options=WRITE_OPTIONS,
     samples={"three.zarr": SAMPLE_3, "two.zarr": SAMPLE_2},
     spec="https://zarr-specs.readthedocs.io",
@@ -114,7 +117,7 @@ def sniff(source: Source) -> int:
     return SURE if b'"zarr_format"' in head else NO
 
 
-def read(source: Source, *, metadata: bool = True) -> Bundle:
+def read(source: Source, *, metadata: bool = True, anndata: str = "plain") -> Bundle:
     """The arrays of a hierarchy as lazy arrays, named by their paths.
 
     Raises the first reason if nothing in it can be read; otherwise each array that cannot has its
@@ -127,7 +130,12 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
         folder = name not in MARKS and (path.endswith(".zarr") or not is_there(path))
     else:
         folder = os.path.isdir(path)
-    return read_store(source, metadata_file="" if folder else name, described=metadata)
+    return read_store(
+        source,
+        metadata_file="" if folder else name,
+        described=metadata,
+        labels=anndata == "labels",
+    )
 
 
 def add(

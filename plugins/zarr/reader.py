@@ -13,11 +13,13 @@ from raconvert.files.paths import is_remote
 from raconvert.metadata import roundtrip
 from raconvert.plugin import Array, Bundle, Source
 
+from ..hdf5 import anndata
 from . import header, metadata
 from .metadata import is_scale
 from .stores import Store
 from .tables import (
     MARKS,
+    OWN,
     V2_ALL,
     V2_ARRAY,
     V2_ATTRIBUTES,
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
     Found = tuple[str, "dict[str, Any] | None", "Node | RaconvertError | None"]
 
 
-def read_store(source: Source, *, metadata_file: str = "", described: bool = True) -> Bundle:
+def read_store(
+    source: Source, *, metadata_file: str = "", described: bool = True, labels: bool = False
+) -> Bundle:
     """The arrays of a folder, or of the one that the metadata file named lies in."""
     if not is_remote(source.path) and not os.path.isdir(source.path):
         _ = source.size  # which says what is wrong with it
@@ -73,6 +77,8 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
     names = dict(zip(keys, bundle.names, strict=True))
     _sort(bundle, order or [names[key] for key in store.listed if key in names])
     bundle.groups = bundle.explicit_groups()
+    if described:
+        anndata.describe(bundle, OWN, source.limits, labels=labels)
     return bundle
 
 

@@ -146,6 +146,7 @@ class Writer:
         if self.options.version == 3:
             root = self.documents.pop(V3_FILE)
             nodes = {key.rpartition("/")[0]: fields for key, fields in self.documents.items()}
+            nodes = _by_group(nodes)
             root["consolidated_metadata"] = {
                 "kind": "inline", "must_understand": False, "metadata": nodes
             }  # fmt: skip
@@ -317,6 +318,23 @@ def _encoded_texts(texts: list[bytes]) -> bytes:
     for text in texts:
         parts += (_LENGTH.pack(len(text)), text)
     return b"".join(parts)
+
+
+def _by_group(nodes: dict[str, Any]) -> dict[str, Any]:
+    """The nodes with each group beside the arrays of its own group, whose order stays.
+
+    zarr-python 3.1 takes, of each depth, the last run of nodes of one group for all of them.
+    """
+    groups: dict[str, list[str]] = {}
+    for key, fields in nodes.items():
+        if fields["node_type"] == "group":
+            groups.setdefault(key.rpartition("/")[0], []).append(key)
+    listed = []
+    for key, fields in nodes.items():
+        if fields["node_type"] != "group":
+            listed += [*groups.pop(key.rpartition("/")[0], ()), key]
+    listed += [key for inside in groups.values() for key in inside]
+    return {key: nodes[key] for key in listed}
 
 
 def _below(key: str, name: str) -> str:

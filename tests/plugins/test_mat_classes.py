@@ -81,8 +81,8 @@ VALUES: dict[str, Any] = {
 }
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "zoned": {"time_zone": "Europe/Berlin"},
-    "kind": {"categories": ["lo", "hi"], "ordered": False},
-    "table/kind": {"categories": ["low", "mid", "high"], "ordered": True},
+    "kind": {"levels": ["lo", "hi"], "ordered": False},
+    "table/kind": {"levels": ["low", "mid", "high"], "ordered": True},
 }
 
 
@@ -118,7 +118,7 @@ def test_matio_reads_the_same(name: str) -> None:
         for column in ("depth", "site", "when", "lag"):
             found = np.asarray(bundle[f"table/{column}"])
             assert np.array_equal(found, table[column].to_numpy().astype(found.dtype)), column
-        assert list(bundle["table/kind"].meta.attributes["categories"]) == [
+        assert list(bundle["table/kind"].meta.attributes["levels"]) == [
             *table["kind"].cat.categories
         ]
         assert list(table.index) == np.asarray(bundle["table/Row"]).tolist()
