@@ -58,6 +58,12 @@ scales and labels the axes; all other attributes stay attributes, their HDF5 typ
 What HDF5 has no place for (foreign namespaces, mixed lists)
 is one attribute ``raconvert`` of JSON text, taken away again on reading.
 
+AnnData (.h5ad): all arrays as they lie, sparse matrices as their parts. Codes of categories get the
+attributes ``levels`` (up to 1000) and ``ordered``, also in files of version 0.7, where a reference
+leads to them; values with a mask are not chosen without it (``--allow nulls``). AnnData reads what
+is written of it. With ``anndata=labels`` X, layers, obsm and varm get the axes obs and var, with up
+to 1000 labels, for formats that hold them; not for AnnData, since HDF5 has them as further arrays.
+
 Writes: superblock 0, readable since HDF5 1.8; contiguous data, or chunks with ``compress`` or
 ``chunks``, whatever layout, filters and unlimited axes there were; creation order kept; no times,
 so that equal arrays give equal files. The axes of arrays that name them, or say what stands along

@@ -1,7 +1,8 @@
 """MAT: the variables of MATLAB, read in every version, written as v6, v7 and v7.3.
 
 Specification: MathWorks, "MAT-File Format" (level 4 and version 5); v7.3 is HDF5 and has none
-(facts in `level73`). Compared with: GNU Octave, scipy, matio's `matdump`, h5py, in both directions.
+(facts in `level73`). Compared with: GNU Octave, scipy, matio's `matdump`, h5py, in both
+directions; objects with mat-io.
 
 Versions::
 
@@ -32,8 +33,27 @@ old classes are read as the structs that they are, the class kept in the namespa
 formats become structs; a group whose members are numbered from 1 becomes a cell; what is missing in
 it is ``{}``, and ``{}`` in a cell is nothing.
 
-Left out, and named in a note: function handles, and everything of classdef classes (string,
-datetime, table, ...). A file with nothing else is refused with the list of them.
+Classes of MATLAB's own (``string``, ``table``, ...), in v5 to v7.3 (facts in `mcos`)::
+
+    string            text, ``<U`` of the longest; missing ones are empty, and true in NAME.missing
+    datetime          datetime64 in ms, us or ns, the first that holds all; NaT; with a time zone in
+                      UTC, the zone in the attribute time_zone
+    duration          timedelta64, likewise
+    calendarDuration  a group: months, days, millis
+    categorical       int8, int16 or int32: places in the attribute ``levels``, from 0; -1 if
+                      undefined; the attribute ``ordered``
+    table, timetable  a group of its columns: N x 1 becomes one axis of N, a cell of texts is text;
+                      names of rows, or times, are a column, too; up to 1000 names are labels; units
+                      and descriptions of variables are those of the arrays
+    containers.Map    a group: keys, values; of dictionary Key, Value
+
+A time is exact if it differs from a whole number of units by less than 0.01 ps, since MATLAB takes
+seconds as double. Times that no unit holds (a third of a second, Inf, UTCLeapSeconds) are read as
+the milliseconds that are stored, float64 or (of two parts) complex128, with a note;
+``times=nearest`` rounds them to ns, ``times=milliseconds`` reads all times so.
+
+Left out, and named in a note: function handles, enumerations, and objects of all other classes. A
+file with nothing else is refused with the list of them.
 
 Damage: every variable and every member of a struct or cell has a length of its own, so that what is
 wrong in one hides none of the others. A compressed struct or cell with a wrong checksum is lost as
@@ -54,7 +74,7 @@ file, unused. Files of version 4, and big-endian ones, are refused.
 Writes: little-endian, a header without a time, so that equal arrays give equal bytes. ``version=6``
 (default) is not compressed; ``version=7`` compresses each variable; both hold 2^31 - 1 bytes in one
 variable, ``version=7.3`` more. Scalars become 1 x 1 and lists 1 x N; float16 becomes double (single
-in v7.3); strings become char arrays, without any loss. Names must be MATLAB's own (a letter, then
+in v7.3); text becomes char arrays, without any loss. Names must be MATLAB's own (a letter, then
 letters, digits and _, 63 at most, no keyword), else they are refused, or changed with
 ``--allow names``.
 """
@@ -104,7 +124,8 @@ FORMAT = Format(
     samples=SAMPLES,
     spec="https://www.mathworks.com/help/pdf_doc/matlab/matfile_format.pdf",
     losses="no metadata; two axes at least; no bfloat16, dates or structures; 2^31 - 1 bytes in a "
-    "variable, except in v7.3; strings, tables and other classes are left out with a note",
+    "variable, except in v7.3; strings and tables are written as char arrays and structs; objects "
+    "of classes that are not MATLAB's own are left out with a note",
 )
 
 

@@ -43,6 +43,8 @@ written as an array of that name, which xarray takes for the coordinate; reading
 ``_FillValue`` is a number, in the form that xarray has in each version: an attribute, base64 of
 floats in version 3; in version 2 the ``fill_value`` of arrays whose dimensions have names.
 
+AnnData: as in HDF5, levels of categories, masks, and ``anndata=labels``.
+
 A chunk that is not there reads as the fill value, and a note says how many are absent ("3 of 40
 chunks absent: fill value 0"); at a URL they are counted while the array is read. A chunk that is
 cut, damaged, or decodes to another size is an error that names it.
