@@ -49,6 +49,7 @@ FIELD = {
         "walk": "the way from header to header",
     },
     "hdf5": {
+        "anndata": "what AnnData says of its arrays, in Zarr, too",
         "adding": "how a further array comes into a file that exists",
         "paddings": "where fixed strings end",
         "attributes": "attributes as plain values and back, with their types",

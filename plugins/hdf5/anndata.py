@@ -62,7 +62,7 @@ def describe(bundle: Bundle, namespace: str, limits: Limits, *, labels: bool) ->
         if kind == "categorical":
             found.categorical(path)
         elif kind.startswith(NULLABLE):
-            found.companions(f"{path}/values", f"{path}/mask", "nulls")
+            found.masked(f"{path}/values", f"{path}/mask")
     for array in pointing:
         found.pointed(array)
     _note_sparse(bundle, [path for path, kind in kinds.items() if kind in SPARSE])
@@ -140,17 +140,13 @@ class _Found:
             more = {LEVELS: levels, ORDERED: ordered}
             codes.meta = codes.meta.replace(attributes={**codes.meta.attributes, **more})
 
-    def companions(self, name: str, companion: str, loss: str) -> None:
-        """Note that an array is not whole without another one."""
+    def masked(self, name: str, mask: str) -> None:
+        """Note that values are not whole without their mask; reading finds that again."""
         array = self.arrays.get(name)
-        if array is not None and companion in self.arrays:
-            self._own(array, companions={companion: loss})
-
-    def _own(self, array: Array, **fields: Any) -> None:
-        """Add fields to the namespace of an array, which reading finds again."""
-        own = array.meta.formats.get(self.namespace, {})
-        local = [*own.get(LOCAL, []), *fields]
-        array.meta = array.meta.with_format(self.namespace, **fields, **{LOCAL: local})
+        if array is not None and mask in self.arrays:
+            own = array.meta.formats.get(self.namespace, {})
+            fields = {"companions": {mask: "nulls"}, LOCAL: [*own.get(LOCAL, []), "companions"]}
+            array.meta = array.meta.with_format(self.namespace, **fields)
 
     def axes(self, root: str) -> None:
         """Give the arrays of an AnnData the names of its axes, and their labels."""

@@ -49,13 +49,11 @@ def _string(values: Values, properties: Properties) -> None:
     if array.element.kind != "uint" or array.element.nbytes != 8:
         raise values.corrupt("is not stored as uint64", got=array.element.kind)
     strings = Strings(array, values.path, values.source)
-    companions = {}
     missing = f"{values.path}.missing"
-    if strings.is_missing:
-        companions = {"companions": {missing: "nulls"}}
+    own = {"companions": {missing: "nulls"}} if strings.is_missing else {}
     width = strings.width
     text = Element("user", 4 * width, "|", f"<U{width}")
-    values.add(text, strings.dims, data=strings.texts, own=companions)
+    values.add(text, strings.dims, data=strings.texts, own=own)
     if strings.is_missing:
         values.tree.of_class(missing, "missing", element("bool", 1), strings.dims,
                              data=strings.missing)  # fmt: skip

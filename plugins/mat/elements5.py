@@ -116,7 +116,7 @@ class Elements5:
         return flags
 
     def facts(self, cursor: Cursor, end: int) -> Facts:
-        """What a matrix says of itself; goes on behind its name."""
+        """Return the facts of a matrix; goes on behind its name."""
         flags = self.flags(cursor, end)
         if flags.cls == "opaque":
             return Facts(flags.cls, (1, 1))
@@ -159,7 +159,7 @@ class Elements5:
         return [text_of(text[i : i + width]) for i in range(0, len(text), width)]
 
     def member_end(self, cursor: Cursor, end: int, path: str) -> int:
-        """Where the next member of a struct or cell ends; goes on behind its tag."""
+        """Return the end of the next member of a struct or cell; goes on behind its tag."""
         tag = self.tag(cursor, end, f"'{path}'")
         if tag.code != MI_MATRIX:
             raise self.corrupt(cursor, f"'{path}' is not a matrix", "type 14", tag.code)

@@ -24,6 +24,7 @@ from raconvert.files.inflate import MAX_RATIO
 from raconvert.files.source import read_up_to
 from raconvert.plugin import Source
 
+from .classes import CLASSES
 from .cursors import EAGER_BYTES, Cursor, DecodedCursor, FileCursor, InflateCursor
 from .elements5 import Elements5, text_of
 from .header import HEADER_BYTES, element_of_class, parse_flags, parse_header, parse_words
@@ -172,7 +173,7 @@ class Walker(Elements5):
         self.room = tree.source.max_memory // HELD_SHARE
         self.stopped: list[Inflater] = []
         self.variable = ""  # the one that is read; empty until its name was
-        self.objects = Objects(tree.source, lambda: None)
+        self.objects = Objects(tree.source, lambda: None, CLASSES)
 
     def into(self, tree: Tree, order: str = "") -> Walker:
         """A walker that adds to another tree, or reads another byte order, in the same file."""
@@ -190,7 +191,7 @@ class Walker(Elements5):
         source = self.tree.source
         offset, compressed = HEADER_BYTES, False
         cursor = FileCursor(source, file, offset, source.size)
-        self.objects = Objects(source, lambda: cells_of(self, self.subsystem, file))
+        self.objects = Objects(source, lambda: cells_of(self, self.subsystem, file), CLASSES)
         while source.size - offset >= 8:
             cursor.place = offset
             code, nbytes = parse_words(cursor.take(8), self.order)

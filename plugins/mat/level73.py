@@ -34,6 +34,7 @@ from ..hdf5.files import File, end_notes, guarded
 from ..hdf5.objects import Link, Object, linked, referred, root
 from ..hdf5.storage import extent_of
 from ..hdf5.tables import FILTERS
+from . import classes
 from .header import element_of_class
 from .mcos import Objects, reference_of
 from .subsystem73 import cells_of
@@ -107,7 +108,7 @@ class Walker:
         self.known: dict[int, Callable[[str], None]] = {}
         self._walked: set[int] = set()  # structs and cells
         self._inside: set[int] = set()  # those around the value that is read
-        self.objects = Objects(tree.source, lambda: cells_of(self))
+        self.objects = Objects(tree.source, lambda: cells_of(self), classes.CLASSES)
 
     def variables(self) -> None:
         """Add every variable; the groups that hold what others refer to are none."""

@@ -80,7 +80,7 @@ IS_VALUE = 1  # kind of a property
 
 
 class Reference:
-    """What a variable of a class holds: dims, the ids of its objects, the id of its class."""
+    """The contents of a variable of a class: dims, the ids of its objects, the id of its class."""
 
     __slots__ = ("cls", "dims", "ids")
 
@@ -122,7 +122,7 @@ class Listed:
             raise self.corrupt("has parts at places that cannot be", "in order", offsets)
         self.names = raw[starts[0] : starts[1]].split(b"\0")[: max(0, count)]
         parts = [self._numbers[a // 4 : b // 4] for a, b in pairwise(starts[1:])]
-        self._classes, self._saved, self._objects, self._plain = parts
+        self._classes, self._saved, self._objects, self._others = parts
         self._blocks: dict[int, list[int]] = {}
 
     def corrupt(self, what: str, expected: object = None, got: object = None) -> Corrupt:
@@ -150,8 +150,8 @@ class Listed:
 
     def object(self, number: int) -> tuple[int, list[list[int]]]:
         """The class of an object, and a row of three numbers for each of its properties."""
-        cls, _, _, saved, plain, _ = self._row(self._objects, number, IN_OBJECT, "object")
-        part, block = (self._saved, saved) if saved else (self._plain, plain)
+        cls, _, _, saved, other, _ = self._row(self._objects, number, IN_OBJECT, "object")
+        part, block = (self._saved, saved) if saved else (self._others, other)
         places = self._places(part)
         if not 0 <= block < len(places):
             raise self.corrupt(f"has no block {block}", f"0 to {len(places) - 1}", block)
@@ -161,7 +161,7 @@ class Listed:
         return cls, rows.reshape(count, IN_PROPERTY).tolist()
 
     def _places(self, part: Any) -> list[int]:
-        """Where the blocks of a list begin, up to the first one that is cut off."""
+        """The first number of each block of a list, up to the first one that is cut off."""
         known = self._blocks.get(id(part))
         if known is not None:
             return known
@@ -179,12 +179,19 @@ class Listed:
 class Objects:
     """The objects of one file: what a reference leads to becomes arrays and groups of the tree.
 
-    `load` opens the subsystem when it is first needed; None if the file has none.
+    `load` opens the subsystem when it is first needed; None if the file has none. `classes` has a
+    function for each class that adds the properties of one object.
     """
 
-    def __init__(self, source: Source, load: Callable[[], Cells | None]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        load: Callable[[], Cells | None],
+        classes: Mapping[str, Callable[[Values, Mapping[str, Node]], None]],
+    ) -> None:
         self.source = source
         self._load = load
+        self._classes = classes
         self._opened: tuple[Listed, Cells] | RaconvertError | None = None
         self._defaults: dict[int, Mapping[str, Node]] = {}
         self._walked: set[int] = set()
@@ -214,16 +221,14 @@ class Objects:
 
         Raises `Corrupt` for what cannot be, `Unsupported` for objects that are used too often.
         """
-        from .classes import CLASSES
-
-        if cls and cls not in CLASSES:
+        if cls and cls not in self._classes:
             tree.leave_out(path, cls)
             return
         listed, _ = self._open()
         known = listed.class_name(reference.cls)
         if cls not in ("", known):
             raise listed.corrupt("has another class than the variable", cls, known)
-        if known not in CLASSES or len(reference.ids) != 1:
+        if known not in self._classes or len(reference.ids) != 1:
             tree.leave_out(path, known)
             return
         number = reference.ids[0]
@@ -232,7 +237,9 @@ class Objects:
         self._inside.add(number)
         first = len(tree.arrays)
         try:
-            CLASSES[known](Values(self, tree, path, known), self._properties(number, reference.cls))
+            self._classes[known](
+                Values(self, tree, path, known), self._properties(number, reference.cls)
+            )
             tree.close_container(path, first)
         finally:
             self._inside.discard(number)

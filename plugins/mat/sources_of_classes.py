@@ -18,6 +18,7 @@ from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from .sources import join_pairs
 from .tables import in_variable
+from .tree import MAX_AXES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 STEP = 1 << 20  # bytes of what is stored that are looked at together
 MISSING = (1 << 64) - 1  # units of a text that is missing
-MAX_AXES = 64
 WIDEST = (1 << 29) - 1  # characters of a text, as numpy counts them
 SCALES = {"ms": 1, "us": 1000, "ns": 1_000_000}  # of a millisecond
 NEAR = 1e-11  # milliseconds: 10 fs; MATLAB takes seconds as double, which are 4 fs off at most

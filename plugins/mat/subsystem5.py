@@ -21,8 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .level5 import Walker
     from .tree import Tree
+
+    Walker = Any  # that of `level5`
 
 HEADER = 8
 NOWHERE = (0, int.from_bytes(b" " * 8))  # what programs write that have no data of classes
@@ -102,12 +103,12 @@ class Node5:
         return Cells5(walker, cursor, cells.spans(count, "the data of classes"))
 
     def spans(self, count: int, path: str) -> list[tuple[int, int]]:
-        """Where its members lie."""
+        """Return the begin and the end of each member."""
         self._go()
         return self._spans(count, path)
 
     def _spans(self, count: int, path: str) -> list[tuple[int, int]]:
-        """Where the next members lie."""
+        """Return the begin and the end of each of the next members."""
         cursor, spans = self._cursor, []
         self._walker.check_members(cursor, self._end, path, count)
         for _ in range(count):

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .level73 import Walker
     from .tree import Tree
+
+    Walker = Any  # that of `level73`
 
 GROUP, DATASET = "#subsystem#", "MCOS"
 WHERE = f"{GROUP}/{DATASET}"
