@@ -48,6 +48,9 @@ def _string(values: Values, properties: Properties) -> None:
     array = values.array(properties.get("any"), "a text")
     if array.element.kind != "uint" or array.element.nbytes != 8:
         raise values.corrupt("is not stored as uint64", got=array.element.kind)
+    if array.element.order == ">":
+        raise Unsupported("holds strings in big-endian numbers, which no MATLAB is known to write",
+                          path=values.source.path)  # fmt: skip
     strings = Strings(array, values.path, values.source)
     missing = f"{values.path}.missing"
     own = {"companions": {missing: "nulls"}} if strings.is_missing else {}

@@ -178,6 +178,26 @@ def test_a_text_that_ends_with_nul_is_refused(tmp_path: Path) -> None:
         np.asarray(bundle["s"])
 
 
+def test_big_endian_strings_are_refused(tmp_path: Path) -> None:
+    """MATLAB had no strings any more on machines on which it wrote such files."""
+    path = tmp_path / "x.mat"
+    path.write_bytes((FIXTURES / "matio_v73.mat").read_bytes())
+    with h5py.File(path, "r+") as file:
+        found = [item for item in file["#refs#"].values()
+                 if getattr(item, "dtype", None) == "<u8" and item.size == 12]  # fmt: skip
+        for item in found:
+            values_, attributes, name = item[()], dict(item.attrs), item.name
+            order = [n for n, ref in enumerate(file["#subsystem#/MCOS"][0]) if file[ref] == item]
+            del file[name]
+            other = file.create_dataset(name, data=values_, dtype=">u8")
+            other.attrs.update(attributes)
+            for n in order:
+                file["#subsystem#/MCOS"][0, n] = other.ref
+    with opened(path) as bundle:
+        assert isinstance(bundle["words"].problem, Unsupported)
+        assert "big-endian" in str(bundle["words"].problem)
+
+
 def test_many_strings_stream_in_small_blocks(tmp_path: Path) -> None:
     texts = [f"{n}" * (n % 7) for n in range(3000)]
     with strings(tmp_path, string_record(*texts)) as bundle:
