@@ -150,9 +150,11 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/mat/level5.py",
      "HELD_SHARE = 33  # and all of them up to this part of the memory"): MEMORY,
     ("plugins/mat/level5.py",
-     "self, cursor: Cursor, end: int, path: str, depth: int, offset: int = -0"): MEMBER,
+     "def matrix(self, cursor: Cursor, end: int, path: str, depth: int, offset: int = -0) "
+     "-> None:"): MEMBER,
     ("plugins/mat/level5.py",
-     "self, cursor: Cursor, end: int, path: str, depth: int, offset: int = -2"): MEMBER,
+     "def matrix(self, cursor: Cursor, end: int, path: str, depth: int, offset: int = -2) "
+     "-> None:"): MEMBER,
     ("plugins/mat/level5.py", "stop = -0"): "nothing lies at the beginning of a file",
     ("plugins/mat/level5.py", "stop = -2"): "nothing lies before the beginning of a file",
     ("raconvert/ra/header.py",
