@@ -118,6 +118,21 @@ def scidbpy_python(tool: Callable[..., str]) -> str:
 
 
 @pytest.fixture(scope="session")
+def anndata_python(tool: Callable[..., str]) -> str:
+    """Return the Python that has the package anndata, which needs an older pandas.
+
+    RACONVERT_ANNDATA names it, else it is .anndata/bin/python of the checkout.
+    """
+    path = needs.anndata()
+    if path is None:
+        _missing(
+            "no Python with AnnData (RACONVERT_ANNDATA)",
+            "make one: python -m venv .anndata && .anndata/bin/pip install 'anndata>=0.12'",
+        )
+    return path
+
+
+@pytest.fixture(scope="session")
 def mounting(tool: Callable[..., str]) -> list[str]:
     """Return the words that start a command as root in a mount namespace of its own.
 

@@ -205,6 +205,14 @@ def scidbpy() -> str | None:
 
 
 @cache
+def anndata() -> str | None:
+    """Return the path of a Python that imports AnnData, or None."""
+    root = Path(__file__).resolve().parents[1]
+    path = os.environ.get("RACONVERT_ANNDATA") or str(root / ".anndata" / "bin" / "python")
+    return path if _works([path, "-c", "import anndata"]) else None
+
+
+@cache
 def mounting() -> tuple[str, ...] | None:
     """Return the words that run a command as root in a mount namespace of its own, or None."""
     words = (shutil.which("unshare") or "unshare", "--mount")
