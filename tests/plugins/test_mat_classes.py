@@ -106,10 +106,11 @@ def test_matio_reads_the_same(name: str) -> None:
     """The judge of the fixtures themselves, as far as its own types hold the values."""
     pandas = pytest.importorskip("pandas")
     option = "future.infer_string"  # which importing matio changes for the whole process
-    with warnings.catch_warnings(), pandas.option_context(option, pandas.get_option(option)):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        matio = pytest.importorskip("matio")
-        known = matio.load_from_mat(str(FIXTURES / name))
+        with pandas.option_context(option, pandas.get_option(option)):
+            matio = pytest.importorskip("matio")
+            known = matio.load_from_mat(str(FIXTURES / name))
 
     with opened(FIXTURES / name) as bundle:
         assert np.asarray(bundle["words"]).tolist() == known["words"].tolist()
