@@ -388,7 +388,8 @@ NO_LIMITS = {
         arrays.summary.MOST_AXES arrays.summary.MOST_LABELS arrays.summary.MOST_LINES
         arrays.summary.MOST_NUMBERS arrays.summary.MOST_TEXT
         files.paths.MOST_NAMES plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES
-        plugins.hdf5.anndata.MOST_NAMED plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
+        plugins.hdf5.anndata.MOST_NAMED plugins.mat.contents.MOST_NAMED
+        plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
         plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.scidb.header.LARGEST_SHOWN
         references.check.MOST_NAMED""",
     "beyond it another way is taken, or a cache is emptied": """

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 V73 = "--out-opt version=7.3"
 OWN = "mat"  # the namespace
+MOST_NAMED = 5  # objects that a report names
 
 
 class Leaf:
@@ -190,6 +191,7 @@ class Contents:
         values = own.get("values")
         self._values: dict[str, Any] = values if isinstance(values, dict) else {}
         self._listed = own.get("variables")
+        self._were_objects: list[str] = []  # groups, and the classes of the objects they were
         self._paths: dict[int, str] = {}
         self._order: list[int] = []
         self._arrays = bundle.arrays
@@ -200,6 +202,7 @@ class Contents:
             reason = "the arrays of one group are stored together, so that their order changes"
             self.fits.append(equivalent("", "names", reason))
         self._metadata(bundle)
+        self._objects()
 
     # --- names ------------------------------------------------------------------------------
 
@@ -286,6 +289,8 @@ class Contents:
         box = self._as_kept(content, path, called, facts if isinstance(facts, dict) else {})
         if isinstance(facts, dict):
             box.is_global = facts.get("global") is True
+            if isinstance(facts.get("object"), str):
+                self._were_objects.append(f"'{path}' ({facts['object']})")
         return box
 
     def _as_kept(
@@ -370,6 +375,14 @@ class Contents:
         if groups:
             reason = f"MAT has no place for attributes of groups: {', '.join(groups[:5])}"
             self.fits.append(equivalent("", "metadata", reason))
+
+    def _objects(self) -> None:
+        """Name the groups that were objects, of which only the struct is written."""
+        found = self._were_objects
+        if found:
+            more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+            reason = f"objects are written as structs: {', '.join(found[:MOST_NAMED])}{more}"
+            self.fits.append(equivalent("", "type", reason))
 
 
 def sanitised(name: str, used: set[str]) -> str:

@@ -413,6 +413,15 @@ def test_conversions_keep_every_value(name: str, target: str, tmp_path: Path) ->
                 assert found.reshape(-1).tolist() == expected.reshape(-1).tolist()
 
 
+def test_tables_are_written_as_structs_and_the_report_says_so(tmp_path: Path) -> None:
+    source = FIXTURES / "matio_v7.mat"
+    reason = "objects are written as structs: 'table' (table)"
+    report = raconvert.convert(f"{source}#table/site", tmp_path / "x.mat")
+    assert [fit.reason for fit in report.equivalent if "structs" in fit.reason] == [reason]
+    report = raconvert.convert(f"{source}#words", tmp_path / "y.mat")
+    assert not any("structs" in fit.reason for fit in report.equivalent)
+
+
 # --- hostile files ------------------------------------------------------------------------------
 
 VALUE = uint64s(string_record("a"))
