@@ -50,12 +50,18 @@ def metadata_of_page(page: Any) -> Metadata:
         fields["resolution"] = [*([int(n) for n in pair] for pair in pairs), unit]
     if value(274) in range(2, 9):
         fields["orientation"] = int(value(274))
-    if page.photometric != (2 if page.samplesperpixel in (3, 4) else 1):
+    if not (_is_decoded_to_rgb(page) or page.photometric == 1 + (page.samplesperpixel in (3, 4))):
         fields["photometric"] = getattr(page.photometric, "name", str(page.photometric)).lower()
     if table is not None:
         fields["colormap"] = np.array(table, "<u2").tobytes()
     fields["extra_samples"] = [int(n) for n in page.extrasamples if page.extrasamples != (2,)]
     return metadata_of(fields, page.description or None)
+
+
+def _is_decoded_to_rgb(page: Any) -> bool:
+    """True for YCbCr of which libjpeg makes RGB."""
+    kind = page.compression, page.photometric, page.planarconfig
+    return kind == (7, 6, 1) and not page.extrasamples
 
 
 def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-import zlib
 from collections import Counter
 from contextlib import contextmanager
 from math import prod
@@ -17,18 +16,17 @@ from operator import index
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-import numpy as np
 import tifffile
 
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.regions import full_key
-from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.inflate import MAX_RATIO
 from raconvert.plugin import Array, Bundle, element_of
 
 from ..reader import guarded
+from .codecs import BY_ROWS, CODECS, JPEG, REMEDY, check_extra
 from .metadata import KNOWN, described, metadata_of_page, with_axes
+from .pages import Grid, Pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,15 +34,13 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-    Values = np.ndarray[Any, Any]
-    Place = tuple[tuple[int, ...], tuple[int, ...]]  # of strips or tiles: offsets, and bytes
+    from .pages import Place
 
 REDUCED, MASK = 1, 4  # bits of NewSubfileType (tag 254)
 WHAT = "the structure of the TIFF file"
-NONE, DEFLATE = 1, (8, 32946)
-RATIOS = {NONE: 1, **dict.fromkeys(DEFLATE, MAX_RATIO)}
-FORMATS = {1: "u", 2: "i", 3: "f", 4: "u", 6: "c"}  # tag 339, as the kind of a dtype
-REMEDY = "rewrite it, for instance with: tiffcp -c none IN OUT"
+FORMATS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # tag 339, as the kind of a dtype
+WHOLE = (8, 16, 32, 64, 128)  # bits of samples that numpy has
+COMPLEX_INTEGERS, YCBCR = 5, 6  # of the sample format; photometric
 
 
 class _File(io.BufferedReader):
@@ -134,33 +130,22 @@ def read_pages(source: Source) -> Bundle:
 
 
 def _checked(page: Any, source: Source) -> Place:
-    """Check a page, and return the offsets and lengths of its strips or tiles.
+    """Check a page, and return the offsets and lengths of its strips or tiles, and JPEG's tables.
 
     Raises `Unsupported` for a page that is not read here, `Corrupt` for one that cannot be.
     """
     where, bits = f"directory at byte {page.offset}", page.bitspersample
     offsets, counts = tuple(map(index, page.dataoffsets)), tuple(map(index, page.databytecounts))
     list(map(index, (page.imagelength, page.imagewidth, page.samplesperpixel, page.rowsperstrip)))
-    kind = "b" if bits == 1 else FORMATS.get(page.sampleformat)
-    whole = page.dtype is not None and page.dtype.kind == kind
-    faults = {
-        f"pixels compressed as {getattr(page.compression, 'name', page.compression)}":
-            page.compression not in RATIOS,
-        f"samples of {bits} bits in format {page.sampleformat}":
-            not whole or bits not in (1, 8 * page.dtype.itemsize),
-        "colour at a lower resolution (YCbCr subsampling)":
-            page.photometric == 6 and page.tags.valueof(530, (2, 2)) != (1, 1),
-        "pixels in reversed bit order": index(page.fillorder) != 1,
-        "images with a depth": max(index(page.imagedepth), index(page.tiledepth)) > 1,
-        f"predictor {page.predictor} of samples of {bits} bits":
-            page.predictor != 1 and (page.predictor != 2 or kind not in ("u", "i")),
+    faults = _faults(page) | {
         "strips or tiles without data (a sparse file)": 0 in offsets or 0 in counts,
     }  # fmt: skip
     for fault in (what for what, faulty in faults.items() if faulty):
         raise Unsupported(f"has {fault}", path=source.path, where=where, remedy=REMEDY)
-    ratio = RATIOS[page.compression]
+    grid = Grid(page) if page.nbytes else None
+    ratio = CODECS[page.compression].ratio or (grid.columns if grid else 1)
     damage = {
-        "page, strips or tiles have no pixels": not page.nbytes or not _segment_bytes(page),
+        "page, strips or tiles have no pixels": not grid or not grid.nbytes,
         f"has {len(offsets)} strips or tiles":
             not len(offsets) == len(counts) == prod(page.chunked),
         "file ends inside its pixels":
@@ -171,7 +156,52 @@ def _checked(page: Any, source: Source) -> Place:
     }  # fmt: skip
     for fault in (what for what, faulty in damage.items() if faulty):
         raise Corrupt(fault, path=source.path, where=where)
-    return offsets, counts
+    for need in (what for what, needed in _extras(page).items() if needed):
+        check_extra(need, source.path)
+    return offsets, counts, _tables(page, source)
+
+
+def _faults(page: Any) -> dict[str, bool]:
+    """Reasons not to read a page, and whether it has them."""
+    bits, compression, predictor = page.bitspersample, page.compression, page.predictor
+    kind = "b" if bits == 1 else FORMATS.get(page.sampleformat)
+    known = page.dtype is not None and page.dtype.kind == kind and isinstance(bits, int)
+    own = known and bits in WHOLE and page.sampleformat != COMPLEX_INTEGERS
+    predicted = {1: known, 2: own and kind in "uif", 3: own and kind == "f"}
+    pictures = (JPEG, *BY_ROWS)
+    return {
+        f"pixels compressed as {getattr(compression, 'name', compression)}":
+            compression not in CODECS,
+        f"samples of {bits} bits in format {page.sampleformat}": not known,
+        f"pixels of {bits} bits compressed as {getattr(compression, 'name', compression)}":
+            compression in BY_ROWS and (bits != 1 or page.samplesperpixel != 1),
+        "colour at a lower resolution (YCbCr subsampling)":
+            page.photometric == YCBCR and page.tags.valueof(530, (2, 2)) != (1, 1)
+            and (compression != JPEG or page.planarconfig != 1),
+        "images with a depth": max(index(page.imagedepth), index(page.tiledepth)) > 1,
+        f"predictor {predictor} of samples of {bits} bits":
+            not predicted.get(predictor) or (predictor != 1 and compression in pictures),
+    }  # fmt: skip
+
+
+def _extras(page: Any) -> dict[str, bool]:
+    """The kinds of pixels that imagecodecs is needed for, and whether a page has them."""
+    bits, codec = page.bitspersample, CODECS[page.compression]
+    return {
+        f"pixels compressed by {codec.name}": codec.extra,
+        f"predictor {page.predictor}": page.predictor == 3,
+        f"samples of {bits} bits": bits not in (1, *WHOLE),
+    }
+
+
+def _tables(page: Any, source: Source) -> bytes:
+    """The tables that all strips or tiles of JPEG share."""
+    tables = page.tags.valueof(347) if page.compression == JPEG else None
+    if tables is not None and not (
+        isinstance(tables, bytes) and len(tables) <= source.limits.record_bytes
+    ):
+        raise Corrupt("tables of JPEG are damaged", path=source.path)
+    return tables or b""
 
 
 def _array(
@@ -207,13 +237,22 @@ def _array(
         swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
         extent = source.extent(start, count * step, swap)
         return Array(element_of(dtype), shape[::-1], extent=extent, **order)
+    if page.compression == JPEG:
+        notes.append("pixels are compressed by JPEG: they are those that libjpeg-turbo decodes")
+    if page.sampleformat == COMPLEX_INTEGERS:
+        notes.append("complex numbers of two integers are read as complex floats, exactly")
+    needs = Grid(page).needs(page.dtype.itemsize, page.compression) + max(map(max, _counts(places)))
     stack = Pages(source, page, places, shape, planes_first)
     if stack.nbytes > MAX_RATIO * source.size:
         what = f"{stack.what}: all its images together"
         check_memory(stack.nbytes, source.max_memory, what)
-    what = f"{stack.what}: a page of {page.imagelength} × {page.imagewidth}"
-    check_memory(4 * step + _segment_bytes(page), source.max_memory, what)
+    check_memory(needs, source.max_memory, f"{stack.what}: a strip or a row of tiles")
     return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **order)
+
+
+def _counts(places: list[Place]) -> Iterator[tuple[int, ...]]:
+    """The bytes of the strips or tiles of each page."""
+    return (counts for _, counts, _ in places)
 
 
 def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
@@ -229,7 +268,7 @@ def _has_planes_first(page: Any, series: Any, count: int, source: Source) -> boo
     description of a file whose samples another program took apart tells the order from before.
     """
     samples, height, width = page.samplesperpixel, page.imagelength, page.imagewidth
-    if not _is_planar(page) or not _fits(series, count, (samples, height, width)):
+    if not Grid(page).planar or not _fits(series, count, (samples, height, width)):
         return False
     after = height * width > 1 and _fits(series, count, (height, width, samples))
     by_tifffile = str(page.tags.valueof(305, "")).startswith("tifffile") or series.kind
@@ -240,67 +279,3 @@ def _has_planes_first(page: Any, series: Any, count: int, source: Source) -> boo
             remedy="put the samples of a pixel together: tiffcp -p contig IN OUT",
         )  # fmt: skip
     return True
-
-
-def _is_planar(page: Any) -> bool:
-    """Return if each sample is in a plane of its own."""
-    return bool(page.samplesperpixel > 1 and page.planarconfig != 1)
-
-
-def _segment_bytes(page: Any) -> int:
-    """The bytes of a whole strip or tile."""
-    rows, columns = min(index(page.rowsperstrip), page.imagelength), page.imagewidth
-    rows, columns = (page.tilelength, page.tilewidth) if page.is_tiled else (rows, columns)
-    samples = page.samplesperpixel if page.planarconfig == 1 else 1
-    return index(rows) * -(-index(columns) * samples * page.bitspersample // 8)
-
-
-class Pages(Decoded):
-    """Pages that are decoded one at a time; planes of samples come first, or last."""
-
-    def __init__(
-        self, source: Source, page: Any, places: list[Place], shape: Any, planes_first: bool
-    ) -> None:
-        dtype = page.dtype.newbyteorder("=")
-        super().__init__(shape, dtype, what=f"'{source.path}'", max_memory=source.max_memory)
-        self._source, self._page, self._places = source, page, places
-        self.planar, self.planes_first = _is_planar(page), planes_first
-
-    def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield pieces in stored order."""
-        step = max(1, max_bytes // self.dtype.itemsize)
-        for number, segment in enumerate(self._places):
-            with guarded(self._source.path, f"page {number}"):
-                flat = self._decoded(*segment).reshape(-1)
-            yield from (flat[start : start + step] for start in range(0, flat.size, step))
-
-    def __getitem__(self, key: Any) -> Any:
-        """A region; of one index of the slowest axis only its own pages are decoded."""
-        count = len(self._places)
-        first, *others = full_key(key, len(self.shape)) if count > 1 else [slice(None)]
-        if isinstance(first, slice) or not -self.shape[0] <= first < self.shape[0]:
-            return super().__getitem__(key)
-        pages = count // self.shape[0]
-        places = self._places[first % self.shape[0] * pages :][:pages]
-        rest, before = self.shape[1:], self.planes_first
-        return Pages(self._source, self._page, places, rest, before)[tuple(others)]
-
-    def _decoded(self, offsets: tuple[int, ...], counts: tuple[int, ...]) -> Values:
-        """The pixels of a page that has its strips or tiles at these places."""
-        page, limit = self._page, _segment_bytes(self._page)
-        packed, page.compression = page.compression, NONE  # for tifffile, which gets it unpacked
-        out = np.empty(page.shaped, self.dtype)
-        try:
-            for segment, (offset, nbytes) in enumerate(zip(offsets, counts, strict=True)):
-                data = self._source.read_exact(offset, nbytes, "the pixels")
-                if packed != NONE:
-                    # A byte more than there may be, so that zlib comes to the checksum at the end.
-                    data = zlib.decompressobj().decompress(data, limit + 1)
-                values, (s, d, h, w, _), size = page.decode(data[:limit], segment)
-                values = values[:, : page.imagelength - h, : page.imagewidth - w]
-                out[s, d : d + size[0], h : h + size[1], w : w + size[2]] = values
-        finally:
-            page.compression = packed
-        # Planes of samples come last, as in files that have them in each pixel, unless the
-        # description has them first.
-        return np.moveaxis(out[..., 0], 0, -1) if len(out) > 1 and not self.planes_first else out

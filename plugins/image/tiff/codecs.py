@@ -1,0 +1,133 @@
+"""Compressions of the strips and tiles of a TIFF: bounds, and the way back.
+
+What a stored byte may become is known for each, so that no header is believed that announces more.
+A decoder is never given more room than the strip or tile has; imagecodecs, an extra, has most of
+them, zlib and lzma are Python's own.
+"""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, MissingDependency, Unsupported
+from raconvert.files.inflate import MAX_RATIO
+
+from ..jpeg import BASELINE, EXTENDED, LOSSLESS, OTHER_FRAMES, PROGRESSIVE, SCAN, markers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from raconvert.files.limits import Limits
+
+NONE, CCITT_RLE, CCITT_3, CCITT_4, LZW, JPEG, DEFLATE = 1, 2, 3, 4, 5, 7, 8
+REMEDY = "rewrite it, for instance with: tiffcp -c none IN OUT"
+INSTALL = "pip install 'raconvert[tiff]'"
+REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+FRAMES = {
+    BASELINE: (8,), EXTENDED: (8, 12), PROGRESSIVE: (8, 12), LOSSLESS: (*range(2, 17),),
+}  # fmt: skip
+SPARE_BYTES = 1 << 10  # behind a strip: PackBits ends a run there
+
+
+class Codec(Record):
+    """A compression: the most bytes that one byte becomes, and what undoes it.
+
+    `decode` takes the stored bytes, the room for what they become, and the limits; it is None for
+    those that tifffile undoes itself, since they depend on rows and columns. A `ratio` of 0 is that
+    of rows of one bit each.
+    """
+
+    name: str
+    ratio: int
+    decode: Callable[[bytes, int, Limits], Any] | None
+    extra: bool = True
+
+
+def _inflated(data: bytes, room: int, _: Limits) -> bytes:
+    # A byte more than there may be, so that zlib comes to the checksum at the end.
+    return zlib.decompressobj().decompress(data, room + 1)
+
+
+def _unlzma(data: bytes, room: int, limits: Limits) -> bytes:
+    memory = room + limits.lzma_decoder_bytes
+    decoder = lzma.LZMADecompressor(lzma.FORMAT_AUTO, memory)
+    return decoder.decompress(data, room + 1)
+
+
+def _unlzw(data: bytes, room: int, _: Limits) -> Any:
+    import imagecodecs
+
+    return imagecodecs.lzw_decode(data, out=room)
+
+
+def _unpackbits(data: bytes, room: int, _: Limits) -> Any:
+    import imagecodecs
+
+    return imagecodecs.packbits_decode(data, out=room + SPARE_BYTES)
+
+
+def _unzstd(data: bytes, room: int, _: Limits) -> Any:
+    import imagecodecs
+
+    return imagecodecs.zstd_decode(data, out=room)
+
+
+# Bytes that one byte becomes: LZW, a code of 9 bits for 4096 bytes; PackBits, two bytes for 128; a
+# block of Zstandard, four bytes for 128 KiB; LZMA, a match of 273 bytes for a thirtieth of a byte;
+# JPEG, a bit for a block of 64 pixels and four samples.
+_INFLATE = Codec("deflate", MAX_RATIO, _inflated, extra=False)
+_ZSTD = Codec("zstd", 1 << 15, _unzstd)
+CODECS = {
+    NONE: Codec("none", 1, None, extra=False),
+    CCITT_RLE: Codec("CCITT modified Huffman", 0, None),
+    CCITT_3: Codec("CCITT group 3", 0, None),
+    CCITT_4: Codec("CCITT group 4", 0, None),
+    LZW: Codec("LZW", 1 << 12, _unlzw),
+    JPEG: Codec("JPEG", 1 << 11, None),
+    DEFLATE: _INFLATE,
+    32773: Codec("PackBits", 64, _unpackbits),
+    32946: _INFLATE,
+    34925: Codec("LZMA", 1 << 14, _unlzma, extra=False),
+    34926: _ZSTD,
+    50000: _ZSTD,
+}
+BY_ROWS = (CCITT_RLE, CCITT_3, CCITT_4)  # pixels of one bit, whose rows are coded
+
+
+def check_extra(what: str, path: str) -> None:
+    """Raise `MissingDependency`, with the install line, if imagecodecs is not there."""
+    try:
+        there = find_spec("imagecodecs") is not None
+    except ValueError:
+        there = False
+    if not there:
+        message = f"has {what}, which needs the package imagecodecs"
+        raise MissingDependency(message, path=path, remedy=INSTALL)
+
+
+def check_jpeg(data: bytes, path: str, size: tuple[int, int, int], limits: Limits) -> None:
+    """Check the frame of a strip or tile of JPEG: it has no more than these rows, columns, samples.
+
+    Raises `Unsupported` for what libjpeg does not decode here, `Corrupt` for another size.
+    """
+    segments, _ = markers(data, path, limits.image_scans)
+    frames = [(code, frame) for code in FRAMES for frame in segments.get(code, ())]
+    others = segments.keys() & (OTHER_FRAMES - FRAMES.keys())
+    if others or len(frames) != 1 or len(frames[0][1]) < 10:
+        raise Unsupported("has a JPEG without one frame that is read", path=path, remedy=REMEDY)
+    code, frame = frames[0]
+    found = (int.from_bytes(frame[5:7], "big"), int.from_bytes(frame[7:9], "big"), frame[9])
+    scans = len(segments[SCAN])
+    if frame[4] not in FRAMES[code] or 0 in found or not 0 < scans <= limits.image_scans:
+        what = f"has a JPEG of {frame[4]} bits, {found[0]} rows and {scans} scans"
+        raise Unsupported(what, path=path, remedy=REMEDY)
+    if found[0] > size[0] or found[1] > size[1] or found[2] != size[2]:
+        raise Corrupt(
+            "has a JPEG that is not its strip or tile", path=path,
+            expected=f"at most {size[0]} × {size[1]}, of {size[2]} components", got=found,
+        )  # fmt: skip

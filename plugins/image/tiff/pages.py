@@ -1,0 +1,204 @@
+"""Pages that are decoded where they are asked for, a strip or a row of tiles at a time."""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key, is_basic, range_of
+from raconvert.arrays.sources import Decoded
+
+from ..reader import guarded
+from .codecs import BY_ROWS, CODECS, JPEG, NONE, REVERSED, check_jpeg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from raconvert.plugin import Source
+
+    Values = np.ndarray[Any, Any]
+
+
+Place = tuple[tuple[int, ...], tuple[int, ...], bytes]  # strips or tiles: offsets, bytes; tables
+Range = tuple[int, int]
+
+BAND_BYTES = 1 << 18  # decoded at once of strips that are smaller
+REGION_BYTES = 4 << 20  # strips up to this size may be decoded again for the next region
+COEFFICIENTS_BYTES = 8  # of a sample: what libjpeg keeps of an image in several scans
+
+
+class Grid:
+    """Strips or tiles of a page: how they lie in it, and the bytes that they take."""
+
+    def __init__(self, page: Any) -> None:
+        self.height, self.width = index(page.imagelength), index(page.imagewidth)
+        self.samples = page.samplesperpixel
+        self.planar = bool(self.samples > 1 and page.planarconfig != 1)
+        self.planes = self.samples if self.planar else 1
+        self.together = self.samples // self.planes  # samples of one strip or tile
+        self.rows, self.columns = min(index(page.rowsperstrip), self.height), self.width
+        if page.is_tiled:
+            self.rows, self.columns = index(page.tilelength), index(page.tilewidth)
+        # The bytes of a whole strip or tile: as it is stored if nothing compresses it
+        self.nbytes = self.rows * -(-self.columns * self.together * page.bitspersample // 8)
+
+    def down_and_across(self) -> tuple[int, int]:
+        """The numbers of strips or tiles below and beside each other."""
+        return -(-self.height // self.rows), -(-self.width // self.columns)
+
+    def band(self, itemsize: int) -> tuple[int, int]:
+        """The rows that are decoded at once, and the bytes of them."""
+        row = self.width * self.together * itemsize
+        rows = self.rows * max(1, BAND_BYTES // max(1, self.rows * row))
+        return rows, min(rows, self.height) * row
+
+    def needs(self, itemsize: int, compression: int) -> int:
+        """The memory for the pixels of a band, and for one strip or tile on the way to them."""
+        decoded = self.rows * self.columns * self.together * itemsize
+        more = COEFFICIENTS_BYTES * decoded if compression == JPEG else 0
+        return self.planes * self.band(itemsize)[1] + 3 * decoded + self.nbytes + more
+
+
+class Pages(Decoded):
+    """Pages of one kind; planes of samples come first, or last."""
+
+    def __init__(
+        self, source: Source, page: Any, places: list[Place], shape: Any, planes_first: bool
+    ) -> None:
+        dtype = page.dtype.newbyteorder("=")
+        super().__init__(shape, dtype, what=f"'{source.path}'", max_memory=source.max_memory)
+        self._source, self._page, self._places = source, page, places
+        self._grid, self._compression = Grid(page), int(page.compression)
+        self.planar, self.planes_first = self._grid.planar, planes_first
+        self._reverse = index(page.fillorder) == 2 and self._compression != JPEG
+        if self._compression not in (JPEG, *BY_ROWS):
+            page.compression = NONE  # for tifffile, which gets the bytes unpacked
+        page.fillorder = 1
+        page.init_decode()
+
+    @property
+    def by_regions(self) -> bool:
+        """True if strips or tiles are small enough to be decoded for each region anew."""
+        return self._grid.needs(self.dtype.itemsize, self._compression) <= REGION_BYTES
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces in stored order."""
+        step = max(1, max_bytes // self.dtype.itemsize)
+        rows, _ = self._grid.band(self.dtype.itemsize)
+        planes = [range(self._grid.planes)]
+        if self.planes_first:
+            planes = [range(plane, plane + 1) for plane in planes[0]]
+        for number in range(len(self._places)):
+            for these in planes:
+                for top in range(0, self._grid.height, rows):
+                    band = top, min(top + rows, self._grid.height)
+                    part = self._part(number, these, band, (0, self._grid.width))
+                    flat = part.reshape(-1)
+                    yield from (flat[at : at + step] for at in range(0, flat.size, step))
+
+    def __getitem__(self, key: Any) -> Any:
+        """A region, for which only the strips or tiles are decoded that hold some of it."""
+        full = full_key(key, len(self.shape))
+        first = self._first_of_page()
+        if self.held() is not None or not is_basic(full) or first is None:
+            return super().__getitem__(key)
+        numbers = np.arange(len(self._places)).reshape(self.shape[:first])[full[:first]]
+        page = self._ranges(full[first:], self.shape[first:])
+        shape = tuple(stop - start for start, stop, _ in page[0])
+        check_memory(
+            prod(shape) * numbers.size * self.dtype.itemsize, self.max_memory,
+            f"this part of {self.what}",
+        )  # fmt: skip
+        values = np.empty((*numbers.shape, *shape), self.dtype)
+        if values.size:
+            parts = values.reshape(-1, *shape)
+            for at, number in enumerate(numbers.reshape(-1).tolist()):
+                parts[at] = self._region(number, *page[1]).reshape(shape)
+        whole = (slice(None),) * numbers.ndim
+        return values[(*whole, *(inside for _, _, inside in page[0]))]
+
+    def _first_of_page(self) -> int | None:
+        """The axis at which the shape of a page begins; None if the shape is cut otherwise."""
+        count, pages = len(self._places), 1
+        long = [length for length in self._lengths() if length > 1]
+        for axis in range(len(self.shape) + 1):
+            inner = [length for length in self.shape[axis:] if length > 1]
+            if pages == count and inner == long:
+                return axis
+            pages *= self.shape[axis] if axis < len(self.shape) else 1
+        return None
+
+    def _lengths(self) -> tuple[int, ...]:
+        """The lengths of a page, slowest axis first."""
+        grid = self._grid
+        if self.planes_first:
+            return grid.planes, grid.height, grid.width
+        return grid.height, grid.width, grid.samples
+
+    def _ranges(self, key: Sequence[Any], shape: Sequence[int]) -> tuple[list[Any], list[Range]]:
+        """For each axis of the page in the shape the range that the key needs; rows and so on."""
+        ranges = [range_of(part, length) for part, length in zip(key, shape, strict=True)]
+        long = iter([one for one, length in zip(ranges, shape, strict=True) if length > 1])
+        lengths = self._lengths()
+        found = [next(long)[:2] if length > 1 else (0, 1) for length in lengths]
+        planes, rows, columns = found if self.planes_first else (found[2], *found[:2])
+        return ranges, [planes, rows, columns]
+
+    def _region(self, number: int, samples: Range, rows: Range, columns: Range) -> Values:
+        """Rows, columns and samples of a page."""
+        if self.planar:
+            return self._part(number, range(*samples), rows, columns)
+        return self._part(number, range(1), rows, columns)[..., slice(*samples)]
+
+    def _part(self, number: int, planes: range, rows: Range, columns: Range) -> Values:
+        """Rows and columns of planes of a page, samples where the array has them."""
+        grid = self._grid
+        size = (rows[1] - rows[0], columns[1] - columns[0])
+        out = np.empty((len(planes), *size, grid.together), self.dtype)
+        down, across = grid.down_and_across()
+        lines = range(rows[0] // grid.rows, -(-rows[1] // grid.rows))
+        beside = range(columns[0] // grid.columns, -(-columns[1] // grid.columns))
+        with guarded(self._source.path, f"page {number}"):
+            for at, plane in enumerate(planes):
+                for line in lines:
+                    for column in beside:
+                        segment = (plane * down + line) * across + column
+                        values = self._segment(self._places[number], segment)
+                        corner = line * grid.rows - rows[0], column * grid.columns - columns[0]
+                        _place(out[at], values, corner)
+        if not self.planar or self.planes_first:
+            return out if self.planes_first else out[0]
+        return np.moveaxis(out[..., 0], 0, -1)
+
+    def _segment(self, place: Place, number: int) -> Values:
+        """The pixels of a strip or tile: rows, columns, samples."""
+        offsets, counts, tables = place
+        data = self._source.read_exact(offsets[number], counts[number], "the pixels")
+        grid, codec, words = self._grid, CODECS[self._compression], {}
+        if self._reverse:
+            data = data.translate(REVERSED)
+        if codec.decode is not None:
+            data = codec.decode(data, grid.nbytes, self._source.limits)
+        if self._compression == JPEG:
+            size = grid.rows, grid.columns, grid.together
+            check_jpeg(data, self._source.path, size, self._source.limits)
+            words = {"jpegtables": tables or None}
+        elif self._compression not in BY_ROWS:
+            data = data[: grid.nbytes]
+        values, (_, _, top, left, _), size = self._page.decode(data, number, **words)
+        return values[0, : min(size[1], grid.height - top), : min(size[2], grid.width - left)]
+
+
+def _place(out: Values, values: Values, corner: tuple[int, int]) -> None:
+    """Copy what lies inside `out` of `values`, of which the first lies at `corner`."""
+    inside, taken = [], []
+    for start, length, room in zip(corner, values.shape, out.shape, strict=False):
+        low, high = max(start, 0), min(start + length, room)
+        inside.append(slice(low, high))
+        taken.append(slice(low - start, high - start))
+    out[tuple(inside)] = values[tuple(taken)]
