@@ -61,6 +61,12 @@ VALUES = {
     "tiffcp_big_endian.tif": DEEP,
     "tiffcp_bigtiff.tif": DEEP,
     "tiffcp_three_pages.tif": np.stack([GREY] * 3),
+    "tiffcp_lzw.tif": RGB,
+    "tiffcp_lzw_predictor_tiles.tif": RGB,
+    "tiffcp_packbits.tif": GREY,
+    "tiffcp_fax3.tif": BITS,
+    "tiffcp_fax4.tif": BITS,
+    "tiffcp_reversed_bits.tif": BITS,
     "ppmtobmp_24bit.bmp": RGB,
     "ppmtobmp_os2.bmp": RGB,
     "ppmtobmp_palette.bmp": GREY_AS_RGB,
@@ -78,12 +84,6 @@ REFUSED = {
     "tiffcp_mixed_pages.tif": "page 1 is not like the first one(.|\n)*tiffcp IN,1 OUT",
     "pamtopam_rgb.pam": "is a PAM file.*\n.*pamtopng",
     "two_images.ppm": "has more than one image.*\n.*pamsplit",
-    "tiffcp_lzw.tif": "compressed as LZW.*\n.*tiffcp -c none",
-    "tiffcp_lzw_predictor_tiles.tif": "compressed as LZW",
-    "tiffcp_packbits.tif": "compressed as PACKBITS",
-    "tiffcp_fax3.tif": "compressed as CCITTFAX3",
-    "tiffcp_fax4.tif": "compressed as CCITTFAX4",
-    "tiffcp_reversed_bits.tif": "reversed bit order",
     "img2webp_animation.webp": "is an animation.*\n.*webpmux",
     "pnmtoplain_grey.pgm": "plain text.*\n.*pnmtopnm",
     "pnmtoplain_rgb.ppm": "plain text",
@@ -218,22 +218,12 @@ def test_tiff_of_libtiff(
         exactly(raconvert.read(packed), values)
 
 
-@pytest.mark.parametrize("compression", ["lzw", "packbits", "zip:3", "lzma", "zstd", "jpeg"])
-def test_other_compressions_of_tiff_are_refused_by_name(
-    compression: str, tmp_path: Path, tool: Callable[..., str]
-) -> None:
-    """What is named in the message makes a file that is read."""
-    values = RGB if compression != "zip:3" else RGB.astype("f4")
-    plain, packed, again = (tmp_path / f"{name}.tif" for name in ("plain", "packed", "again"))
-    tifffile.imwrite(plain, values, photometric="rgb")
-    subprocess.run([tool("tiffcp"), "-c", compression, plain, packed], check=True)
-    with pytest.raises(Unsupported, match="(compressed as|predictor 3)(.|\n)*tiffcp -c none"):
-        raconvert.read(packed)
-    subprocess.run([tool("tiffcp"), "-c", "none", packed, again], check=True)
+def test_other_compressions_of_tiff_are_refused_by_name(tmp_path: Path) -> None:
+    tags = {256: 7, 257: 5, 258: 16, 259: 34676, 262: 32844, 278: 5}
+    (tmp_path / "x.tif").write_bytes(tiff_bytes(tags, bytes(70)))
 
-    got = raconvert.read(again)
-    assert got.shape == values.shape
-    assert compression == "jpeg" or np.array_equal(got, values)
+    with pytest.raises(Unsupported, match="compressed as SGILOG(.|\n)*tiffcp -c none"):
+        raconvert.read(tmp_path / "x.tif")
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 7, 10, 12, 14])
@@ -244,14 +234,9 @@ def test_tiff_of_odd_depths(depth: int, tmp_path: Path) -> None:
     data = np.packbits(spread.reshape(5, -1).astype("u1"), axis=1).tobytes()
     path = tmp_path / "x.tif"
     path.write_bytes(tiff_bytes({256: 7, 257: 5, 258: depth, 259: 1, 262: 1, 278: 5}, data))
-    if depth > 1:
-        with pytest.raises(Unsupported, match=f"samples of {depth} bits"):
-            raconvert.read(path)
-        return
-
     got = raconvert.read(path)
 
-    assert got.dtype == "?"
+    assert got.dtype == ("?" if depth == 1 else "u1" if depth <= 8 else "u2")
     assert np.array_equal(got, values)
 
 
