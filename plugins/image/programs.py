@@ -21,7 +21,9 @@ def pillow_programs(array: Array) -> dict[str, str]:
     """Pillow, of one image of bool or uint8. Raises nothing."""
     channels = array.shape[2] if array.ndim == 3 else 2
     mode = _MODES.get((array.element.kind, channels))
-    if mode is None or array.index_order != "C" or array.element.nbytes > 1:
+    if mode is None or array.index_order != "C" or array.element.nbytes > 1 or array.ndim > 3:
+        return {}
+    if "frames" in array.storage:  # composed here
         return {}
     return {"Python": _PILLOW.replace("CONVERTED", f'.convert("{mode}")' if mode else "")}
 

@@ -96,7 +96,7 @@ def read_picture(
         stored, palette = (image.mode, image.size), image.palette
         clear = "transparency" in image.info
         checked, end = check(image, source) if check else ({}, end)
-        meta = metadata_of(_fields(image.info) | checked)
+        meta = metadata_of(fields_of(image.info) | checked)
     mode = "RGBA" if clear else "RGB" if stored[0] == "P" else stored[0]
     colors = len(palette.palette) // len(palette.rawmode or palette.mode) if palette else 0
     width, height = stored[1]
@@ -129,7 +129,7 @@ def read_picture(
     return Bundle([array], notes=[*notes, *after])
 
 
-def _fields(info: dict[str, Any]) -> dict[str, Any]:
+def fields_of(info: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata fields that all formats give under the same names."""
     unit, density = info.get("jfif_unit", 0), info.get("jfif_density", (0, 0))
     known = density not in ((0, 0), (1, 1)) and unit < len(UNITS)

@@ -1,16 +1,20 @@
-r"""WebP: one image of 8-bit colour, read; written without loss.
+r"""WebP: images and animations of 8-bit colour, read; one image written without loss.
 
-Specification: RFC 9649, WebP Image Format. Compared with: dwebp and cwebp of libwebp.
+Specification: RFC 9649, WebP Image Format. Compared with: dwebp, cwebp, webpmux and img2webp of
+libwebp.
 
-Reads, with Pillow: lossy images as libwebp decodes them, lossless ones exactly.
+Reads, with Pillow: lossy images as libwebp decodes them, lossless ones exactly; animations as
+libwebp composes them on a transparent canvas.
 
 Mapping: shape (height, width, 3) RGB, or (height, width, 4) RGBA where the file declares alpha;
-uint8, index order C.
+uint8, index order C. An animation is (frames, height, width, channels), without the axis of frames
+for one (see `frames`); it has 4 channels also where a frame may leave pixels of the canvas unset.
 
-Metadata, in the namespace ``image`` (see `metadata`): ``icc exif xmp orientation``; not written.
+Metadata: durations as the axis of time, and in the namespace ``image`` (see `metadata`) ``icc exif
+xmp orientation durations loop``; not written. The background colour of an animation is left out.
 
-Refused: animations, also of one frame, which a decoder composes; cut files; images above
-``--max-memory``.
+Refused: cut files; frames outside the canvas; images above ``--max-memory``, and frames that are
+together above it, a thousand times the file.
 
 Writes: uint8 (H, W, 3), lossless. WebP has no greyscale. Alpha is refused, since libwebp would drop
 one that is 255 everywhere.
@@ -19,7 +23,7 @@ one that is 255 everywhere.
 from __future__ import annotations
 
 from raconvert.conversion.planes import split
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
 
 from .plan import COLOR, image_plan
@@ -42,7 +46,7 @@ FORMAT = Format(
     needs=(("PIL", "pillow"),),
     samples={"red_1x1.webp": _SAMPLE},
     spec="https://www.rfc-editor.org/rfc/rfc9649",
-    losses="only uint8 of shape (H, W, 3); no metadata; no animations",
+    losses="written: only uint8 of shape (H, W, 3); no metadata; no animations",
 )
 
 
@@ -53,15 +57,16 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source) -> Bundle:
-    """One lazy array, named after the file's stem: (height, width, 3 or 4), uint8."""
+    """One lazy array, named after the file's stem, of uint8: see the mapping."""
     from .reader import read_picture
 
     end = 8 + int.from_bytes(source.read_exact(4, 4, "the RIFF header"), "little")
     if source.head[:4] != b"RIFF" or source.head[8:12] != b"WEBP" or end > source.size:
         raise Corrupt("is cut off or does not begin as a WebP file", path=source.path)
     if source.head[12:16] == b"VP8X" and source.read_at(20, 1)[0] & ANIMATED:
-        remedy = "take its frames apart first, for instance with: webpmux -get frame"
-        raise Unsupported("is an animation, not one image", path=source.path, remedy=remedy)
+        from .webp_frames import read_frames
+
+        return read_frames(source, end)
     return read_picture(source, "WEBP", end=end, more=CANVASES_BYTES)
 
 

@@ -60,6 +60,7 @@ class Limits(Record):
     Images:
 
     image_chunks: chunks of one image: a file of 1.5 GiB in pieces of 8 KiB
+    image_frames: frames of one animation, some hundred bytes each in memory
     image_scans: scans of one image, each a pass over all its pixels; encoders make ten
     metadata_chunk_bytes: bytes of one chunk of metadata that is kept in memory, also inflated
     metadata_bytes: bytes of all chunks of metadata of an image
@@ -141,6 +142,7 @@ class Limits(Record):
     lzma_dictionary_bytes: int = 1 << 26
     lzma_decoder_bytes: int = 128 << 20
     image_chunks: int = 200_000
+    image_frames: int = 100_000
     image_scans: int = 500
     metadata_chunk_bytes: int = 8 << 20
     metadata_bytes: int = 32 << 20
