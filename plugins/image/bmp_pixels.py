@@ -1,0 +1,167 @@
+"""Pixels of a BMP: rows of packed bits, runs, palettes and bit fields.
+
+Rows are read and decoded a band at a time, from whichever end the file has them; run-length coded
+ones are in memory as indices of a byte each.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key, is_basic, range_of
+from raconvert.arrays.sources import Decoded
+from raconvert.errors import Corrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.plugin import Source
+
+    from .bmp import Header
+
+    Values = np.ndarray[Any, Any]
+
+BAND_BYTES = 1 << 20
+END_OF_ROW, END_OF_IMAGE, MOVE = 0, 1, 2  # behind a count of 0; more is a run without repetition
+
+
+class Rows(Decoded):
+    """Rows of a BMP, from the top, as bool, grey, or channels."""
+
+    def __init__(self, source: Source, header: Header, shape: tuple[int, ...], dtype: Any) -> None:
+        what = f"'{source.path}'"
+        super().__init__(shape, np.dtype(dtype), what=what, max_memory=source.max_memory)
+        self._source, self._header = source, header
+
+    @property
+    def by_regions(self) -> bool:
+        """True: rows are read where they are asked for, but for those of runs."""
+        return True
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces in stored order."""
+        step = max(1, BAND_BYTES // max(1, self._header.row_bytes))
+        most = max(1, max_bytes // self.dtype.itemsize)
+        for top in range(0, self.shape[0], step):
+            flat = self._rows(top, min(top + step, self.shape[0])).reshape(-1)
+            yield from (flat[at : at + most] for at in range(0, flat.size, most))
+
+    def __getitem__(self, key: Any) -> Any:
+        """A region; of the rows that it needs."""
+        full = full_key(key, len(self.shape))
+        if self.held() is not None or not is_basic(full):
+            return super().__getitem__(key)
+        top, bottom, inside = range_of(full[0], self.shape[0])
+        nbytes = (bottom - top) * prod(self.shape[1:]) * self.dtype.itemsize
+        check_memory(nbytes, self.max_memory, f"this part of {self.what}")
+        return self._rows(top, bottom)[(inside, *full[1:])]
+
+    @cached_property
+    def _runs(self) -> Values:
+        """The indices of a run-length coded image, from the bottom."""
+        header = self._header
+        check_memory(2 * header.width * header.height, self.max_memory, f"{self.what}: its runs")
+        out = bytearray(header.width * header.height)
+        unpack_runs(self._source, header, out)
+        return np.frombuffer(out, np.uint8).reshape(header.height, header.width)
+
+    def _rows(self, top: int, bottom: int) -> Values:
+        """The rows of a range, decoded."""
+        header, count = self._header, bottom - top
+        first = top if header.down else header.height - bottom
+        if header.runs:
+            raw = self._runs[first : first + count]
+        else:
+            offset = header.first + first * header.row_bytes
+            data = self._source.read_exact(offset, count * header.row_bytes, "the pixels")
+            raw = np.frombuffer(data, np.uint8).reshape(count, header.row_bytes)
+            raw = _samples(raw, header)
+        values = _colours(raw, header, self._source.path).astype(self.dtype, copy=False)
+        values = values.reshape(count, *self.shape[1:])
+        return values if header.down else values[::-1]
+
+
+def _samples(rows: Values, header: Header) -> Values:
+    """The numbers of the pixels in whole rows: indices, or what has the channels in it."""
+    width, bits = header.width, header.bits
+    if bits < 8:
+        spread = np.unpackbits(rows, axis=1).reshape(len(rows), -1, bits)[:, :width]
+        return np.packbits(spread, axis=2)[..., 0] >> (8 - bits)
+    nbytes = bits // 8
+    pixels = rows[:, : width * nbytes]
+    if nbytes == 3:
+        pixels = pixels.reshape(len(rows), width, 3)
+        pixels = np.pad(pixels, [(0, 0), (0, 0), (0, 1)])
+        return pixels.reshape(len(rows), -1).view("<u4")
+    return np.ascontiguousarray(pixels).view(f"<u{nbytes}")
+
+
+def _colours(samples: Values, header: Header, path: str) -> Values:
+    """Of indices the colours or greys, of others their channels."""
+    if header.bits > 8:
+        parts = [(samples & mask) >> _shift(mask) for mask in header.masks]
+        return np.stack(parts, axis=-1)
+    if samples.size and samples.max() >= len(header.palette):
+        raise Corrupt("has pixels of colours that its palette has not", path=path)
+    if header.kind == "rgb":
+        table: Values = np.array(header.palette, np.uint8)
+        return table[samples]
+    return samples == 1 if header.kind == "bool" else samples
+
+
+def _shift(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def unpack_runs(source: Source, header: Header, out: bytearray | None) -> tuple[int, int]:
+    """Fill `out`, rows from the bottom, and return where the runs end, and the pixels they set.
+
+    Raises `Corrupt` for runs that leave the image, or have no end.
+    """
+    data = source.read_exact(header.first, header.data_bytes, "the runs")
+    try:
+        at, done = _unpacked(data, header, out)
+    except (IndexError, ValueError):
+        what = "has runs that leave the image, or are cut off"
+        raise Corrupt(what, path=source.path) from None
+    return header.first + at, done
+
+
+def _unpacked(data: bytes, header: Header, out: bytearray | None) -> tuple[int, int]:
+    width, height, small = header.width, header.height, header.bits == 4
+    at = x = y = done = 0
+    while y < height or at < len(data):
+        count, code = data[at], data[at + 1]
+        at += 2
+        if count:
+            piece = (bytes((code >> 4, code & 15)) if small else bytes((code,))) * count
+            piece = piece[:count]
+        elif code == END_OF_ROW:
+            x, y = 0, y + 1
+            continue
+        elif code == END_OF_IMAGE:
+            break
+        elif code == MOVE:
+            x, y = x + data[at], y + data[at + 1]
+            at += 2
+            continue
+        else:
+            count, nbytes = code, (code + 1) // 2 if small else code
+            piece = data[at : at + nbytes]
+            if len(piece) < nbytes:
+                raise IndexError
+            if small:
+                piece = bytes(half for byte in piece for half in (byte >> 4, byte & 15))[:count]
+            at += nbytes + nbytes % 2
+        if x + count > width or y >= height:
+            raise ValueError
+        if out is not None:
+            out[y * width + x : y * width + x + count] = piece
+        x, done = x + count, done + count
+    return at, done
