@@ -1,19 +1,22 @@
-r"""Netpbm: raw PBM, PGM and PPM, bitmaps and samples of 8 or 16 bits, read and write.
+r"""Netpbm: PBM, PGM, PPM and PAM, raw and plain, bitmaps and samples of 8 or 16 bits, read and write.
 
-Specification: the manual pages pbm(5), pgm(5), ppm(5), https://netpbm.sourceforge.net/doc/.
+Specification: the manual pages pbm(5), pgm(5), ppm(5), pam(5), https://netpbm.sourceforge.net/doc/.
 Compared with: netpbm's own tools.
 
-Reads, with nothing but numpy: PGM and PPM (P5, P6) are not decoded at all, but copied or mapped; a
-bitmap (P4) is in memory as a whole.
+Reads, with nothing but numpy: raw samples (P5, P6, P7) are not decoded at all, but copied or mapped;
+bitmaps (P4, and those of PAM) are in memory as a whole; plain text (P1 to P3) is parsed a piece at
+a time.
 
-Mapping, index order C: (height, width) bool for bitmaps, **True is white** (the file has 1 for
-black); (height, width) for grey, (height, width, 3) for colour; uint8, or uint16 for a maxval above
-255. Values are those of the file, also below a maxval of their own.
+Mapping, index order C: (height, width) bool for bitmaps, **True is white** (the file of a PBM has 1
+for black); (height, width) for grey, (height, width, 3) for colour, (height, width, depth) for PAM;
+uint8, or uint16 for a maxval above 255. Values are those of the file, also below a maxval of their
+own. BLACKANDWHITE of depth 1 is a bitmap.
 
-Metadata, in the namespace ``image``: ``maxval`` where it is not 255 or 65535; not written.
+Metadata, in the namespace ``image``: ``maxval`` where it is not 255 or 65535, and the ``tuple_type``
+of PAM where it is not what its depth says (GRAYSCALE, GRAYSCALE_ALPHA, RGB, RGB_ALPHA); not written.
 
-Refused: PAM (P7: ``pamtopng``); plain text (P1 to P3: ``pnmtopnm``); several images in one file
-(``pamsplit``); cut files.
+Refused: several images in one file (``pamsplit``); cut files; samples of plain text above its
+maxval, and more of them than the header has.
 
 Writes: bool (H, W) as P4; uint8 and uint16 (H, W) as P5, (H, W, 3) as P6. A suffix that means
 something else (``.pgm`` for colour) is an error.
@@ -24,6 +27,7 @@ from __future__ import annotations
 import re
 
 from raconvert.conversion.planes import split
+from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Plan, element, trailing_note
 
@@ -41,18 +45,22 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAX_SIDE = 0x7FFFFFFF
+_WHOLE = re.compile(rb"[0-9]{1,10}")
 _BEGIN = re.compile(rb"P[1-7][ \t\n\v\f\r#]")
 _NUMBER = rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])+([0-9]{1,10})"
-_HEADER = re.compile(rb"(?:(P4)" + 2 * _NUMBER + rb"|(P[56])" + 3 * _NUMBER + rb")[ \t\n\v\f\r]")
+_HEADER = re.compile(rb"(?:(P[14])" + 2 * _NUMBER + rb"|(P[2356])" + 3 * _NUMBER + rb")[ \t\n\v\f\r]")
+_PAM = re.compile(rb"P7[ \t\r]*\n(?:[^\n]*\n)*?[ \t]*ENDHDR[ \t\r]*\n")
+_WORDS = (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL", b"TUPLTYPE")
+TUPLE_TYPES = {1: "GRAYSCALE", 2: "GRAYSCALE_ALPHA", 3: "RGB", 4: "RGB_ALPHA"}
+BITMAP = "BLACKANDWHITE"
 _SUFFIXES = {".pbm": "P4", ".pgm": "P5", ".ppm": "P6"}
-_WAYS_OUT = {b"P1": "pnmtopnm", b"P2": "pnmtopnm", b"P3": "pnmtopnm", b"P7": "pamtopng"}
 
 # Two pixels of grey, 0 and 255; written by pgmmake and pamcat of netpbm.
 _SAMPLE = b"P5\n2 1\n255\n\x00\xff"
 
 FORMAT = Format(
     name="netpbm",
-    title="netpbm image (PBM, PGM, PPM)",
+    title="netpbm image (PBM, PGM, PPM, PAM)",
     suffixes=(".pnm", ".pbm", ".pgm", ".ppm"),
     magic=tuple((0, b"P%d" % n) for n in range(1, 8)),
     samples={"two_greys.pgm": _SAMPLE},
@@ -65,67 +73,132 @@ def sniff(source: Source) -> int:
     """Sure by a header with enough bytes behind it; two letters alone prove nothing."""
     try:
         _header(source)
-    except Unsupported:
-        return SURE
     except Corrupt:
         return MAYBE if _BEGIN.match(source.head) else NO
     return SURE
 
 
+class Header(Record):
+    """The text of the header, `dims` as RA has them, maxval, and the bytes of the pixels.
+
+    `kind` is ``raw``, ``plain``, or ``bits`` and ``bytes`` of a bitmap; `said` is the tuple type.
+    """
+
+    text: bytes
+    dims: tuple[int, ...]
+    maxval: int
+    nbytes: int
+    kind: str
+    said: str
+
+    @property
+    def bitmap(self) -> bool:
+        """True for black and white."""
+        return self.kind in ("bits", "bytes") or self.text.startswith(b"P1")
+
+
 def read(source: Source) -> Bundle:
-    """One lazy array, named after the file's stem: (height, width[, 3]), bool, uint8 or uint16."""
-    header, dims, maxval, nbytes = _header(source)
-    bits, width = header.startswith(b"P4"), 1 if maxval < 256 else 2
-    end = len(header) + nbytes
+    """One lazy array, named after the file's stem: (height, width[, depth]), bool or uint."""
+    header = _header(source)
+    width, start = 1 if header.maxval < 256 else 2, len(header.text)
+    end = start + header.nbytes if header.kind != "plain" else source.size
     if _BEGIN.match(source.read_at(end, 3)):
         remedy = "split the file first, for instance with: pamsplit"
         raise Unsupported("has more than one image", path=source.path, remedy=remedy)
-    notes = ["comments of the header are left out"] if b"#" in header else []
+    notes = ["comments of the header are left out"] if b"#" in header.text else []
     notes += [trailing_note(source.size - end, "the pixels")] if end < source.size else []
-    data: dict[str, Any] = {"data": lambda: _bitmap(source, len(header), dims)}
-    if not bits:
-        data = {"extent": source.extent(len(header), nbytes, width)}
-    meta = metadata_of({"maxval": None if bits or maxval in (255, 65535) else maxval})
-    stored = element("bool", 1) if bits else element("uint", width, ">")
-    array = Array(stored, dims, name=source.stem, index_order="C", meta=meta, **data)
+    usual = header.maxval in (255, 65535) or header.bitmap
+    meta = metadata_of({
+        "maxval": None if usual else header.maxval, "tuple_type": header.said or None,
+    })  # fmt: skip
+    order = ">" if header.kind == "raw" and width == 2 else "<"
+    stored = element("bool", 1) if header.bitmap else element("uint", width, order)
+    data: dict[str, Any] = {"extent": source.extent(start, header.nbytes, width)}
+    if header.kind == "plain":
+        from .netpbm_text import Text
+
+        data = {"data": lambda: Text(source, start, header.dims[::-1], header.maxval)}
+    elif header.bitmap:
+        data = {"data": lambda: _bitmap(source, header)}
+    array = Array(stored, header.dims, name=source.stem, index_order="C", meta=meta, **data)
     return Bundle([array], notes=notes)
 
 
-def _header(source: Source) -> tuple[bytes, tuple[int, ...], int, int]:
-    """The text of the header, dims, maxval, and the bytes of the pixels, which the file has."""
+def _header(source: Source) -> Header:
+    """The header, which is checked against the bytes that the file has."""
     data = source.read_at(0, source.limits.short_header_bytes) if _BEGIN.match(source.head) else b""
-    if tool := _WAYS_OUT.get(data[:2]):
-        what = "is a PAM file" if tool == "pamtopng" else "is netpbm's plain text"
-        remedy = f"convert it first, for instance with: {tool}"
-        raise Unsupported(what, path=source.path, remedy=remedy)
+    header = _pam(data, source.path) if data.startswith(b"P7") else _pnm(data, source.path)
+    start = len(header.text)
+    if max(header.dims) > MAX_SIDE or start + header.nbytes > source.size:
+        raise Corrupt(
+            "is cut off", path=source.path, got=max(0, source.size - start),
+            expected=f"{header.nbytes} bytes of pixels from byte {start}",
+        )  # fmt: skip
+    return header
+
+
+def _pnm(data: bytes, path: str) -> Header:
+    """The header of PBM, PGM and PPM. `nbytes` of plain text is the least that its pixels take."""
     match = _HEADER.match(data)
     magic, *words = [word for word in match.groups() if word] if match else [b"", 0, 0]
     width, height, maxval = map(int, [*words, 1][:3])
     if not (match and min(width, height) > 0 < maxval < 65536):
-        what = "header is damaged, or has no pixels or a maxval that is not 1 to 65535"
-        raise Corrupt(what, path=source.path)
-    depth, start = 3 if magic == b"P6" else 1, match.end()
-    row = -(-width // 8) if magic == b"P4" else width * depth * (1 if maxval < 256 else 2)
-    if max(width, height) > MAX_SIDE or start + height * row > source.size:
-        raise Corrupt(
-            "is cut off", path=source.path, got=max(0, source.size - start),
-            expected=f"{height * row} bytes of pixels from byte {start}",
-        )  # fmt: skip
-    return data[:start], (depth,) * (depth > 1) + (width, height), maxval, height * row
+        raise _damaged(path)
+    depth = 3 if magic in (b"P3", b"P6") else 1
+    sample = 1 if maxval < 256 else 2
+    row = -(-width // 8) if magic == b"P4" else width * depth * sample
+    nbytes, kind = height * row, "bits" if magic == b"P4" else "raw"
+    if magic in (b"P1", b"P2", b"P3"):
+        count = width * height * depth
+        nbytes, kind = count if magic == b"P1" else 2 * count - 1, "plain"
+    dims = (depth,) * (depth > 1) + (width, height)
+    return Header(data[: match.end()], dims, maxval, nbytes, kind, "")
 
 
-def _bitmap(source: Source, start: int, dims: tuple[int, ...]) -> Any:
+def _pam(data: bytes, path: str) -> Header:
+    """The header of PAM: lines of a word and its value, in any order, up to ENDHDR."""
+    match = _PAM.match(data)
+    found: dict[bytes, list[bytes]] = {}
+    for line in match[0].split(b"\n")[1:-2] if match else ():
+        word, *value = line.split(None, 1) or [b"#"]
+        if word in _WORDS:
+            found.setdefault(word, []).append(b"".join(value).strip())
+        elif not word.startswith(b"#"):
+            raise _damaged(path)
+    words = [found.get(word, [b""]) for word in (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL")]
+    if match is None or not all(len(word) == 1 and _WHOLE.fullmatch(word[0]) for word in words):
+        raise _damaged(path)
+    width, height, depth, maxval = (int(word[0]) for word in words)
+    if not (min(width, height, depth) > 0 < maxval < 65536):
+        raise _damaged(path)
+    said = b" ".join(found.get(b"TUPLTYPE", ())).decode("utf-8", "replace")
+    kind = "bytes" if (said, depth, maxval) == (BITMAP, 1, 1) else "raw"
+    dims = (depth,) * (depth > 1) + (width, height)
+    nbytes = width * height * depth * (1 if maxval < 256 else 2)
+    usual = said == TUPLE_TYPES.get(depth) or kind == "bytes"
+    return Header(match[0], dims, maxval, nbytes, kind, "" if usual else said)
+
+
+def _damaged(path: str) -> Corrupt:
+    what = "header is damaged, or has no pixels or a maxval that is not 1 to 65535"
+    return Corrupt(what, path=path)
+
+
+def _bitmap(source: Source, header: Header) -> Any:
     import numpy as np
 
     from raconvert.arrays.memory import check_memory
 
-    width, height = dims
-    row = -(-width // 8)
+    width, height = header.dims
     what = f"'{source.path}': its {width * height} pixels"
-    check_memory(height * row + 2 * width * height, source.max_memory, what)
-    data = source.read_exact(start, height * row, "the pixels")
-    rows = np.frombuffer(data, np.uint8).reshape(height, row)
-    return np.unpackbits(rows, axis=1, count=width) == 0
+    check_memory(header.nbytes + 2 * width * height, source.max_memory, what)
+    data = source.read_exact(len(header.text), header.nbytes, "the pixels")
+    rows = np.frombuffer(data, np.uint8).reshape(height, -1)
+    if header.kind == "bits":
+        return np.unpackbits(rows, axis=1, count=width) == 0
+    if rows.max() > 1:
+        raise Corrupt("has pixels that are neither black nor white", path=source.path)
+    return rows == 1
 
 
 def plan(bundle: Bundle) -> Plan:
