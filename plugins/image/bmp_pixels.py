@@ -74,6 +74,8 @@ class Rows(Decoded):
     def _rows(self, top: int, bottom: int) -> Values:
         """The rows of a range, decoded."""
         header, count = self._header, bottom - top
+        if not count:
+            return np.empty((0, *self.shape[1:]), self.dtype)
         first = top if header.down else header.height - bottom
         if header.runs:
             raw = self._runs[first : first + count]

@@ -64,6 +64,9 @@ class Text(Decoded):
             cut = 1 + max(text.rfind(blank) for blank in (b" ", b"\n", b"\t", b"\r", b"\v", b"\f"))
             cut = len(text) if self._bits or at >= self._source.size else cut
             rest = text[cut:]
+            if at >= self._source.size and not self._bits and text[-1:].strip():
+                what = "is cut off, or has no end of line behind its last sample"
+                raise Corrupt(what, path=self._source.path)
             if len(rest) > DIGITS:
                 raise Corrupt("has a number of too many digits", path=self._source.path)
             yield text[:cut]

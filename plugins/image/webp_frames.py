@@ -87,7 +87,7 @@ def _walk(data: bytes, end: int, source: Source) -> tuple[int, int, list[Frame],
         if name == b"ANIM" and nbytes >= 6:
             loop = int.from_bytes(data[at + 12 : at + 14], "little")
         elif name == b"ANMF":
-            frames.append(_placed(data[at + 8 : at + 8 + FRAME.size], (width, height), at, path))
+            frames.append(_placed(data[at + 8 : at + 8 + nbytes], (width, height), at, path))
         if len(frames) > source.limits.image_frames:
             expected = f"at most {source.limits.image_frames} frames"
             raise Unsupported("has very many frames", path=path, expected=expected)
@@ -97,13 +97,32 @@ def _walk(data: bytes, end: int, source: Source) -> tuple[int, int, list[Frame],
     return height, width, frames, loop
 
 
-def _placed(head: bytes, canvas: tuple[int, int], at: int, path: str) -> Frame:
-    """A frame, which has to lie inside the canvas."""
-    if len(head) < FRAME.size:
-        raise Corrupt("has a frame without its header", path=path, where=f"byte {at}")
-    *numbers, flags = FRAME.unpack(head)
+def _placed(data: bytes, canvas: tuple[int, int], at: int, path: str) -> Frame:
+    """A frame, which has to lie inside the canvas, and to have the size of the image in it."""
+    where = f"byte {at}"
+    if len(data) < FRAME.size:
+        raise Corrupt("has a frame without its header", path=path, where=where)
+    *numbers, flags = FRAME.unpack_from(data)
     left, top, width, height, duration = (int.from_bytes(one, "little") for one in numbers)
     left, top, width, height = 2 * left, 2 * top, width + 1, height + 1
     if left + width > canvas[0] or top + height > canvas[1]:
-        raise Corrupt("has a frame that is not inside its canvas", path=path, where=f"byte {at}")
+        raise Corrupt("has a frame that is not inside its canvas", path=path, where=where)
+    if _image_size(data) != (width, height):
+        raise Corrupt("has a frame without an image of its size", path=path, where=where)
     return Frame((width, height) == canvas, bool(flags & DISPOSE), duration)
+
+
+def _image_size(data: bytes) -> tuple[int, int] | None:
+    """Width and height of the first image among the chunks of a frame."""
+    at = FRAME.size
+    while at + 18 <= len(data) or data[at : at + 4] == b"VP8L":
+        name, head = data[at : at + 4], data[at + 8 : at + 18]
+        if name == b"VP8L":
+            bits = int.from_bytes(head[1:5], "little")
+            return (1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF))
+        if name == b"VP8 ":
+            width, height = struct.unpack_from("<HH", head, 6)
+            return width & 0x3FFF, height & 0x3FFF
+        nbytes = int.from_bytes(data[at + 4 : at + 8], "little")
+        at += 8 + nbytes + nbytes % 2
+    return None

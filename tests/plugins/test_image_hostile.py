@@ -296,9 +296,9 @@ HOSTILE = {
     "huge.bmp": (bmp(1 << 30, 1 << 30), Corrupt),
     "negative.bmp": (bmp(-4, 4), Corrupt),
     "empty.bmp": (bmp(0, 0), Corrupt),
-    "huge_rle.bmp": (bmp(60_000, 60_000, 8, 1), Unsupported),
-    "long_rows.bmp": (bmp(1000, 1000, 8, 1), Unsupported),
-    "16_bits.bmp": (bmp(2, 2, 16), Unsupported),
+    "huge_rle.bmp": (bmp(60_000, 60_000, 8, 1), Corrupt),
+    "long_rows.bmp": (bmp(1000, 1000, 8, 1), Corrupt),
+    "16_bits.bmp": (bmp(200, 2, 16), Corrupt),
     "jpeg_inside.bmp": (bmp(2, 2, 24, 4), RaconvertError),
     "unknown_header.bmp": (b"BM" + bytes(12) + b"\x29\0\0\0" + bytes(100), Corrupt),
     "huge.gif": (gif(65535, 65535), Corrupt),
@@ -323,8 +323,8 @@ HOSTILE = {
     "huge.pgm": (b"P5\n4000000000 4000000000 255\n0", Corrupt),
     "long_number.pgm": (b"P5\n" + b"9" * 5000 + b" 1 255\n0", Corrupt),
     "maxval.pgm": (b"P5\n1 1 70000\n00", Corrupt),
-    "plain_text.pgm": (b"P2\n2 1 9\n5 12\n", Unsupported),
-    "pam.ppm": (b"P7\nWIDTH 1\nHEIGHT 1\nMAXVAL 255\nENDHDR\n0", Unsupported),
+    "plain_text.pgm": (b"P2\n2 1 9\n5 12\n", Corrupt),
+    "pam.ppm": (b"P7\nWIDTH 1\nHEIGHT 1\nMAXVAL 255\nENDHDR\n0", Corrupt),
 }  # fmt: skip
 
 
