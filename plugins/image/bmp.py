@@ -148,6 +148,12 @@ class Header(Record):
     palette: list[tuple[int, ...]]
     masks: list[int]
 
+    @property
+    def in_bytes(self) -> bool:
+        """True if each channel is a byte of the pixel."""
+        bytes_of = (0xFF, 0xFF00, 0xFF0000, 0xFF000000)
+        return bool(self.masks) and all(mask in bytes_of for mask in self.masks)
+
 
 def _fields(head: bytes) -> Fields:
     start = 14 if head.startswith(MAGIC) else 0

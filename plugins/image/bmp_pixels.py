@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-BAND_BYTES = 1 << 20
+BAND_BYTES = 1 << 18
 END_OF_ROW, END_OF_IMAGE, MOVE = 0, 1, 2  # behind a count of 0; more is a run without repetition
 
 
@@ -96,16 +96,18 @@ def _samples(rows: Values, header: Header) -> Values:
         spread = np.unpackbits(rows, axis=1).reshape(len(rows), -1, bits)[:, :width]
         return np.packbits(spread, axis=2)[..., 0] >> (8 - bits)
     nbytes = bits // 8
-    pixels = rows[:, : width * nbytes]
+    pixels = rows[:, : width * nbytes].reshape(len(rows), width, nbytes)
+    if bits == 8 or header.in_bytes:
+        return pixels if bits > 8 else pixels[..., 0]
     if nbytes == 3:
-        pixels = pixels.reshape(len(rows), width, 3)
         pixels = np.pad(pixels, [(0, 0), (0, 0), (0, 1)])
-        return pixels.reshape(len(rows), -1).view("<u4")
-    return np.ascontiguousarray(pixels).view(f"<u{nbytes}")
+    return np.ascontiguousarray(pixels).view(f"<u{pixels.shape[2]}")[..., 0]
 
 
 def _colours(samples: Values, header: Header, path: str) -> Values:
     """Of indices the colours or greys, of others their channels."""
+    if header.in_bytes:
+        return samples[..., [_shift(mask) // 8 for mask in header.masks]]
     if header.bits > 8:
         parts = [(samples & mask) >> _shift(mask) for mask in header.masks]
         return np.stack(parts, axis=-1)
