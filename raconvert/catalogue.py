@@ -317,7 +317,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="netpbm",
         module="raconvert.plugins.image.netpbm",
-        title="netpbm image (PBM, PGM, PPM)",
+        title="netpbm image (PBM, PGM, PPM, PAM)",
         suffixes=(".pnm", ".pbm", ".pgm", ".ppm"),
         magic=(
             (0, b"P1"), (0, b"P2"), (0, b"P3"), (0, b"P4"), (0, b"P5"), (0, b"P6"),

@@ -761,6 +761,17 @@ def gif_of_frames(size: int) -> bytes:
 
 
 @shape(".gif")
+def gif_of_controls(size: int) -> bytes:
+    return gif(b"!\xf9\4\4\1\0\0\0" * (size // 8), GIF_FRAME, GIF_FRAME)
+
+
+@shape(".gif")
+def gif_of_frames_put_back(size: int) -> bytes:
+    part = b"!\xf9\4\x0c\1\0\0\0" + GIF_FRAME
+    return gif(part * (size // len(part)))
+
+
+@shape(".gif")
 def gif_of_pixels_in_bytes(size: int) -> bytes:
     return gif(GIF_FRAME[:-5] + b"\2" + b"\1\x44" * (size // 2) + b"\0")
 
@@ -784,6 +795,21 @@ def netpbm_of_comments(size: int) -> bytes:
 @shape(".pgm")
 def netpbm_of_images(size: int) -> bytes:
     return b"P5 1 1 255\n\7" * (size // 12)
+
+
+@shape(".pbm")
+def netpbm_of_bits(size: int) -> bytes:
+    return b"P1 1 %d\n" % (size // 2) + b"1\n" * (size // 2)
+
+
+@shape(".pgm")
+def netpbm_of_comments_in_text(size: int) -> bytes:
+    return b"P2 1 1 255\n" + b"#\n" * (size // 2) + b"7\n"
+
+
+@shape(".pam")
+def netpbm_of_a_line(size: int) -> bytes:
+    return b"P7\nTUPLTYPE" + b" " * size + b"x\nWIDTH 1\n"
 
 
 @shape(".pam")
@@ -837,6 +863,40 @@ def tiff_of_a_description(size: int) -> bytes:
     return page[:start] + struct.pack("<H", 10) + b"".join(entries) + bytes(4)
 
 
+def tiff_of_strips(size: int, compression: int, strip: bytes) -> bytes:
+    """Return a page of strips of one row and one pixel."""
+    count = size // (len(strip) + 8)
+    data = strip * count
+    at = 8 + len(data)
+    places = struct.pack(f"<{count}I", *range(8, at, len(strip)))
+    counts = struct.pack("<I", len(strip)) * count
+    entries = [(256, 1, 1), (257, 1, count), (258, 1, 8), (259, 1, compression), (262, 1, 1),
+               (273, count, at), (277, 1, 1), (278, 1, 1), (279, count, at + len(places))]  # fmt: skip
+    directory = b"".join(struct.pack("<HHII", tag, 4, *rest) for tag, *rest in entries)
+    start = at + 2 * len(places)
+    head = b"II*\0" + struct.pack("<I", start) + data + places + counts
+    return head + struct.pack("<H", len(entries)) + directory + bytes(4)
+
+
+@shape(".tif")
+def tiff_of_strips_of_lzw(size: int) -> bytes:
+    return tiff_of_strips(size, 5, b"\x80\x00\x60\x20")
+
+
+@shape(".tif")
+def tiff_of_strips_of_packbits(size: int) -> bytes:
+    return tiff_of_strips(size, 32773, b"\0\7")
+
+
+@shape(".tif")
+def tiff_of_strips_of_jpeg(size: int) -> bytes:
+    from PIL import Image
+
+    room = io.BytesIO()
+    Image.new("L", (1, 1)).save(room, "JPEG")
+    return tiff_of_strips(size, 7, room.getvalue())
+
+
 @shape(".jpg")
 def jpeg_of_markers(size: int) -> bytes:
     return b"\xff\xd8" + b"\xff\xfe\0\3x" * (size // 5) + pillow("JPEG")[2:]
@@ -887,6 +947,22 @@ def bmp_of_rows(size: int) -> bytes:
         + bytes(1024)
         + data
     )
+
+
+def bmp_of(width: int, height: int, bits: int, how: int, data: bytes) -> bytes:
+    head = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, how, len(data), 0, 0, 16, 0)
+    first = 14 + 40 + 64
+    return b"BM" + struct.pack("<IHHI", first + len(data), 0, 0, first) + head + bytes(64) + data
+
+
+@shape(".bmp")
+def bmp_of_moves(size: int) -> bytes:
+    return bmp_of(size // 4 + 1, 1, 8, 1, b"\0\2\1\0" * (size // 4) + b"\0\1")
+
+
+@shape(".bmp")
+def bmp_of_copies(size: int) -> bytes:
+    return bmp_of(3 * (size // 4), 1, 4, 2, b"\0\3\0\0" * (size // 4) + b"\0\1")
 
 
 # MAT ---------------------------------------------------------------------------------------------

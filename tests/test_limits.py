@@ -330,6 +330,7 @@ CASES: dict[str, Case] = {
     "lzma_dictionary_bytes": Case(packed(**RAW_LZMA), 1 << 16, "very large dictionary"),
     "lzma_decoder_bytes": Case(packed(), 0, "emory usage limit"),
     "image_chunks": Case(fixture("png/pypng_rgb16.png"), 1, "more than 1 chunks"),
+    "image_frames": Case(fixture("image/img2webp_animation.webp"), 1, "very many frames"),
     "image_scans": Case(fixture("image/cjpeg_grey_progressive.jpg"), 1, "more than 1 scans"),
     "metadata_chunk_bytes": Case(fixture("png/pillow_rgb_text.png"), 20, "longer than 20 bytes"),
     "metadata_bytes": Case(fixture("png/pillow_rgb_text.png"), 20, "more than 20 bytes"),

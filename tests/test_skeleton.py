@@ -78,12 +78,22 @@ FIELD = {
     },
     "image": {
         "bmp": "a format of its own",
+        "bmp_header": "the header of BMP, checked against the file",
+        "bmp_pixels": "rows, runs and bit fields of BMP",
+        "frames": "animations as arrays with a time axis",
         "gif": "a format of its own",
+        "gif_frames": "blocks and frames of GIF, composed",
         "jpeg": "a format of its own",
+        "jpeg_markers": "frames and scans of JPEG, also in TIFF",
         "netpbm": "a format of its own",
+        "netpbm_text": "samples of plain netpbm",
         "webp": "a format of its own",
+        "webp_frames": "frames of WebP, composed by libwebp",
     },
-    "image/tiff": {"ome": "OME-XML: sizes, units and times along the axes"},
+    "image/tiff": {
+        "ome": "OME-XML: sizes, units and times along the axes",
+        "pages": "strips and tiles, decoded where they are asked for",
+    },
     "mat": {
         "adding": "how a further array comes into a file that exists",
         "classes": "objects of MATLAB's own classes as arrays and groups, a row for each",
@@ -189,13 +199,13 @@ def test_the_first_file_of_a_plugin_is_short(folder: str) -> None:
 
 
 def test_images_other_than_png_stay_small() -> None:
-    """They are not the mission: what the libraries do wrong is refused by name.
+    """They are not the mission, beyond the files that people have (LZW, runs, animations).
 
     Lines of other libraries, to be pasted, do not count (but the 10 that name them).
     """
     files = [path for path in (PLUGINS / "image").rglob("*.py") if path.stem != "programs"]
 
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 1840
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 3400
 
 
 def test_architecture_names_the_roles() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-    from .bmp import Header
+    from .bmp_header import Header
 
     Values = np.ndarray[Any, Any]
 
@@ -105,7 +105,7 @@ def _samples(rows: Values, header: Header) -> Values:
 
 
 def _colours(samples: Values, header: Header, path: str) -> Values:
-    """Of indices the colours or greys, of others their channels."""
+    """The colours or greys of indices; the channels of other samples."""
     if header.in_bytes:
         return samples[..., [_shift(mask) // 8 for mask in header.masks]]
     if header.bits > 8:

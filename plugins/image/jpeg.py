@@ -23,13 +23,11 @@ back; colour in full resolution (4:4:4), ``quality`` as an option.
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-
 from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt, Unsupported, UsageError
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
 
+from .jpeg_markers import FRAMES, OTHER_FRAMES, PROGRESSIVE, SCAN, markers
 from .plan import image_plan
 from .programs import pillow_programs as programs
 
@@ -39,11 +37,6 @@ MAGIC = b"\xff\xd8\xff"
 MAX_SIDE = 0xFFFF
 # Entropy-coded blocks of 8 × 8 pixels have a bit at least in the first scan of each component.
 PIXELS_PER_BYTE = 8 * 64
-_MARKER = re.compile(rb"\xff[^\0\xd0-\xd7\xff]")  # none of those in compressed data
-STANDALONE, END, SCAN = (0x01, 0xD8, 0xD9), 0xD9, 0xDA
-FRAMES = BASELINE, EXTENDED, PROGRESSIVE = 0xC0, 0xC1, 0xC2
-LOSSLESS = 0xC3
-OTHER_FRAMES = {LOSSLESS, *range(0xC5, 0xC8), *range(0xC9, 0xCC), *range(0xCD, 0xD0)}
 COEFFICIENTS_BYTES = 8  # of a pixel: images of more than one scan are kept as coefficients
 
 # One grey pixel of value 128, written by cjpeg of libjpeg-turbo.
@@ -104,22 +97,6 @@ def _walk(data: bytes, path: str, most: int) -> tuple[bytes, bytes, int]:
     if len(frames) != 1 or len(frame) < 10 or not scans:
         raise Corrupt("has no pixels, or not one frame", path=path, got=f"{len(frames)} frames")
     return frame, scans[0], at
-
-
-def markers(data: bytes, path: str, most: int) -> tuple[defaultdict[int, list[bytes]], int]:
-    """The beginnings of the segments of each marker, at most one more than `most`, and the end."""
-    if not data.startswith(MAGIC):
-        raise Corrupt("does not begin as a JPEG file", path=path)
-    at, code, segments = 2, 0, defaultdict[int, list[bytes]](list)
-    while code != END:
-        marker = _MARKER.search(data, at)
-        if marker is None:
-            raise Corrupt("is cut off: it has no end marker", path=path)
-        at, code = marker.start(), marker[0][1]
-        if len(segments[code]) <= most:  # a file may be markers and nothing else
-            segments[code].append(data[at : at + 10])
-        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big") * (code not in STANDALONE)
-    return segments, at
 
 
 def plan(bundle: Bundle, *, quality: int = 95) -> Plan:

@@ -1,22 +1,23 @@
-r"""Netpbm: PBM, PGM, PPM and PAM, raw and plain, bitmaps and samples of 8 or 16 bits, read and write.
+r"""Netpbm: PBM, PGM, PPM and PAM, bitmaps and samples of 8 or 16 bits, read and write.
 
 Specification: the manual pages pbm(5), pgm(5), ppm(5), pam(5), https://netpbm.sourceforge.net/doc/.
 Compared with: netpbm's own tools.
 
-Reads, with nothing but numpy: raw samples (P5, P6, P7) are not decoded at all, but copied or mapped;
-bitmaps (P4, and those of PAM) are in memory as a whole; plain text (P1 to P3) is parsed a piece at
-a time.
+Reads, with nothing but numpy: raw samples (P5, P6, P7) are not decoded at all, but copied or
+mapped; bitmaps (P4, and those of PAM) are in memory as a whole; plain text (P1 to P3) is parsed a
+piece at a time.
 
 Mapping, index order C: (height, width) bool for bitmaps, **True is white** (the file of a PBM has 1
 for black); (height, width) for grey, (height, width, 3) for colour, (height, width, depth) for PAM;
 uint8, or uint16 for a maxval above 255. Values are those of the file, also below a maxval of their
 own. BLACKANDWHITE of depth 1 is a bitmap.
 
-Metadata, in the namespace ``image``: ``maxval`` where it is not 255 or 65535, and the ``tuple_type``
-of PAM where it is not what its depth says (GRAYSCALE, GRAYSCALE_ALPHA, RGB, RGB_ALPHA); not written.
+Metadata, in the namespace ``image``: ``maxval`` where it is not 255 or 65535, and the
+``tuple_type`` of PAM where it is not what its depth says (GRAYSCALE, GRAYSCALE_ALPHA, RGB,
+RGB_ALPHA); not written.
 
 Refused: several images in one file (``pamsplit``); cut files; samples of plain text above its
-maxval, and more of them than the header has.
+maxval, more of them than the header has, and a last one without an end of line, which may be cut.
 
 Writes: bool (H, W) as P4; uint8 and uint16 (H, W) as P5, (H, W, 3) as P6. A suffix that means
 something else (``.pgm`` for colour) is an error.
@@ -48,7 +49,9 @@ MAX_SIDE = 0x7FFFFFFF
 _WHOLE = re.compile(rb"[0-9]{1,10}")
 _BEGIN = re.compile(rb"P[1-7][ \t\n\v\f\r#]")
 _NUMBER = rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])+([0-9]{1,10})"
-_HEADER = re.compile(rb"(?:(P[14])" + 2 * _NUMBER + rb"|(P[2356])" + 3 * _NUMBER + rb")[ \t\n\v\f\r]")
+_HEADER = re.compile(
+    rb"(?:(P[14])" + 2 * _NUMBER + rb"|(P[2356])" + 3 * _NUMBER + rb")[ \t\n\v\f\r]"
+)
 _PAM = re.compile(rb"P7[ \t\r]*\n(?:[^\n]*\n)*?[ \t]*ENDHDR[ \t\r]*\n")
 _WORDS = (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL", b"TUPLTYPE")
 TUPLE_TYPES = {1: "GRAYSCALE", 2: "GRAYSCALE_ALPHA", 3: "RGB", 4: "RGB_ALPHA"}

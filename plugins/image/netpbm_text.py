@@ -77,7 +77,8 @@ class Text(Decoded):
             digits = text.translate(None, BLANKS)
             if _OTHER_BIT.search(digits):
                 raise Corrupt("has text that is not pixels", path=path)
-            return np.frombuffer(digits, np.uint8) == ord("0")
+            white: Values = np.frombuffer(digits, np.uint8) == ord("0")
+            return white
         words = text.split()
         if _OTHER.search(text) or max(map(len, words), default=0) > DIGITS:
             raise Corrupt("has text that is not a number, or too long for one", path=path)

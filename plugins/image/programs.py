@@ -30,7 +30,7 @@ def pillow_programs(array: Array) -> dict[str, str]:
 
 def tiff_programs(array: Array) -> dict[str, str]:
     """tifffile, of all pages; MATLAB, of one page of 8 or 16 bits. Raises nothing."""
-    from .tiff.reader import Pages
+    from .tiff.pages import Pages
 
     known = array.element.kind in ("bool", "int", "uint", "float", "complex")
     if not known or array.index_order != "C":

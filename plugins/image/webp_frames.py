@@ -59,7 +59,7 @@ def read_frames(source: Source, end: int) -> Bundle:
         image = Image.open(file, formats=("WEBP",))
         if getattr(image, "n_frames", 1) != len(frames) or image.size != (width, height):
             raise Corrupt("has not the frames that its chunks announce", path=source.path)
-        fields = fields_of({key: image.info.get(key) for key in image.info if key != "loop"})
+        fields = fields_of({str(key): image.info[key] for key in image.info if key != "loop"})
     durations = [frame.duration for frame in frames]
     return animation(
         source, "WebP", size, durations, compose, fields={**fields, "loop": loop}, end=end

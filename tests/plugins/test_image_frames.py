@@ -85,9 +85,7 @@ def test_frames_are_composed_as_the_specification_has_them(seed: int, tmp_path: 
 
 
 @every("seed", range(1, 20, 2))
-def test_frames_are_those_of_gifsicle(
-    seed: int, tmp_path: Path, tool: Callable[..., str]
-) -> None:
+def test_frames_are_those_of_gifsicle(seed: int, tmp_path: Path, tool: Callable[..., str]) -> None:
     """Its --unoptimize gives whole frames; the first one here covers the screen."""
     patches = [(*one[:3], KEEP, *one[4:]) for one in patches_of(seed, 9, 7, 4)]
     patches[0] = (*patches[0][:4], None, patches[0][5])

@@ -167,7 +167,9 @@ def test_long_plain_text_is_read_in_pieces(tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "x.npy"), values)
     assert peak < 8 << 20
     bits = values % 2 == 0
-    text = "\n".join("".join(map(str, 1 - row)) + "#10" * (n % 50) for n, row in enumerate(bits * 1))
+    text = "\n".join(
+        "".join(map(str, 1 - row)) + "#10" * (n % 50) for n, row in enumerate(bits * 1)
+    )
     (tmp_path / "x.pbm").write_text("P1\n1000 300\n" + text)
     assert np.array_equal(raconvert.read(tmp_path / "x.pbm"), bits)
 

@@ -21,13 +21,13 @@ import tifffile
 from cases import every
 from image_tiff import SHORT, entry, tiff
 from PIL import Image
+from raconvert.plugins.image import tiff as plugin
 
 import raconvert
 from raconvert.arrays.blocks import blocks
 from raconvert.errors import Corrupt, MissingDependency, RaconvertError, TooLarge, Unsupported
 from raconvert.files.limits import Limits
 from raconvert.files.source import Source
-from raconvert.plugins.image import tiff as plugin
 
 INTEGERS = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8")
 FLOATS = ("f2", "f4", "f8")
@@ -89,8 +89,12 @@ def test_every_codec_type_and_layout(
                 assert np.array_equal(array[key], got[key], equal_nan=code[0] in "fc"), key
 
 
-@every("layout", [["-s"], ["-r", "3"], ["-t", "-w", "16", "-l", "32"]], ids=["whole", "rows", "tiles"])
-@every("compression", ["lzw", "lzw:2", "packbits", "zip", "zip:2", "zstd", "zstd:2", "lzma", "lzma:2"])
+@every(
+    "layout", [["-s"], ["-r", "3"], ["-t", "-w", "16", "-l", "32"]], ids=["whole", "rows", "tiles"]
+)
+@every(
+    "compression", ["lzw", "lzw:2", "packbits", "zip", "zip:2", "zstd", "zstd:2", "lzma", "lzma:2"]
+)
 @every("planes", ["contig", "separate"])
 @every("order", ["-L", "-B", "-8"])
 def test_files_of_libtiff(
@@ -129,7 +133,9 @@ FAX = ["g3", "g3:1d", "g3:2d", "g3:2d:fill", "g4", "packbits", "lzw", "zip"]
 
 @every("fill", ["msb2lsb", "lsb2msb"])
 @every("compression", FAX)
-@every("layout", [["-s"], ["-r", "7"], ["-t", "-w", "16", "-l", "32"]], ids=["whole", "rows", "tiles"])
+@every(
+    "layout", [["-s"], ["-r", "7"], ["-t", "-w", "16", "-l", "32"]], ids=["whole", "rows", "tiles"]
+)
 def test_bilevel(
     layout: list[str], compression: str, fill: str, tmp_path: Path, tool: Callable[..., str]
 ) -> None:
@@ -419,9 +425,12 @@ def test_hostile_files(name: str, tmp_path: Path) -> None:
 
 def test_scans_are_bounded_by_the_limits(tmp_path: Path) -> None:
     path = tmp_path / "x.tif"
-    path.write_bytes(strip(7, SMOOTH[:-2] + SMOOTH[SMOOTH.index(b"\xff\xda"):]))
+    path.write_bytes(strip(7, SMOOTH[:-2] + SMOOTH[SMOOTH.index(b"\xff\xda") :]))
     limits = Limits(image_scans=1)
-    with plugin.read(Source(str(path), limits=limits)) as bundle, pytest.raises(Unsupported, match="2 scans"):
+    with (
+        plugin.read(Source(str(path), limits=limits)) as bundle,
+        pytest.raises(Unsupported, match="2 scans"),
+    ):
         np.asarray(bundle.arrays[0])
 
 

@@ -5,8 +5,10 @@ Specification: Adobe, TIFF Revision 6.0, 3 June 1992; Adobe Photoshop TIFF techn
 ImageDescription as tifffile writes it. Compared with: tifffile, libtiff's tools, Pillow.
 
 Reads, the structure with tifffile: TIFF and BigTIFF in both byte orders; strips and tiles; both
-planar configurations; no compression or deflate; predictor 2. Uncompressed pages that lie behind
-each other are copied or mapped; of others the pages at one index are decoded, or all.
+planar configurations; no compression, deflate, LZMA, and with imagecodecs (``raconvert[tiff]``)
+LZW, PackBits, zstd, CCITT (modified Huffman, groups 3 and 4) and JPEG; predictors 1, 2 and 3; both
+orders of bits. Uncompressed pages that lie behind each other are copied or mapped; others are
+decoded by strips or rows of tiles, and of a region those that hold some of it.
 
 Mapping, index order C: a page is (height, width) or (height, width, samples); more than one page
 give (pages, height, width[, samples]), one page has no leading axis. Values are those of the file:
@@ -14,6 +16,11 @@ nothing is inverted, converted or looked up (a palette image gives its indices: 
 are the data).
 
 * 1 bit gives bool; 8, 16, 32, 64 bits int and uint; 16, 32, 64 bits float; 64, 128 bits complex.
+  Unsigned samples of 2 to 31 bits are read into the smallest type that holds them, floats of 24
+  bits into 32, complex integers into complex floats, all exactly.
+* JPEG gives what libjpeg-turbo in imagecodecs decodes, colours as RGB, which a note says; 12 bits
+  and lossless JPEG (2 to 16 bits) too. Damage in it and in CCITT data can go unseen: neither has a
+  checksum, and decoders guess on.
 * Pages marked as reduced images or as masks (NewSubfileType), and those below others (SubIFDs), are
   left out, with a note. All others must agree in size, samples and type.
 * A shape that tifffile (or this plugin) noted in the description is given to the whole, where it
@@ -30,9 +37,10 @@ a note.
 
 Refused: directories in a loop, or that overlap; strips or tiles outside the file, that overlap, are
 too few or have no data; whatever tifffile would only guess at; sizes that the compressed bytes
-cannot fill; other compressions (LZW, JPEG and CCITT: ``tiffcp -c none``), bit depths and
-predictors; subsampled colour; pages that are not alike (``tiffcp IN,N OUT`` takes one); pages above
-``--max-memory`` that have to be decoded, and stacks above it, a thousand times the file.
+cannot fill; other compressions (old JPEG, LogLuv, WebP, JPEG 2000, …: ``tiffcp -c none``), signed
+samples of odd depths and other predictors; subsampled colour that JPEG does not undo; pages that
+are not alike (``tiffcp IN,N OUT`` takes one); strips and rows of tiles above ``--max-memory`` that
+have to be decoded, and stacks above it, a thousand times the file.
 
 Writes, with tifffile: every number type exactly; bool with 1 bit. The last axis is the samples if
 it has 1 to 4 elements and there are three axes or more (not of bool): 3 and 4 are RGB(A), others

@@ -16,7 +16,7 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, MissingDependency, Unsupported
 from raconvert.files.inflate import MAX_RATIO
 
-from ..jpeg import BASELINE, EXTENDED, LOSSLESS, OTHER_FRAMES, PROGRESSIVE, SCAN, markers
+from ..jpeg_markers import BASELINE, EXTENDED, LOSSLESS, OTHER_FRAMES, PROGRESSIVE, SCAN, markers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

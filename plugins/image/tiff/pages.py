@@ -37,7 +37,7 @@ class Grid:
 
     def __init__(self, page: Any) -> None:
         self.height, self.width = index(page.imagelength), index(page.imagewidth)
-        self.samples = page.samplesperpixel
+        self.samples: int = page.samplesperpixel
         self.planar = bool(self.samples > 1 and page.planarconfig != 1)
         self.planes = self.samples if self.planar else 1
         self.together = self.samples // self.planes  # samples of one strip or tile
@@ -45,7 +45,7 @@ class Grid:
         if page.is_tiled:
             self.rows, self.columns = index(page.tilelength), index(page.tilewidth)
         # The bytes of a whole strip or tile: as it is stored if nothing compresses it
-        self.nbytes = self.rows * -(-self.columns * self.together * page.bitspersample // 8)
+        self.nbytes: int = self.rows * -(-self.columns * self.together * page.bitspersample // 8)
 
     def down_and_across(self) -> tuple[int, int]:
         """The numbers of strips or tiles below and beside each other."""
@@ -190,6 +190,7 @@ class Pages(Decoded):
             words = {"jpegtables": tables or None}
         elif self._compression not in BY_ROWS:
             data = data[: grid.nbytes]
+        values: Values
         values, (_, _, top, left, _), size = self._page.decode(data, number, **words)
         return values[0, : min(size[1], grid.height - top), : min(size[2], grid.width - left)]
 

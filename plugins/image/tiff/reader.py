@@ -167,7 +167,7 @@ def _faults(page: Any) -> dict[str, bool]:
     kind = "b" if bits == 1 else FORMATS.get(page.sampleformat)
     known = page.dtype is not None and page.dtype.kind == kind and isinstance(bits, int)
     own = known and bits in WHOLE and page.sampleformat != COMPLEX_INTEGERS
-    predicted = {1: known, 2: own and kind in "uif", 3: own and kind == "f"}
+    predicted = {1: known, 2: own and kind in ("u", "i", "f"), 3: own and kind == "f"}
     pictures = (JPEG, *BY_ROWS)
     return {
         f"pixels compressed as {getattr(compression, 'name', compression)}":
