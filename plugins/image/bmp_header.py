@@ -110,7 +110,7 @@ def _masks_behind(fields: Fields) -> int:
 
 
 def first_of(head: bytes, fields: Fields) -> int:
-    """Where the pixels begin."""
+    """The first byte of the pixels."""
     if head.startswith(MAGIC):
         return int.from_bytes(head[10:14], "little")
     entry = 3 if fields.size == OLD_SIZE else 4

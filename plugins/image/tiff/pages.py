@@ -59,7 +59,7 @@ class Grid:
 
     def needs(self, itemsize: int, compression: int) -> int:
         """The memory for the pixels of a band, and for one strip or tile on the way to them."""
-        decoded = self.rows * self.columns * self.together * itemsize
+        decoded: int = self.rows * self.columns * self.together * itemsize
         more = COEFFICIENTS_BYTES * decoded if compression == JPEG else 0
         return self.planes * self.band(itemsize)[1] + 3 * decoded + self.nbytes + more
 
