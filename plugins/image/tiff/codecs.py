@@ -8,6 +8,7 @@ them, zlib and lzma are Python's own.
 from __future__ import annotations
 
 import lzma
+import struct
 import zlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
 
 NONE, CCITT_RLE, CCITT_3, CCITT_4, LZW, JPEG, DEFLATE = 1, 2, 3, 4, 5, 7, 8
+LONG = 4  # the type of a number in a directory
 REMEDY = "rewrite it, for instance with: tiffcp -c none IN OUT"
 INSTALL = "pip install 'raconvert[tiff]'"
 REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -60,9 +62,16 @@ def _unlzma(data: bytes, room: int, limits: Limits) -> bytes:
 
 
 def _unlzw(data: bytes, room: int, _: Limits) -> Any:
+    """Undone by libtiff, as a TIFF of one row: `imagecodecs.lzw_decode` crashes on damaged codes."""
     import imagecodecs
 
-    return imagecodecs.lzw_decode(data, out=room)
+    fields = ((256, room), (257, 1), (258, 8), (259, LZW), (262, 1), (273, 8), (277, 1), (278, 1),
+              (279, len(data)))  # fmt: skip
+    data += b"\0" * (len(data) % 2)
+    directory = b"".join(struct.pack("<HHII", tag, LONG, 1, value) for tag, value in fields)
+    head = b"II*\0" + struct.pack("<I", 8 + len(data))
+    whole = b"".join((head, data, struct.pack("<H", len(fields)), directory, bytes(4)))
+    return imagecodecs.tiff_decode(whole).tobytes()
 
 
 def _unpackbits(data: bytes, room: int, _: Limits) -> Any:

@@ -42,7 +42,8 @@ class Grid:
         self.planes = self.samples if self.planar else 1
         self.together = self.samples // self.planes  # samples of one strip or tile
         self.rows, self.columns = min(index(page.rowsperstrip), self.height), self.width
-        if page.is_tiled:
+        self.tiled = bool(page.is_tiled)
+        if self.tiled:
             self.rows, self.columns = index(page.tilelength), index(page.tilewidth)
         # The bytes of a whole strip or tile: as it is stored if nothing compresses it
         self.nbytes: int = self.rows * -(-self.columns * self.together * page.bitspersample // 8)
@@ -50,6 +51,13 @@ class Grid:
     def down_and_across(self) -> tuple[int, int]:
         """The numbers of strips or tiles below and beside each other."""
         return -(-self.height // self.rows), -(-self.width // self.columns)
+
+    def bytes_of(self, number: int) -> int:
+        """The bytes of a strip or tile that nothing compresses; the last strip is shorter."""
+        down, across = self.down_and_across()
+        left = self.height - number // across % down * self.rows
+        row = self.nbytes // self.rows
+        return row * (self.rows if self.tiled else min(self.rows, left))
 
     def band(self, itemsize: int) -> tuple[int, int]:
         """The rows that are decoded at once, and the bytes of them."""
@@ -183,7 +191,7 @@ class Pages(Decoded):
         if self._reverse:
             data = data.translate(REVERSED)
         if codec.decode is not None:
-            data = codec.decode(data, grid.nbytes, self._source.limits)
+            data = codec.decode(data, grid.bytes_of(number), self._source.limits)
         if self._compression == JPEG:
             size = grid.rows, grid.columns, grid.together
             check_jpeg(data, self._source.path, size, self._source.limits)
