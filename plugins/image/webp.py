@@ -63,7 +63,7 @@ def read(source: Source) -> Bundle:
     end = 8 + int.from_bytes(source.read_exact(4, 4, "the RIFF header"), "little")
     if source.head[:4] != b"RIFF" or source.head[8:12] != b"WEBP" or end > source.size:
         raise Corrupt("is cut off or does not begin as a WebP file", path=source.path)
-    if source.head[12:16] == b"VP8X" and source.read_at(20, 1)[0] & ANIMATED:
+    if source.head[12:16] == b"VP8X" and source.read_exact(20, 1, "the canvas")[0] & ANIMATED:
         from .webp_frames import read_frames
 
         return read_frames(source, end)

@@ -304,6 +304,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError]]] = {
     "chunk_behind_the_end.webp": (chunk(b"RIFF", webp(4, 4, [ONE])[8:] + b"ANMF\xff\xff\xff\x7f"), Corrupt),
     "cut.webp": (webp(4, 4, [ONE, ONE])[:-9], Corrupt),
     "cut_length.webp": (b"RIFF\xff\xff\xff\x7f" + webp(4, 4, [ONE])[8:], Corrupt),
+    "no_flags.webp": (b"RIFF\0\0\0\0WEBPVP8X", Corrupt),
     "no_canvas.webp": (b"RIFF\x12\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0", Corrupt),
     "not_animated_inside.webp": (webp(4, 4, [])[:-6] + ONE[6], Corrupt),
     "alpha_not_announced.webp": (b"", Corrupt),
