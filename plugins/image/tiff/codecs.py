@@ -62,7 +62,7 @@ def _unlzma(data: bytes, room: int, limits: Limits) -> bytes:
 
 
 def _unlzw(data: bytes, room: int, _: Limits) -> Any:
-    """Undone by libtiff, as a TIFF of one row: `imagecodecs.lzw_decode` crashes on damaged codes."""
+    """By libtiff, as a TIFF of one row: `imagecodecs.lzw_decode` crashes on damaged codes."""
     import imagecodecs
 
     fields = ((256, room), (257, 1), (258, 8), (259, LZW), (262, 1), (273, 8), (277, 1), (278, 1),
