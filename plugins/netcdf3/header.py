@@ -159,7 +159,9 @@ class _Cursor:
         raw = self.padded(length, f"the name of {what}")
         name = text_of(raw, f"the name of {what}", self.notes)
         if "/" in name or min(name) < " " or name in (".", "..") or name in known:
-            raise self.wrong(at, f"the name of {what} is none", "another one, without '/'", name)
+            raise self.wrong(
+                at, f"the name of {what} is not allowed", "one of its own, without '/'", name
+            )
         return name, raw
 
     def type(self) -> int:
