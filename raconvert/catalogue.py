@@ -171,7 +171,7 @@ ROWS: tuple[Row, ...] = (
         name="fits",
         module="raconvert.plugins.fits",
         title="FITS",
-        suffixes=(".fits", ".fit", ".fts"),
+        suffixes=(".fits", ".fit", ".fts", ".fz"),
         magic=((0, b"SIMPLE  ="),),
         proof=True,
         many=True,

@@ -517,7 +517,8 @@ class Metadata(_Value):
 
         Labels are cut; origins move, those of the space too; a step multiplies the spacing, and a
         negative one turns a direction. What a format alone says of an axis goes, unless the axis
-        is whole. Items are those of the part; of a single index, what its item says is said.
+        is whole, but for ``pixels``: the number of the axis in its file, the first index there and
+        the step. Items are those of the part; of a single index, what its item says is said.
 
         >>> meta = Metadata(axes=[Axis("y", labels="abc"), Axis("x", spacing=0.5)])
         >>> meta.sliced([range(1, 3), range(0, 6, 2)]).axes
@@ -540,7 +541,7 @@ class Metadata(_Value):
         kept = [part for part in key if not isinstance(part, int)]
         cut = self._with_axes(
             lambda listed: [
-                entry if part.start == 0 and part.step == 1 else None
+                entry if part.start == 0 and part.step == 1 else _part_of(entry, part)
                 for entry, part in zip(listed, key, strict=True)
                 if not isinstance(part, int)
             ],
@@ -711,6 +712,18 @@ class Metadata(_Value):
 def _made(fields: dict[str, Any]) -> Metadata:
     """Unpickle metadata."""
     return Metadata(**fields)
+
+
+def _part_of(entry: Any, part: range) -> Any:
+    """What an entry of a namespace says of a part of its axis: where it lies in the file."""
+    pixels = entry.get("pixels") if isinstance(entry, dict) else None
+    if not isinstance(pixels, dict):
+        return None
+    first, step = (pixels.get(key) for key in ("first", "step"))
+    if type(first) is not int or type(step) is not int:
+        return None
+    start = part.start if len(part) else 0
+    return {"pixels": {**pixels, "first": first + start * step, "step": step * part.step}}
 
 
 def _chosen(

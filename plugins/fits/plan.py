@@ -1,0 +1,197 @@
+"""What a FITS file will be: an HDU for each array and group, and what of them is lost."""
+
+from __future__ import annotations
+
+import re
+
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.declared import Record
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Fit,
+    Plan,
+    equivalent,
+    file_fits,
+    first_of,
+    refused,
+    refused_type,
+)
+
+from .header import card
+from .metadata import attribute_cards, fits_one_card, image_cards, table_cards
+from .tables import BITPIX, MAX_RANK, NAMESPACE, OTHERS
+from .writer import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.plugin import Target
+
+__all__ = ["Made", "array_fits", "made_of", "plan"]
+
+_VERSIONED = re.compile(r"(.+),(0|[2-9]|[1-9][0-9]{1,8}|-[1-9][0-9]{0,8})")
+
+
+class Made(Record):
+    """An HDU to be: BITPIX, lengths, further cards, and an array; `columns` of a table."""
+
+    bits: int
+    dims: tuple[int, ...]
+    cards: list[str]
+    array: Array | None = None
+    columns: Any = None
+
+    def header(self, number: int) -> list[str]:
+        """The cards without the sums, for the place that the HDU has in the file."""
+        kind = "IMAGE" if self.columns is None else "BINTABLE"
+        rows: list[tuple[str, Any]] = [("XTENSION", kind) if number else ("SIMPLE", True)]
+        rows += [("BITPIX", self.bits), ("NAXIS", len(self.dims))]
+        rows += [(f"NAXIS{n}", length) for n, length in enumerate(self.dims, 1)]
+        rows += [("PCOUNT", 0), ("GCOUNT", 1)] if number else [("EXTEND", True)]
+        return [*(card(*row) for row in rows), *self.cards]
+
+
+def plan(bundle: Bundle, *, checksum: str = "yes") -> Plan:
+    """Headers with what they hold of the metadata, and the elements, big-endian."""
+    fits: list[Fit] = []
+    names: set[str] = set()
+    for array in bundle.arrays:
+        fits += array_fits(array, names)
+        names.add(array.name)
+    own = bundle.formats.get(NAMESPACE)
+    own = own if isinstance(own, dict) else {}
+    cards, lost = attribute_cards(bundle.attributes, own, "IMAGE")
+    groups, lost_groups = _groups(bundle, names)
+    rest = bundle.like(bundle.arrays)
+    rest.attributes = {name: bundle.attributes[name] for name in lost}
+    rest.groups = lost_groups
+    fits += file_fits(rest, "FITS")
+
+    def hdus() -> list[Made]:
+        arrays = [made_of(array) for array in bundle.arrays]
+        first = bundle.arrays[0]
+        alone = len(arrays) == 1 or first.name == "PRIMARY"
+        if cards or not alone or arrays[0].columns is not None:
+            arrays = [Made(8, (), cards), *arrays]
+        return [*arrays, *groups]
+
+    def write_all(target: Target) -> None:
+        write(target, hdus(), checksum=checksum == "yes")
+
+    return Plan(fits, write_all, names=bundle.names)
+
+
+def _groups(bundle: Bundle, names: set[str]) -> tuple[list[Made], dict[str, dict[str, Any]]]:
+    """The HDUs of groups, headers alone, and what has no place of groups."""
+    made, lost = [], {}
+    for name, attributes in bundle.explicit_groups().items():
+        if name in names or _name_problem(name):
+            lost[name] = dict(attributes)
+            continue
+        cards, gone = attribute_cards(attributes, {}, "IMAGE")
+        made.append(Made(8, (), [*_name_cards(name), *cards]))
+        if gone:
+            lost[name] = {key: attributes[key] for key in gone}
+    return made, lost
+
+
+def _name_problem(name: str) -> str:
+    if not name or not fits_one_card(name):
+        return "no text that EXTNAME holds: ASCII, in one card"
+    return ""
+
+
+def _name_cards(name: str) -> list[str]:
+    """EXTNAME, and EXTVER for a name that ends with a comma and a number."""
+    found = _VERSIONED.fullmatch(name)
+    if found is None or not fits_one_card(found[1]) or not found[1]:
+        return [card("EXTNAME", name)]
+    return [card("EXTNAME", found[1]), card("EXTVER", int(found[2]))]
+
+
+def array_fits(array: Array, names: set[str]) -> list[Fit]:
+    """What of an array changes, or is refused; `names` are those of the arrays before it."""
+    name, fits = array.name, []
+    if problem := _name_problem(name):
+        fits.append(refused(name, "names", problem))
+    elif name in names:
+        fits.append(refused(name, "names", "the name is used twice"))
+    structured = isinstance(array.element.descr, tuple)
+    if structured:
+        fits += _table_fits(array)
+    else:
+        fits += _image_fits(array)
+    if not array.dims:
+        fits.append(equivalent(name, "shape", "no axes become one of length 1"))
+    if not any(fit.outcome == "refused" for fit in fits) and (lost := _lost(array, structured)):
+        fits.append(equivalent(name, "metadata", f"not kept: {', '.join(lost)}"))
+    return fits
+
+
+def _image_fits(array: Array) -> list[Fit]:
+    name, kind = array.name, (array.element.kind, array.element.nbytes)
+    fits: list[Fit] = []
+    if array.element.kind == "bool":
+        fits.append(equivalent(name, "type", "bool becomes uint8"))
+    elif kind not in BITPIX and kind not in OTHERS:
+        fits.append(refused_type(array, "FITS", "float64"))
+    if array.ndim > MAX_RANK or spanned(array.dims, array.element.nbytes) > MAX_SPAN:
+        fits.append(refused(name, "shape", f"more than {MAX_RANK} axes, or 2**63 bytes"))
+    return fits
+
+
+def _table_fits(array: Array) -> list[Fit]:
+    from .columns import columns_of
+
+    name, fits = array.name, []
+    found = columns_of(array.element, _told(array))
+    if isinstance(found, str):
+        fits.append(refused(name, "type", f"FITS has no columns for {found}"))
+    elif spanned(array.dims, sum(column.width for column in found)) > MAX_SPAN:
+        fits.append(refused(name, "shape", "2**63 bytes or more"))
+    if array.ndim > 1:
+        fits.append(refused(name, "shape", "tables of FITS have one axis"))
+    return fits
+
+
+def _told(array: Array) -> dict[str, Any]:
+    """The keywords of columns that the namespace keeps, by the name of the column."""
+    own = array.meta.formats.get(NAMESPACE) if array.described else None
+    told = own.get("columns") if isinstance(own, dict) else None
+    return told if isinstance(told, dict) else {}
+
+
+def _lost(array: Array, structured: bool) -> list[str]:
+    if not array.described or not array.meta:
+        return []
+    if not structured:
+        return image_cards(array)[2]
+    from .columns import column_cards, columns_of
+
+    columns = columns_of(array.element, _told(array))
+    lost = [] if isinstance(columns, str) else column_cards(columns, _told(array))[1]
+    return table_cards(array)[1] + ([f"fits columns ({first_of(lost)})"] if lost else [])
+
+
+def made_of(array: Array) -> Made:
+    """The HDU of an array. Raises nothing for what `plan` lets pass."""
+    if isinstance(array.element.descr, tuple):
+        return _made_of_table(array)
+    cards, bits, _ = image_cards(array)
+    return Made(bits, array.dims or (1,), [*_name_cards(array.name), *cards], array)
+
+
+def _made_of_table(array: Array) -> Made:
+    from .columns import column_cards, columns_of
+
+    told = _told(array)
+    columns = columns_of(array.element, told)
+    if isinstance(columns, str):  # which `plan` refuses
+        raise TypeError(columns)
+    width = sum(column.width for column in columns)
+    rows = array.dims[0] if array.dims else 1
+    of_columns = column_cards(columns, told)[0]
+    cards = [of_columns[0], *_name_cards(array.name), *of_columns[1:], *table_cards(array)[0]]
+    return Made(8, (width, rows), cards, array, columns)

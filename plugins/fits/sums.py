@@ -1,0 +1,90 @@
+"""CHECKSUM and DATASUM: the ones' complement sum of an HDU, worked out, written and compared."""
+
+from __future__ import annotations
+
+from raconvert.errors import Corrupt
+
+from .header import units
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.plugin import Source
+
+__all__ = ["added", "check", "encoded"]
+
+
+def added(total: int, rest: bytes, data: Any) -> tuple[int, bytes]:
+    """The sum with the whole words of bytes, and those left; of None, the sum with the rest."""
+    import numpy as np
+
+    if data is None:
+        words = np.frombuffer(rest, ">u4")
+        return _folded(total + int(words.sum(dtype=np.uint64))), b""
+    if rest:
+        missing = min(4 - len(rest), data.size)
+        rest, data = rest + data[:missing].tobytes(), data[missing:]
+        if len(rest) < 4:
+            return total, rest
+        total = _folded(total + int.from_bytes(rest, "big"))
+    whole = data.size // 4 * 4
+    total = _folded(total + int(data[:whole].view(">u4").sum(dtype=np.uint64)))
+    return total, data[whole:].tobytes()
+
+
+def encoded(value: int) -> str:
+    """A sum as 16 letters and digits, whose own sum is the value."""
+    letters = [0] * 16
+    for place in range(4):
+        byte = value >> (24 - 8 * place) & 0xFF
+        four = [byte // 4 + 48 + (byte % 4 if n == 0 else 0) for n in range(4)]
+        while any(58 <= one <= 64 or 91 <= one <= 96 for one in four):
+            for n in (0, 2):
+                if any(58 <= one <= 64 or 91 <= one <= 96 for one in four[n : n + 2]):
+                    four[n], four[n + 1] = four[n] + 1, four[n + 1] - 1
+        for n, one in enumerate(four):
+            letters[4 * n + place] = one
+    return "".join(map(chr, [letters[-1], *letters[:-1]]))
+
+
+def check(source: Source) -> None:
+    """Compare DATASUM and CHECKSUM of every HDU with its bytes. Raises `Corrupt`."""
+    for unit in units(source, []):
+        values = unit.values
+        where = f"byte {unit.start}, HDU {unit.number}"
+        if not {"DATASUM", "CHECKSUM"} & values.keys() or unit.end > source.size:
+            continue
+        of_data = _sum(source, unit.offset, unit.end)
+        said = str(values.get("DATASUM", "")).strip()
+        if said.isdigit() and int(said) != of_data:
+            raise Corrupt(
+                "data has another sum than DATASUM says", path=source.path, where=where,
+                expected=said, got=of_data,
+                remedy="get the file anew from where it comes from",
+            )  # fmt: skip
+        if str(values.get("CHECKSUM", "")).strip():
+            whole = _folded(_sum(source, unit.start, unit.offset) + of_data)
+            if whole not in (0, 0xFFFFFFFF):
+                raise Corrupt(
+                    "HDU has another sum than CHECKSUM says", path=source.path, where=where,
+                    expected="a sum of -0", got=f"{whole:#x}",
+                    remedy="get the file anew from where it comes from",
+                )  # fmt: skip
+
+
+def _sum(source: Source, start: int, end: int) -> int:
+    """The ones' complement sum of the words of 4 bytes."""
+    import numpy as np
+
+    total, step = 0, 1 << 20
+    for at in range(start, end, step):
+        data = source.read_exact(at, min(step, end - at), "an HDU")
+        total = _folded(total + int(np.frombuffer(data, ">u4").sum(dtype=np.uint64)))
+    return total
+
+
+def _folded(total: int) -> int:
+    while total >> 32:
+        total = (total & 0xFFFFFFFF) + (total >> 32)
+    return total

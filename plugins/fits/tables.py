@@ -1,0 +1,69 @@
+"""Tables of FITS: blocks, types, the keywords with a meaning of their own, and sample files."""
+
+from __future__ import annotations
+
+import re
+
+from raconvert.plugin import element
+
+__all__ = [
+    "BITPIX", "BITS_OF", "BLOCK", "CARD", "CODES", "ELEMENTS", "IMAGE_KEYWORDS", "MAGIC",
+    "MAX_RANK", "MAX_TEXT", "NAMESPACE", "OTHERS", "OTHER_SIGN", "SAMPLES", "SCALE", "STRUCTURE",
+    "TABLE_KEYWORDS", "TEXTS", "TILE_KEYWORDS",
+]  # fmt: skip
+
+NAMESPACE = "fits"
+BLOCK, CARD = 2880, 80
+MAGIC = b"SIMPLE  ="
+ELEMENTS = {
+    8: element("uint", 1), 16: element("int", 2, ">"), 32: element("int", 4, ">"),
+    64: element("int", 8, ">"), -32: element("float", 4, ">"), -64: element("float", 8, ">"),
+}  # fmt: skip
+# BITPIX -> the BZERO that says the other signedness
+OTHER_SIGN = {8: -128, 16: 1 << 15, 32: 1 << 31, 64: 1 << 63}
+BITPIX = {(e.kind, e.nbytes): bits for bits, e in ELEMENTS.items()}
+OTHERS = {
+    ("int" if ELEMENTS[bits].kind == "uint" else "uint", ELEMENTS[bits].nbytes): bits
+    for bits in OTHER_SIGN
+}
+# Letters of the types of columns, but for L (logical), X (bits), A (text), P and Q (heap).
+CODES = {"B": "u1", "I": "i2", "J": "i4", "K": "i8", "E": "f4", "D": "f8", "C": "c8", "M": "c16"}
+BITS_OF = {"B": 8, "I": 16, "J": 32, "K": 64}
+MAX_RANK = 64  # NumPy's; the standard has 999
+MAX_TEXT = 67  # characters of the text of one card, with an & that goes on
+SCALE = {"scale_factor": "BSCALE", "add_offset": "BZERO", "_FillValue": "BLANK"}
+# Names of attributes that hold commentary, a line for each card, and the keyword of the cards.
+TEXTS = {"COMMENT": "COMMENT", "HISTORY": "HISTORY", "BLANK CARDS": ""}
+
+# Keywords that attributes do not have: of every HDU, of images, of tables, of compressed tiles.
+STRUCTURE = re.compile(
+    r"SIMPLE|XTENSION|BITPIX|NAXIS\d*|EXTEND|PCOUNT|GCOUNT|GROUPS|END|CHECKSUM|DATASUM|EXTNAME|EXTVER"
+)
+IMAGE_KEYWORDS = re.compile("BSCALE|BZERO|BLANK|BUNIT")
+TABLE_KEYWORDS = re.compile(
+    r"TFIELDS|THEAP|(?:TTYPE|TFORM|TUNIT|TNULL|TSCAL|TZERO|TDISP|TBCOL|TDIM)\d+"
+)
+TILE_KEYWORDS = re.compile(
+    r"ZIMAGE|ZCMPTYPE|ZBITPIX|ZNAXIS\d*|Z(?:TILE|NAME|VAL)\d+|ZMASKCMP|ZQUANTIZ|ZDITHER0|ZBLANK"
+    r"|ZSCALE|ZZERO|ZSIMPLE|ZTENSION|ZEXTEND|ZBLOCKED|ZPCOUNT|ZGCOUNT|ZHECKSUM|ZDATASUM"
+)
+
+
+def _header(*cards: tuple[str, str]) -> bytes:
+    lines = [f"{name:8}= {value:>20}".ljust(CARD).encode() for name, value in cards]
+    return b"".join([*lines, b"END"]).ljust(-(-(len(lines) + 1) * CARD // BLOCK) * BLOCK)
+
+
+_IMAGE = (("BITPIX", "16"), ("NAXIS", "2"), ("NAXIS1", "3"), ("NAXIS2", "2"))
+_NUMBERS = bytes((0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6)).ljust(BLOCK, b"\0")
+SAMPLES = {
+    "two_by_three.fits": _header(("SIMPLE", "T"), *_IMAGE) + _NUMBERS,
+    "image_and_table.fits": _header(
+        ("SIMPLE", "T"), *_IMAGE, ("BZERO", "32768"), ("CTYPE1", "'WAVE'"), ("CDELT1", "0.5"),
+        ("EXTNAME", "'SCI'"),
+    ) + _NUMBERS + _header(
+        ("XTENSION", "'BINTABLE'"), ("BITPIX", "8"), ("NAXIS", "2"), ("NAXIS1", "6"),
+        ("NAXIS2", "2"), ("PCOUNT", "0"), ("GCOUNT", "1"), ("TFIELDS", "2"), ("TFORM1", "'J'"),
+        ("TTYPE1", "'n'"), ("TFORM2", "'2A'"), ("TTYPE2", "'name'"),
+    ) + b"\0\0\0\1ab\0\0\0\2cd".ljust(BLOCK, b"\0"),
+}  # fmt: skip

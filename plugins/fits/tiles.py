@@ -1,0 +1,206 @@
+"""Images in compressed tiles: a table of which each row is a tile, decompressed by astropy.
+
+Everything that the header says of sizes is checked before astropy sees the file.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.arrays.dtypes import MAX_SPAN, dtype_of, little, spanned
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key
+from raconvert.errors import Corrupt, MissingDependency, RaconvertError, TooLarge, Unsupported
+
+from .header import whole
+from .reader import image_of
+from .tables import ELEMENTS, MAX_RANK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.plugin import Array, Source
+
+    from .header import Unit
+
+__all__ = ["tiled"]
+
+METHODS = ("RICE_1", "RICE_ONE", "GZIP_1", "GZIP_2", "PLIO_1", "HCOMPRESS_1", "NOCOMPRESS")
+
+
+def tiled(source: Source, unit: Unit, name: str, notes: list[str], where: str) -> Array:
+    """The array of an image in tiles; raises `Corrupt`, `Unsupported` and `TooLarge`."""
+    image, tiles = _image(source, unit, where)
+    stored = ELEMENTS[image.values["BITPIX"]]
+    nbytes = prod(image.shape) * stored.nbytes
+    limits = source.limits
+    if nbytes > max(limits.memory, limits.expansion_ratio * unit.nbytes):
+        raise TooLarge(
+            "image declares more elements than its tiles can hold", path=source.path, where=where,
+            expected=f"at most {limits.expansion_ratio} bytes for each of {unit.nbytes}",
+            got=nbytes,
+        )  # fmt: skip
+    check_memory(prod(tiles) * stored.nbytes, limits.memory, f"'{source.path}': one tile")
+    array = image_of(
+        source, image, name, notes, where,
+        data=lambda: _Tiles(source, unit, image.shape, tiles, where),
+    )  # fmt: skip
+    array.storage["encoding"] = f"tiles by {unit.values.get('ZCMPTYPE')}"
+    return array
+
+
+def _image(source: Source, unit: Unit, where: str) -> tuple[Unit, tuple[int, ...]]:
+    """The HDU with the keywords of the image, and the shape of a tile."""
+    values = unit.values
+    method, bits = values.get("ZCMPTYPE"), values.get("ZBITPIX")
+    if method not in METHODS:
+        raise Unsupported(
+            f"has tiles compressed by {method!r:.40}", path=source.path, where=where,
+            expected=f"one of {', '.join(METHODS)}", remedy="unpack it first: funpack FILE",
+        )  # fmt: skip
+    rank = whole(source, values, "ZNAXIS", where)
+    if bits not in ELEMENTS or not 0 < rank <= MAX_RANK:
+        raise Corrupt(
+            "ZBITPIX or ZNAXIS is not that of an image", path=source.path, where=where,
+            expected=f"BITPIX of {', '.join(map(str, ELEMENTS))}, 1 to {MAX_RANK} axes",
+            got=f"{bits!r:.20}, {rank}",
+        )  # fmt: skip
+    lengths = [whole(source, values, f"ZNAXIS{n}", where) for n in range(1, rank + 1)]
+    usual = [lengths[0], *[1] * (rank - 1)]
+    sizes = [
+        whole(source, values, f"ZTILE{n}", where) if f"ZTILE{n}" in values else usual[n - 1]
+        for n in range(1, rank + 1)
+    ]
+    if 0 in sizes or spanned(lengths, 8) > MAX_SPAN or spanned(sizes, 8) > MAX_SPAN:
+        raise Corrupt(
+            "tiles or image have no size that an image can have", path=source.path, where=where,
+            got=f"{sizes[:8]} of {lengths[:8]}",
+        )  # fmt: skip
+    count = prod(-(-length // size) for length, size in zip(lengths, sizes, strict=True))
+    if values["NAXIS"] != 2 or values["NAXIS2"] != count:
+        raise Corrupt(
+            "table has another number of rows than there are tiles", path=source.path, where=where,
+            expected=count, got=values.get("NAXIS2"),
+        )  # fmt: skip
+    said = {k: value for k, value in values.items() if not k.startswith("NAXIS")}
+    said |= {"BITPIX": bits, "NAXIS": rank}
+    said |= {f"NAXIS{n}": length for n, length in enumerate(lengths, 1)}
+    if type(values.get("ZBLANK")) is int and bits > 0:
+        said.setdefault("BLANK", values["ZBLANK"])
+    cards = type(unit.cards)()
+    cards.values, cards.comments = said, unit.cards.comments
+    cards.words, cards.lines, cards.twice = unit.cards.words, unit.cards.lines, unit.cards.twice
+    tiles = tuple(min(size, n) or 1 for size, n in zip(sizes, lengths, strict=True))
+    return unit._replace(cards=cards), tiles[::-1]
+
+
+class _Tiles:
+    """Array source: regions of an image in tiles, of which only those in the way are decoded."""
+
+    def __init__(
+        self, source: Source, unit: Unit, shape: tuple[int, ...], tiles: tuple[int, ...], where: str
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype_of(little(ELEMENTS[unit.values["ZBITPIX"]]))
+        self._source = source
+        self._unit = unit
+        self._tiles = tiles
+        self._where = where
+        self._rows = (0, 0)  # the slowest indices that `_held` has
+        self._held: Any = None
+
+    def stream(self, max_bytes: int) -> Iterator[Any]:
+        """Yield pieces in stored order: as many rows of tiles as there is room for."""
+        if not prod(self.shape):
+            return
+        row = prod(self.shape[1:]) * self.dtype.itemsize
+        height = self._tiles[0]
+        step = max(1, max_bytes // (row * height)) * height
+        what = f"'{self._source.path}': a row of tiles of an image of {self.shape}"
+        check_memory(min(step, self.shape[0]) * row, self._source.max_memory, what)
+        with self._opened() as image:
+            for first in range(0, self.shape[0], step):
+                key = (slice(first, min(first + step, self.shape[0])), *self._all())
+                values = self._region(image, key).reshape(-1)
+                most = max(1, max_bytes // self.dtype.itemsize)
+                for at in range(0, values.size, most):
+                    yield values[at : at + most]
+
+    def _all(self) -> tuple[slice, ...]:
+        return tuple(slice(0, length) for length in self.shape[1:])
+
+    def __getitem__(self, key: Any) -> Any:
+        full = full_key(key, len(self.shape))
+        if not prod(self.shape):
+            return np.empty(self.shape, self.dtype)[full]
+        boxes: list[slice] = []
+        rest: list[int | slice] = []
+        for length, one in zip(self.shape, full, strict=True):
+            if isinstance(one, slice):
+                places = range(length)[one]
+                low, high = (min(places), max(places) + 1) if places else (0, 1)
+                rest.append(_within(places, low))
+            else:
+                low = one + length if one < 0 else one
+                high = low + 1
+                rest.append(0)
+            boxes.append(slice(low, high))
+        nbytes = prod(box.stop - box.start for box in boxes) * self.dtype.itemsize
+        check_memory(nbytes, self._source.max_memory, f"'{self._source.path}': a region of tiles")
+        with self._opened() as image:
+            return self._region(image, tuple(boxes))[tuple(rest)]
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """The image as astropy has it, for regions."""
+        try:
+            from astropy.io import fits
+        except ImportError as error:
+            raise MissingDependency(
+                "images in compressed tiles need a package that is not installed: astropy",
+                path=self._source.path, where=self._where,
+                remedy="pip install 'raconvert[fits]', or unpack it first: funpack FILE",
+            ) from error  # fmt: skip
+        with self._source.open() as handle, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                with fits.open(
+                    handle, memmap=False, do_not_scale_image_data=True, lazy_load_hdus=True,
+                    ignore_missing_simple=False,
+                ) as file:  # fmt: skip
+                    yield file[self._unit.number].section
+            except (RaconvertError, MemoryError):
+                raise
+            except Exception as error:
+                raise self._wrong(error) from error
+
+    def _region(self, image: Any, key: tuple[slice, ...]) -> Any:
+        try:
+            values = np.asarray(image[key])
+        except Exception as error:
+            raise self._wrong(error) from error
+        shape = tuple(one.stop - one.start for one in key)
+        if values.size != prod(shape) or values.dtype.kind != self.dtype.kind:
+            raise self._wrong(f"{values.size} elements of {values.dtype}")
+        return np.ascontiguousarray(values.reshape(shape), self.dtype)
+
+    def _wrong(self, why: object) -> Corrupt:
+        said = f"{type(why).__name__}: {why}" if isinstance(why, Exception) else str(why)
+        return Corrupt(
+            "tiles cannot be decompressed", path=self._source.path, where=self._where,
+            expected=f"{self.shape} of {self.dtype.name}", got=said[:200],
+        )  # fmt: skip
+
+
+def _within(places: range, low: int) -> slice:
+    """The slice of a box from `low` that picks the places."""
+    if not places:
+        return slice(0, 0)
+    stop: int | None = places.stop - low
+    return slice(places.start - low, stop if stop is not None and stop >= 0 else None, places.step)

@@ -1,0 +1,95 @@
+"""From HDUs to be to a file: headers, elements, what fills their last blocks, and sums."""
+
+from __future__ import annotations
+
+from raconvert.files.copy import copy_extent, write_all
+from raconvert.files.paths import write_failed
+from raconvert.plugin import Extent
+
+from .header import card
+from .reader import other_sign
+from .sums import added, encoded
+from .tables import BLOCK, CARD, OTHERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from io import FileIO
+    from typing import Any
+
+    from raconvert.plugin import Target
+
+    from .plan import Made
+
+__all__ = ["write"]
+
+
+def write(target: Target, hdus: Sequence[Made | Extent], *, checksum: bool) -> None:
+    """Write HDUs, made or copied as they lie; the first is the primary one."""
+    file = target.open()
+    try:
+        for number, one in enumerate(hdus):
+            if isinstance(one, Extent):
+                copy_extent(b"", one, file)
+                write_all(file, [bytes(-file.tell() % BLOCK)])
+            else:
+                _write_unit(file, one, number, target, checksum)
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _write_unit(file: FileIO, made: Made, number: int, target: Target, checksum: bool) -> None:
+    start = file.tell()
+    cards = made.header(number)
+    write_all(file, [_padded(cards, checksum, None)])
+    total, length, rest = 0, 0, b""
+    for data in _pieces(made, target):
+        write_all(file, [data])
+        length += data.nbytes
+        if checksum:
+            total, rest = added(total, rest, data)
+    write_all(file, [bytes(-length % BLOCK)])
+    if checksum:
+        total = added(total, rest + bytes(-len(rest) % 4), None)[0]
+        end = file.tell()
+        file.seek(start)
+        write_all(file, [_padded(cards, checksum, total)])
+        file.seek(end)
+
+
+def _pieces(made: Made, target: Target) -> Iterator[Any]:
+    """The bytes of the elements, as the file has them."""
+    from raconvert.arrays.blocks import block_bytes, blocks
+    from raconvert.arrays.reinterpret import big_endian
+
+    array = made.array
+    if array is None:
+        return
+    step = block_bytes(target.max_memory)
+    if made.columns is None:
+        kind = (array.element.kind, array.element.nbytes)
+        stored = big_endian(other_sign(array, array.element) if kind in OTHERS else array)
+        for block in target.counted(blocks(stored, step)):
+            yield block.reshape(-1).view("u1")
+        return
+    from .columns import packer
+
+    pack = packer(made.columns)
+    for block in target.counted(blocks(array, max(1, step // 2))):
+        yield pack(block)
+
+
+def _padded(cards: list[str], checksum: bool, total: int | None) -> bytes:
+    """The blocks of a header; with `total`, the sum of the data, its sums are worked out."""
+
+    def made(letters: str) -> bytes:
+        sums = [card("CHECKSUM", letters), card("DATASUM", f"{total or 0}")] if checksum else []
+        lines = [line.ljust(CARD) for line in [*cards, *sums, "END"]]
+        text = "".join(lines).encode("ascii")
+        return text.ljust(-(-len(text) // BLOCK) * BLOCK)
+
+    zero = made("0" * 16)
+    if total is None or not checksum:
+        return zero
+    whole = added(total, zero, None)[0]
+    return made(encoded(0xFFFFFFFF - whole))
