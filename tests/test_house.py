@@ -347,7 +347,7 @@ NO_LIMITS = {
         metadata.plain.MAX_INDENT arrays.dtypes.MAX_SPAN arrays.dtypes.MAX_FIELD_AXES
         arrays.dtypes._MOST_AXES arrays.memory.MAX_RANK
         metadata.reals.LARGEST metadata.yaml.MAX_KEY plugins.cfl.MOST_AXES
-        plugins.fits.MAX_RANK plugins.har.header.MOST_BYTES plugins.har.records._MAX_BYTES plugins.har.tables.DELPHI_LIMIT
+        plugins.fits.tables.MAX_COLUMNS plugins.fits.tables.MAX_RANK plugins.har.header.MOST_BYTES plugins.har.records._MAX_BYTES plugins.har.tables.DELPHI_LIMIT
         plugins.har.tables.FULL_LIMIT plugins.har.tables.MATRIX_LIMIT plugins.har.tables.MAX_INT32
         plugins.har.tables.MAX_RANK plugins.har.tables.SPARSE_LIMIT plugins.hdf5.dense.MAX_INDIRECT
         plugins.hdf5.files.MOST_BYTES plugins.hdf5.ondisk.btrees.MAX_EMPTY_NODE
@@ -376,7 +376,7 @@ NO_LIMITS = {
         references.headers.MOST_AXES references.headers.MOST_BANDS
         references.headers.MOST_BYTES_OF_INT""",
     "only writing asks": """
-        bundle.members.MAX_PATH_BYTES plugins.fits.MAX_TEXT files.names._LONGEST plugins.hdf5.descriptions.MAX_TYPE_BYTES
+        bundle.members.MAX_PATH_BYTES plugins.fits.tables.MAX_TEXT files.names._LONGEST plugins.hdf5.descriptions.MAX_TYPE_BYTES
         plugins.hdf5.options.MAX_CHUNK_BYTES arrays.interop.dimensions.MOST_WRITTEN
         plugins.image.tiff.ome.MOST_SAMPLES plugins.image.tiff.writer.MAX_SAMPLES
         plugins.mat.metadata.MOST_GAPS plugins.metaimage.metadata.MAX_TEXT

@@ -94,6 +94,16 @@ FIELD = {
         "ome": "OME-XML: sizes, units and times along the axes",
         "pages": "strips and tiles, decoded where they are asked for",
     },
+    "fits": {
+        "adding": "how a further array comes into a file that exists",
+        "characters": "tables of characters",
+        "columns": "binary tables: columns as fields, both ways",
+        "heap": "columns of variable length",
+        "images": "images, and integers of the other signedness",
+        "sums": "CHECKSUM and DATASUM",
+        "tiles": "images in compressed tiles",
+    },
+    "image/tiff": {"ome": "OME-XML: sizes, units and times along the axes"},
     "mat": {
         "adding": "how a further array comes into a file that exists",
         "classes": "objects of MATLAB's own classes as arrays and groups, a row for each",

@@ -6,12 +6,14 @@ with: astropy, and fitsverify of HEASARC.
 Layout: header and data units (HDUs), each a header of cards of 80 characters in blocks of 2880
 bytes, and data in blocks of 2880 bytes.
 
-Reads: the primary HDU, IMAGE extensions, binary tables (BINTABLE) and images in compressed tiles.
-Images of integers and floats lie in the file as they are, big-endian, and are mapped. Integers that
-BZERO makes unsigned (or signed, of 8 bits) are that type exactly. Tables are one array of
-structures: numbers, complex numbers, text, logical values and bits as bool, vectors of columns with
-TDIM, integers that TZERO makes unsigned. Tiles are decompressed by astropy
-(``pip install 'raconvert[fits]'``), only those that a region needs.
+Reads: the primary HDU, IMAGE extensions, tables (BINTABLE and TABLE) and images in compressed
+tiles. Images of integers and floats lie in the file as they are, big-endian, and are mapped.
+Integers that BZERO makes unsigned (or signed, of 8 bits) are that type exactly. Tables are one
+array of structures: numbers, complex numbers, text, logical values and bits as bool, vectors of
+columns with TDIM, integers that TZERO makes unsigned; of tables of characters text, int64 and
+float64. A column of variable length has the lengths of its cells; the cells are an array of their
+own after each other, ``TABLE.COLUMN``. Tiles are decompressed by astropy (``pip install
+'raconvert[fits]'``), only those that a region needs.
 
 Mapping: row-major, with the lengths NAXISn reversed, as astropy has them. An array has the name of
 EXTNAME, with ``,2`` for EXTVER 2, else PRIMARY or HDU and its number; an HDU without data is a
@@ -35,12 +37,12 @@ array is added to a file (``-o FILE#NAME``) by copying all its other HDUs as the
 
 Checked: DATASUM and CHECKSUM of every HDU, by ``raconvert verify``.
 
-Refused: random groups. An HDU that is not read has its place, and the others are read: ASCII
-tables, tables with columns of variable length, and what is damaged. Writing: complex numbers,
-float16, text, and structures in structures, of several axes, or with fields that no column holds
-are refused; bool becomes uint8; labels of axes, a description, a space and keywords that FITS
-cannot spell have no place (named as equivalent), nor have the comments of structure, scale and
-coordinates.
+Refused: random groups. An HDU that is not read has its place, and the others are read: compressed
+tables, tables with cells of variable length of bits, missing logical values or numbers, and all
+that is damaged. Writing: complex numbers, float16, text, and structures in structures, of several
+axes, or with fields that no column holds are refused; bool becomes uint8; labels of axes, a
+description, a space and keywords that FITS cannot spell have no place (named as equivalent), nor
+have the comments of structure, scale and coordinates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How further arrays come into a file that exists: all other HDUs are copied as they lie."""
+"""Further arrays in a file that exists: all its other HDUs are copied as they lie."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from raconvert.plugin import (
 )
 
 from .header import units
-from .plan import Made, array_fits, made_of
+from .plan import array_fits, made_of
 from .reader import name_of
-from .writer import write
+from .writer import Made, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

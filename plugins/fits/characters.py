@@ -12,10 +12,10 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import Array, Metadata, element
 
-from .columns import MOST_COLUMNS, Rows
+from .columns import Rows
 from .header import whole
 from .metadata import attributes_of, kept
-from .tables import NAMESPACE
+from .tables import MAX_COLUMNS, NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ __all__ = ["ascii_table_of"]
 _FORM = re.compile(r"([AIFED])([1-9]\d{0,8})(?:\.(\d{1,4}))?")
 _WHOLE = re.compile(rb"[+-]?\d{1,19}")
 _REAL = re.compile(rb"[+-]?(?:\d+\.\d*|\.\d+)(?:[ED]?[+-]\d+|[ED]\d+)?|[+-]?\d+[ED][+-]?\d+")
-_TOLD = ("TUNIT", "TNULL", "TDISP", "TSCAL", "TZERO", "TFORM")
+_KEYWORDS = ("TUNIT", "TNULL", "TDISP", "TSCAL", "TZERO", "TFORM")
 
 
 class _Column(Record):
@@ -58,19 +58,19 @@ def ascii_table_of(source: Source, unit: Unit, name: str, notes: list[str], wher
         )  # fmt: skip
     width, rows = values["NAXIS1"], values["NAXIS2"]
     count = whole(source, values, "TFIELDS", where)
-    if not 0 < count <= MOST_COLUMNS or not width:
+    if not 0 < count <= MAX_COLUMNS or not width:
         raise Corrupt(
             "has no columns, or too many", path=source.path, where=where,
-            expected=f"1 to {MOST_COLUMNS}", got=count,
+            expected=f"1 to {MAX_COLUMNS}", got=count,
         )  # fmt: skip
-    columns, told = [], {}
+    columns, keywords = [], {}
     names: set[str] = set()
     for n in range(1, count + 1):
         column = _column(source, unit, n, names, where)
         columns.append(column)
-        told[column.name] = {k: values[f"{k}{n}"] for k in _TOLD if f"{k}{n}" in values}
+        keywords[column.name] = {k: values[f"{k}{n}"] for k in _KEYWORDS if f"{k}{n}" in values}
     dtype = np.dtype([column.field for column in columns])
-    own = kept(unit, notes, name) | {"columns": told, "kind": "TABLE"}
+    own = kept(unit, notes, name) | {"columns": keywords, "kind": "TABLE"}
     raw = Array(
         element("uint", 1), (width, rows), name=name, index_order="C",
         extent=source.extent(unit.offset, width * rows),
@@ -123,7 +123,7 @@ def _decoder(
         for word in words:
             if pattern.fullmatch(word) is None:
                 raise Unsupported(
-                    f"column '{column.name[:80]}' has a cell that is no number, or a missing one",
+                    f"column '{column.name[:80]}' has a cell without a number",
                     path=path, where=where, expected="decimal numbers with a point"
                     if column.letter != "I" else "whole numbers", got=repr(word[:40]),
                 )  # fmt: skip

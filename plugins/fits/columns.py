@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, element_of
-from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import Array, Metadata, element, first_of
 
 from .header import card, text_cards, whole
 from .metadata import attributes_of, fits_one_card, kept
-from .tables import BITS_OF, CODES, MAX_RANK, NAMESPACE, OTHER_SIGN
+from .tables import BITS_OF, CODES, MAX_COLUMNS, MAX_RANK, NAMESPACE, OTHER_SIGN, Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,36 +26,14 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-__all__ = ["MOST_COLUMNS", "Column", "Rows", "column_cards", "columns_of", "packer", "table_of"]
+__all__ = ["Rows", "column_cards", "columns_of", "packer", "table_of"]
 
-MOST_COLUMNS = 999
 _FORM = re.compile(r"(\d*)([LXBIJKAEDCMPQ])(.*)")
-_WIDTHS = {"A": 1, "L": 1, "P": 8, "Q": 16} | {key: int(one[1:]) for key, one in CODES.items()}
 _LETTERS = {code: letter for letter, code in CODES.items()}
 # Types of fields that a column holds by a TZERO of its own.
 _TURNED = {"i1": "B", "u2": "I", "u4": "J", "u8": "K"}
 # Keywords of a column that are kept as they are, by the name of the column.
-_TOLD = ("TUNIT", "TNULL", "TDISP", "TSCAL", "TZERO")
-
-
-class Column(Record):
-    """A column: its name, letter, place in a row, and what it becomes."""
-
-    name: str
-    code: str
-    start: int
-    cells: int
-    shape: tuple[int, ...]  # of a cell, the slowest axis first; of text with its characters
-    turned: bool
-    form: str = ""  # of a column of variable length, what stands behind P or Q
-    told: Any = None  # of such a column, the keywords that hold for its elements
-
-    @property
-    def width(self) -> int:
-        """The bytes of a cell."""
-        if self.code == "X":
-            return (self.cells + 7) // 8
-        return self.cells * _WIDTHS[self.code]
+_KEYWORDS = ("TUNIT", "TNULL", "TDISP", "TSCAL", "TZERO")
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -80,7 +57,7 @@ def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str
             got=f"BITPIX {values['BITPIX']}, NAXIS {values['NAXIS']}",
         )  # fmt: skip
     width, rows = values["NAXIS1"], values["NAXIS2"]
-    columns, told = _columns(source, unit, where)
+    columns, keywords = _columns(source, unit, where)
     used = sum(column.width for column in columns)
     if used != width or not width:
         raise Corrupt(
@@ -88,7 +65,7 @@ def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str
             expected=f"{width} bytes", got=used,
         )  # fmt: skip
     dtype = np.dtype([_field(column) for column in columns if column.cells])
-    scaled = [k for k, own in told.items() if {"TSCAL", "TZERO"} & own.keys()]
+    scaled = [k for k, own in keywords.items() if {"TSCAL", "TZERO"} & own.keys()]
     if scaled:
         notes.append(
             f"array '{name}': columns are as stored, and the header has a scale of them: "
@@ -104,7 +81,7 @@ def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str
             f"array '{name}': columns of variable length have the lengths of their cells, which "
             f"are {first_of([one.name for one in heaps])}"
         )
-    own = kept(unit, notes, name) | ({"columns": told} if told else {})
+    own = kept(unit, notes, name) | ({"columns": keywords} if keywords else {})
     meta = Metadata(attributes=attributes_of(unit), formats={NAMESPACE: own} if own else None)
     raw = Array(
         element("uint", 1), (width, rows), name=name, index_order="C",
@@ -130,13 +107,13 @@ def _columns(
     """The columns, and the keywords of each that are kept."""
     values = unit.values
     count = whole(source, values, "TFIELDS", where)
-    if not 0 < count <= MOST_COLUMNS:
+    if not 0 < count <= MAX_COLUMNS:
         raise Corrupt(
             "has no columns, or too many", path=source.path, where=where,
-            expected=f"1 to {MOST_COLUMNS}", got=count,
+            expected=f"1 to {MAX_COLUMNS}", got=count,
         )  # fmt: skip
     columns: list[Column] = []
-    told: dict[str, dict[str, Any]] = {}
+    keywords: dict[str, dict[str, Any]] = {}
     names: set[str] = set()
     at = 0
     for n in range(1, count + 1):
@@ -147,11 +124,11 @@ def _columns(
         column, own = _column(source, unit, n, (name, at), where)
         columns.append(column)
         if own:
-            told[name] = own
+            keywords[name] = own
         at += column.width
         if at > values["NAXIS1"]:
             break
-    return columns, told
+    return columns, keywords
 
 
 def _column(
@@ -175,7 +152,7 @@ def _column(
     slope, zero = values.get(f"TSCAL{n}", 1), values.get(f"TZERO{n}", 0)
     bits = BITS_OF.get(heap[:1] or code)
     turned = slope == 1 and bits is not None and zero == OTHER_SIGN[bits]
-    own = {key: values[f"{key}{n}"] for key in _TOLD if f"{key}{n}" in values}
+    own = {key: values[f"{key}{n}"] for key in _KEYWORDS if f"{key}{n}" in values}
     if turned or (slope == 1 and zero == 0):
         own = {key: value for key, value in own.items() if key not in ("TSCAL", "TZERO")}
     if code == "X":
@@ -282,17 +259,17 @@ class Rows:
 # Writing ------------------------------------------------------------------------------------------
 
 
-def columns_of(kind: Element, told: Mapping[str, Any]) -> list[Column] | str:
+def columns_of(kind: Element, keywords: Mapping[str, Any]) -> list[Column] | str:
     """The columns that hold the fields of structures; else the reason why there are none."""
     names = dtype_of(kind).names
     if not names:
-        return "elements that are no structures"
-    if len(names) > MOST_COLUMNS:
-        return f"more than {MOST_COLUMNS} fields"
+        return "elements that have no fields"
+    if len(names) > MAX_COLUMNS:
+        return f"more than {MAX_COLUMNS} fields"
     columns: list[Column] = []
     at = 0
     for name in names:
-        own = told.get(name)
+        own = keywords.get(name)
         bits = isinstance(own, dict) and own.get("TFORM") == "X"
         found = _column_of(name, dtype_of(kind)[name], at, bits=bits)
         if isinstance(found, str):
@@ -323,11 +300,11 @@ def _column_of(name: str, dtype: np.dtype[Any], at: int, *, bits: bool) -> Colum
     return Column(name, letter, at, prod(shape), shape, turned)
 
 
-def column_cards(columns: list[Column], told: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The cards of the columns of a table, and what of `told` has none."""
+def column_cards(columns: list[Column], keywords: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The cards of the columns of a table, and what of `keywords` has none."""
     cards, lost = [card("TFIELDS", len(columns))], []
     for n, column in enumerate(columns, 1):
-        own = told.get(column.name)
+        own = keywords.get(column.name)
         own = own if isinstance(own, dict) else {}
         cards.append(card(f"TTYPE{n}", column.name))
         cards.append(card(f"TFORM{n}", f"{column.cells}{column.code}"))
@@ -337,15 +314,15 @@ def column_cards(columns: list[Column], told: Mapping[str, Any]) -> tuple[list[s
         if column.turned:
             cards.append(card(f"TZERO{n}", OTHER_SIGN[BITS_OF[column.code]]))
         for key, value in own.items():
-            made = _told_card(key, n, value, column)
+            made = _keyword_card(key, n, value, column)
             cards += made
             lost += [] if made or value == "X" else [f"{key} of '{column.name}'"]
-    lost += [f"columns {name}" for name in told if name not in {one.name for one in columns}]
+    lost += [f"columns {name}" for name in keywords if name not in {one.name for one in columns}]
     return cards, lost
 
 
-def _told_card(key: str, n: int, value: Any, column: Column) -> list[str]:
-    if key not in _TOLD or (column.turned and key in ("TSCAL", "TZERO")):
+def _keyword_card(key: str, n: int, value: Any, column: Column) -> list[str]:
+    if key not in _KEYWORDS or (column.turned and key in ("TSCAL", "TZERO")):
         return []
     if key in ("TUNIT", "TDISP"):
         return text_cards(f"{key}{n}", value) if isinstance(value, str) else []

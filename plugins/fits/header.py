@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([ED][+-]?\d+)?")
 _STRING = re.compile(r"'((?:[^']|'')*)'")
 _KEYWORD = re.compile(r"[A-Z0-9_-]{1,8}")
 _LONG_KEYWORD = re.compile(r"[A-Z0-9_-]+(?: [A-Z0-9_-]+)*")
-_LONGEST_KEYWORD = 40
+_KEYWORD_WIDTH = 40
 
 
 class Cards:
@@ -92,7 +92,7 @@ class Cards:
 
 
 def _value(text: str) -> tuple[Any, str, str | None]:
-    """The value of a card, its comment, and the words that stand there if they are no value."""
+    """The value of a card, its comment, and the words of one that has none."""
     text = text.strip()
     if found := _STRING.match(text):
         _, _, comment = text[found.end() :].partition("/")
@@ -236,8 +236,8 @@ def card(name: str, value: Any, comment: str = "") -> str:
         word = word if "." in mantissa or not exponent else f"{mantissa}.0E{power}"
     lines = [f"{name:8}= {word:>20}" if not isinstance(value, str) else f"{name:8}= {word:20}"]
     lines.append(f"{name:8}= {word}")
-    told = [f"{line} / {comment}" for line in lines] if comment else []
-    return next((one for one in told if len(one) <= CARD), lines[len(lines[0]) > CARD].rstrip())
+    longer = [f"{line} / {comment}" for line in lines] if comment else []
+    return next((one for one in longer if len(one) <= CARD), lines[len(lines[0]) > CARD].rstrip())
 
 
 def keyword_cards(name: str, value: Any, comment: str = "") -> list[str]:
@@ -245,7 +245,7 @@ def keyword_cards(name: str, value: Any, comment: str = "") -> list[str]:
     if _KEYWORD.fullmatch(name):
         if isinstance(value, str):
             return text_cards(name, value, comment)
-    elif _LONG_KEYWORD.fullmatch(name) and len(name) < _LONGEST_KEYWORD:
+    elif _LONG_KEYWORD.fullmatch(name) and len(name) < _KEYWORD_WIDTH:
         name = f"HIERARCH {name}"
     else:
         return []
@@ -259,7 +259,7 @@ def keyword_cards(name: str, value: Any, comment: str = "") -> list[str]:
 
 
 def text_cards(name: str, text: str, comment: str = "") -> list[str]:
-    """A text in one card, or in as many as it needs; none if it is no text of FITS."""
+    """A text in one card, or in as many as it needs; none if FITS cannot hold it."""
     if not is_text(text) or text.endswith("&"):
         return []
     if len(alone := card(name, text, comment)) <= CARD:
@@ -275,8 +275,8 @@ def text_cards(name: str, text: str, comment: str = "") -> list[str]:
     texts = [f"{one}&" for one in pieces[:-1]] + pieces[-1:]
     quoted = ["'" + one.replace("'", "''") + "'" for one in texts]
     made = [f"{name:8}= {quoted[0]}", *(f"CONTINUE  {one}" for one in quoted[1:])]
-    told = f"{made[-1]} / {comment}"
-    return [*made[:-1], told] if comment and len(told) <= CARD else made
+    commented = f"{made[-1]} / {comment}"
+    return [*made[:-1], commented] if comment and len(commented) <= CARD else made
 
 
 def commentary(keyword: str, text: str) -> list[str]:

@@ -11,7 +11,7 @@ from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, TooLarge, Unsupported
 from raconvert.plugin import Array, Metadata
 
-from .tables import BITS_OF, CODES, NAMESPACE, OTHER_SIGN
+from .tables import BITS_OF, CODES, NAMESPACE, OTHER_SIGN, Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-    from .columns import Column
     from .header import Unit
 
     Values = np.ndarray[Any, Any]
@@ -61,21 +60,21 @@ def heap_array(
     own = {"companions": {table: "elements"}, "heap": {"table": table, "column": column.name}}
     return Array(
         element_of(kind), (count,), name=f"{table}.{column.name}", index_order="C",
-        meta=_told(column, own),
+        meta=_metadata(column, own),
         data=lambda: _Joined(cells, count, kind, turn),
     )  # fmt: skip
 
 
-def _told(column: Column, own: dict[str, Any]) -> Metadata:
-    """What the keywords of the column say of its elements."""
-    told = column.told
+def _metadata(column: Column, own: dict[str, Any]) -> Metadata:
+    """The metadata that the keywords of the column say of its elements."""
+    keywords = column.keywords
     attributes: dict[str, Any] = {}
     for key, name in (("TSCAL", "scale_factor"), ("TZERO", "add_offset"), ("TNULL", "_FillValue")):
-        if key in told:
-            attributes[name] = told[key]
+        if key in keywords:
+            attributes[name] = keywords[key]
     if column.turned and type(attributes.get("_FillValue")) is int:
         attributes["_FillValue"] += OTHER_SIGN[BITS_OF[column.form[:1]]]
-    units = told.get("TUNIT")
+    units = keywords.get("TUNIT")
     units = units if isinstance(units, str) and units else None
     return Metadata(units=units, attributes=attributes, formats={NAMESPACE: own})
 

@@ -1,4 +1,4 @@
-"""What FITS holds of the metadata: keywords as attributes, scales and coordinates, both ways."""
+"""The metadata that FITS holds: keywords as attributes, scales and coordinates, both ways."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def attributes_of(unit: Unit) -> dict[str, Any]:
 
 
 def kept(unit: Unit, notes: list[str], name: str) -> dict[str, Any]:
-    """What the namespace keeps of attributes: comments, words that are no values, commentary."""
+    """The part of the namespace about attributes: comments, words, commentary (see `Cards`)."""
     cards, attributes = unit.cards, attributes_of(unit)
     own: dict[str, Any] = {
         "comments": {k: text for k, text in cards.comments.items() if k in attributes},
@@ -215,10 +215,10 @@ def image_metadata(unit: Unit, notes: list[str], name: str, bits: int, turned: b
     units = values.get("BUNIT")
     said, own = coordinates(values), kept(unit, notes, name)
     axes = linear_axes(said, rank)
-    plain: dict[str, Any] = {}
+    usual: dict[str, Any] = {}
     for n, axis in enumerate(axes, 1):
-        plain |= _canonical(axis, n) if axis else {}
-    if said != plain:
+        usual |= _canonical(axis, n) if axis else {}
+    if said != usual:
         own["wcs"] = said
         own["axes"] = [
             {"pixels": {"axis": n, "of": rank, "first": 0, "step": 1}} for n in range(rank, 0, -1)
@@ -411,8 +411,8 @@ def _place_cards(array: Array, own: Mapping[str, Any]) -> tuple[list[str], list[
     cards: list[str] = []
     known = linear_axes(said, array.ndim) if said else []
     for n, axis in enumerate(axes, 1):
-        plain = Axis(axis.name, units=axis.units, spacing=axis.spacing, origin=axis.origin)
-        if said and _has_axis(said, n) and (known[n - 1] is None or known[n - 1] == plain):
+        usual = Axis(axis.name, units=axis.units, spacing=axis.spacing, origin=axis.origin)
+        if said and _has_axis(said, n) and (known[n - 1] is None or known[n - 1] == usual):
             gone = fields_of_axes([axis], "kind", "labels", "direction")
             if known[n - 1] is None:
                 gone += fields_of_axes([axis], "name", "units", "spacing", "origin")

@@ -1,11 +1,10 @@
-"""What a FITS file will be: an HDU for each array and group, and what of them is lost."""
+"""The HDUs that a FITS file will have, for arrays and groups, and all that is lost of them."""
 
 from __future__ import annotations
 
 import re
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
-from raconvert.declared import Record
 from raconvert.plugin import (
     Array,
     Bundle,
@@ -21,7 +20,7 @@ from raconvert.plugin import (
 from .header import card
 from .metadata import attribute_cards, fits_one_card, image_cards, table_cards
 from .tables import BITPIX, MAX_RANK, NAMESPACE, OTHERS
-from .writer import write
+from .writer import Made, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,28 +28,9 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-__all__ = ["Made", "array_fits", "made_of", "plan"]
+__all__ = ["array_fits", "made_of", "plan"]
 
 _VERSIONED = re.compile(r"(.+),(0|[2-9]|[1-9][0-9]{1,8}|-[1-9][0-9]{0,8})")
-
-
-class Made(Record):
-    """An HDU to be: BITPIX, lengths, further cards, and an array; `columns` of a table."""
-
-    bits: int
-    dims: tuple[int, ...]
-    cards: list[str]
-    array: Array | None = None
-    columns: Any = None
-
-    def header(self, number: int) -> list[str]:
-        """The cards without the sums, for the place that the HDU has in the file."""
-        kind = "IMAGE" if self.columns is None else "BINTABLE"
-        rows: list[tuple[str, Any]] = [("XTENSION", kind) if number else ("SIMPLE", True)]
-        rows += [("BITPIX", self.bits), ("NAXIS", len(self.dims))]
-        rows += [(f"NAXIS{n}", length) for n, length in enumerate(self.dims, 1)]
-        rows += [("PCOUNT", 0), ("GCOUNT", 1)] if number else [("EXTEND", True)]
-        return [*(card(*row) for row in rows), *self.cards]
 
 
 def plan(bundle: Bundle, *, checksum: str = "yes") -> Plan:
@@ -112,7 +92,7 @@ def _name_cards(name: str) -> list[str]:
 
 
 def array_fits(array: Array, names: set[str]) -> list[Fit]:
-    """What of an array changes, or is refused; `names` are those of the arrays before it."""
+    """All that changes of an array, or is refused; `names` are those of the arrays before it."""
     name, fits = array.name, []
     if problem := _name_problem(name):
         fits.append(refused(name, "names", problem))
@@ -146,7 +126,7 @@ def _table_fits(array: Array) -> list[Fit]:
     from .columns import columns_of
 
     name, fits = array.name, []
-    found = columns_of(array.element, _told(array))
+    found = columns_of(array.element, _keywords(array))
     if isinstance(found, str):
         fits.append(refused(name, "type", f"FITS has no columns for {found}"))
     elif spanned(array.dims, sum(column.width for column in found)) > MAX_SPAN:
@@ -156,11 +136,11 @@ def _table_fits(array: Array) -> list[Fit]:
     return fits
 
 
-def _told(array: Array) -> dict[str, Any]:
+def _keywords(array: Array) -> dict[str, Any]:
     """The keywords of columns that the namespace keeps, by the name of the column."""
     own = array.meta.formats.get(NAMESPACE) if array.described else None
-    told = own.get("columns") if isinstance(own, dict) else None
-    return told if isinstance(told, dict) else {}
+    keywords = own.get("columns") if isinstance(own, dict) else None
+    return keywords if isinstance(keywords, dict) else {}
 
 
 def _lost(array: Array, structured: bool) -> list[str]:
@@ -170,8 +150,8 @@ def _lost(array: Array, structured: bool) -> list[str]:
         return image_cards(array)[2]
     from .columns import column_cards, columns_of
 
-    columns = columns_of(array.element, _told(array))
-    lost = [] if isinstance(columns, str) else column_cards(columns, _told(array))[1]
+    columns = columns_of(array.element, _keywords(array))
+    lost = [] if isinstance(columns, str) else column_cards(columns, _keywords(array))[1]
     return table_cards(array)[1] + ([f"fits columns ({first_of(lost)})"] if lost else [])
 
 
@@ -186,12 +166,12 @@ def made_of(array: Array) -> Made:
 def _made_of_table(array: Array) -> Made:
     from .columns import column_cards, columns_of
 
-    told = _told(array)
-    columns = columns_of(array.element, told)
+    keywords = _keywords(array)
+    columns = columns_of(array.element, keywords)
     if isinstance(columns, str):  # which `plan` refuses
         raise TypeError(columns)
     width = sum(column.width for column in columns)
     rows = array.dims[0] if array.dims else 1
-    of_columns = column_cards(columns, told)[0]
+    of_columns = column_cards(columns, keywords)[0]
     cards = [of_columns[0], *_name_cards(array.name), *of_columns[1:], *table_cards(array)[0]]
     return Made(8, (width, rows), cards, array, columns)

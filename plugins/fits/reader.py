@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from raconvert.arrays.bundle import some_sound
-from raconvert.arrays.dtypes import MAX_SPAN, needs_swap, spanned
+from raconvert.arrays.dtypes import needs_swap
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.plugin import Array, Bundle, Source, element
+from raconvert.plugin import Array, Bundle, Source
 
 from .header import units
-from .metadata import attributes_of, image_metadata, kept
-from .tables import ELEMENTS, MAGIC, NAMESPACE, OTHER_SIGN
+from .images import image_of
+from .metadata import attributes_of, kept
+from .tables import ELEMENTS, MAGIC, NAMESPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from raconvert.plugin import Element
-
     from .header import Unit
 
-__all__ = ["image_of", "name_of", "other_sign", "read"]
+__all__ = ["name_of", "read"]
 
 
 def read(source: Source) -> Bundle:
@@ -102,39 +99,3 @@ def _arrays(source: Source, unit: Unit, name: str, notes: list[str]) -> list[Arr
     stored = ELEMENTS[unit.values["BITPIX"]]
     extent = source.extent(unit.offset, unit.nbytes, needs_swap(stored))
     return [image_of(source, unit, name, notes, where, extent=extent)]
-
-
-def image_of(
-    source: Source, unit: Unit, name: str, notes: list[str], where: str, **data: Any
-) -> Array:
-    """The array of an image, whose elements are in an `extent` or in `data`."""
-    bits, shape = unit.values["BITPIX"], unit.shape
-    stored = ELEMENTS[bits]
-    if spanned(shape, stored.nbytes) > MAX_SPAN:
-        raise Corrupt("array is too large", path=source.path, where=where)
-    slope, zero = unit.values.get("BSCALE", 1), unit.values.get("BZERO", 0)
-    turned = bits in OTHER_SIGN and slope == 1 and zero == OTHER_SIGN[bits]
-    meta = image_metadata(unit, notes, name, bits, turned)
-    array = Array(stored, shape[::-1], name=name, index_order="C", meta=meta, **data)
-    return other_sign(array, stored) if turned else array
-
-
-def other_sign(array: Array, stored: Element) -> Array:
-    """The array with the highest bit of each element turned: of the other signedness."""
-    kind = element("int" if stored.kind == "uint" else "uint", stored.nbytes)
-
-    def data() -> Any:
-        import numpy as np
-
-        from raconvert.arrays.cast import Converted
-
-        unsigned = np.dtype(f"<u{stored.nbytes}")
-        top = unsigned.type(1 << (8 * stored.nbytes - 1))
-        turned = np.dtype(f"<{'u' if kind.kind == 'uint' else 'i'}{kind.nbytes}")
-
-        def convert(block: Any, _: int) -> Any:
-            return (np.asarray(block).astype(unsigned) ^ top).view(turned)
-
-        return Converted(array, turned, convert)
-
-    return Array(kind, array.dims, name=array.name, index_order="C", meta=array.meta, data=data)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 
+from raconvert.declared import Record
 from raconvert.plugin import element
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "BITPIX", "BITS_OF", "BLOCK", "CARD", "CODES", "ELEMENTS", "IMAGE_KEYWORDS", "MAGIC",
+    "MAX_COLUMNS",
     "MAX_RANK", "MAX_TEXT", "NAMESPACE", "OTHERS", "OTHER_SIGN", "SAMPLES", "SCALE", "STRUCTURE",
-    "TABLE_KEYWORDS", "TEXTS", "TILE_KEYWORDS",
+    "TABLE_KEYWORDS", "TEXTS", "TILE_KEYWORDS", "Column",
 ]  # fmt: skip
 
 NAMESPACE = "fits"
@@ -29,6 +35,7 @@ OTHERS = {
 # Letters of the types of columns, but for L (logical), X (bits), A (text), P and Q (heap).
 CODES = {"B": "u1", "I": "i2", "J": "i4", "K": "i8", "E": "f4", "D": "f8", "C": "c8", "M": "c16"}
 BITS_OF = {"B": 8, "I": 16, "J": 32, "K": 64}
+MAX_COLUMNS = 999
 MAX_RANK = 64  # NumPy's; the standard has 999
 MAX_TEXT = 67  # characters of the text of one card, with an & that goes on
 SCALE = {"scale_factor": "BSCALE", "add_offset": "BZERO", "_FillValue": "BLANK"}
@@ -47,6 +54,29 @@ TILE_KEYWORDS = re.compile(
     r"ZIMAGE|ZCMPTYPE|ZBITPIX|ZNAXIS\d*|Z(?:TILE|NAME|VAL)\d+|ZMASKCMP|ZQUANTIZ|ZDITHER0|ZBLANK"
     r"|ZSCALE|ZZERO|ZSIMPLE|ZTENSION|ZEXTEND|ZBLOCKED|ZPCOUNT|ZGCOUNT|ZHECKSUM|ZDATASUM"
 )
+
+
+_WIDTHS = {"A": 1, "L": 1, "P": 8, "Q": 16} | {key: int(one[1:]) for key, one in CODES.items()}
+
+
+class Column(Record):
+    """A column: its name, letter, place in a row, and what it becomes."""
+
+    name: str
+    code: str
+    start: int
+    cells: int
+    shape: tuple[int, ...]  # of a cell, the slowest axis first; of text with its characters
+    turned: bool
+    form: str = ""  # of a column of variable length, what stands behind P or Q
+    keywords: Any = None  # of such a column, the keywords that hold for its elements
+
+    @property
+    def width(self) -> int:
+        """The bytes of a cell."""
+        if self.code == "X":
+            return (self.cells + 7) // 8
+        return self.cells * _WIDTHS[self.code]
 
 
 def _header(*cards: tuple[str, str]) -> bytes:

@@ -18,7 +18,7 @@ from raconvert.arrays.regions import full_key
 from raconvert.errors import Corrupt, MissingDependency, RaconvertError, TooLarge, Unsupported
 
 from .header import whole
-from .reader import image_of
+from .images import image_of
 from .tables import ELEMENTS, MAX_RANK
 
 if TYPE_CHECKING:

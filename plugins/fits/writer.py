@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from raconvert.declared import Record
 from raconvert.files.copy import copy_extent, write_all
 from raconvert.files.paths import write_failed
 from raconvert.plugin import Extent
 
 from .header import card
-from .reader import other_sign
+from .images import other_sign
 from .sums import added, encoded
 from .tables import BLOCK, CARD, OTHERS
 
@@ -17,11 +18,28 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.plugin import Target
+    from raconvert.plugin import Array, Target
 
-    from .plan import Made
+__all__ = ["Made", "write"]
 
-__all__ = ["write"]
+
+class Made(Record):
+    """An HDU to be: BITPIX, lengths, further cards, and an array; `columns` of a table."""
+
+    bits: int
+    dims: tuple[int, ...]
+    cards: list[str]
+    array: Array | None = None
+    columns: Any = None
+
+    def header(self, number: int) -> list[str]:
+        """The cards without the sums, for the place that the HDU has in the file."""
+        kind = "IMAGE" if self.columns is None else "BINTABLE"
+        rows: list[tuple[str, Any]] = [("XTENSION", kind) if number else ("SIMPLE", True)]
+        rows += [("BITPIX", self.bits), ("NAXIS", len(self.dims))]
+        rows += [(f"NAXIS{n}", length) for n, length in enumerate(self.dims, 1)]
+        rows += [("PCOUNT", 0), ("GCOUNT", 1)] if number else [("EXTEND", True)]
+        return [*(card(*row) for row in rows), *self.cards]
 
 
 def write(target: Target, hdus: Sequence[Made | Extent], *, checksum: bool) -> None:

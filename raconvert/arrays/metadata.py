@@ -715,7 +715,7 @@ def _made(fields: dict[str, Any]) -> Metadata:
 
 
 def _part_of(entry: Any, part: range) -> Any:
-    """What an entry of a namespace says of a part of its axis: where it lies in the file."""
+    """The entry of a namespace for a part of its axis: the place of the part in the file."""
     pixels = entry.get("pixels") if isinstance(entry, dict) else None
     if not isinstance(pixels, dict):
         return None

@@ -271,7 +271,7 @@ def test_tables_of_characters(tmp_path: Path) -> None:
     report = raconvert.convert(tmp_path / "x.fits", tmp_path / "y.fits")
     assert "fits kind" in "\n".join(map(str, report.equivalent))
     content = (tmp_path / "x.fits").read_bytes()
-    for old, new, words in ((b"   -20", b"      ", "no number"), (b"   -20", b" --  2", "no number"),
+    for old, new, words in ((b"   -20", b"      ", "without a number"), (b"   -20", b" --  2", "without a number"),
                             (b"'I6      '", b"'I60     '", "outside the rows"),
                             (b"'I6      '", b"'Q6      '", "malformed")):  # fmt: skip
         assert content.count(old) == 1, old
