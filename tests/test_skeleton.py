@@ -103,6 +103,7 @@ FIELD = {
         "sums": "CHECKSUM and DATASUM",
         "tiles": "images in compressed tiles",
     },
+    "gguf": {"blocks": "the values of quantised blocks"},
     "image/tiff": {"ome": "OME-XML: sizes, units and times along the axes"},
     "mat": {
         "adding": "how a further array comes into a file that exists",

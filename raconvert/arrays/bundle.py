@@ -120,7 +120,7 @@ class Bundle(Shown, Mapping[str, Array]):
 
     __slots__ = (
         "_above", "_closers", "_known", "_places", "aliases", "alike", "arrays", "attributes",
-        "format", "formats", "groups", "notes", "path",
+        "decoded", "format", "formats", "groups", "notes", "path",
     )  # fmt: skip
 
     def __init__(
@@ -142,6 +142,8 @@ class Bundle(Shown, Mapping[str, Array]):
         self.notes: list[str] = [] if notes is None else notes  # may grow while data is read
         self.aliases: dict[str, str] = {} if aliases is None else aliases
         self.alike: Callable[[], Alike | None] | None = alike
+        # Set by a plugin, for `--unscale`: the values of an array that is stored as blocks.
+        self.decoded: Callable[[Array], Array | None] | None = None
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
         self._known: tuple[Any, ...] = ()

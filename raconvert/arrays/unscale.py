@@ -15,7 +15,7 @@ from raconvert.errors import WouldLose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     Dtype = np.dtype[Any]
@@ -26,15 +26,24 @@ NOTHING = "unscale changes nothing: the metadata says no slope, offset or fill v
 
 
 def all_unscaled(
-    arrays: Iterable[Array], *, round_values: bool = False
+    arrays: Iterable[Array],
+    *,
+    round_values: bool = False,
+    decoded: Callable[[Array], Array | None] | None = None,
 ) -> tuple[list[Array], list[str]]:
     """Return the arrays in physical values, and a note if there is no scale at all.
 
+    `decoded` gives the values of an array that is stored as blocks of bytes, None of any other.
     Raises what `scale_of` and, while values are read, what `unscaled` raises.
     """
     made, any_scale = [], False
     for array in arrays:
-        scale = scale_of(array) if array.problem is None else None
+        sound = array.problem is None
+        if decoded is not None and sound and (values := decoded(array)) is not None:
+            made.append(values)
+            any_scale = True
+            continue
+        scale = scale_of(array) if sound else None
         any_scale |= scale is not None
         made.append(array if scale is None else unscaled(array, scale, round_values=round_values))
     return made, [] if any_scale else [NOTHING]

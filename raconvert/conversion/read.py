@@ -227,7 +227,7 @@ def _take_scales(bundle: Bundle, settings: Settings) -> None:
     from raconvert.arrays.unscale import all_unscaled
 
     rounds = settings.allows("precision")
-    bundle.arrays, notes = all_unscaled(bundle.arrays, round_values=rounds)
+    bundle.arrays, notes = all_unscaled(bundle.arrays, round_values=rounds, decoded=bundle.decoded)
     bundle.notes.extend(notes)
     if not notes:  # a header no longer tells what the elements are
         bundle.alike = None

@@ -81,7 +81,66 @@ def test_what_the_package_writes(order: str, tmp_path: Path) -> None:
         notes = "\n".join(bundle.notes)
     assert "left out: values of keys: 'k.tokens', 'k.scores'" in notes
     if blocks:
-        assert "blocks of Q8_0, as uint8: 'Q8_0'" in notes
+        assert "blocks of Q8_0, as uint8 (unscale=True gives their values): 'Q8_0'" in notes
+        assert "blocks of Q5_1, as uint8: 'Q5_1'" in notes
+
+
+def quantised(path: Path, order: str = "little") -> dict[str, tuple[np.ndarray, str]]:
+    """Write random blocks of each kind that has values, and one that has none here."""
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(path, "test", endianess=getattr(gguf.GGUFEndian, order.upper()))
+    kinds, made = gguf.GGMLQuantizationType, {}
+    for kind, width in (("Q8_0", 34), ("Q4_0", 18), ("Q6_K", 210)):
+        for shape in ((3,), (5, 2), (2, 3, 4)):
+            raw = RNG.integers(0, 256, (*shape[:-1], shape[-1] * width)).astype("u1")
+            name = f"{kind}.{len(shape)}"
+            made[name] = raw, kind
+            writer.add_tensor(name, raw, raw_dtype=kinds[kind])
+    writer.add_tensor("plain", PLAIN["float32"])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return made
+
+
+def test_blocks_have_the_values_of_the_package(tmp_path: Path) -> None:
+    """Any bytes, the scales NaN and infinite among them: `--unscale` gives the same bits."""
+    gguf = pytest.importorskip("gguf")
+    made = quantised(tmp_path / "x.gguf")
+    report = raconvert.convert(tmp_path / "x.gguf", tmp_path / "x.npz", unscale=True)
+    assert any("Q6_K" in note for note in report.notes)
+    assert not any("changes nothing" in note for note in report.notes)
+    found = np.load(tmp_path / "x.npz")
+    keys = (np.s_[...], np.s_[0], np.s_[-1:], np.s_[..., 5], np.s_[..., 30:40], np.s_[..., ::-7],
+            np.s_[..., 4:4])  # fmt: skip
+    with raconvert.open_bundle(tmp_path / "x.gguf", unscale=True) as bundle:
+        assert np.array_equal(bundle["plain"][...], PLAIN["float32"])
+        for name, (raw, kind) in made.items():
+            wanted = raw
+            if kind != "Q6_K":
+                with np.errstate(all="ignore"):
+                    wanted = gguf.dequantize(raw, gguf.GGMLQuantizationType[kind])
+                pieces = [piece.copy() for piece in bundle[name].data.stream(300)]
+                assert np.array_equal(np.concatenate(pieces), wanted.ravel(), equal_nan=True)
+            assert found[name].dtype == wanted.dtype
+            assert np.array_equal(found[name], wanted, equal_nan=kind != "Q6_K"), name
+            for key in keys:
+                got = bundle[name][key]
+                assert np.array_equal(got, wanted[key], equal_nan=kind != "Q6_K"), (name, key)
+
+
+def test_blocks_of_a_big_endian_file(tmp_path: Path) -> None:
+    """The scale of a block has the byte order of the file."""
+    blocks = RNG.integers(0, 256, (2, 34)).astype("u1")
+    blocks[:, :2] = np.array([0.5, -3.0], ">f2").view("u1").reshape(2, 2)
+    head = (
+        b"GGUF" + struct.pack(">IQQ", 3, 1, 0) + struct.pack(">Q1sIQQIQ", 1, b"x", 2, 32, 2, 8, 0)
+    )
+    (tmp_path / "x.gguf").write_bytes(head + bytes(-len(head) % 32) + blocks.tobytes())
+    wanted = blocks[:, 2:].view("i1") * np.array([[0.5], [-3.0]], "f4")
+    assert np.array_equal(raconvert.read(tmp_path / "x.gguf", unscale=True)["x"], wanted)
+    assert np.array_equal(raconvert.read(tmp_path / "x.gguf")["x"], blocks)
 
 
 def text(word: str) -> bytes:

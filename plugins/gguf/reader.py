@@ -1,30 +1,4 @@
-"""GGUF: the tensors and metadata of models for ggml and llama.cpp, read.
-
-Specification: docs/gguf.md of github.com/ggml-org/ggml, versions 2 and 3. Compared with: the `gguf`
-package, which wrote the fixtures.
-
-Layout::
-
-    0    4s      magic ``GGUF``
-    4    uint32  version; its byte order is that of the file
-    8    uint64  number of tensors
-    16   uint64  number of key-value pairs
-    24   pairs   key, type, value; texts and lists begin with a uint64 of their length
-         tensors name, number of axes, lengths (fastest first), type, offset of the data
-         data    from the next multiple of ``general.alignment`` (32), each tensor at one
-
-Reads: F16, F32, F64, BF16, I8, I16, I32, I64 as they are: each an extent, shapes as NumPy has them
-(the lengths in reverse), little- and big-endian. Quantised tensors stay blocks of bytes: uint8 with
-the bytes of a row along the last axis, as the `gguf` package shows them; notes name them by type.
-Values of keys become attributes of the file.
-
-Noted and left out: lists of more values than are attributes (the tokens of a vocabulary), lists in
-lists, empty lists, integers beyond 64 bits with a sign.
-
-Refused: version 1; keys and tensors named twice; an alignment that is not a power of two; tensors
-that are not aligned, overlap, or end behind the file; rows that are not whole blocks; types that
-the specification no longer has, or never had (an array that cannot be read).
-"""
+"""From a file to a bundle: keys as attributes, tensors as extents."""
 
 from __future__ import annotations
 
@@ -33,64 +7,30 @@ from struct import Struct
 
 from raconvert.arrays.bundle import some_sound
 from raconvert.arrays.dtypes import MAX_SPAN, needs_swap, spanned
-from raconvert.errors import Corrupt, TooLarge, Unsupported
-from raconvert.plugin import NO, SURE, Array, Bundle, Format, Source, element
+from raconvert.errors import Corrupt, TooLarge, Unsupported, worded
+from raconvert.plugin import Array, Bundle, Source, element
+
+from .tables import (
+    ALIGNMENT,
+    AXES,
+    BLOCKS,
+    BYTES,
+    DEQUANTISED,
+    ELEMENTS,
+    LIST,
+    MAGIC,
+    NUMBERS,
+    TEXT,
+    VERSIONS,
+)  # fmt: skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-__all__ = ["FORMAT", "read", "sniff"]
+__all__ = ["read"]
 
-MAGIC = b"GGUF"
-VERSIONS = (2, 3)
-ALIGNMENT = "general.alignment"
-AXES = 4  # of a tensor, as ggml has them
-BYTES = element("uint", 1)
-# Types with one element to a block: number -> name, kind, bytes.
-ELEMENTS = {
-    0: ("F32", "float", 4), 1: ("F16", "float", 2), 24: ("I8", "int", 1), 25: ("I16", "int", 2),
-    26: ("I32", "int", 4), 27: ("I64", "int", 8), 28: ("F64", "float", 8),
-    30: ("BF16", "bfloat", 2),
-}  # fmt: skip
-# Quantised types: number -> name, elements of a block, bytes of a block.
-BLOCKS = {
-    2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24),
-    8: ("Q8_0", 32, 34), 9: ("Q8_1", 32, 40), 10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110),
-    12: ("Q4_K", 256, 144), 13: ("Q5_K", 256, 176), 14: ("Q6_K", 256, 210),
-    15: ("Q8_K", 256, 292), 16: ("IQ2_XXS", 256, 66), 17: ("IQ2_XS", 256, 74),
-    18: ("IQ3_XXS", 256, 98), 19: ("IQ1_S", 256, 50), 20: ("IQ4_NL", 32, 18),
-    21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136),
-    29: ("IQ1_M", 256, 56), 34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17),
-    40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
-}  # fmt: skip
-NUMBERS = "BbHhIif?__Qqd"  # by the number of their type; _ are text and list
-TEXT, LIST = 8, 9
 _SHOWN = 5  # names in a note
-
-FORMAT = Format(
-    name="gguf",
-    title="GGUF model",
-    suffixes=(".gguf",),
-    magic=((0, MAGIC),),
-    proof=True,
-    many=True,
-    writes=False,
-    samples={
-        "two_by_three.gguf": MAGIC
-        + Struct("<IQQ").pack(3, 1, 0)
-        + Struct("<Q1sIQQIQ").pack(1, b"x", 2, 3, 2, 25, 0)
-        + bytes(-65 % 32)
-        + bytes(range(12))
-    },
-    spec="https://github.com/ggml-org/ggml/blob/master/docs/gguf.md",
-    losses="it is read, not written; quantised tensors stay blocks of bytes",
-)
-
-
-def sniff(source: Source) -> int:
-    """Return SURE if the file begins as GGUF."""
-    return SURE if source.head.startswith(MAGIC) else NO
 
 
 def read(source: Source) -> Bundle:
@@ -102,7 +42,9 @@ def read(source: Source) -> Bundle:
     if not header.tensors:
         raise Unsupported("holds no tensors", path=source.path)
     arrays = header.arrays()
-    return Bundle(some_sound(arrays), attributes=header.attributes, notes=header.notes())
+    bundle = Bundle(some_sound(arrays), attributes=header.attributes, notes=header.notes())
+    bundle.decoded = header.dequantised
+    return bundle
 
 
 class _Header:
@@ -116,6 +58,7 @@ class _Header:
         self.tensors: dict[str, tuple[tuple[int, ...], int, int]] = {}  # dims, type, offset
         self._left: list[str] = []
         self._blocks: dict[str, list[str]] = {}
+        self._quantised: dict[str, str] = {}  # name -> type, of those that have values here
         self._values = source.limits.document_values
         self._bytes = source.limits.hierarchy_bytes
         if self.take(4, "the magic") != MAGIC:
@@ -289,6 +232,8 @@ class _Header:
                 self._refuse(name, f"a row is not whole blocks of {title}", f"n * {count}", row)
             one, dims = BYTES, (row // count * nbytes, *dims[1:])
             self._blocks.setdefault(title, []).append(name)
+            if title in DEQUANTISED:
+                self._quantised[name] = title
         else:
             what = f"elements of type {kind}, which the specification does not have"
             return Array.unreadable(name, Unsupported(what, path=self.source.path))
@@ -304,6 +249,15 @@ class _Header:
             extent=self.source.extent(begin, nbytes, needs_swap(one)),
         )  # fmt: skip
 
+    def dequantised(self, array: Array) -> Array | None:
+        """Return the values of a quantised array, if they can be worked out; None of any other."""
+        title = self._quantised.get(array.name)
+        if title is None:
+            return None
+        from .blocks import values_of
+
+        return values_of(array, title, self.order)
+
     def _refuse(self, name: str, what: str, expected: object, got: object) -> NoReturn:
         raise Corrupt(
             what, path=self.source.path, where=f"tensor '{name[:80]}'", expected=expected, got=got,
@@ -311,10 +265,14 @@ class _Header:
 
     def notes(self) -> list[str]:
         """A line for each quantised type, and one for what is left out."""
-        kinds = {f"blocks of {title}, as uint8": names for title, names in self._blocks.items()}
+        kinds = {
+            f"blocks of {title}, as uint8"
+            + (" (`--unscale` gives their values)" if title in DEQUANTISED else ""): names
+            for title, names in self._blocks.items()
+        }
         kinds["left out: values of keys"] = self._left
         return [
-            f"{kind}: {', '.join(map(repr, names[:_SHOWN]))}"
+            f"{worded(kind)}: {', '.join(map(repr, names[:_SHOWN]))}"
             + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
             for kind, names in kinds.items()
             if names
