@@ -1715,3 +1715,251 @@ def dicom_that_is_deflated(size: int) -> bytes:
 @shape(".cifar.bin")
 def cifar_of_images(size: int) -> bytes:
     return (b"\1" + bytes(3072)) * max(1, size // 3073)
+
+
+# FITS --------------------------------------------------------------------------------------------
+
+
+def fits_header(*lines: str) -> bytes:
+    text = "".join(line.ljust(80) for line in [*lines, "END"]).encode()
+    return text.ljust(-(-len(text) // 2880) * 2880)
+
+
+FITS_PRIMARY = ("SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 1", "NAXIS1  = 3")
+
+
+def fits_image(*lines: str) -> bytes:
+    return fits_header(*FITS_PRIMARY, *lines) + b"\1\2\3".ljust(2880, b"\0")
+
+
+def fits_table(width: int, rows: int, heap: int, *lines: str, kind: str = "BINTABLE") -> bytes:
+    head = (f"XTENSION= '{kind}'", "BITPIX  = 8", "NAXIS   = 2", f"NAXIS1  = {width}",
+            f"NAXIS2  = {rows}", f"PCOUNT  = {heap}", "GCOUNT  = 1")  # fmt: skip
+    return fits_image() + fits_header(*head, *lines)
+
+
+@shape(".fits")
+def fits_of_keywords(size: int) -> bytes:
+    return fits_image(*(f"K{n:07}= {n}" for n in range(size // 80)))
+
+
+@shape(".fits")
+def fits_of_one_keyword(size: int) -> bytes:
+    return fits_image(*["SAME    = 1"] * (size // 80))
+
+
+@shape(".fits")
+def fits_of_one_long_text(size: int) -> bytes:
+    return fits_image("LONG    = 'a&'", *["CONTINUE  'b&'"] * (size // 80))
+
+
+@shape(".fits")
+def fits_of_quotes(size: int) -> bytes:
+    return fits_image(*(f"Q{n:07}= '" + "''" * 34 for n in range(size // 80)))
+
+
+@shape(".fits")
+def fits_of_comments(size: int) -> bytes:
+    return fits_image(*["COMMENT x"] * (size // 160), *(f"N{n:07}" for n in range(size // 160)))
+
+
+@shape(".fits")
+def fits_of_coordinates(size: int) -> bytes:
+    lines = (f"PV{n % 60 + 1}_{n % 97}{chr(65 + n // 6000)} = 1.5" for n in range(size // 80))
+    return fits_image("CTYPE1  = 'RA---TAN'", *lines)
+
+
+@shape(".fits")
+def fits_of_hdus(size: int) -> bytes:
+    one = fits_header("XTENSION= 'IMAGE'", "BITPIX  = 8", "NAXIS   = 0", "EXTNAME = 'SAME'")
+    return fits_image() + one * max(1, size // 2880)
+
+
+@shape(".fits")
+def fits_of_images(size: int) -> bytes:
+    one = fits_header("XTENSION= 'IMAGE'", "BITPIX  = 8", "NAXIS   = 1", "NAXIS1  = 0")
+    return fits_image() + one * max(1, size // 2880)
+
+
+@shape(".fits", 1 << 18)
+def fits_of_columns(size: int) -> bytes:
+    count = min(900, max(1, size // 160))
+    lines = [f"{f'TTYPE{n}':8}= 'same'" for n in range(1, count + 1)]
+    lines += [f"{f'TFORM{n}':8}= 'B'" for n in range(1, count + 1)]
+    head = fits_table(count, 1, 0, f"TFIELDS = {count}", *lines)
+    return head + bytes(-(-count // 2880) * 2880)
+
+
+@shape(".fits")
+def fits_of_cells(size: int) -> bytes:
+    """Descriptors that all name the same cell."""
+    rows = max(1, size // 8)
+    data = struct.pack(">2i", 8, 0) * rows + bytes(8)
+    head = fits_table(8, rows, 8, "TFIELDS = 1", "TFORM1  = 'PB(8)'")
+    return head + data.ljust(-(-len(data) // 2880) * 2880, b"\0")
+
+
+@shape(".fits")
+def fits_of_cells_in_reverse(size: int) -> bytes:
+    """Cells of one byte, each before the last: none can be read together with another."""
+    rows = max(1, size // 9)
+    data = b"".join(struct.pack(">2i", 1, rows - 1 - n) for n in range(rows)) + bytes(rows)
+    head = fits_table(8, rows, rows, "TFIELDS = 1", "TFORM1  = 'PB(1)'")
+    return head + data.ljust(-(-len(data) // 2880) * 2880, b"\0")
+
+
+@shape(".fits")
+def fits_of_characters(size: int) -> bytes:
+    rows = max(1, size // 4)
+    lines = ("TFIELDS = 1", "TBCOL1  = 1", "TFORM1  = 'I4'")
+    data = b"  12" * rows
+    return fits_table(4, rows, 0, *lines, kind="TABLE") + data.ljust(-(-len(data) // 2880) * 2880)
+
+
+@shape(".fits")
+def fits_of_tiles_of_one_element(size: int) -> bytes:
+    """An image in tiles of one element, all with the same bytes."""
+    rows, tile = max(1, size // 8), gzip.compress(b"\1", mtime=0)
+    lines = ("ZIMAGE  = T", "ZCMPTYPE= 'GZIP_1'", "ZBITPIX = 8", "ZNAXIS  = 1", f"ZNAXIS1 = {rows}",
+             "ZTILE1  = 1", "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'", f"TFORM1  = 'PB({len(tile)})'")  # fmt: skip
+    data = struct.pack(">2i", len(tile), 0) * rows + tile
+    head = fits_table(8, rows, len(tile), *lines)
+    return head + data.ljust(-(-len(data) // 2880) * 2880, b"\0")
+
+
+# MRC ---------------------------------------------------------------------------------------------
+
+
+def mrc_header(nx: int, ny: int, nz: int, mode: int, nsymbt: int = 0, group: int = 1) -> bytearray:
+    head = bytearray(1024)
+    struct.pack_into("<10i", head, 0, nx, ny, nz, mode, 0, 0, 0, nx, ny, nz)
+    struct.pack_into("<6f3i", head, 40, 1, 1, 1, 90, 90, 90, 1, 2, 3)
+    struct.pack_into("<2i", head, 88, group, nsymbt)
+    head[208:216] = b"MAP DD\0\0"
+    return head
+
+
+@shape(".mrc")
+def mrc_of_an_extended_header(size: int) -> bytes:
+    return bytes(mrc_header(1, 1, 1, 0, nsymbt=size)) + b"\xff" * size + b"x"
+
+
+@shape(".mrc")
+def mrc_of_packed_columns(size: int) -> bytes:
+    """Rows of one element of 4 bits."""
+    return bytes(mrc_header(1, max(1, size), 1, 101)) + bytes(max(1, size))
+
+
+@shape(".mrc")
+def mrc_of_volumes(size: int) -> bytes:
+    head = mrc_header(1, 1, max(1, size), 0, group=401)
+    struct.pack_into("<i", head, 36, 1)
+    return bytes(head) + bytes(max(1, size))
+
+
+# GGUF --------------------------------------------------------------------------------------------
+
+
+def gguf_text(word: str) -> bytes:
+    return struct.pack("<Q", len(word)) + word.encode()
+
+
+def gguf(pairs: list[bytes], tensors: int = 1, width: int = 32) -> bytes:
+    infos = [gguf_text(f"t{n}") + struct.pack("<IQIQ", 1, 1, 24, n * width) for n in range(tensors)]
+    head = b"GGUF" + struct.pack("<IQQ", 3, tensors, len(pairs)) + b"".join([*pairs, *infos])
+    return head + bytes(-len(head) % 32) + bytes(tensors * width)
+
+
+@shape(".gguf", 1 << 19)
+def gguf_of_tensors(size: int) -> bytes:
+    return gguf([], max(1, size // 70))
+
+
+@shape(".gguf", 1 << 19)
+def gguf_of_keys(size: int) -> bytes:
+    return gguf([gguf_text(f"k{n}") + struct.pack("<IB", 0, 1) for n in range(size // 20)])
+
+
+@shape(".gguf")
+def gguf_of_tokens(size: int) -> bytes:
+    words = b"".join(gguf_text("x") for _ in range(size // 9))
+    return gguf([gguf_text("k") + struct.pack("<IIQ", 9, 8, size // 9) + words])
+
+
+@shape(".gguf")
+def gguf_of_empty_lists(size: int) -> bytes:
+    lists = struct.pack("<IQ", 0, 0) * (size // 12)
+    return gguf([gguf_text("k") + struct.pack("<IIQ", 9, 9, size // 12) + lists])
+
+
+@shape(".gguf")
+def gguf_of_a_long_text(size: int) -> bytes:
+    return gguf([gguf_text("k") + struct.pack("<I", 8) + gguf_text("x" * size)])
+
+
+# PyTorch -----------------------------------------------------------------------------------------
+
+
+def torch_file(pickled: bytes, **members: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for name, content in {"data.pkl": pickled, "byteorder": b"little", **members}.items():
+            file.writestr(zipfile.ZipInfo(f"x/{name}"), content)
+    return out.getvalue()
+
+
+TORCH_TENSOR = (
+    b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nByteStorage\n"
+    b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x08tQK\x00K\x08\x85K\x01\x85"
+    b"\x89ccollections\nOrderedDict\n)RtR"
+)
+
+
+def torch_of(entries: bytes) -> bytes:
+    return torch_file(b"\x80\x02}(" + entries + b"u.", **{"data/0": bytes(8)})
+
+
+@shape(".pt", 1 << 19)
+def torch_of_tensors(size: int) -> bytes:
+    """Tensors that all share one storage of a few bytes."""
+    one = b"X\x08\x00\x00\x00%08d" + TORCH_TENSOR.replace(b"%", b"%%")
+    return torch_of(b"".join(one % n for n in range(max(1, size // len(one)))))
+
+
+@shape(".pt")
+def torch_of_numbers(size: int) -> bytes:
+    numbers = b"X\x01\x00\x00\x00n](" + b"K\x01" * (size // 2) + b"e"
+    return torch_of(b"X\x01\x00\x00\x00t" + TORCH_TENSOR + numbers)
+
+
+@shape(".pt", 1 << 19)
+def torch_of_names(size: int) -> bytes:
+    numbers = b"".join(b"X\x08\x00\x00\x00%08dK\x01" % n for n in range(size // 15))
+    return torch_of(b"X\x01\x00\x00\x00t" + TORCH_TENSOR + numbers)
+
+
+@shape(".pt")
+def torch_of_lists_in_lists(size: int) -> bytes:
+    nested = b"X\x01\x00\x00\x00n" + b"]" * (size // 2) + b"a" * (size // 2 - 1)
+    return torch_of(b"X\x01\x00\x00\x00t" + TORCH_TENSOR + nested)
+
+
+@shape(".pt")
+def torch_of_memos(size: int) -> bytes:
+    puts = b"".join(b"K\x01r%s0" % struct.pack("<I", n) for n in range(size // 8))
+    return torch_file(b"\x80\x02" + puts + TORCH_TENSOR + b".", **{"data/0": bytes(8)})
+
+
+@shape(".pt")
+def torch_of_shared_lists(size: int) -> bytes:
+    """A list of lists, each of which has the one before twice."""
+    pickled = b"\x80\x02]" + b"".join(
+        b"r%s0](j%sj%se" % ((struct.pack("<I", n),) * 3) for n in range(size // 18)
+    )
+    return torch_file(pickled + b".", **{"data/0": bytes(8)})
+
+
+@shape(".pt", 1 << 19)
+def torch_of_members(size: int) -> bytes:
+    members = {f"data/{n}": b"" for n in range(1, size // 110)}
+    return torch_file(b"\x80\x02" + TORCH_TENSOR + b".", **{"data/0": bytes(8), **members})

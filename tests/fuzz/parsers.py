@@ -62,7 +62,7 @@ PARSERS: dict[str, Parser] = {
     "netcdf3": Parser(("x.nc",), "netcdf3/*.*", None, "netcdf3"),
     "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
     "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
-    "fits": Parser(("x.fits",), "", None, "fits"),
+    "fits": Parser(("x.fits",), "fits/*.fits", None, "fits"),
     "mrc": Parser(("x.mrc",), "", None, "mrc"),
     "cfl": Parser(("x.hdr", "x.cfl"), "", None, "cfl"),
     "cifar": Parser(("x.cifar.bin",), "learning/*.cifar.bin", None, "cifar"),

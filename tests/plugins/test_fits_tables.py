@@ -480,3 +480,27 @@ def test_cards_that_are_no_plain_values_come_back(tmp_path: Path) -> None:
     assert header["GAIN"] == 150
     assert str(header["COMMENT"]) == str(theirs["COMMENT"])
     assert "NOVALUE without an equals sign" in text
+
+
+@every("name", ["images.fits", "tables.fits", "tiles.fits.fz"])
+def test_fixtures_are_read_as_by_astropy(name: str) -> None:
+    path = Path(__file__).resolve().parents[2] / "fixtures" / "fits" / name
+    with fits.open(path) as file, raconvert.open_bundle(path) as bundle:
+        theirs = {hdu.name: hdu for hdu in file if hdu.data is not None}
+        for array in bundle.arrays:
+            hdu = theirs.get(array.name.partition(",")[0])
+            if hdu is None:
+                assert array.name == "ROWS.cells"
+                assert array[...].tolist() == [0, 0, 3]
+            elif array.dtype.names is None:
+                assert np.array_equal(array[...], hdu.data)
+            else:
+                rows = array[...]
+                for column in array.dtype.names:
+                    if column != "cells":
+                        wanted = np.asarray(hdu.data[column])
+                        found = (
+                            rows[column].astype("U") if wanted.dtype.kind == "U" else rows[column]
+                        )
+                        assert np.array_equal(found, wanted), column
+    raconvert.verify(path)
