@@ -296,7 +296,9 @@ def test_tiles_are_those_of_astropy_and_funpack(
     method: str, kind: str, tmp_path: Path, tool: Callable[..., str]
 ) -> None:
     if method == "PLIO_1" and kind != "i2":
-        kind = "i2"  # it has only masks
+        return  # it has only masks
+    if method == "HCOMPRESS_1" and kind not in ("i4", "f4"):
+        return  # each region takes a process
     _, made = tiles(method, kind)
     made.header["OBJECT"] = "M 31"
     made.writeto(tmp_path / "x.fits.fz")
@@ -308,7 +310,8 @@ def test_tiles_are_those_of_astropy_and_funpack(
         assert array.dtype.newbyteorder("=") == np.dtype(kind)
         assert np.array_equal(array[...], theirs)
         assert np.array_equal(array[...], unpacked)
-        for key in (np.s_[5], np.s_[-1, 3], np.s_[2:30:7, ::-3], np.s_[..., 40:], np.s_[4:4]):
+        keys = (np.s_[2:30:7, ::-3], np.s_[5], np.s_[-1, 3], np.s_[..., 40:], np.s_[4:4])
+        for key in keys[: 1 if method == "HCOMPRESS_1" else 5]:
             assert np.array_equal(array[key], theirs[key])
         assert dict(array.meta.attributes) == {"OBJECT": "M 31"}
     raconvert.convert(f"{tmp_path / 'x.fits.fz'}#T", tmp_path / "y.fits")

@@ -321,6 +321,16 @@ HOSTILE: dict[str, tuple[tuple[tuple[int, bytes], ...], int, str]] = {
     "no data": ((), -12, "cut off"),
     "half a header": ((), -600, "ends inside the header"),
     "wider than it is long": (((12, word(2)),), 0, "cut off"),
+    "negative mode of the other order": (((12, word(-1)[::-1]),), 0, "mode"),
+    "no sections": (((8, word(0)),), 0, "sizes"),
+    "volume stack of 2**62 elements": (
+        ((0, word((1 << 31) - 1) * 2), (88, word(401))),
+        0,
+        "cut off",
+    ),
+    "extended header up to the end": (((92, word(12)),), 0, "cut off"),
+    "sizes of text": (((0, b"ABCDEFGHIJKL"),), 0, "cut off"),
+    "nothing but zeros": (((0, bytes(224)),), 0, "sizes"),
     "packed and too short": (((12, word(101)), (8, word(3))), 0, "cut off"),
 }
 
