@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-__all__ = ["Rows", "column_cards", "columns_of", "packer", "table_of"]
+__all__ = ["Rows", "column_cards", "columns_in", "columns_of", "packer", "table_of"]
 
 _FORM = re.compile(r"(\d*)([LXBIJKAEDCMPQ])(.*)")
 _LETTERS = {code: letter for letter, code in CODES.items()}
@@ -57,7 +57,7 @@ def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str
             got=f"BITPIX {values['BITPIX']}, NAXIS {values['NAXIS']}",
         )  # fmt: skip
     width, rows = values["NAXIS1"], values["NAXIS2"]
-    columns, keywords = _columns(source, unit, where)
+    columns, keywords = columns_in(source, unit, where)
     used = sum(column.width for column in columns)
     if used != width or not width:
         raise Corrupt(
@@ -101,7 +101,7 @@ def _heap(source: Source, unit: Unit, column: Column, table: str, where: str) ->
     return heap_array(source, unit, column, table, where, turn)
 
 
-def _columns(
+def columns_in(
     source: Source, unit: Unit, where: str
 ) -> tuple[list[Column], dict[str, dict[str, Any]]]:
     """The columns, and the keywords of each that are kept."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-__all__ = ["heap_array"]
+__all__ = ["Cells", "heap_array"]
 
 ROWS_BYTES = 1 << 20  # of rows that are looked at together
 NUMBERS = {"P": ">i4", "Q": ">i8"}
@@ -45,7 +45,7 @@ def heap_array(
             remedy=f"read it in Python: astropy.io.fits.getdata(FILE, {unit.number})",
         )  # fmt: skip
     stored = np.dtype("S1" if code == "A" else "u1" if code == "L" else ">" + CODES[code])
-    cells = _Cells(source, unit, column, stored, where)
+    cells = Cells(source, unit, column, stored, where)
     count = cells.total()
     limits = source.limits
     if count * stored.itemsize > max(limits.memory, limits.expansion_ratio * unit.nbytes):
@@ -79,7 +79,7 @@ def _metadata(column: Column, own: dict[str, Any]) -> Metadata:
     return Metadata(units=units, attributes=attributes, formats={NAMESPACE: own})
 
 
-class _Cells:
+class Cells:
     """The cells of a column: where each lies in the heap."""
 
     def __init__(
@@ -136,7 +136,7 @@ class _Joined(Decoded):
     """Array source: the cells of a column after each other."""
 
     def __init__(
-        self, cells: _Cells, count: int, kind: np.dtype[Any],
+        self, cells: Cells, count: int, kind: np.dtype[Any],
         turn: Callable[[Values], Values] | None,
     ) -> None:  # fmt: skip
         what = f"'{cells.path}': a column of variable length"

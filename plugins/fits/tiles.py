@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import zlib
 from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING
@@ -20,10 +21,10 @@ from raconvert.errors import Corrupt, MissingDependency, RaconvertError, TooLarg
 
 from .header import whole
 from .images import image_of
-from .tables import ELEMENTS, MAX_RANK
+from .tables import ELEMENTS, MAX_COLUMNS, MAX_RANK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from raconvert.plugin import Array, Source
@@ -46,6 +47,14 @@ with fits.open(path, memmap=False, do_not_scale_image_data=True) as file:
 if values.dtype.kind == code[1]:
     sys.stdout.buffer.write(values.astype(code).tobytes())
 """
+GZIP_MAGIC = b"\x1f\x8b"
+PIECE_BYTES = 1 << 20
+WHOLE = ("RICE_1", "RICE_ONE", "PLIO_1", "HCOMPRESS_1")  # methods of whole numbers
+PARAMETERS: dict[str, Sequence[int]] = {
+    "BLOCKSIZE": range(8, 257), "BYTEPIX": (1, 2, 4), "SMOOTH": (0, 1),
+}  # fmt: skip
+_MOST_PARAMETERS = 20  # those that are written have two
+LAST_SEED = 10_000
 METHODS = ("RICE_1", "RICE_ONE", "GZIP_1", "GZIP_2", "PLIO_1", "HCOMPRESS_1", "NOCOMPRESS")
 
 
@@ -103,6 +112,7 @@ def _image(source: Source, unit: Unit, where: str) -> tuple[Unit, tuple[int, ...
             "table has another number of rows than there are tiles", path=source.path, where=where,
             expected=count, got=values.get("NAXIS2"),
         )  # fmt: skip
+    _check_parameters(source, values, where)
     said = {k: value for k, value in values.items() if not k.startswith("NAXIS")}
     said |= {"BITPIX": bits, "NAXIS": rank}
     said |= {f"NAXIS{n}": length for n, length in enumerate(lengths, 1)}
@@ -113,6 +123,33 @@ def _image(source: Source, unit: Unit, where: str) -> tuple[Unit, tuple[int, ...
     cards.words, cards.lines, cards.twice = unit.cards.words, unit.cards.lines, unit.cards.twice
     tiles = tuple(min(size, n) or 1 for size, n in zip(sizes, lengths, strict=True))
     return unit._replace(cards=cards), tiles[::-1]
+
+
+def _check_parameters(source: Source, values: Mapping[str, Any], where: str) -> None:
+    """Refuse parameters of a method that the compiled code behind astropy takes as they are."""
+    for n in range(1, _MOST_PARAMETERS + 1):
+        name = values.get(f"ZNAME{n}")
+        allowed = PARAMETERS.get(name) if isinstance(name, str) else None
+        value = values.get(f"ZVAL{n}")
+        if allowed is not None and (type(value) is not int or value not in allowed):
+            raise Corrupt(
+                f"{name} of the tiles has no value of its method", path=source.path, where=where,
+                expected=f"{allowed[0]} to {allowed[-1]}", got=f"{value!r:.40}",
+            )  # fmt: skip
+    seed = values.get("ZDITHER0", 1)
+    noisy = str(values.get("ZQUANTIZ", "")).startswith("SUBTRACTIVE")
+    if noisy and (type(seed) is not int or not 1 <= seed <= LAST_SEED):
+        raise Corrupt(
+            "ZDITHER0 is outside the seeds of noise", path=source.path, where=where,
+            expected=f"1 to {LAST_SEED}", got=f"{seed!r:.40}",
+        )  # fmt: skip
+    method, real = values["ZCMPTYPE"], values["ZBITPIX"] < 0
+    names = {values.get(f"TTYPE{n}") for n in range(1, MAX_COLUMNS + 1)}
+    if real and method in WHOLE and not ({"ZSCALE"} & names or "ZSCALE" in values):
+        raise Corrupt(
+            f"tiles of {method} are whole numbers, and ZBITPIX says floats without a scale",
+            path=source.path, where=where, expected="a column ZSCALE", got=values["ZBITPIX"],
+        )  # fmt: skip
 
 
 class _Tiles:
@@ -127,8 +164,7 @@ class _Tiles:
         self._unit = unit
         self._tiles = tiles
         self._where = where
-        self._rows = (0, 0)  # the slowest indices that `_held` has
-        self._held: Any = None
+        self._checked = False
 
     def stream(self, max_bytes: int) -> Iterator[Any]:
         """Yield pieces in stored order: as many rows of tiles as there is room for."""
@@ -174,6 +210,9 @@ class _Tiles:
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         """The image as astropy has it, for regions."""
+        if not self._checked:
+            _check_gzip(self._source, self._unit, 8 * prod(self._tiles), self._where)
+            self._checked = True
         try:
             from astropy.io import fits
         except ImportError as error:
@@ -237,6 +276,45 @@ class _Tiles:
             "tiles cannot be decompressed", path=self._source.path, where=self._where,
             expected=f"{self.shape} of {self.dtype.name}", got=said[:200],
         )  # fmt: skip
+
+
+def _check_gzip(source: Source, unit: Unit, most: int, where: str) -> None:
+    """Refuse tiles compressed by gzip that become more bytes than a tile can have.
+
+    astropy decompresses each of them whole, however long it becomes.
+    """
+    from .columns import columns_in
+    from .heap import Cells
+
+    for column in columns_in(source, unit, where)[0]:
+        if column.form[:1] != "B" or not column.cells:
+            continue
+        cells = Cells(source, unit, column, np.dtype("u1"), where)
+        for lengths, offsets in cells.places():
+            for length, offset in zip(lengths.tolist(), offsets.tolist(), strict=True):
+                at = cells.begin + offset
+                if length > 2 and source.read_at(at, 2) == GZIP_MAGIC:
+                    _check_size(source, at, length, most, where)
+
+
+def _check_size(source: Source, at: int, length: int, most: int, where: str) -> None:
+    inflater, size = zlib.decompressobj(31), 0
+    for first in range(0, length, PIECE_BYTES):
+        piece = source.read_exact(at + first, min(PIECE_BYTES, length - first), "a tile")
+        while piece and not inflater.eof:
+            try:
+                size += len(inflater.decompress(piece, PIECE_BYTES))
+            except zlib.error as error:
+                raise Corrupt(
+                    "tile is damaged", path=source.path, where=f"{where}, byte {at}",
+                    got=str(error),
+                ) from error  # fmt: skip
+            if size > most:
+                raise Corrupt(
+                    "tile becomes more bytes than it can have", path=source.path,
+                    where=f"{where}, byte {at}", expected=f"at most {most}",
+                )  # fmt: skip
+            piece = inflater.unconsumed_tail
 
 
 def _within(places: range, low: int) -> slice:

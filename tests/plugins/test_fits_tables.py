@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shapes import fits_table
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, TargetExists, TooLarge, Unsupported, WouldLose
@@ -361,6 +364,22 @@ def test_damaged_tiles_are_an_error_of_ours(tmp_path: Path) -> None:
     assert "Corrupt" in words
 
 
+def test_a_tile_that_becomes_far_more_is_refused(tmp_path: Path) -> None:
+    """A quarter of a gigabyte from a tile of ten elements."""
+    bomb = gzip.compress(bytes(1 << 28))
+    lines = ("ZIMAGE  = T", "ZCMPTYPE= 'GZIP_1'", "ZBITPIX = 8", "ZNAXIS  = 1", "ZNAXIS1 = 10",
+             "ZTILE1  = 10", "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'",
+             f"TFORM1  = 'PB({len(bomb)})'")  # fmt: skip
+    data = np.array([len(bomb), 0], ">i4").tobytes() + bomb
+    head = fits_table(8, 1, len(bomb), *lines)
+    (tmp_path / "x.fits").write_bytes(head + data.ljust(-(-len(data) // 2880) * 2880, b"\0"))
+    tracemalloc.start()
+    with pytest.raises(Corrupt, match="more bytes than it can have"):
+        raconvert.read(f"{tmp_path / 'x.fits'}#HDU1")
+    assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    tracemalloc.stop()
+
+
 HOSTILE_TILES: dict[str, tuple[dict[str, Any], str]] = {
     "image of a zettabyte": ({"ZNAXIS1": 1 << 60}, "rows than|no size|more elements"),
     "other number of tiles": ({"ZNAXIS2": 34}, "rows than there are tiles"),
@@ -370,6 +389,12 @@ HOSTILE_TILES: dict[str, tuple[dict[str, Any], str]] = {
     "no axes": ({"ZNAXIS": 0}, "ZNAXIS"),
     "very many axes": ({"ZNAXIS": 999}, "ZNAXIS"),
     "no type": ({"ZBITPIX": 7}, "ZBITPIX"),
+    "elements of a gigabyte": ({"ZVAL2": 1_000_000_000}, "BYTEPIX"),
+    "elements of 8 bytes": ({"ZVAL2": 8}, "BYTEPIX"),
+    "elements of a negative width": ({"ZVAL2": -1}, "BYTEPIX"),
+    "blocks of nothing": ({"ZVAL1": 0}, "BLOCKSIZE"),
+    "blocks of very many": ({"ZVAL1": 1 << 40}, "BLOCKSIZE"),
+    "floats without a scale": ({"ZBITPIX": -64}, "without a scale"),
     "another method": ({"ZCMPTYPE": "JPEG"}, "compressed by 'JPEG'"),
     "no method": ({"ZCMPTYPE": 7}, "compressed by"),
 }  # fmt: skip
