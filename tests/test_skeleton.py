@@ -172,6 +172,7 @@ FIELD = {
 }
 NO_PLAN = {
     "dicom": "it is read only",
+    "gguf": "it is read only",
     "pytorch": "it is read only",
     "hdf5/ondisk": "checks of bytes only, for hdf5",
     "image/tiff": "the plan of all images, image/plan.py",

@@ -53,7 +53,6 @@ WHOLE = ("RICE_1", "RICE_ONE", "PLIO_1", "HCOMPRESS_1")  # methods of whole numb
 PARAMETERS: dict[str, Sequence[int]] = {
     "BLOCKSIZE": range(8, 257), "BYTEPIX": (1, 2, 4), "SMOOTH": (0, 1),
 }  # fmt: skip
-_MOST_PARAMETERS = 20  # those that are written have two
 LAST_SEED = 10_000
 METHODS = ("RICE_1", "RICE_ONE", "GZIP_1", "GZIP_2", "PLIO_1", "HCOMPRESS_1", "NOCOMPRESS")
 
@@ -127,10 +126,9 @@ def _image(source: Source, unit: Unit, where: str) -> tuple[Unit, tuple[int, ...
 
 def _check_parameters(source: Source, values: Mapping[str, Any], where: str) -> None:
     """Refuse parameters of a method that the compiled code behind astropy takes as they are."""
-    for n in range(1, _MOST_PARAMETERS + 1):
-        name = values.get(f"ZNAME{n}")
+    for key in [key for key in values if key.startswith("ZNAME")]:
+        name, value = values[key], values.get(f"ZVAL{key.removeprefix('ZNAME')}")
         allowed = PARAMETERS.get(name) if isinstance(name, str) else None
-        value = values.get(f"ZVAL{n}")
         if allowed is not None and (type(value) is not int or value not in allowed):
             raise Corrupt(
                 f"{name} of the tiles has no value of its method", path=source.path, where=where,

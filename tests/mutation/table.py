@@ -64,7 +64,7 @@ AREAS = {
     "metaimage": _plugin("metaimage", "header", "metadata"),
     "cifar": _file("cifar"),
     "dicom": _plugin("dicom", "header", "form", "frames", "series", "mosaic"),
-    "fits": _file("fits"),
+    "fits": _plugin("fits", "header", "columns", "heap"),
     "mrc": _file("mrc"),
     "netcdf3": _plugin("netcdf3", "header", "reader"),
     "raw": _file("raw"),
