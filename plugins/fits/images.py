@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.arrays.dtypes import MAX_SPAN, little, spanned
 from raconvert.errors import Corrupt
 from raconvert.plugin import Array, element
 
@@ -25,7 +25,7 @@ def image_of(
 ) -> Array:
     """The array of an image, whose elements are in an `extent` or in `data`."""
     bits, shape = unit.values["BITPIX"], unit.shape
-    stored = ELEMENTS[bits]
+    stored = ELEMENTS[bits] if "extent" in data else little(ELEMENTS[bits])
     if spanned(shape, stored.nbytes) > MAX_SPAN:
         raise Corrupt("array is too large", path=source.path, where=where)
     slope, zero = unit.values.get("BSCALE", 1), unit.values.get("BZERO", 0)
