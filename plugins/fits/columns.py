@@ -71,6 +71,8 @@ def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str
             f"array '{name}': columns are as stored, and the header has a scale of them: "
             f"{', '.join(scaled[:6])}{' ...' if len(scaled) > 6 else ''}"
         )
+    if empty := [column.name for column in columns if not column.cells]:
+        notes.append(f"array '{name}': columns of no width are left out: {first_of(empty)}")
     heaps = [
         _heap(source, unit, column, name, where)
         for column in columns

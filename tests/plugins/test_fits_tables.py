@@ -257,6 +257,17 @@ def test_cells_of_one_place_have_a_limit(tmp_path: Path) -> None:
         load(by_name("fits")).read(source).arrays[0].data  # noqa: B018
 
 
+def test_columns_of_no_width_are_named(tmp_path: Path) -> None:
+    columns = [
+        fits.Column("a", "J", array=[1, 2]),
+        fits.Column("none", "0D", array=np.zeros((2, 0))),
+    ]
+    fits.BinTableHDU.from_columns(columns, name="T").writeto(tmp_path / "x.fits")
+    with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
+        assert bundle["T"][...]["a"].tolist() == [1, 2]
+        assert "array 'T': columns of no width are left out: none" in bundle.notes
+
+
 def test_tables_of_characters(tmp_path: Path) -> None:
     columns = [fits.Column("n", "I6", array=[1, -20, 300]),
                fits.Column("x", "E15.7", unit="m", array=[1.5, -2e10, 1e-5]),
