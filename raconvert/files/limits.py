@@ -90,6 +90,9 @@ class Limits(Record):
     expression_levels: brackets of an expression inside each other
     scale_values: values of a scale that are read to describe an axis
     axis_labels: values of an irregular scale that become labels
+    table_columns: columns of a table; XLSX has 16,384
+    table_labels: labels of one axis of a table
+    table_passes: times that a table beyond memory may be read, once for a column
     repeated_uses: uses of structs and cells after the first one of each
     skipped_variables: variables beyond the limits that are left out before the file is refused
 
@@ -169,6 +172,9 @@ class Limits(Record):
     expression_levels: int = 50
     scale_values: int = 1 << 16
     axis_labels: int = 1000
+    table_columns: int = 20_000
+    table_labels: int = 200_000
+    table_passes: int = 32
     repeated_uses: int = 1000
     skipped_variables: int = 8
     chained_codecs: int = 16

@@ -1,0 +1,705 @@
+"""Tables to arrays: which columns are axes, what is along them, and where each value belongs.
+
+A table is a *grid* if some of its first columns hold each combination of their values once; these
+are the axes, and every other column is an array over them. Labels are in the order in which they
+first come. ``axes=a,b`` says which columns are axes; by itself a table is taken for a grid
+
+1. of the columns that its record names, or that are called ``dim_0``, ``dim_1``, …, with the numbers
+   from 0;
+2. of its first columns of text, whole numbers or times, if they are two axes of more than one label
+   each; with one such axis it must be of text, and no further column may be.
+
+Anything else is one array of structures, a record for each row, or a plain array if it has one
+column. ``layout=columns`` makes an array of each column, ``layout=matrix`` one of all.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.sources import Decoded
+from raconvert.declared import Record
+from raconvert.errors import RaconvertError, TooLarge, UsageError
+from raconvert.plugin import Array, Axis, Bundle, Metadata
+
+from . import record as records
+from .model import INDEX, MASK, NAMESPACE, Table, incomplete, no_column, unique_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Values = np.ndarray[Any, Any]
+
+KEY_KINDS = "iuUMS"  # of the types of columns that are taken for axes
+
+
+class Asked(Record):
+    """The options of reading, as `options.READING` describes them."""
+
+    layout: str = "auto"
+    axes: str = "auto"
+    wide: str = ""
+    missing: str = "mask"
+    fill: str = ""
+    name: str = ""
+
+
+class Grid(Record):
+    """The axes of a table: their columns and labels, in the order of their first rows.
+
+    `places` is where in the grid each row is, in row-major order; None: in the order of the rows.
+    """
+
+    columns: list[int]
+    labels: list[Values]
+    places: Values | None
+    absent: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return tuple(map(len, self.labels))
+
+
+def bundle_of(tables: Sequence[Table], asked: Asked) -> Bundle:
+    """Return the arrays of the tables of a file. Raises what reading them does, and `UsageError`.
+
+    Arrays of several tables without a record are in a group of the name of their table each.
+    """
+    arrays: list[Array] = []
+    notes: list[str] = []
+    for table in tables:
+        table.name = asked.name or table.name
+        made = arrays_of(table, asked._replace(name=""))
+        if len(tables) > 1 and table.record is None:
+            made = [_in_group(array, table) for array in made]
+        arrays += made
+        notes += table.notes
+    names = unique_names([array.name for array in arrays])
+    for array, name in zip(arrays, names, strict=True):
+        if array.name != name:
+            array.name = name
+    return Bundle(arrays, notes=notes)
+
+
+def _in_group(array: Array, table: Table) -> Array:
+    if array.name == table.name:
+        return array
+    own = array.meta.formats.get(NAMESPACE, {}).get("companions")
+    if own:
+        moved = {f"{table.name}/{name}": what for name, what in own.items()}
+        array.meta = array.meta.with_format(NAMESPACE, companions=moved)
+    array.name = f"{table.name}/{array.name}"
+    return array
+
+
+def arrays_of(table: Table, asked: Asked) -> list[Array]:
+    """Return the arrays of one table, none of their values read but those of the axes."""
+    if table.record is not None and asked == Asked():
+        made = _as_recorded(table, table.record)
+        if made is not None:
+            return made
+        table.notes.append(
+            "what the file says of its arrays is not so any more: the table is read anew"
+        )
+        table.record = None
+    table.record = None if asked != Asked() else table.record
+    whole = asked.layout in ("records", "columns", "matrix") or asked.axes == "none"
+    grid = _chosen(table, asked) if asked.axes not in ("auto", "none") else None
+    if grid is None and not whole:
+        grid = _found(table, wide=bool(asked.wide))
+    if asked.wide or asked.layout == "matrix" or (not table.headed and _is_matrix(table, grid)):
+        return _wide(table, grid, asked)
+    if grid is not None:
+        return _over(table, grid, asked)
+    if asked.layout == "columns" or len(table.columns) == 1 or _has_problem(table):
+        return _over(table, Grid([], [], None), asked)
+    return [_records(table, asked)]
+
+
+def _has_problem(table: Table) -> bool:
+    return any(column.problem is not None for column in table.columns)
+
+
+def _is_matrix(table: Table, grid: Grid | None) -> bool:
+    types = {column.dtype.kind for column in table.columns}
+    return grid is None and len(table.columns) > 1 and types <= set("if") and not any(
+        column.nullable for column in table.columns
+    )  # fmt: skip
+
+
+# Axes --------------------------------------------------------------------------------------------
+
+
+def _found(table: Table, *, wide: bool) -> Grid | None:
+    """The grid that a table is by itself."""
+    indices = 0
+    for column in table.columns[:-1] if not wide else table.columns:
+        whole = column.dtype.kind in "iu" or not table.rows
+        if column.name != f"{INDEX}{indices}" or not whole:
+            break
+        indices += 1
+    if indices:
+        grid = _grid(table, range(indices), least=True)
+        return grid if grid is not None and all(map(_is_index, grid.labels)) else None
+    numbers: list[int] = []
+    labels: list[Values] = []
+    codes: list[Values] = []
+    for number, column in enumerate(table.columns[:-1]):
+        if column.dtype.kind not in KEY_KINDS or column.nullable or column.shape or column.problem:
+            return None
+        found = _factorized(table, number)
+        if found is None:
+            return None
+        numbers.append(number)
+        codes.append(found[0])
+        labels.append(found[1])
+        cells = prod(map(len, labels))
+        if cells > table.rows or not table.rows:
+            return None
+        if cells == table.rows:
+            if not _looks_like_axes(table, numbers, labels, wide=wide):
+                return None
+            grid = _placed(table, numbers, codes, labels)
+            if grid is None:
+                return None
+            _say(table, grid)
+            return grid
+    return None
+
+
+def _looks_like_axes(
+    table: Table, numbers: list[int], labels: list[Values], *, wide: bool
+) -> bool:
+    """True for two long axes; one must be of text, and the other columns of numbers."""
+    if sum(len(one) > 1 for one in labels) > 1 or wide:
+        return True
+    longest = max(labels, key=len)
+    others = [column for n, column in enumerate(table.columns) if n not in numbers]
+    return longest.dtype.kind == "U" and len(longest) > 1 and not any(
+        column.dtype.kind in "USV" for column in others
+    )  # fmt: skip
+
+
+def _say(table: Table, grid: Grid) -> None:
+    names = [table.columns[n].name for n in grid.columns]
+    sizes = " × ".join(map(str, grid.shape))
+    table.notes.append(
+        f"the columns {', '.join(names[:8])} are read as axes ({sizes}); with axes=none the table "
+        "is read as records"
+    )
+
+
+def _chosen(table: Table, asked: Asked) -> Grid:
+    """The grid of the columns that the user names."""
+    names = [name.strip() for name in asked.axes.split(",") if name.strip()]
+    known = {column.name: number for number, column in enumerate(table.columns)}
+    for name in names:
+        if name not in known:
+            raise no_column(table, name, "axes")
+    if not names or len(set(names)) < len(names):
+        raise UsageError("`--in-opt axes` names no columns, or one twice", got=asked.axes[:60])
+    grid = _grid(table, [known[name] for name in names], least=False, fill=bool(asked.fill))
+    if grid is None:  # not with `least`
+        raise UsageError("`--in-opt axes` names no axes", path=table.source.path)
+    return grid
+
+
+def _grid(
+    table: Table, numbers: Sequence[int], *, least: bool, fill: bool = False
+) -> Grid | None:
+    """The grid of some columns; `least`: None if they are none, else that is an error."""
+    codes, labels = [], []
+    for number in numbers:
+        column = table.columns[number]
+        if column.problem is not None and not least:
+            raise column.problem
+        fits = not (column.nullable or column.shape) and column.dtype.kind in KEY_KINDS + "fb"
+        found = _factorized(table, number) if fits else None
+        if found is None:
+            if least:
+                return None
+            why = "has missing values" if column.nullable else "is no column of labels"
+            raise incomplete(table, f"has an axis '{column.name[:60]}' that {why}",
+                             "choose other columns: `--in-opt axes=NAME,NAME`")  # fmt: skip
+        codes.append(found[0])
+        labels.append(found[1])
+    return _placed(table, list(numbers), codes, labels, least=least, fill=fill)
+
+
+def _factorized(table: Table, number: int) -> tuple[Values, Values] | None:
+    """The number of the label of each row, and the labels in the order in which they come first.
+
+    None if there are more than `Limits.table_labels`.
+    """
+    check_memory(8 * table.rows, table.source.max_memory, f"{table.label}, axes,")
+    dtype = table.columns[number].dtype
+    codes = np.empty(table.rows, np.int64)
+    known: dict[Any, int] = {}
+    firsts: list[Values] = []
+    most = table.source.limits.table_labels
+    done = 0
+    for ((values, _),) in table.read([number]):
+        keys = values.view(np.int64) if dtype.kind in "Mm" else values
+        if dtype.kind == "f":
+            keys = values.astype("f8").view(np.uint64)
+        unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first, kind="stable")
+        numbers = np.empty(len(unique), np.int64)
+        for place in order.tolist():
+            key = unique[place].item()
+            code = known.get(key)
+            if code is None:
+                code = known[key] = len(known)
+                firsts.append(values[first[place] : first[place] + 1].copy())
+            numbers[place] = code
+        if len(known) > most:
+            return None
+        codes[done : done + len(values)] = numbers[inverse.reshape(-1)]
+        done += len(values)
+    labels = np.concatenate(firsts) if firsts else np.empty(0, dtype)
+    return codes, labels
+
+
+def _placed(
+    table: Table, numbers: list[int], codes: list[Values], labels: list[Values],
+    *, least: bool = True, fill: bool = False,
+) -> Grid | None:  # fmt: skip
+    """The grid, if each combination is there once; else None, or an error without `least`."""
+    shape = tuple(map(len, labels))
+    cells = prod(shape)
+    if cells > 1 << 62 or (least and cells != table.rows):
+        return None
+    places = np.zeros(table.rows, np.int64)
+    for code, length in zip(codes, shape, strict=True):
+        places *= length
+        places += code
+    # Rows of a grid are numbers below its size; a set of them is found in memory of their number.
+    ordered = np.sort(places)
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if len(twice) or (cells != table.rows and not fill):
+        if least:
+            return None
+        raise _no_grid(table, numbers, labels, ordered, twice)
+    in_order = cells == table.rows and bool((places[:1] == 0).all() and (np.diff(places) == 1).all())
+    return Grid(numbers, labels, None if in_order else places, cells - table.rows)
+
+
+def _no_grid(
+    table: Table, numbers: list[int], labels: list[Values], ordered: Values, twice: Values
+) -> RaconvertError:
+    shape = tuple(map(len, labels))
+    if len(twice):
+        place = int(ordered[twice[0]])
+    else:
+        gaps = np.flatnonzero(ordered != np.arange(len(ordered)))
+        place = int(gaps[0]) if len(gaps) else len(ordered)
+    at = np.unravel_index(place, shape) if prod(shape) else ()
+    where = ", ".join(
+        f"{table.columns[n].name}={one[int(i)]!s}"
+        for n, one, i in zip(numbers, labels, at, strict=False)
+    )
+    if len(twice):
+        return incomplete(table, f"has two rows for {where}",
+                          "name more columns: `--in-opt axes=NAME,NAME`, or read it as records: "
+                          "`--in-opt axes=none`")  # fmt: skip
+    return incomplete(
+        table, f"has no row for {where}: {len(ordered)} rows of {prod(shape)}",
+        "fill the gaps: `--in-opt fill=missing` or `--in-opt fill=0`, or read it as records: "
+        "`--in-opt axes=none`",
+    )  # fmt: skip
+
+
+def _is_index(labels: Values) -> bool:
+    whole = labels.dtype.kind in "iu" or not len(labels)
+    return whole and bool((labels == np.arange(len(labels), dtype=labels.dtype)).all())
+
+
+def axis_of(name: str, number: int, labels: Values, *, labelled: bool | None = None) -> Axis:
+    """The axis of a column: its name, and labels, or origin and spacing of regular numbers."""
+    named = None if name == f"{INDEX}{number}" else name
+    if labelled is False or (labelled is None and _is_index(labels)):
+        return Axis(named)
+    if labels.dtype.kind in "Mm":
+        return Axis(named, labels=[str(one) for one in labels])
+    if labels.dtype.kind == "S":
+        return Axis(named, labels=[one.decode("latin-1") for one in labels.tolist()])
+    if labels.dtype.kind in "iuf" and not labelled and len(labels) > 1:
+        values = labels.tolist()
+        step = values[1] - values[0]
+        made = Axis(named, origin=values[0], spacing=step)
+        if step and np.array_equal(made.values(len(labels)), labels):
+            return made
+    return Axis(named, labels=labels.tolist())
+
+
+# Arrays ------------------------------------------------------------------------------------------
+
+
+class Cells(Decoded):
+    """Array source: columns of a table, each value in its place.
+
+    Several columns are along a further axis, the last. `missing` gives which values are missing
+    in place of the values; `fill` is what combinations without a row are, and what missing values.
+    """
+
+    def __init__(
+        self, table: Table, numbers: list[int], grid: Grid, shape: tuple[int, ...],
+        dtype: np.dtype[Any], *, missing: bool = False, fill: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(shape, dtype, what=table.label, max_memory=table.source.max_memory)
+        self._table = table
+        self._numbers = numbers
+        self._places = grid.places
+        self._missing = missing
+        self._fill = fill
+
+    @property
+    def in_rows(self) -> bool:
+        """True if the rows come in the order of the elements."""
+        return self._places is None
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces in stored order; `TooLarge` if memory has no room to sort them first."""
+        if not self.in_rows:
+            flat = self.whole().reshape(-1)
+            step = max(1, max_bytes // max(1, self.dtype.itemsize))
+            for start in range(0, flat.size, step):
+                yield flat[start : start + step]
+            return
+        for rows in self._rows(max_bytes):
+            flat = rows.reshape(-1)
+            step = max(1, max_bytes // max(1, self.dtype.itemsize))
+            for start in range(0, flat.size, step):
+                yield flat[start : start + step]
+
+    def _rows(self, max_bytes: int) -> Iterator[Values]:
+        for pieces in self._table.read(self._numbers, min(max_bytes, 4 << 20)):
+            columns = [self._of(values, mask) for values, mask in pieces]
+            yield columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+
+    def _of(self, values: Values, mask: Values | None) -> Values:
+        if self._missing:
+            return np.zeros(len(values), np.bool_) if mask is None else mask
+        if values.dtype == self.dtype:
+            return values
+        converted = values.astype(self.dtype)
+        if values.dtype.kind in "iu" and self.dtype.kind == "f":
+            odd = np.flatnonzero(converted.astype(object) != values.astype(object))
+            if len(odd):
+                raise incomplete(self._table, f"has {values[odd[0]]}, which float64 cannot hold",
+                                 "read it as records: `--in-opt layout=records`")  # fmt: skip
+        return converted
+
+    def load(self) -> Values:
+        """All elements in memory of their own."""
+        if self.in_rows:
+            return super().load()
+        inner = self.shape[len(self.shape) - 1 :] if len(self._numbers) > 1 else ()
+        cells = prod(self.shape) // max(1, prod(inner))
+        out = np.empty((cells, *inner), self.dtype)
+        if self._places is not None and cells != len(self._places):
+            out[...] = self._missing if self._fill is None else self._fill
+        done = 0
+        for rows in self._rows(4 << 20):
+            places = self._places[done : done + len(rows)] if self._places is not None else ...
+            out[places] = rows
+            done += len(rows)
+        return out.reshape(self.shape)
+
+
+class Rows(Decoded):
+    """Array source: all columns of a table as one array of structures."""
+
+    def __init__(self, table: Table, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        super().__init__(shape, dtype, what=table.label, max_memory=table.source.max_memory)
+        self._table = table
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield records in the order of the rows."""
+        step = max(1, max_bytes // max(1, self.dtype.itemsize))
+        for pieces in self._table.read(range(len(self._table.columns)), min(max_bytes, 4 << 20)):
+            made = np.zeros(len(pieces[0][0]), self.dtype)
+            fields = iter(self.dtype.names or ())
+            for column, (values, mask) in zip(self._table.columns, pieces, strict=True):
+                made[next(fields)] = values
+                if column.nullable:
+                    made[next(fields)] = False if mask is None else mask
+            for start in range(0, len(made), step):
+                yield made[start : start + step]
+
+
+def _records(table: Table, asked: Asked) -> Array:
+    """All columns as one array of structures; a field ``x.null`` tells where ``x`` is missing."""
+    most = table.source.limits.structure_fields
+    if len(table.columns) > most:
+        raise TooLarge(
+            f"{table.label} has more columns than a structure may have", expected=f"at most {most}",
+            got=len(table.columns), remedy="read each as an array: `--in-opt layout=columns`",
+        )  # fmt: skip
+    names: list[str] = []
+    fields: list[Any] = []
+    for column in table.columns:
+        names.append(column.name)
+        fields.append((column.dtype, column.shape))
+        if column.nullable:
+            names.append(column.name + MASK)
+            fields.append((np.dtype("?"), ()))
+    names = unique_names(names)
+    dtype = np.dtype([
+        (name, kind, shape) if shape else (name, kind)
+        for name, (kind, shape) in zip(names, fields, strict=True)
+    ])  # fmt: skip
+    data = Rows(table, dtype, (table.rows,))
+    return Array(element_of(dtype), (table.rows,), name=table.name, index_order="C", data=lambda: data)
+
+
+def _over(table: Table, grid: Grid, asked: Asked) -> list[Array]:
+    """An array for each column that is no axis, and for each with missing values its mask."""
+    axes = [
+        axis_of(table.columns[number].name, place, labels)
+        for place, (number, labels) in enumerate(zip(grid.columns, grid.labels, strict=True))
+    ]
+    fill = asked.fill if grid.absent else ""
+    arrays: list[Array] = []
+    for number, column in enumerate(table.columns):
+        if number not in grid.columns:
+            shape = (grid.shape if grid.columns else (table.rows,)) + column.shape
+            described = axes + [Axis()] * len(column.shape) if any(axes) else []
+            arrays += _one(table, [number], grid, shape, described, asked, fill, column.name)
+    return arrays
+
+
+def _one(
+    table: Table, numbers: list[int], grid: Grid, shape: tuple[int, ...], axes: list[Axis],
+    asked: Asked, fill: str, name: str, dtype: np.dtype[Any] | None = None,
+) -> list[Array]:  # fmt: skip
+    """The array of some columns, and the mask of what is missing in it."""
+    column = table.columns[numbers[0]]
+    if column.problem is not None:
+        return [Array.unreadable(name, column.problem)]
+    dtype = column.dtype if dtype is None else dtype
+    nullable = any(table.columns[n].nullable for n in numbers) or fill == "missing"
+    nullable = nullable and not (asked.missing == "nan" and dtype.kind == "f")
+    value = _fill_value(fill, dtype, table) if fill else None
+    data = Cells(table, numbers, grid, shape, dtype, fill=value)
+    meta = Metadata(axes=axes)
+    mask = f"{name}{MASK}"
+    if nullable:
+        meta = meta.with_format(NAMESPACE, companions={mask: "nulls"})
+    array = Array(element_of(dtype), shape[::-1], name=name, index_order="C", meta=meta,
+                  data=lambda: data)  # fmt: skip
+    if not nullable:
+        return [array]
+    masked = Cells(table, numbers, grid, shape, np.dtype("?"), missing=True,
+                   fill=fill == "missing")  # fmt: skip
+    told = Array(element_of(masked.dtype), shape[::-1], name=mask, index_order="C",
+                 meta=Metadata(axes=axes), data=lambda: masked)  # fmt: skip
+    return [array, told]
+
+
+def _fill_value(fill: str, dtype: np.dtype[Any], table: Table) -> Any:
+    from .words import parsed
+
+    if fill == "missing":
+        return missing_value(dtype)
+    try:
+        return parsed([fill], dtype)[0]
+    except ValueError as error:
+        raise UsageError(
+            f"`--in-opt fill={fill[:40]}` is no value of the type {dtype.name}",
+            path=table.source.path,
+        ) from error
+
+
+def missing_value(dtype: np.dtype[Any]) -> Any:
+    """The value that stands where one is missing: NaN, NaT, 0, False or no text."""
+    if dtype.kind in "fc":
+        return np.array(np.nan).astype(dtype)[()]
+    if dtype.kind in "mM":
+        return np.array("NaT", dtype)[()]
+    return np.zeros((), dtype)[()]
+
+
+def _wide(table: Table, grid: Grid | None, asked: Asked) -> list[Array]:
+    """One array of all columns that are no axes, which are along its last axis."""
+    own = grid if grid is not None else Grid([], [], None)
+    numbers = [n for n in range(len(table.columns)) if n not in own.columns]
+    columns = [table.columns[n] for n in numbers]
+    dtype = _common_type([column.dtype for column in columns])
+    if dtype is None or any(column.shape or column.problem for column in columns):
+        kinds = ", ".join(dict.fromkeys(str(column.dtype) for column in columns[:50]))
+        raise incomplete(table, f"has columns of different types ({kinds[:80]}), which are not one "
+                         "array", "read it as records: `--in-opt layout=records`")  # fmt: skip
+    axes = [axis_of(table.columns[n].name, place, labels)
+            for place, (n, labels) in enumerate(zip(own.columns, own.labels, strict=True))]  # fmt: skip
+    axes = axes or [Axis()]
+    shape = own.shape if own.columns else (table.rows,)
+    last = Axis(asked.wide or None)
+    if table.headed:
+        last = last.replace(labels=_labels([column.name for column in columns]))
+    axes = [*axes, last]
+    if len(columns) == 1:
+        return _one(table, numbers, own, (*shape, 1), axes, asked, asked.fill, table.name, dtype)
+    return _one(table, numbers, own, (*shape, len(columns)), axes if any(axes) else [], asked,
+                asked.fill if own.absent else "", table.name, dtype)  # fmt: skip
+
+
+def _labels(names: list[str]) -> list[Any] | None:
+    """The labels that names of columns are: none for the numbers from 0, ints for whole numbers."""
+    whole = all(name.isascii() and name.isdecimal() and len(name) < 10 for name in names)
+    if whole and [str(int(name)) for name in names] == names:
+        numbers = [int(name) for name in names]
+        return None if numbers == list(range(len(names))) else numbers
+    return list(names)
+
+
+def _common_type(types: list[np.dtype[Any]]) -> np.dtype[Any] | None:
+    """The type that holds the values of all of these types; None if none does for sure."""
+    kinds = {dtype.kind for dtype in types}
+    if not types or len(set(types)) == 1:
+        return types[0] if types else None
+    if kinds <= set("if") or kinds == {"u", "f"}:
+        return np.dtype("f8") if "f" in kinds else max(types, key=lambda one: one.itemsize)
+    if len(kinds) == 1 and kinds <= set("uSU"):
+        return max(types, key=lambda one: one.itemsize)
+    return None
+
+
+# The arrays that a record tells of ---------------------------------------------------------------
+
+
+def _as_recorded(table: Table, said: dict[str, Any]) -> list[Array] | None:
+    """The arrays of a record; None if the table is not what the record says of it."""
+    known = {column.name: number for number, column in enumerate(table.columns)}
+    shape = tuple(said["shape"])
+    if said["form"] == "records":
+        return _recorded_structures(table, said, shape)
+    if not all(name in known for name in said["axes"]):
+        return None
+    grid = Grid([], [], None)
+    if said["form"] == "long" and said["axes"]:
+        if 0 in shape and not table.rows:
+            kinds = [np.arange(n if n < 1 << 16 else 0) for n in shape]
+            grid = Grid([known[name] for name in said["axes"]], kinds, None)
+        else:
+            found = _grid(table, [known[name] for name in said["axes"]], least=True)
+            if found is None:
+                return None
+            grid = found
+    elif prod(shape) and said["form"] == "long" and table.rows != prod(shape):
+        return None
+    made: list[Array] = []
+    for one in said["arrays"]:
+        arrays = _recorded(table, said, one, grid, known)
+        if arrays is None:
+            return None
+        made += arrays
+    return made
+
+
+def _recorded(
+    table: Table, said: dict[str, Any], one: dict[str, Any], grid: Grid, known: dict[str, int]
+) -> list[Array] | None:
+    wide, shape = said.get("wide"), tuple(said["shape"])
+    numbers = [n for n in range(len(table.columns)) if n not in grid.columns]
+    if wide is None:
+        if one["column"] not in known:
+            return None
+        numbers = [known[one["column"]]]
+    column = table.columns[numbers[0]] if numbers else None
+    if column is None:
+        return None
+    inner = column.shape + ((len(numbers),) if wide is not None else ())
+    own = grid.shape if grid.columns else (table.rows,)
+    full = own + inner
+    if not prod(shape) and not table.rows:
+        full = shape
+    elif said["form"] == "rows" and not shape and full == (1,):
+        full = ()
+    elif not grid.columns and prod(full) == prod(shape) and said["form"] == "long":
+        full = shape
+    elif len(full) != len(shape):
+        return None
+    meta = records.meta_in(one)
+    axes = _recorded_axes(table, said, grid, full, meta)
+    if meta is None or axes is None:
+        return None
+    # The axis that the columns are along is the last of the cells.
+    arrays = _one(table, numbers, grid, full, axes, Asked(), "", one["name"], column.dtype)
+    if wide is not None and len({table.columns[n].dtype for n in numbers}) > 1:
+        return None
+    arrays[0].meta = meta.replace(axes=axes if any(axes) else ()).merged(
+        Metadata(formats=arrays[0].meta.formats)
+    )
+    if wide is not None and wide["axis"] != len(full) - 1:
+        arrays = [_moved(array, wide["axis"]) for array in arrays]
+    return arrays
+
+
+def _moved(array: Array, axis: int) -> Array:
+    """The array with its last axis as another one."""
+    from raconvert.arrays.transpose import permuted
+
+    order = list(range(array.ndim - 1))
+    order.insert(axis, array.ndim - 1)
+    return permuted(array, tuple(order))
+
+
+def _recorded_axes(
+    table: Table, said: dict[str, Any], grid: Grid, full: tuple[int, ...], meta: Metadata | None
+) -> list[Axis] | None:
+    """Axes by the record, with the labels that the cells have now; in the order of the cells."""
+    wide = said.get("wide")
+    listed = [*meta.axes] if meta is not None else []
+    listed = listed if len(listed) == len(full) else [Axis()] * len(full)
+    if wide is not None:
+        listed.append(listed.pop(wide["axis"]))
+    axes = []
+    labelled = said.get("labelled", [])
+    for place, before in enumerate(listed):
+        now: Values | None = None
+        if place < len(grid.columns):
+            now = grid.labels[place]
+        has_labels = place < len(labelled) and labelled[place] is True
+        if now is None or (not has_labels and np.array_equal(_numbers(before, len(now)), now)):
+            axes.append(before)
+            continue
+        name = table.columns[grid.columns[place]].name
+        made = axis_of(name, place, now, labelled=has_labels or None)
+        axes.append(before.replace(name=before.name or made.name, labels=made.labels,
+                                   spacing=made.spacing, origin=made.origin))  # fmt: skip
+    if wide is not None and isinstance(wide.get("labels"), list):
+        axes[-1] = axes[-1].replace(labels=wide["labels"])
+    return axes
+
+
+def _numbers(axis: Axis, length: int) -> Any:
+    values = axis.replace(labels=None).values(length)
+    return np.arange(length) if values is None else values
+
+
+def _recorded_structures(
+    table: Table, said: dict[str, Any], shape: tuple[int, ...]
+) -> list[Array] | None:
+    if len(said["arrays"]) != 1 or prod(shape) != table.rows or _has_problem(table):
+        return None
+    one = said["arrays"][0]
+    dtype, meta = records.dtype_in(one), records.meta_in(one)
+    array = _records(table, Asked())
+    if dtype is None or dtype.names is None or meta is None:
+        return None
+    stored = array.dtype
+    same = stored.names == dtype.names and all(stored[n] == dtype[n] for n in dtype.names or ())
+    if not same:
+        return None
+    data = Rows(table, dtype, shape)
+    made = Array(element_of(dtype), shape[::-1], name=one["name"], index_order="C", meta=meta,
+                 data=lambda: data)  # fmt: skip
+    return [made]

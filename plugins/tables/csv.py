@@ -1,0 +1,500 @@
+r"""CSV: tables as text, with commas, semicolons, tabs or bars between cells, read and written.
+
+Specification: RFC 4180, and what programs make of it. Compared with: pandas, the csv module of
+Python, pyarrow and R.
+
+Reads: cells in quotes, with doubled quotes, delimiters and line ends in them; lines that end with
+LF, CR LF or CR; UTF-8, with or without a BOM, UTF-16 and UTF-32 with one, any other encoding by
+``encoding``. The delimiter is the one that is equally often in each of the first lines; if two are,
+``delimiter`` has to say which. The first line is a header if all of its cells are text; if some are,
+``header`` has to say. The file is read in blocks: numbers of a table that is larger than memory are
+read block by block if its rows are in the order of the elements, or as records.
+
+Types: a column is int64 if all of its cells are whole numbers that it holds, uint64 if that does,
+float64 if they are numbers, bool for ``true``, ``TRUE`` and the like, complex128 for ``1.5-2j``,
+datetime64 and timedelta64 for times and durations of ISO 8601, of the unit of the most digits; else
+text. Whole numbers with zeros in front (007), beyond 64 bits, and numbers beyond float64 are text,
+exactly as they stand. Cells in quotes are text, unless all cells of the file are in quotes.
+``types=x:float32,y:text`` says the types of columns, ``types=float32`` that of all that are no axes;
+a cell that is not of the type is an error that names its row. Numbers with more digits than float64
+has are rounded to the nearest one, which a note says.
+
+Missing: a cell with nothing in it, or ``NA`` without quotes in a column of another type than text.
+An array with missing values has a second one beside it, ``NAME.null``, which tells where; what
+stands there in the first is NaN, NaT, 0, false or no text. ``missing=nan`` leaves the mask of floats
+out. A structure has a field ``x.null`` after such a field ``x``.
+
+Mapping: see below for axes; without any a table is an array of structures, a record for each row,
+of the name of the file. A table of numbers without a header is one matrix.
+
+Writes: UTF-8, LF; text in quotes, everything else without. Floats are written as the shortest
+decimal of their double, NaN as ``nan``, one of other bits as ``nan:0x1``. Smaller types of numbers
+are read back as int64 or float64 (named, with the option that reads them as they were); types of
+texts with the width of the longest. Nothing is said of lengths: a file that is cut after a line is
+a shorter table (named). ``wide=AXIS`` makes the labels of an axis columns; ``delimiter=;`` and
+``decimal=,`` write for such a region. Units, descriptions and attributes have no place.
+
+Refused: a quote in the middle of a cell without quotes (``quotes=no`` reads it as it stands), rows
+of different numbers of cells, text in another encoding. Writing: arrays of different axes, empty
+arrays of several axes, void, structures with arrays in them or of several axes.
+
+Axes: a table is a grid over its first columns if those are ``dim_0``, ``dim_1``, … with the numbers
+from 0, or hold each combination of labels once: two axes at least, or one of text with nothing but
+numbers beside it, which a note says. ``axes=region,year`` names them, ``axes=none`` says that there
+are none; combinations without a row are refused, or filled with ``fill``. Labels are in the order in
+which they come first.
+"""
+
+from __future__ import annotations
+
+from raconvert.errors import Corrupt, UsageError
+from raconvert.files.copy import write_all
+from raconvert.files.paths import write_failed
+from raconvert.plugin import (
+    MAYBE,
+    NO,
+    SURE,
+    Bundle,
+    Fit,
+    Format,
+    Option,
+    Plan,
+    Source,
+    dtype_of,
+    equivalent,
+    facts_of,
+    file_fits,
+    little,
+    refused,
+    type_name,
+)
+
+from .options import READING, WIDE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.plugin import Array, Target
+
+    from .layout import Planned
+
+__all__ = ["FORMAT", "plan", "read", "sniff"]
+
+DELIMITERS = ",;\t|"
+WORDS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
+_SAMPLE = b'region,year,gdp\n"EU",2020,1.5\n"EU",2021,1.75\n"US",2020,2.0\n"US",2021,2.25\n'
+
+FORMAT = Format(
+    name="csv",
+    title="CSV table",
+    suffixes=(".csv", ".tsv", ".tab"),
+    many=True,
+    stream=True,
+    read_options=(
+        *READING,
+        Option("types", "", str, "types of columns: x:float32,y:text, or one for all values"),
+        Option("delimiter", "auto", str, "what is between cells: a sign, tab, comma, semicolon"),
+        Option("decimal", ".", (".", ","), "what is before the fraction of a number"),
+        Option("header", "auto", ("auto", "yes", "no"), "the first line has the names of columns"),
+        Option("encoding", "utf-8", str, "of a file without a BOM: latin-1, cp1252, utf-16"),
+        Option("quotes", "yes", ("yes", "no"), "no: quotes are letters like all others"),
+    ),
+    write_options=(
+        WIDE,
+        Option("delimiter", "auto", str, "auto: a tab for .tsv, else a comma (a semicolon for ,)"),
+        Option("decimal", ".", (".", ","), "what is before the fraction of a number"),
+    ),
+    samples={"long.csv": _SAMPLE},
+    spec="https://www.rfc-editor.org/rfc/rfc4180",
+    losses="one table; no units, descriptions or attributes; types and lengths are found by "
+    "reading all of it",
+)  # fmt: skip
+
+
+# Recognising -------------------------------------------------------------------------------------
+
+
+def sniff(source: Source) -> int:
+    """Sure of text in lines of as many cells each, if the name is that of a table; else maybe.
+
+    Text has no magic: without the name of a table no text is taken for one.
+    """
+    text = _text_of(source)
+    if text is None or text.lstrip()[:1] in ("", "<", "{", "[", "%", "\x7f"):
+        return NO
+    lines = _lines(text, whole=source.size <= len(source.head))
+    if len(lines) < 2 or not _delimiters(lines):
+        return NO
+    return SURE if source.path.lower().endswith(FORMAT.suffixes) else MAYBE
+
+
+def _text_of(source: Source) -> str | None:
+    """The head as text, maybe without its last letter; None if it is none."""
+    import codecs
+
+    from .cells import BOMS
+
+    head = source.head
+    found = next(((name, len(mark)) for mark, name in BOMS if head.startswith(mark)), None)
+    name, skip = found or ("utf-8", 0)
+    try:
+        text = codecs.getincrementaldecoder(name)().decode(head[skip:])
+    except (UnicodeError, ValueError):
+        return None
+    odd = any(ord(letter) < 32 and letter not in "\t\n\r\f" for letter in text)
+    return None if odd else text
+
+
+def _lines(text: str, *, whole: bool) -> list[str]:
+    """The lines of the beginning of a file, those that end inside of quotes joined."""
+    import re
+
+    lines: list[str] = []
+    pieces = re.split("\r\n|\n|\r", text)
+    if not whole or not pieces[-1]:
+        pieces = pieces[:-1]
+    begun = ""
+    for piece in pieces:
+        begun = f"{begun}\n{piece}" if begun else piece
+        if begun.count('"') % 2 == 0:
+            if begun.strip():
+                lines.append(begun)
+            begun = ""
+    return lines
+
+
+def _delimiters(lines: list[str]) -> list[str]:
+    """The signs that are equally often in each line, outside of quotes, and at least once."""
+    import re
+
+    bare = [re.sub('"[^"]*"', "", line) for line in lines]
+    counts = {sign: {line.count(sign) for line in bare} for sign in DELIMITERS}
+    return [sign for sign, numbers in counts.items() if len(numbers) == 1 and numbers != {0}]
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+def read(
+    source: Source,
+    *,
+    layout: str = "auto",
+    axes: str = "auto",
+    wide: str = "",
+    types: str = "",
+    missing: str = "mask",
+    fill: str = "",
+    name: str = "",
+    delimiter: str = "auto",
+    decimal: str = ".",
+    header: str = "auto",
+    encoding: str = "utf-8",
+    quotes: str = "yes",
+) -> Bundle:
+    """The arrays of the table; all of the file is looked at once, block by block.
+
+    Raises `Corrupt` for what is no table, `TooLarge`, `UsageError` where an option has to decide,
+    `WouldLose` for chosen axes of which combinations are missing.
+    """
+    from .arrays import Asked, bundle_of
+    from .csv_table import open_table
+
+    table = open_table(
+        source, delimiter=delimiter, decimal=decimal, header="yes" if wide and header == "auto"
+        else header, encoding=encoding, quotes=quotes == "yes", types=types,
+    )  # fmt: skip
+    return bundle_of([table], Asked(layout, axes, wide, missing, fill, name))
+
+
+# Writing -----------------------------------------------------------------------------------------
+
+
+def plan(
+    bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: str = "."
+) -> Plan:
+    """One table of arrays over the same axes, or of the fields of one array of structures."""
+    from .layout import one_table, tables_of
+
+    made, fits = tables_of(bundle, "CSV", wide=wide)
+    fits += one_table(made, "CSV", "write one file for each, or XLSX or Parquet files")
+    fits += file_fits(bundle, "CSV")
+    try:
+        sign = _sign(delimiter, decimal)
+    except UsageError as error:
+        fits.append(refused("", "storage", str(error.what)))
+        sign = ","
+    for planned in made[:1]:
+        fits += _fits(planned)
+    for array in bundle.arrays:
+        facts = _facts(array)
+        if facts:
+            reason = f"CSV has no place for it: {', '.join(facts)}"
+            fits.append(equivalent(array.name, "metadata", reason))
+    if made:
+        reason = "a CSV file does not say where it ends: what is cut off after a line is not noticed"
+        fits.append(equivalent("", "storage", reason))
+    in_opts = _in_opts(made[0], delimiter, sign, decimal) if made else {}
+
+    def write(target: Target) -> None:
+        name = str(target.path).lower()
+        tabbed = delimiter == "auto" and name.endswith((".tsv", ".tab"))
+        _write(made[0], target, "\t" if tabbed else sign, decimal)
+
+    return Plan(fits, write, names=bundle.names, in_opts=in_opts)
+
+
+def _sign(delimiter: str, decimal: str) -> str:
+    if delimiter == "auto":
+        return ";" if decimal == "," else ","
+    sign = WORDS.get(delimiter, delimiter)
+    if len(sign) != 1 or sign in '"\n\r\0' or sign.isalnum() or sign in "+-._" or sign == decimal:
+        raise UsageError(
+            f"`--out-opt delimiter={delimiter[:20]}` cannot be between cells",
+            expected="one sign that no number has, such as , ; | or tab",
+        )
+    if not sign.isascii():
+        raise UsageError("a delimiter is an ASCII sign", got=delimiter[:20])
+    return sign
+
+
+def _facts(array: Array) -> list[str]:
+    """What a table does not say of an array: all but the names, labels and numbers of its axes."""
+    from .model import NAMESPACE
+
+    if not array.described:
+        return []
+    kept = [axis.replace(name=None, labels=None, spacing=None, origin=None) for axis in array.axes]
+    own = array.meta.formats.get(NAMESPACE, {})
+    meta = array.meta.replace(axes=kept if any(kept) else ())
+    if set(own) <= {"companions"}:
+        meta = meta.without_format(NAMESPACE)
+    facts = facts_of(array.replace(meta=meta), "encoding")
+    if array.element.kind == "user" and isinstance(array.element.descr, tuple):
+        facts += ["names and labels of axes"] * any(axis.name or axis.labels for axis in array.axes)
+    return facts
+
+
+USUAL = {("int", 8), ("uint", 8), ("float", 8), ("complex", 16), ("bool", 1)}
+_READ_AS = {"int": "int64", "uint": "int64", "float": "float64", "bfloat": "float64",
+            "complex": "complex128"}  # fmt: skip
+
+
+def _fits(planned: Planned) -> list[Fit]:
+    fits = [*planned.fits]
+    array = planned.first
+    if planned.form == "records" or planned.wide is not None:
+        fits.append(equivalent(array.name, "names", "the array of a whole table has that of the "
+                               "file, or of `--in-opt name=NAME`"))  # fmt: skip
+    if planned.form == "records":
+        if array.ndim != 1:
+            fits.append(refused(array.name, "shape", "CSV holds structures of one axis"))
+        return fits + _field_fits(planned)
+    for value in planned.values:
+        fits += _type_fits(value.array)
+    if not array.count and array.ndim != 1:
+        fits.append(refused(array.name, "shape", f"no row tells the lengths of {array.shape}"))
+    elif not array.ndim:
+        fits.append(equivalent(array.name, "shape", "it is one row: (1,)"))
+    if array.count and planned.rows > 1 << 53:
+        fits.append(refused(array.name, "shape", "more rows than a table has"))
+    return fits
+
+
+def _type_fits(array: Array) -> list[Fit]:
+    kind, nbytes, _, descr = array.element
+    name = type_name(little(array.element))
+    if kind == "user":
+        return _user_fits(array, descr, name)
+    if (kind, nbytes) in USUAL and kind != "uint":
+        return []
+    read_as = _READ_AS.get(kind, "float64")
+    if kind == "uint" and nbytes == 8:
+        reason = "uint64 is read as int64, unless a value needs it: `--in-opt types=uint64`"
+    else:
+        reason = f"{name} is read as {read_as}, or as it was with `--in-opt types={name}`"
+    return [equivalent(array.name, "type", reason)]
+
+
+def _user_fits(array: Array, descr: Any, name: str) -> list[Fit]:
+    import numpy as np
+
+    letter = descr[1:2] if isinstance(descr, str) else ""
+    if letter == "U":
+        reason = f"text is read as wide as its longest: {name} with `--in-opt types={name}`"
+        return [equivalent(array.name, "type", reason)]
+    if letter == "S":
+        encoding = array.meta.encoding or "latin-1"
+        return [equivalent(array.name, "type", f"bytes are written as text, by {encoding}")]
+    if letter in ("M", "m"):
+        unit, count = np.datetime_data(dtype_of(array.element))
+        known = _units(letter)
+        if count == 1 and unit in known:
+            return []
+        reason = f"CSV has no {name}: units are {', '.join(known)}"
+        return [refused(array.name, "type", reason)]
+    return [refused(array.name, "type", f"CSV has no {name}")]
+
+
+def _units(letter: str) -> tuple[str, ...]:
+    from .words import DATES, DURATIONS
+
+    return DATES if letter == "M" else DURATIONS
+
+
+def _field_fits(planned: Planned) -> list[Fit]:
+    """The fits of the fields of structures, named by field."""
+    from raconvert.arrays.dtypes import element_of
+
+    array = planned.first
+    if any(fit.outcome == "refused" for fit in planned.fits):
+        return []
+    dtype = dtype_of(array.element)
+    fits = []
+    for field in dtype.names or ():
+        one = array.replace(element=element_of(dtype[field]), data=None, extent=None)
+        for fit in _type_fits(one):
+            fits.append(fit._replace(reason=f"field {field}: {fit.reason}"))
+    if dtype.itemsize != sum(dtype[field].itemsize for field in dtype.names or ()):
+        fits.append(equivalent(array.name, "type", "the padding between fields is not kept"))
+    return fits
+
+
+def _in_opts(planned: Planned, delimiter: str, sign: str, decimal: str) -> dict[str, Any]:
+    """The options that read the table as the arrays that it is of."""
+    in_opts: dict[str, Any] = {}
+    if planned.form == "records":
+        in_opts |= {"layout": "records", "name": planned.name}
+    elif planned.wide is not None:
+        in_opts |= {"wide": planned.wide_name or f"dim_{planned.wide}", "name": planned.name}
+    names = [key.header for key in planned.keys]
+    if names and not any("," in name or name != name.strip() for name in names):
+        in_opts["axes"] = ",".join(names)
+    if delimiter != "auto":
+        in_opts["delimiter"] = sign
+    return {**in_opts, "header": "yes", **({"decimal": decimal} if decimal != "." else {})}
+
+
+def _write(planned: Planned, target: Target, sign: str, decimal: str) -> None:
+    file = target.open()
+    try:
+        headers = [_header(name, sign) for name in planned.headers]
+        write_all(file, [(sign.join(headers) + "\n").encode()])
+        for text in _texts(planned, target, sign, decimal):
+            write_all(file, [text])
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _header(name: str, sign: str) -> str:
+    from .words import kind_of
+
+    odd = any(letter in name for letter in f'{sign}"\n\r') or name != name.strip() or not name
+    return _quoted(name) if odd or kind_of(name) != "text" or name == "NA" else name
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _texts(planned: Planned, target: Target, sign: str, decimal: str) -> Iterator[bytes]:
+    """The rows, in pieces."""
+    blocks = target.counted(_Counted(planned, target.max_memory))
+    for piece in blocks:
+        columns = [
+            _column(values, None, "latin-1", decimal, planned.first)
+            for values in planned.key_cells(piece.start, piece.start + piece.rows)
+        ]
+        for value, values, mask in zip(planned.values, piece.values, piece.masks, strict=True):
+            encoding = value.array.meta.encoding or "latin-1"
+            for own, told in _split(planned, values, mask):
+                columns.append(_column(own, told, encoding, decimal, value.array))
+        rows = map(sign.join, zip(*columns, strict=True))
+        yield ("\n".join(rows) + "\n").encode()
+
+
+def _split(planned: Planned, values: Any, mask: Any) -> Iterator[tuple[Any, Any]]:
+    """The columns of a piece of an array: of a pivoted one many, of structures the fields."""
+    if planned.form == "records":
+        for field in values.dtype.names:
+            yield values[field], None
+    elif planned.wide is not None:
+        for number in range(len(planned.labels)):
+            table = values.reshape(-1, len(planned.labels))
+            told = None if mask is None else mask.reshape(-1, len(planned.labels))[:, number]
+            yield table[:, number], told
+    else:
+        yield values, mask
+
+
+class _Piece:
+    """Rows of a table."""
+
+    __slots__ = ("masks", "nbytes", "rows", "start", "values")
+
+    def __init__(self, start: int, values: list[Any], masks: list[Any]) -> None:
+        self.start, self.values, self.masks = start, values, masks
+        self.rows = len(values[0])
+        self.nbytes = sum(one.nbytes for one in values)
+
+
+class _Counted:
+    """The pieces of a table, as `Target.counted` takes them."""
+
+    def __init__(self, planned: Planned, max_memory: int) -> None:
+        self._pieces = planned.pieces(max_memory)
+
+    def __iter__(self) -> Iterator[_Piece]:
+        for start, values, masks in self._pieces:
+            yield _Piece(start, values, masks)
+
+    def close(self) -> None:
+        """Close what is left."""
+        self._pieces.close()  # type: ignore[attr-defined] # it is a generator
+
+
+def _column(values: Any, mask: Any, encoding: str, decimal: str, array: Array) -> list[str]:
+    """The cells of a column."""
+    import numpy as np
+
+    from .words import spelled
+
+    values = np.ascontiguousarray(values)
+    kind = values.dtype.kind
+    if kind == "S":
+        texts = [_quoted(_decoded(one, encoding, array)) for one in values.tolist()]
+    elif kind == "U":
+        texts = [_quoted(text) for text in spelled(values)]
+        _check_text(texts, array)
+    else:
+        texts = spelled(values.astype(values.dtype.newbyteorder("=")))
+        if decimal == "," and kind not in "biumM":
+            texts = [text.replace(".", ",") for text in texts]
+    if mask is not None:
+        for place in np.flatnonzero(mask).tolist():
+            texts[place] = ""
+    return texts
+
+
+def _decoded(text: bytes, encoding: str, array: Array) -> str:
+    try:
+        return text.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Corrupt(
+            f"array '{array.name}' has bytes that are no text in {encoding}",
+            got=repr(text[:40]), remedy="read its source with another encoding",
+        ) from error  # fmt: skip
+
+
+def _check_text(texts: list[str], array: Array) -> None:
+    from raconvert.errors import WouldLose
+
+    for text in texts:
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise WouldLose(
+                f"array '{array.name}' has half of a surrogate pair, which is no text in UTF-8",
+                got=ascii(text[:40]), remedy="no option allows this; nothing was written",
+            )  # fmt: skip
+
+

@@ -1,0 +1,381 @@
+"""Arrays to tables: which arrays are columns of one table, and what stands in each of its rows.
+
+Arrays of one shape over the same axes are columns of one long table: a column for each axis, its
+labels, its regular numbers or its indices from 0, and one of the values of each array, row by row
+in row-major order. An array whose missing values another one tells (`companions`) has cells without
+a value there, and that other one no column. A one-dimensional array of structures is a table of its
+fields. With `wide` the labels of one axis are columns.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from raconvert.arrays.dtypes import type_name
+from raconvert.declared import Record
+from raconvert.plugin import Array, Fit, dtype_of, equivalent, first_of, refused
+
+from .model import INDEX, NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    import numpy as np
+
+    from raconvert.plugin import Axis, Bundle
+
+    Values = np.ndarray[Any, Any]
+
+WIDE_LABELS = 16_000  # columns that an axis may become
+
+
+class Key(Record):
+    """A column of an axis: `values` are along the axis, `labelled` if they are its labels."""
+
+    header: str
+    values: Values
+    labelled: bool
+
+
+class Value(Record):
+    """A column, or with `wide` the columns, of an array; `mask` tells where it has no value."""
+
+    header: str
+    array: Array
+    mask: Array | None
+
+
+class Planned:
+    """A table that will be written.
+
+    `form` is as in a record (`record`); `wide` the number of the axis whose labels are columns,
+    `labels` their names. `fits` are what is changed or refused.
+    """
+
+    def __init__(self, form: str, keys: list[Key], values: list[Value]) -> None:
+        self.form = form
+        self.keys = keys
+        self.values = values
+        self.wide: int | None = None
+        self.labels: list[str] = []
+        self.wide_name: str | None = None
+        self.fits: list[Fit] = []
+
+    @property
+    def first(self) -> Array:
+        """The first of its arrays."""
+        return self.values[0].array
+
+    @property
+    def name(self) -> str:
+        """The name of the table: that of its array, or of the first."""
+        return self.first.name
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        if self.form == "rows":
+            return self.first.shape[0] if self.first.ndim else 1
+        return self.first.count // (max(1, len(self.labels)) if self.wide is not None else 1)
+
+    @property
+    def headers(self) -> list[str]:
+        """The names of all columns, in order."""
+        keys = [key.header for key in self.keys]
+        if self.wide is not None:
+            return keys + self.labels
+        if self.form == "records":
+            return [*(dtype_of(self.first.element).names or ())]
+        return keys + [value.header for value in self.values]
+
+    def key_cells(self, start: int, stop: int) -> Iterator[Values]:
+        """Yield the values of each column of an axis in some rows."""
+        import numpy as np
+
+        rows = np.arange(start, stop)
+        stride = self.rows
+        for key in self.keys:
+            stride //= max(1, len(key.values))
+            yield key.values[rows // max(1, stride) % max(1, len(key.values))]
+
+    def pieces(self, max_memory: int) -> Iterator[tuple[int, list[Values], list[Values | None]]]:
+        """Yield the number of the first row, and the values and masks of some rows, in order.
+
+        A piece has a row for each of the rows; it is valid until the next is asked for.
+        """
+        from raconvert.arrays.blocks import runs
+
+        count = self.first.count
+        if not count:
+            return
+        inner = count // self.rows
+        nbytes = sum(value.array.element.nbytes + 1 for value in self.values) * inner
+        step = max(1, min(max(1 << 16, max_memory // 32), 4 << 20) // max(1, nbytes))
+        streams = [self._stream(value.array, step * inner) for value in self.values]
+        masks = [
+            self._stream(value.mask, step * inner) if value.mask is not None else None
+            for value in self.values
+        ]
+        start = 0
+        for first in streams[0]:
+            others = [next(stream) for stream in streams[1:]]
+            told = [None if mask is None else next(mask) for mask in masks]
+            shaped = [piece.reshape(-1, inner) if inner > 1 else piece for piece in [first, *others]]
+            told = [m if m is None or inner == 1 else m.reshape(-1, inner) for m in told]
+            yield start, shaped, told
+            start += len(shaped[0])
+        del runs
+
+    def _stream(self, array: Array, count: int) -> Iterator[Values]:
+        from raconvert.arrays.blocks import runs
+
+        return runs(array, count, 4 << 20)
+
+
+def tables_of(
+    bundle: Bundle, title: str, *, wide: str = "", rows: Callable[[Array], bool] | None = None
+) -> tuple[list[Planned], list[Fit]]:
+    """Return the tables that hold the arrays of a bundle, and what is wrong with all.
+
+    `rows` is True for an array that has a row for each index of its first axis. Raises nothing.
+    """
+    arrays = [*bundle.arrays]
+    masks = _masks(arrays)
+    told = {id(mask) for mask in masks.values()}
+    made: list[Planned] = []
+    by_axes: dict[Any, Planned] = {}
+    fits = name_fits(bundle, title)
+    for array in arrays:
+        if id(array) in told:
+            continue
+        own = masks.get(id(array))
+        if array.element.kind == "user" and isinstance(array.element.descr, tuple):
+            made.append(_of_structures(array, own))
+            continue
+        form = "rows" if rows is not None and not wide and rows(array) else "long"
+        axes = _along(array, form)
+        planned = by_axes.get(axes)
+        if planned is not None and not wide:
+            planned.values.append(Value(array.name, array, own))
+            continue
+        planned = _planned(array, own, form, wide)
+        by_axes[axes] = planned
+        made.append(planned)
+    for planned in made:
+        _name_keys(planned)
+    return made, fits
+
+
+def name_fits(bundle: Bundle, title: str) -> list[Fit]:
+    """The refusals of names that no column may have. Raises nothing."""
+    fits, seen = [], set()
+    for name in bundle.names:
+        reason = None
+        if not name:
+            reason = "an empty name"
+        elif name in seen:
+            reason = "the name is used twice"
+        elif len(name) > 4096:
+            reason = "a name of more than 4096 characters"
+        elif any("\ud800" <= letter <= "\udfff" for letter in name):
+            reason = "the name is not valid text"
+        if reason:
+            fits.append(refused(name[:80], "names", f"{title}: {reason}"))
+        seen.add(name)
+    return fits
+
+
+def _masks(arrays: list[Array]) -> dict[int, Array]:
+    """The mask of each array that has one here, by the identity of the array."""
+    by_name = {array.name: array for array in arrays}
+    found = {}
+    for array in arrays:
+        if array.meta is None or not array.described:
+            continue
+        own = array.meta.formats.get(NAMESPACE, {}).get("companions")
+        for name, what in own.items() if isinstance(own, dict) else ():
+            prefix = array.name.rpartition("/")[0]
+            mask = by_name.get(name) or by_name.get(f"{prefix}/{name.rpartition('/')[2]}")
+            fits = mask is not None and mask.element.kind == "bool" and mask.dims == array.dims
+            if what == "nulls" and fits and mask is not None:
+                found[id(array)] = mask
+    return found
+
+
+def _along(array: Array, form: str) -> Any:
+    """What two arrays have in common that are columns of one table."""
+    axes = array.axes if array.described else ()
+    known = tuple(
+        (axis.name, axis.labels, axis.origin, axis.spacing) if axis else () for axis in axes
+    )
+    shape = array.shape[:1] if form == "rows" else array.shape
+    try:
+        hash(known)
+    except TypeError:
+        known = (id(array),)
+    return form, shape, known[:1] if form == "rows" else known if any(known) else ()
+
+
+def _of_structures(array: Array, mask: Array | None) -> Planned:
+    planned = Planned("records", [], [Value(array.name, array, mask)])
+    fields = array.element.descr
+    odd = [field[0] for field in fields if len(field) > 2 or not isinstance(field[1], str)]
+    if odd:
+        reason = f"a field that is an array or a structure has no column: {first_of(odd)}"
+        planned.fits.append(refused(array.name, "type", reason))
+    elif any(not field[0] for field in fields):
+        planned.fits.append(refused(array.name, "type", "a field without a name has no column"))
+    return planned
+
+
+def _planned(array: Array, mask: Array | None, form: str, wide: str) -> Planned:
+    planned = Planned(form, [], [Value(array.name, array, mask)])
+    axes = list(array.axes)
+    if wide:
+        number = _wide_axis(axes, wide)
+        if number is None:
+            names = first_of([axis.name or f"{INDEX}{n}" for n, axis in enumerate(axes)])
+            reason = f"wide={wide[:40]}: there is no such axis ({names})"
+            planned.fits.append(refused(array.name, "shape", reason))
+        elif not array.count or array.shape[number] > WIDE_LABELS:
+            planned.fits.append(
+                refused(array.name, "shape", f"wide: an axis of 1 to {WIDE_LABELS} labels only")
+            )
+        else:
+            _pivot(planned, number, axes[number])
+            axes = [axis for n, axis in enumerate(axes) if n != number]
+    if form == "rows":
+        axes = []
+    if planned.first.count or array.ndim == 1:
+        lengths = planned.first.shape[: len(axes)]
+        planned.keys = [
+            _key(planned, axis, number, length)
+            for number, (axis, length) in enumerate(zip(axes, lengths, strict=True))
+        ]
+    return planned
+
+
+def _wide_axis(axes: list[Axis], wide: str) -> int | None:
+    names = [axis.name or f"{INDEX}{n}" for n, axis in enumerate(axes)]
+    if wide in names:
+        return names.index(wide)
+    return int(wide) if wide.isdecimal() and int(wide) < len(axes) else None
+
+
+def _pivot(planned: Planned, number: int, axis: Axis) -> None:
+    """Make the labels of an axis columns: that axis is the last one of the array then."""
+    from raconvert.arrays.transpose import permuted
+
+    array, mask = planned.first, planned.values[0].mask
+    order = [n for n in range(array.ndim) if n != number] + [number]
+    moved = permuted(array, tuple(order))
+    told = None if mask is None else permuted(mask, tuple(order))
+    planned.values = [Value(array.name, moved, told)]
+    planned.wide, planned.wide_name = number, axis.name
+    labels = axis.labels if axis.labels is not None else range(array.shape[number])
+    names = [str(label) for label in labels]
+    planned.labels = names if len({*names}) == len(names) else [str(n) for n in range(len(names))]
+    if planned.labels != names:
+        reason = f"labels of axis {axis.name or number} are not unique: indices in their place"
+        planned.fits.append(equivalent(array.name, "metadata", reason))
+
+
+def _key(planned: Planned, axis: Axis, number: int, length: int) -> Key:
+    """The column of an axis."""
+    import numpy as np
+
+    header = axis.name or f"{INDEX}{number}"
+    name = planned.first.name
+    if axis.labels is not None and len(axis.labels) == length:
+        values, same = label_values(axis.labels)
+        if len({*values.tolist()}) == length and _is_text(values):
+            if not same:
+                reason = f"labels of axis {header} are of several types: written as text"
+                planned.fits.append(equivalent(name, "metadata", reason))
+            return Key(header, values, True)
+        reason = f"labels of axis {header} are not unique: indices in their place"
+        planned.fits.append(equivalent(name, "metadata", reason))
+        return Key(header, np.arange(length), False)
+    regular = axis.values(length) if axis.direction is None else None
+    if regular is None or regular.dtype.kind not in "if" or len(np.unique(regular)) < length:
+        regular = np.arange(length)
+    return Key(header, regular, False)
+
+
+def _is_text(values: Values) -> bool:
+    """False for text that no file can hold, with halves of surrogate pairs."""
+    if values.dtype.kind != "U":
+        return True
+    return not any("\ud800" <= c <= "\udfff" for one in values.tolist() for c in one)
+
+
+def label_values(labels: tuple[Any, ...]) -> tuple[Values, bool]:
+    """Return labels as values of one type, and if that is the type they have. Raises nothing."""
+    import numpy as np
+
+    kinds = set(map(type, labels))
+    if kinds <= {int} and all(-(1 << 63) <= one < 1 << 63 for one in labels):
+        return np.array(labels, np.int64), True
+    if kinds <= {float} and not any(one != one for one in labels):
+        return np.array(labels, np.float64), True
+    if kinds <= {bool}:
+        return np.array(labels, np.bool_), True
+    texts = [one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in labels]
+    trailing = any(text.endswith("\0") for text in texts)
+    return np.array(texts or [""][:0], f"U{max([1, *map(len, texts)])}"), (
+        kinds <= {str} and not trailing
+    )
+
+
+def _name_keys(planned: Planned) -> None:
+    """Give columns of axes names that no other column has."""
+    taken = {value.header for value in planned.values} | {*planned.labels}
+    keys = []
+    for key in planned.keys:
+        header, number = key.header, 1
+        while header in taken:
+            number += 1
+            header = f"{key.header}_{number}" if number > 2 else f"{key.header}_axis"
+        taken.add(header)
+        keys.append(key._replace(header=header))
+    planned.keys = keys
+
+
+def one_table(made: list[Planned], title: str, more: str) -> list[Fit]:
+    """The refusal of a format that holds one table, if there are several; `more` holds them."""
+    if len(made) < 2:
+        return []
+    first, second = made[0].first, made[1].first
+    reason = (
+        f"{title} holds arrays over the same axes in one file: '{first.name}' has the shape "
+        f"{first.shape}, '{second.name}' {second.shape}; {more}"
+    )
+    return [refused(second.name, "shape", reason)]
+
+
+def refuse_user(array: Array, title: str, letters: str) -> Fit | None:
+    """The refusal of elements that are no numbers and none of the kinds in `letters`, or None."""
+    descr = array.element.descr
+    if array.element.kind != "user" or (isinstance(descr, str) and descr[1:2] in letters):
+        return None
+    return refused(array.name, "type", f"{title} has no {type_name(array.element)}")
+
+
+def rows_total(made: list[Planned]) -> int:
+    """The number of rows of all tables."""
+    return sum(planned.rows for planned in made)
+
+
+def lost_of(array: Array, facts: list[str], title: str) -> list[Fit]:
+    """The fit that names facts of an array which a format has no place for."""
+    if not facts:
+        return []
+    reason = f"{title} has no place for it: {', '.join(facts)}"
+    return [equivalent(array.name, "metadata", reason)]
+
+
+def cells_of(shape: tuple[int, ...]) -> int:
+    """The number of elements of a shape."""
+    return prod(shape)

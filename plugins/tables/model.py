@@ -1,0 +1,184 @@
+"""A table as it is read: columns of one type each, in which values may be missing, row by row.
+
+A format makes a `Table` of its own: it knows the columns after a look at the whole, and gives their
+values in pieces. Everything else (`arrays`) is the same for all formats.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.arrays.memory import check_memory
+from raconvert.declared import Record
+from raconvert.errors import RaconvertError, TooLarge, UsageError, WouldLose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from raconvert.plugin import Source
+
+    Values = np.ndarray[Any, Any]
+    Piece = tuple[Values, Values | None]  # values of some rows, and which of them are missing
+
+NAMESPACE = "table"
+MASK = ".null"  # behind the name of an array: which of its values are missing
+INDEX = "dim_"  # with a number, the name of a column of the indices of an axis without a name
+
+
+class Column(Record):
+    """A column: `dtype` and `shape` are those of the value in each row.
+
+    `nullable`: values are missing. `problem`: why the column cannot be read.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    nullable: bool = False
+    shape: tuple[int, ...] = ()
+    problem: RaconvertError | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the value of a row."""
+        return self.dtype.itemsize * prod(self.shape)
+
+
+class Table:
+    """A table of a file: `columns`, and `rows`, the number of its rows.
+
+    A subclass has `pieces`. `name` is that of the table, `label` the words for it in messages;
+    `record` is what the file says of its arrays (`record`), None for one of another program;
+    `headed` is False for a table whose columns have no names of their own.
+    """
+
+    headed: bool = True
+    cheap: bool = False  # a column is read without the others
+
+    def __init__(self, source: Source, name: str, columns: list[Column], rows: int) -> None:
+        self.source: Source = source
+        self.name: str = name
+        self.columns: list[Column] = columns
+        self.rows: int = rows
+        self.record: dict[str, Any] | None = None
+        self.notes: list[str] = []
+        self._held: list[Piece] | None = None
+        self._passes: int = 0
+
+    @property
+    def label(self) -> str:
+        """The table in messages."""
+        return f"'{self.source.path}': the table"
+
+    def pieces(self, numbers: Sequence[int], max_bytes: int) -> Iterator[list[Piece]]:
+        """Yield the values of these columns, as many rows at a time as fill `max_bytes`."""
+        raise NotImplementedError
+
+    def read(self, numbers: Sequence[int], max_bytes: int = 4 << 20) -> Iterator[list[Piece]]:
+        """Yield the values of columns, piece by piece, each reading the file as seldom as it can.
+
+        A format that has to go through all of its file for one column keeps all of them, if half of
+        the memory has room; else it may do so `Limits.table_passes` times. Raises `TooLarge` beyond
+        that, and what reading raises.
+        """
+        if self.cheap or self._held is None:
+            whole = self.rows * sum(column.nbytes + column.nullable for column in self.columns)
+            if self.cheap or whole > self.source.max_memory // 2:
+                self._count_pass()
+                yield from self.pieces(numbers, max_bytes)
+                return
+            self._held = self._whole()
+        width = sum(self.columns[n].nbytes for n in numbers)
+        step = max(1, max_bytes // max(1, width))
+        for start in range(0, self.rows, step):
+            part = slice(start, start + step)
+            held = [self._held[n] for n in numbers]
+            yield [(v[part], None if mask is None else mask[part]) for v, mask in held]
+
+    def _count_pass(self) -> None:
+        self._passes += 1
+        most = self.source.limits.table_passes
+        if not self.cheap and self._passes > most:
+            raise TooLarge(
+                "a table that is larger than memory would be read again for each column",
+                path=self.source.path, expected=f"at most {most} times",
+                remedy="read all columns as records (`--in-opt layout=records`), or give it more "
+                "memory (`--max-memory`)",
+            )  # fmt: skip
+
+    def _whole(self) -> list[Piece]:
+        held: list[Piece] = [
+            (
+                np.empty((self.rows, *column.shape), column.dtype),
+                np.zeros(self.rows, np.bool_) if column.nullable else None,
+            )
+            for column in self.columns
+        ]
+        done = 0
+        for pieces in self.pieces(range(len(self.columns)), 4 << 20):
+            count = len(pieces[0][0]) if pieces else 0
+            for (values, mask), (found, missing) in zip(held, pieces, strict=True):
+                values[done : done + count] = found
+                if mask is not None and missing is not None:
+                    mask[done : done + count] = missing
+            done += count
+        return held
+
+    def column(self, number: int) -> Values:
+        """Return all values of a column; `TooLarge` if memory has no room for them."""
+        column = self.columns[number]
+        check_memory(self.rows * column.nbytes, self.source.max_memory,
+                     f"{self.label}, column '{column.name[:60]}',")  # fmt: skip
+        values = np.empty((self.rows, *column.shape), column.dtype)
+        done = 0
+        for ((found, _),) in self.read([number]):
+            values[done : done + len(found)] = found
+            done += len(found)
+        return values
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return names of columns, each once: of a second ``x`` it is ``x_2``; no name is ``column_N``.
+
+    >>> unique_names(["x", "", "x", "x_2"])
+    ['x', 'column_2', 'x_2', 'x_2_2']
+    """
+    taken: set[str] = set()
+    following: dict[str, int] = {}
+    given: list[str] = []
+    for place, name in enumerate(names):
+        base = name or f"column_{place + 1}"
+        free, number = base, following.get(base, 1)
+        while free in taken:
+            number += 1
+            free = f"{base}_{number}"
+        following[base] = number
+        taken.add(free)
+        given.append(free)
+    return given
+
+
+def check_columns(count: int, source: Source) -> None:
+    """Refuse (`TooLarge`) more columns than `Limits.table_columns`."""
+    most = source.limits.table_columns
+    if count > most:
+        raise TooLarge("a table has too many columns", path=source.path,
+                       expected=f"at most {most}", got=count)  # fmt: skip
+
+
+def no_column(table: Table, name: str, option: str) -> UsageError:
+    """Return the error for an option that names a column which the table does not have."""
+    names = [column.name for column in table.columns]
+    return UsageError(
+        f"{table.label} has no column '{name[:60]}'",
+        got=", ".join(names[:10]) + (", …" if len(names) > 10 else ""),
+        remedy=f"`--in-opt {option}=NAME,NAME` names columns",
+    )
+
+
+def incomplete(table: Table, what: str, remedy: str) -> WouldLose:
+    """Return the error for a table that is no grid of its axes."""
+    return WouldLose(f"{table.label} {what}", remedy=remedy)

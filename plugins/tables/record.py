@@ -1,0 +1,143 @@
+"""The record of a table: what its file says of arrays that cells do not say, and the way back.
+
+A line of JSON (`raconvert.metadata.json`), kept in the schema of Parquet and Arrow and in a
+property of XLSX::
+
+    {"raconvert": 1, "tables": {NAME: {
+        "axes": [names of the columns that are axes], "shape": [...], "form": "long",
+        "wide": {"axis": number, "name": ..., "labels": [...]},
+        "arrays": [{"name", "type", "meta", "column", "mask"}]}}, "file": {"attributes", "formats"}}
+
+`form` is ``long`` (a column for each axis), ``rows`` (a value for each row, of any inner shape) or
+``records`` (an array of structures). A record that contradicts its table is ignored, and said to be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raconvert.arrays.dtypes import code_of, dtype_of, element_from, frozen
+from raconvert.arrays.metadata import Metadata
+from raconvert.errors import RaconvertError
+from raconvert.metadata import json
+from raconvert.metadata.roundtrip import without_extents, without_local
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    import numpy as np
+
+    from raconvert.files.limits import Limits
+    from raconvert.plugin import Array, Bundle
+
+__all__ = ["KEY", "array_record", "dtype_in", "meta_in", "parse", "text_of"]
+
+KEY = "raconvert"
+VERSION = 1
+FORMS = ("long", "rows", "records")
+
+
+def array_record(array: Array, column: str, mask: str | None) -> dict[str, Any]:
+    """The record of an array that is in the columns of these names. Raises nothing."""
+    fields = array.meta.to_dict()
+    formats = {
+        name: without_extents(without_local(dict(own)))
+        for name, own in fields.pop("formats", {}).items()
+    }
+    formats = {name: own for name, own in formats.items() if own}
+    for axis in fields.get("axes", ()):
+        axis.pop("labels", None)  # the cells say them
+    meta = {**fields, **({"formats": formats} if formats else {})}
+    made = {"name": array.name, "column": column, "type": code_of(array.element)}
+    return {**made, **({"meta": meta} if meta else {}), **({"mask": mask} if mask else {})}
+
+
+def text_of(tables: dict[str, Any], bundle: Bundle) -> str:
+    """The line for a file; `ValueError` for metadata that JSON has no notation for."""
+    file = {
+        name: dict(value)
+        for name, value in (("attributes", bundle.attributes), ("formats", bundle.formats))
+        if value
+    }
+    return json.dumps({KEY: VERSION, "tables": tables, **({"file": file} if file else {})})
+
+
+def parse(text: str, limits: Limits) -> dict[str, Any] | None:
+    """The record of a line that `text_of` made, its form checked; None for any other line."""
+    try:
+        found = json.loads(text, limits)
+    except (ValueError, RaconvertError):
+        return None
+    if not isinstance(found, dict) or found.get(KEY) != VERSION:
+        return None
+    tables = found.get("tables")
+    if not isinstance(tables, dict) or not all(map(_is_table, tables.values())):
+        return None
+    file = found.get("file", {})
+    named = isinstance(file, dict) and all(isinstance(part, dict) for part in file.values())
+    return found if named else None
+
+
+def _is_table(table: Any) -> bool:
+    if not isinstance(table, dict) or table.get("form") not in FORMS:
+        return False
+    axes, shape, arrays = (table.get(name) for name in ("axes", "shape", "arrays"))
+    wide = table.get("wide")
+    return (
+        _are(axes, str)
+        and _are(shape, int)
+        and all(type(length) is int and 0 <= length < 1 << 62 for length in shape or ())
+        and len(shape or ()) <= 64
+        and _are(arrays, dict)
+        and all(_is_array(array) for array in arrays or ())
+        and (wide is None or _is_wide(wide, shape or []))
+    )
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+
+def _is_wide(wide: Any, shape: list[int]) -> bool:
+    return (
+        isinstance(wide, dict)
+        and type(wide.get("axis")) is int
+        and 0 <= wide["axis"] < len(shape)
+        and isinstance(wide.get("labels"), list | type(None))
+    )
+
+
+def _is_array(array: dict[str, Any]) -> bool:
+    named = isinstance(array.get("name"), str) and bool(array["name"])
+    said = isinstance(array.get("column"), str) and isinstance(array.get("meta", {}), dict)
+    return named and said and isinstance(array.get("mask", ""), str)
+
+
+def dtype_in(array: Mapping[str, Any]) -> np.dtype[Any] | None:
+    """The type that the record says; None if it says none that can be."""
+    import numpy as np
+
+    try:
+        dtype = dtype_of(element_from(frozen(array.get("type"))))
+        return None if dtype.hasobject or dtype.itemsize > 1 << 24 else dtype
+    except (RaconvertError, TypeError, ValueError, SyntaxError, LookupError, OverflowError,
+            AttributeError, np.exceptions.DTypePromotionError):  # fmt: skip
+        return None
+
+
+def meta_in(array: Mapping[str, Any]) -> Metadata | None:
+    """The metadata that the record says; None if its form is wrong."""
+    from raconvert.arrays.metadata import Axis
+    from raconvert.errors import Corrupt
+    from raconvert.metadata.roundtrip import check_form
+
+    fields = array.get("meta", {})
+    try:
+        check_form(fields, "")
+        for axis in fields.get("axes", ()):
+            if not all(Axis.takes(*field) for field in axis.items()):
+                return None
+        return Metadata.from_dict(fields)
+    except (Corrupt, TypeError, ValueError, AttributeError, LookupError):
+        return None
