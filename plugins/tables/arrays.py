@@ -471,7 +471,9 @@ def _over(table: Table, grid: Grid, asked: Asked) -> list[Array]:
     for number, column in enumerate(table.columns):
         if number not in grid.columns:
             shape = (grid.shape if grid.columns else (table.rows,)) + column.shape
-            described = axes + [Axis()] * len(column.shape) if any(axes) else []
+            inner = list(column.axes) or [Axis()] * len(column.shape)
+            described = (axes or [Axis()]) + inner
+            described = described if any(described) else []
             arrays += _one(table, [number], grid, shape, described, asked, fill, column.name)
     return arrays
 
@@ -489,7 +491,7 @@ def _one(
     nullable = nullable and not (asked.missing == "nan" and dtype.kind == "f")
     value = _fill_value(fill, dtype, table) if fill else None
     data = Cells(table, numbers, grid, shape, dtype, fill=value)
-    meta = Metadata(axes=axes)
+    meta = Metadata(axes=axes, attributes=column.attributes)
     mask = f"{name}{MASK}"
     if nullable:
         meta = meta.with_format(NAMESPACE, companions={mask: "nulls"})

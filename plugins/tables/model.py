@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from raconvert.plugin import Source
+    from raconvert.plugin import Axis, Source
 
     Values = np.ndarray[Any, Any]
     Piece = tuple[Values, Values | None]  # values of some rows, and which of them are missing
@@ -32,7 +32,8 @@ INDEX = "dim_"  # with a number, the name of a column of the indices of an axis 
 class Column(Record):
     """A column: `dtype` and `shape` are those of the value in each row.
 
-    `nullable`: values are missing. `problem`: why the column cannot be read.
+    `nullable`: values are missing. `problem`: why the column cannot be read. `axes` are those of
+    the value in a row, `attributes` what else the file says of the column.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Column(Record):
     nullable: bool = False
     shape: tuple[int, ...] = ()
     problem: RaconvertError | None = None
+    axes: tuple[Axis, ...] = ()
+    attributes: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
     @property
     def nbytes(self) -> int:

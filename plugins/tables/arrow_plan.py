@@ -1,0 +1,308 @@
+"""Arrays as one table of Arrow: the plan of Parquet and Arrow files, and their rows."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.arrays.dtypes import dtype_of, little, type_name
+from raconvert.errors import WouldLose
+from raconvert.files.paths import write_failed
+from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused
+
+from . import record as records
+from .arrow_table import UNITS, column_of, failures, stored_as, type_of
+from .layout import one_table, tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from raconvert.plugin import Array, Bundle, Target
+
+    from .arrow_table import Stored
+    from .layout import Planned
+
+    Values = np.ndarray[Any, Any]
+
+LETTERS = "USVMm"  # of types that are no numbers
+MAX_LIST = (1 << 31) - 1  # lengths of lists and tensors
+BATCH_BYTES = 16 << 20
+
+
+def arrow_plan(
+    bundle: Bundle, title: str, *, layout: str, wide: str,
+    open_writer: Callable[[Any, Any], Any], parquet: bool,
+) -> Plan:  # fmt: skip
+    """Plan one table; `open_writer` makes a writer of an open file and a schema. Raises nothing."""
+
+    def in_rows(array: Array) -> bool:
+        if layout != "auto" or (_is_text(array) and array.ndim > 1):
+            return layout == "tensor"
+        return not (array.described and any(axis.labels is not None for axis in array.axes))
+
+    made, fits = tables_of(bundle, title, wide=wide, rows=in_rows)
+    fits += one_table(made, title, "write one file for each, or an XLSX file")
+    rest = bundle.like(bundle.arrays)
+    rest.attributes = {}
+    fits += file_fits(rest, title)
+    for planned in made[:1]:
+        fits += _fits(planned, title)
+    text = ""
+    if made:
+        text, more = _record(made[0], bundle, title)
+        fits += more
+
+    def write(target: Target) -> None:
+        _write(made[0], target, text, open_writer, parquet=parquet)
+
+    return Plan(fits, write, names=bundle.names)
+
+
+def _fits(planned: Planned, title: str) -> list[Fit]:
+    fits = [*planned.fits]
+    for value in planned.values:
+        array, inner = value.array, value.array.shape[1:]
+        if planned.form == "records":
+            fits += _field_fits(array, title, fits)
+        else:
+            fits += _type_fits(array, title)
+        if planned.form == "rows" and _is_text(array) and array.ndim > 1:
+            fits.append(refused(array.name, "type", f"a tensor of {title} holds no text"))
+        if planned.form == "rows" and (prod(inner) > MAX_LIST or array.ndim > 32):
+            fits.append(refused(array.name, "shape", f"{title} has no rows of {inner}"))
+        if any(length >= 1 << 62 for length in array.shape) or prod(array.dims) >= 1 << 62:
+            fits.append(refused(array.name, "shape", f"{title} has no {array.shape}"))
+    return fits
+
+
+def _is_text(array: Array) -> bool:
+    descr = array.element.descr
+    return isinstance(descr, str) and descr[1:2] == "U"
+
+
+def _type_fits(array: Array, title: str) -> list[Fit]:
+    kind, nbytes, _, descr = array.element
+    name = type_name(little(array.element))
+    if kind != "user":
+        return []
+    if descr is not None and (not isinstance(descr, str) or descr[1] not in LETTERS):
+        return [refused(array.name, "type", f"{title} has no {name}")]
+    if descr is not None and descr[1] in "Mm":
+        unit, count = np.datetime_data(dtype_of(array.element))
+        if count != 1 or unit not in (*UNITS, *("D" * (descr[1] == "M"))):
+            reason = f"{name} is whole numbers for other programs"
+            return [equivalent(array.name, "type", reason)]
+    if nbytes > MAX_LIST:
+        return [refused(array.name, "type", f"{title} has no elements of {nbytes} bytes")]
+    return []
+
+
+def _field_fits(array: Array, title: str, before: list[Fit]) -> list[Fit]:
+    from raconvert.arrays.dtypes import element_of
+
+    if any(fit.outcome == "refused" for fit in before):
+        return []
+    dtype = dtype_of(array.element)
+    fits = []
+    for name in dtype.names or ():
+        one = array.replace(element=element_of(dtype[name]), data=None, extent=None)
+        fits += [fit._replace(reason=f"field {name}: {fit.reason}") for fit in
+                 _type_fits(one, title)]  # fmt: skip
+    return fits
+
+
+def _record(planned: Planned, bundle: Bundle, title: str) -> tuple[str, list[Fit]]:
+    """The line about the arrays, and the fits of metadata that it cannot hold."""
+    arrays = [
+        records.array_record(value.array, value.header, value.mask.name if value.mask else None)
+        for value in planned.values
+    ]
+    said = table_record(planned, arrays)
+    try:
+        return records.text_of({planned.name: said}, bundle), []
+    except ValueError as error:
+        fits = [
+            equivalent(value.array.name, "metadata", f"{title} has no place for it: {error}")
+            for value in planned.values
+        ]
+    for one in arrays:
+        one.pop("meta", None)
+    return records.text_of({planned.name: said}, bundle.like([]) if bundle.attributes else bundle), fits
+
+
+def table_record(planned: Planned, arrays: list[dict[str, Any]]) -> dict[str, Any]:
+    """The record of a table; the shape is that of its arrays before they were pivoted."""
+    shape = list(planned.first.shape)
+    said: dict[str, Any] = {
+        "form": planned.form,
+        "axes": [key.header for key in planned.keys],
+        "shape": shape,
+        "labelled": [key.labelled for key in planned.keys],
+        "arrays": arrays,
+    }
+    if planned.wide is not None:
+        shape.insert(planned.wide, shape.pop())
+        axis = planned.first.axes[-1]
+        labels = None if axis.labels is None else list(axis.labels)
+        said["wide"] = {"axis": planned.wide, "name": planned.wide_name, "labels": labels}
+        for one in arrays:  # the axes in the order of the shape
+            listed = one.get("meta", {}).get("axes")
+            if isinstance(listed, list) and len(listed) == len(shape):
+                listed.insert(planned.wide, listed.pop())
+    return said
+
+
+# Rows --------------------------------------------------------------------------------------------
+
+
+class _Columns:
+    """The columns of a table: their names, types, and cells."""
+
+    def __init__(self, planned: Planned, *, parquet: bool) -> None:
+        import pyarrow as pa
+
+        self.planned = planned
+        self.stored: list[Stored] = []
+        self.types: list[Any] = []
+        for key in planned.keys:
+            if key.values.dtype.kind == "U":
+                self.types.append(pa.dictionary(pa.int32(), pa.string()))
+            else:
+                self.types.append(pa.from_numpy_dtype(key.values.dtype))
+        for value in planned.values:
+            self._add(value.array, parquet)
+
+    def _add(self, array: Array, parquet: bool) -> None:
+        from raconvert.arrays.array import Array as Made
+        from raconvert.arrays.dtypes import element_of
+
+        planned, dtype = self.planned, dtype_of(little(array.element))
+        names = [axis.name or "" for axis in array.axes[1:]]
+        if planned.form == "records":
+            for name in dtype.names or ():
+                field = Made(element_of(dtype[name]), array.dims, name=array.name, index_order="C",
+                             data=_Field(array, name))  # fmt: skip
+                one = stored_as(field, dtype[name], (), parquet=parquet)
+                self.stored.append(one)
+                self.types.append(type_of(one, []))
+            return
+        shape = array.shape[1:] if planned.form == "rows" else ()
+        shape = () if not array.count else shape
+        one = stored_as(array, dtype, shape, parquet=parquet)
+        count = len(planned.labels) if planned.wide is not None else 1
+        self.stored += [one] * count
+        self.types += [type_of(one, names)] * count
+
+    def cells(self, start: int, values: list[Values], masks: list[Values | None]) -> list[Any]:
+        """The cells of some rows, column by column."""
+        import pyarrow as pa
+
+        planned = self.planned
+        made = []
+        rows = np.arange(start, start + len(values[0]))
+        stride = planned.rows
+        for key, of in zip(planned.keys, self.types, strict=False):
+            stride //= max(1, len(key.values))
+            codes = rows // max(1, stride) % len(key.values)
+            if pa.types.is_dictionary(of):
+                labels = pa.array(key.values.tolist(), pa.string())
+                made.append(pa.DictionaryArray.from_arrays(pa.array(codes.astype("i4")), labels))
+            else:
+                made.append(pa.array(key.values[codes]))
+        types = iter(self.types[len(planned.keys) :])
+        stored = iter(self.stored)
+        for value, block, mask in zip(planned.values, values, masks, strict=True):
+            for one, told in _split(planned, block, mask):
+                made.append(column_of(one, told, next(stored), next(types), value.array.name))
+        return made
+
+
+class _Field:
+    """Array source: one field of structures, front to back."""
+
+    def __init__(self, array: Array, name: str) -> None:
+        self._array, self._name = array, name
+        self.shape = array.dims[::-1]
+        self.dtype = dtype_of(array.element)[name]
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        from raconvert.arrays.blocks import blocks
+
+        for block in blocks(self._array, max_bytes):
+            yield np.ascontiguousarray(block.reshape(-1)[self._name])
+
+
+def _split(
+    planned: Planned, values: Values, mask: Values | None
+) -> Iterator[tuple[Values, Values | None]]:
+    """The columns of a piece of an array: the fields of structures, the labels of a wide axis."""
+    if planned.form == "records":
+        for name in values.dtype.names or ():
+            yield values[name], None
+    elif planned.wide is not None:
+        count = len(planned.labels)
+        table = values.reshape(-1, count)
+        told = None if mask is None else mask.reshape(-1, count)
+        for number in range(count):
+            yield table[:, number], None if told is None else told[:, number]
+    else:
+        whole = None
+        if mask is not None:  # of a row that is a tensor, all of it is missing or nothing
+            whole = mask.reshape(len(mask), -1)
+            if (whole.any(axis=1) != whole.all(axis=1)).any():
+                raise WouldLose(
+                    f"array '{planned.name}' has rows in which some values are missing, which a "
+                    "tensor cannot say", remedy="write a long table: `--out-opt layout=long`",
+                )  # fmt: skip
+            whole = whole.any(axis=1)
+        yield values, whole
+
+
+def _write(
+    planned: Planned, target: Target, text: str, open_writer: Callable[[Any, Any], Any],
+    *, parquet: bool,
+) -> None:  # fmt: skip
+    import pyarrow as pa
+
+    columns = _Columns(planned, parquet=parquet)
+    fields = [
+        pa.field(name, of)
+        for name, of in zip(planned.headers, columns.types, strict=True)
+    ]
+    schema = pa.schema(fields, metadata={records.KEY: text})
+    file = target.open()
+    try:
+        with open_writer(file, schema) as writer:
+            batches: list[Any] = []
+            nbytes = 0
+            for start, values, masks in planned.pieces(target.max_memory):
+                cells = columns.cells(start, values, masks)
+                batches.append(_owned(pa.record_batch(cells, schema=schema)))
+                nbytes += sum(block.nbytes for block in values)
+                if target.progress is not None:
+                    target.progress(sum(block.nbytes for block in values))
+                if nbytes >= min(BATCH_BYTES, target.max_memory // 16):
+                    writer.write_table(pa.Table.from_batches(batches, schema))
+                    batches, nbytes = [], 0
+            if batches:
+                writer.write_table(pa.Table.from_batches(batches, schema))
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+    except failures() as error:
+        if hasattr(error, "exit_code"):
+            raise
+        raise WouldLose(f"pyarrow refuses to write it: {str(error)[:200]}", path=target.path,
+                        remedy="nothing was written") from error  # fmt: skip
+
+
+def _owned(batch: Any) -> Any:
+    """A copy of a batch: its memory is used again for the next piece."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return pa.ipc.open_stream(sink.getvalue()).read_next_batch()

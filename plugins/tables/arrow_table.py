@@ -1,0 +1,582 @@
+"""Columns of Arrow as those of a table, and arrays as columns of Arrow: for Parquet and Arrow files.
+
+Elements are taken out of the buffers of Arrow as they are. A value is missing if Arrow says null;
+NaN is a value, and so is NaT in memory, but what writes NaT writes null, which a record tells.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, WouldLose
+from raconvert.plugin import Axis
+
+from . import record as records
+from .arrays import missing_value
+from .model import Column, Table, check_columns, unique_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from raconvert.plugin import Array, Source
+
+    from .model import Piece
+
+    Values = np.ndarray[Any, Any]
+
+UNITS = ("s", "ms", "us", "ns")
+PIECE_ROWS = 1 << 16
+_MIN = np.iinfo(np.int64).min
+
+
+def failures() -> tuple[type[BaseException], ...]:
+    """The errors by which pyarrow refuses a file."""
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError, ValueError, KeyError, IndexError, MemoryError,
+            OverflowError, TypeError, NotImplementedError)  # fmt: skip
+
+
+def corrupt(source: Source, error: BaseException) -> RaconvertError:
+    """The error of ours for one of pyarrow."""
+    if isinstance(error, RaconvertError):
+        return error
+    words = str(error).partition("\n")[0][:200] or type(error).__name__
+    return Corrupt(f"pyarrow cannot read it: {words}", path=source.path)
+
+
+# Types -------------------------------------------------------------------------------------------
+
+
+class Kind(Record):
+    """How values of a type of Arrow become those of NumPy; `shape` is that of one value."""
+
+    dtype: np.dtype[Any] | None = None  # None: it depends on the values (texts)
+    shape: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()  # of the axes of a tensor, as they are indexed
+    axes: tuple[Axis, ...] = ()
+    problem: str = ""
+    note: str = ""
+    zone: str = ""
+    scale: int = 1  # what whole numbers are multiplied with
+
+
+def kind_of(of: Any, decimals: str) -> Kind:
+    """The kind of a type of Arrow. Raises nothing."""
+    import pyarrow as pa
+
+    if isinstance(of, pa.FixedShapeTensorType):
+        return _tensor(of, decimals)
+    if isinstance(of, pa.BaseExtensionType):
+        return kind_of(of.storage_type, decimals)
+    if pa.types.is_dictionary(of):
+        return kind_of(of.value_type, decimals)
+    if pa.types.is_fixed_size_list(of):
+        inner = kind_of(of.value_type, decimals)
+        if inner.problem or inner.dtype is None:
+            return Kind(problem=f"lists of {of.value_type}")
+        return inner._replace(shape=(of.list_size, *inner.shape))
+    if pa.types.is_decimal(of):
+        if decimals == "text":
+            return Kind()
+        return Kind(problem=f"decimal numbers ({of}): no type here holds them; as text with "
+                    "`--in-opt decimals=text`")  # fmt: skip
+    return _plain(of)
+
+
+def _plain(of: Any) -> Kind:
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_boolean(of):
+        return Kind(np.dtype("?"))
+    if types.is_integer(of) or types.is_floating(of):
+        return Kind(np.dtype(of.to_pandas_dtype()))
+    if types.is_timestamp(of):
+        return Kind(np.dtype(f"M8[{of.unit}]"), zone=of.tz or "")
+    if types.is_duration(of):
+        return Kind(np.dtype(f"m8[{of.unit}]"))
+    if types.is_date32(of):
+        return Kind(np.dtype("M8[D]"))
+    if types.is_date64(of):
+        return Kind(np.dtype("M8[ms]"))
+    if types.is_time(of):
+        return Kind(np.dtype(f"m8[{of.unit}]"), note="times of day are durations from midnight")
+    if types.is_null(of):
+        return Kind(np.dtype("f8"))
+    if types.is_fixed_size_binary(of):
+        return Kind(np.dtype(f"V{of.byte_width}")) if of.byte_width else Kind(problem="no bytes")
+    if types.is_string(of) or types.is_large_string(of) or types.is_string_view(of):
+        return Kind()
+    if types.is_binary(of) or types.is_large_binary(of) or types.is_binary_view(of):
+        return Kind()
+    return Kind(problem=f"values of the type {str(of)[:60]}")
+
+
+def _tensor(of: Any, decimals: str) -> Kind:
+    inner = kind_of(of.value_type, decimals)
+    shape = tuple(of.shape)
+    if inner.problem or inner.dtype is None or inner.shape:
+        return Kind(problem=f"tensors of {of.value_type}")
+    if any(length < 0 for length in shape) or len(shape) > 60:
+        return Kind(problem=f"tensors of the shape {shape[:8]}")
+    order = tuple(of.permutation or range(len(shape)))
+    names = list(of.dim_names or [])
+    if sorted(order) != list(range(len(shape))) or len(names) not in (0, len(shape)):
+        return Kind(problem="tensors whose axes are said wrongly")
+    axes = tuple(Axis(names[n] or None) for n in order) if names else ()
+    return Kind(inner.dtype, shape, order, axes)
+
+
+def _is_binary(of: Any) -> bool:
+    import pyarrow as pa
+
+    of = of.value_type if pa.types.is_dictionary(of) else of
+    types = pa.types
+    return bool(types.is_binary(of) or types.is_large_binary(of) or types.is_binary_view(of))
+
+
+def values_of(cells: Any, kind: Kind, dtype: np.dtype[Any], source: Source) -> Piece:
+    """The values of an array of Arrow, and which are null (None: none is)."""
+    import pyarrow as pa
+
+    if isinstance(cells, pa.ExtensionArray):
+        cells = cells.storage
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    mask = _nulls(cells)
+    if kind.shape:
+        flat = _inner_values(cells, kind, mask, source)
+        shape = (len(cells), *kind.shape)
+        if flat.size != prod(shape):
+            raise Corrupt("a tensor has another number of elements", path=source.path,
+                          expected=prod(shape), got=flat.size)  # fmt: skip
+        values = flat.reshape(shape)
+        if kind.order and kind.order != tuple(range(len(kind.order))):
+            values = values.transpose(0, *(n + 1 for n in kind.order))
+        values = np.ascontiguousarray(values)
+        if mask is not None:
+            values = values.copy()
+            values[mask] = missing_value(dtype)
+        return values, mask
+    if kind.dtype is None:
+        return _texts(cells, dtype, source), mask
+    values = _flat(cells, kind.dtype)
+    if mask is not None:
+        values = values.copy()
+        values[mask] = missing_value(kind.dtype)
+    return values, mask
+
+
+def _nulls(cells: Any) -> Values | None:
+    if not cells.null_count:
+        return None
+    mask: Values = cells.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _inner_values(cells: Any, kind: Kind, mask: Values | None, source: Source) -> Values:
+    """The values in lists of one length, those of missing lists, too."""
+    import pyarrow as pa
+
+    rows = len(cells)
+    while pa.types.is_fixed_size_list(cells.type):
+        size, start = cells.type.list_size, cells.offset
+        cells = cells.values.slice(start * size, len(cells) * size)
+        if isinstance(cells, pa.ExtensionArray):
+            cells = cells.storage
+    absent = _nulls(cells)
+    if absent is not None and kind.dtype is not None and kind.dtype.kind in "mM":
+        values = _flat(cells, kind.dtype).copy()
+        values[absent] = missing_value(kind.dtype)  # NaT
+        return values
+    if absent is not None:
+        of_rows = absent.reshape(rows, -1).any(axis=1)
+        if mask is None or (of_rows & ~mask).any():
+            raise Unsupported("has lists in which some values are missing", path=source.path)
+    return _flat(cells, kind.dtype)  # type: ignore[arg-type] # texts have no shape here
+
+
+def _flat(cells: Any, dtype: np.dtype[Any]) -> Values:
+    """The elements of an array of a fixed width, as they lie in its buffer."""
+    import pyarrow as pa
+
+    count, start = len(cells), cells.offset
+    if pa.types.is_null(cells.type):
+        return np.full(count, np.nan)
+    if pa.types.is_boolean(cells.type):
+        told: Values = cells.fill_null(False).to_numpy(zero_copy_only=False)
+        return told
+    if pa.types.is_date32(cells.type) or pa.types.is_time32(cells.type):
+        raw = np.frombuffer(cells.buffers()[1], np.int32)[start : start + count]
+        return raw.astype(np.int64).view(dtype)
+    buffer = cells.buffers()[1]
+    if buffer is None or not count:
+        return np.zeros(count, dtype)
+    return np.frombuffer(buffer, dtype, count, start * dtype.itemsize)
+
+
+def _texts(cells: Any, dtype: np.dtype[Any], source: Source) -> Values:
+    import pyarrow as pa
+
+    if pa.types.is_decimal(cells.type):
+        cells = cells.cast(pa.string())
+    listed = cells.to_pylist()
+    empty: Any = b"" if dtype.kind == "S" else ""
+    values = np.array([empty if one is None else one for one in listed], dtype.kind)
+    if values.dtype.itemsize > dtype.itemsize:
+        raise Corrupt("a text is longer than when it was looked at", path=source.path)
+    return values.astype(dtype) if listed else np.empty(0, dtype)
+
+
+# Tables ------------------------------------------------------------------------------------------
+
+
+class ArrowTable(Table):
+    """A table of record batches; `batches(numbers, rows)` gives those of some columns."""
+
+    cheap = True
+
+    def __init__(
+        self, source: Source, schema: Any, rows: int,
+        batches: Callable[[Sequence[int], int], Iterator[Any]], *, decimals: str = "refuse",
+    ) -> None:  # fmt: skip
+        check_columns(len(schema), source)
+        if rows > max(source.max_memory, source.limits.expansion_ratio * source.size):
+            raise TooLarge("declares more rows than its bytes can hold", path=source.path,
+                           got=rows)  # fmt: skip
+        self._batches = batches
+        self._kinds = [kind_of(field.type, decimals) for field in schema]
+        names = unique_names([field.name for field in schema])
+        super().__init__(source, source.stem, [], rows)
+        self.of_file: dict[str, Any] = {}  # what the record says of the file
+        self.record = self._said((schema.metadata or {}).get(records.KEY.encode()))
+        self._casts: dict[int, np.dtype[Any]] = {}
+        self._binary = {n for n, field in enumerate(schema) if _is_binary(field.type)}
+        widths = self._look(schema)
+        for number, (name, kind) in enumerate(zip(names, self._kinds, strict=True)):
+            self.columns.append(self._column(number, name, kind, widths))
+        self._take_record()
+        self.notes += [f"column '{n[:60]}': {k.note}" for n, k in zip(names, self._kinds, strict=True)
+                       if k.note]  # fmt: skip
+
+    def _said(self, said: bytes | None) -> dict[str, Any] | None:
+        if said is None:
+            return None
+        found = records.parse(said.decode("utf-8", "replace"), self.source.limits)
+        if found is None or len(found["tables"]) != 1:
+            self.notes.append("what the file says of its arrays has another form: ignored")
+            return None
+        self.of_file = found.get("file", {})
+        said_of: dict[str, Any] = next(iter(found["tables"].values()))
+        return said_of
+
+    def _look(self, schema: Any) -> dict[int, tuple[int, bool]]:
+        """The longest text, and if values are missing, of each column, by one pass over them."""
+        import pyarrow as pa
+
+        found = {n: (0, False) for n, kind in enumerate(self._kinds) if not kind.problem}
+        seen = 0
+        for batch in self._batches(list(found), PIECE_ROWS) if found else ():
+            seen += batch.num_rows
+            for (number, (width, nullable)), cells in zip(
+                [*found.items()], batch.columns, strict=True
+            ):
+                kind = self._kinds[number]
+                if kind.dtype is None and len(cells):
+                    if pa.types.is_dictionary(cells.type):
+                        cells = cells.dictionary_decode()  # noqa: PLW2901
+                    width = max(width, self._width(cells, number))
+                found[number] = width, nullable or cells.null_count > 0
+        if found and seen != self.rows:
+            raise Corrupt("has another number of rows than it says", path=self.source.path,
+                          expected=self.rows, got=seen)  # fmt: skip
+        return found
+
+    def _width(self, cells: Any, number: int) -> int:
+        import pyarrow as pa
+
+        if pa.types.is_decimal(cells.type):
+            return 84
+        listed = [one for one in cells.to_pylist() if one]
+        end: Any = b"\0" if number in self._binary else "\0"
+        if any(one.endswith(end) for one in listed):
+            self._kinds[number] = Kind(problem="texts that end with NUL, which no type here keeps")
+        return max(map(len, listed), default=0)
+
+    def _column(
+        self, number: int, name: str, kind: Kind, widths: dict[int, tuple[int, bool]]
+    ) -> Column:
+        kind = self._kinds[number]
+        if kind.problem:
+            problem = Unsupported(f"column '{name[:60]}' has {kind.problem}", path=self.source.path)
+            return Column(name, np.dtype("V1"), problem=problem)
+        width, nullable = widths[number]
+        dtype = kind.dtype
+        if dtype is None:
+            letter = "S" if number in self._binary else "U"
+            dtype = np.dtype(f"{letter}{max(1, width)}")
+            if self.rows * dtype.itemsize > max(self.source.max_memory, 64 * self.source.size):
+                problem = TooLarge(
+                    f"column '{name[:60]}': texts as wide as the longest would need more than "
+                    "memory", path=self.source.path, got=self.rows * dtype.itemsize,
+                    expected=f"at most {self.source.max_memory} bytes (`--max-memory`)",
+                )  # fmt: skip
+                return Column(name, np.dtype("V1"), problem=problem)
+        shape = tuple(kind.shape[n] for n in kind.order) if kind.order else kind.shape
+        attributes = {"timezone": kind.zone} if kind.zone else {}
+        return Column(name, dtype, nullable, shape, axes=kind.axes, attributes=attributes)
+
+    def _take_record(self) -> None:
+        """Give columns the types of the record; without the record if they cannot have had them."""
+        if self.record is None:
+            return
+        known = {column.name: number for number, column in enumerate(self.columns)}
+        changed = [*self.columns]
+        wide = self.record.get("wide") is not None
+        fields: dict[str, Any] = {}
+        for one in self.record["arrays"]:
+            dtype = records.dtype_in(one)
+            if dtype is None:
+                self.record = None
+                return
+            if self.record["form"] == "records":
+                fields |= {name: dtype[name] for name in dtype.names or ()}
+            elif wide:
+                fields |= {c.name: dtype for c in changed if c.name not in self.record["axes"]}
+            else:
+                fields[one["column"]] = dtype
+        masked = {one["column"] for one in self.record["arrays"] if one.get("mask")}
+        for name, dtype in fields.items():
+            number = known.get(name)
+            made = None if number is None else _typed(changed[number], dtype)
+            if number is None or made is None:
+                self.record = None
+                return
+            if made.dtype.kind in "mM" and name not in masked and not wide:
+                made = made._replace(nullable=False)
+            self._casts[number] = dtype
+            changed[number] = made
+        self.columns = changed
+
+    def pieces(self, numbers: Sequence[int], max_bytes: int) -> Iterator[list[Piece]]:
+        """Yield the values of columns, batch by batch; raises `Corrupt` for what pyarrow refuses."""
+        for number in numbers:
+            if (problem := self.columns[number].problem) is not None:
+                raise problem
+        width = sum(self.columns[n].nbytes for n in numbers)
+        rows = max(1, min(PIECE_ROWS, max_bytes // max(1, width)))
+        done = 0
+        try:
+            for batch in self._batches(numbers, rows):
+                if batch.num_rows:
+                    yield [
+                        self._piece(cells, number)
+                        for number, cells in zip(numbers, batch.columns, strict=True)
+                    ]
+                done += batch.num_rows
+        except failures() as error:
+            raise corrupt(self.source, error) from error
+        if done != self.rows:
+            raise Corrupt("has another number of rows than it says", path=self.source.path,
+                          expected=self.rows, got=done)  # fmt: skip
+
+    def _piece(self, cells: Any, number: int) -> Piece:
+        column = self.columns[number]
+        kind = self._kinds[number]
+        stored = kind.dtype if kind.dtype is not None else column.dtype
+        values, mask = values_of(cells, kind, stored, self.source)
+        if number in self._casts:
+            values = _cast(values, self._casts[number], self.source)
+        if mask is not None and not column.nullable and column.dtype.kind not in "mM":
+            raise Corrupt(f"column '{column.name[:60]}' has missing values that it did not have",
+                          path=self.source.path)  # fmt: skip
+        return values, mask
+
+
+def _typed(column: Column, dtype: np.dtype[Any]) -> Column | None:
+    """The column with the type of a record; None if it cannot have had it."""
+    stored, shape = column.dtype, column.shape
+    if column.problem is not None:
+        return None
+    if stored == dtype:
+        return column
+    if dtype.kind == "c" and stored == np.dtype(f"f{dtype.itemsize // 2}") and shape[-1:] == (2,):
+        return column._replace(dtype=dtype, shape=shape[:-1], axes=column.axes[:-1])
+    fits = (
+        (dtype.kind in "mM" and stored == np.dtype("i8"))
+        or (dtype.kind == "M" and stored == np.dtype("M8[ms]"))
+        or (dtype.name == "bfloat16" and stored == np.dtype("f4"))
+        or (dtype.kind in "SV" and stored == np.dtype(f"V{dtype.itemsize}") and not dtype.names)
+        or (dtype.kind == stored.kind == "U" and dtype.itemsize >= stored.itemsize)
+    )
+    return column._replace(dtype=dtype) if fits else None
+
+
+def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
+    """The values as the type of the record, each exactly."""
+    if values.dtype == dtype:
+        return values
+    if dtype.kind == "c":
+        return np.ascontiguousarray(values).view(dtype)[..., 0]
+    if dtype.kind in "mM" and values.dtype.kind == "i":
+        return values.view(dtype)
+    if dtype.kind in "SV":
+        return values.view(dtype)
+    with np.errstate(all="ignore"):
+        if dtype.name == "bfloat16":
+            bits = np.ascontiguousarray(values).view(np.uint32)
+            if (bits & np.uint32(0xFFFF)).any():
+                raise Corrupt("a number is no bfloat16, as the file says", path=source.path)
+            return (bits >> np.uint32(16)).astype(np.uint16).view(dtype)
+        cast = values.astype(dtype)
+        again = cast.astype(values.dtype)
+    if values.dtype.kind in "mM":
+        same = bool((again.view("i8") == values.view("i8")).all())
+        if not same:
+            raise Corrupt(f"a time is no {dtype}, as the file says", path=source.path)
+    return cast
+
+
+# Writing -----------------------------------------------------------------------------------------
+
+
+class Stored(Record):
+    """How an array is stored: the type of Arrow of its elements, and the lengths in a row."""
+
+    type: Any
+    shape: tuple[int, ...]
+    scaled: int = 1  # seconds as milliseconds
+    codes: bool = False  # times as whole numbers
+
+
+def stored_as(array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], *, parquet: bool) -> Stored:
+    """The type in which elements are stored; times are looked at, since not all have a place."""
+    import pyarrow as pa
+
+    if dtype.kind == "c":
+        part = pa.float32() if dtype.itemsize == 8 else pa.float64()
+        return Stored(part, (*shape, 2))
+    if dtype.name == "bfloat16":
+        return Stored(pa.float32(), shape)
+    if dtype.kind == "U":
+        return Stored(pa.string(), shape)
+    if dtype.kind in "SV":
+        return Stored(pa.binary(dtype.itemsize), shape)
+    if dtype.kind in "mM":
+        return _stored_time(array, dtype, shape, parquet)
+    return Stored(pa.from_numpy_dtype(dtype.newbyteorder("=")), shape)
+
+
+def _stored_time(array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], parquet: bool) -> Stored:
+    import pyarrow as pa
+
+    unit, count = np.datetime_data(dtype)
+    codes = Stored(pa.int64(), shape, codes=True)
+    if count != 1:
+        return codes
+    if unit == "D" and dtype.kind == "M":
+        return Stored(pa.date32(), shape) if _within(array, 1 << 31) else codes
+    if unit not in UNITS:
+        return codes
+    if unit == "s" and parquet and dtype.kind == "M":
+        fits = _within(array, (1 << 63) // 1000)
+        return Stored(pa.timestamp("ms"), shape, scaled=1000) if fits else codes
+    return Stored(pa.timestamp(unit) if dtype.kind == "M" else pa.duration(unit), shape)
+
+
+def _within(array: Array, most: int) -> bool:
+    """True if all times of an array but NaT are less than so many steps from the beginning."""
+    from raconvert.arrays.blocks import blocks
+
+    for block in blocks(array, 4 << 20):
+        numbers = block.reshape(-1).view(np.int64)
+        there = numbers[numbers != _MIN]
+        if len(there) and not -most < int(there.min()) <= int(there.max()) < most:
+            return False
+    return True
+
+
+def type_of(stored: Stored, names: list[str]) -> Any:
+    """The type of a column: of tensors that of the extension."""
+    import pyarrow as pa
+
+    if not stored.shape:
+        return stored.type
+    if len(stored.shape) == 1:
+        return pa.list_(stored.type, stored.shape[0])
+    dims = names if len(names) == len(stored.shape) and any(names) else None
+    return pa.fixed_shape_tensor(stored.type, stored.shape, dim_names=dims)
+
+
+def column_of(values: Values, mask: Values | None, stored: Stored, of: Any, name: str) -> Any:
+    """The column of Arrow of some rows."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(values)
+    flat = values.reshape(-1)
+    if flat.dtype.kind == "c":
+        flat = flat.view(f"f{flat.dtype.itemsize // 2}")
+    if not stored.shape:
+        return _cells(flat, mask, stored, name)
+    cells = _cells(flat, None, stored, name)
+    listed = pa.FixedSizeListArray.from_arrays(
+        cells, prod(stored.shape), mask=None if mask is None else pa.array(mask.reshape(-1))
+    )
+    if len(stored.shape) == 1:
+        return listed
+    return pa.ExtensionArray.from_storage(of, listed)
+
+
+def _cells(values: Values, mask: Values | None, stored: Stored, name: str) -> Any:
+    import pyarrow as pa
+
+    kind = values.dtype.kind
+    if kind == "U":
+        return _strings(values, mask, name)
+    if kind in "SV" and values.dtype.name != "bfloat16":
+        return _bytes(values, mask, stored)
+    if values.dtype.name == "bfloat16":
+        wide = values.view(np.uint16).astype(np.uint32) << np.uint32(16)
+        return pa.array(wide.view(np.float32), mask=mask)
+    if kind in "mM":
+        numbers = values.view(np.int64)
+        if stored.codes:
+            return pa.array(numbers, mask=mask)
+        absent = numbers == _MIN
+        if mask is not None and (absent & ~mask).any():
+            raise WouldLose(f"array '{name}' has NaT and missing values, which would be one",
+                            remedy="no option allows this; nothing was written")  # fmt: skip
+        absent = absent if mask is None else mask
+        numbers = np.where(absent, 0, numbers) * stored.scaled
+        if pa.types.is_date32(stored.type):
+            return pa.array(numbers.astype(np.int32), mask=absent).view(stored.type)
+        return pa.array(numbers, mask=absent).view(stored.type)
+    return pa.array(values, type=stored.type, mask=mask)
+
+
+def _strings(values: Values, mask: Values | None, name: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values.tolist(), pa.string(), mask=mask)
+    except UnicodeEncodeError as error:
+        raise WouldLose(f"array '{name}' has half of a surrogate pair, which is no text in UTF-8",
+                        remedy="no option allows this; nothing was written") from error  # fmt: skip
+
+
+def _bytes(values: Values, mask: Values | None, stored: Stored) -> Any:
+    import pyarrow as pa
+
+    valid = None
+    if mask is not None:
+        bits = np.packbits(~mask, bitorder="little")
+        valid = pa.py_buffer(bits.tobytes())
+    data = pa.py_buffer(values.tobytes())
+    return pa.FixedSizeBinaryArray.from_buffers(stored.type, len(values), [valid, data])
+

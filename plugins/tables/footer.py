@@ -1,0 +1,283 @@
+"""The footer of a Parquet file, checked before pyarrow looks at it, which ends the process for some.
+
+The footer is a structure of Thrift's compact protocol. All of it is parsed; what is kept is the
+schema and where each column of each group of rows lies. Lists and texts are checked against the
+bytes that are left, so that the work is in proportion to the footer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raconvert.errors import Corrupt, TooLarge, Unsupported
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.plugin import Source
+
+__all__ = ["check_footer"]
+
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+WHOLE = (BYTE, I16, I32, I64)
+_LAST_TYPE, _LAST_CODEC, FIXED = 7, 7, 7
+# field -> (name, type, what is in it); all others are parsed and dropped
+_COLUMN = {
+    1: ("type", I32, None), 2: ("encodings", LIST, I32), 3: ("path", LIST, BINARY),
+    4: ("codec", I32, None), 5: ("values", I64, None), 6: ("decoded", I64, None),
+    7: ("encoded", I64, None), 9: ("data", I64, None), 10: ("index", I64, None),
+    11: ("dictionary", I64, None),
+}  # fmt: skip
+_CHUNK = {1: ("file", BINARY, None), 3: ("column", STRUCT, _COLUMN), 8: ("crypto", STRUCT, {})}
+_GROUP = {1: ("columns", LIST, _CHUNK), 3: ("rows", I64, None)}
+_ELEMENT = {
+    1: ("type", I32, None), 2: ("width", I32, None), 3: ("repetition", I32, None),
+    4: ("name", BINARY, None), 5: ("children", I32, None),
+}  # fmt: skip
+_FILE = {
+    1: ("version", I32, None), 2: ("schema", LIST, _ELEMENT), 3: ("rows", I64, None),
+    4: ("groups", LIST, _GROUP), 8: ("encryption", STRUCT, {}),
+}  # fmt: skip
+_NEEDED = {
+    "file": ("version", "schema", "rows", "groups"),
+    "group": ("columns", "rows"),
+    "column": ("type", "encodings", "path", "codec", "values", "decoded", "encoded", "data"),
+    "element": ("name",),
+}
+
+
+class _Bytes:
+    """The footer, and how far it is parsed."""
+
+    def __init__(self, data: bytes, source: Source, start: int) -> None:
+        self._data = data
+        self._source = source
+        self._start = start
+        self.at = 0
+
+    def wrong(self, what: str) -> Corrupt:
+        """Return the error for the place that is parsed."""
+        return Corrupt(f"footer is damaged: {what}", path=self._source.path,
+                       where=f"byte {self._start + self.at}")  # fmt: skip
+
+    def byte(self) -> int:
+        if self.at >= len(self._data):
+            raise self.wrong("it ends early")
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def number(self) -> int:
+        """A number of 7 bits in each byte."""
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+            if shift > 63:
+                raise self.wrong("a number has more than 64 bits")
+
+    def signed(self) -> int:
+        value = self.number()
+        return (value >> 1) ^ -(value & 1)
+
+    def take(self, count: int) -> bytes:
+        if count > len(self._data) - self.at:
+            raise self.wrong("a text is longer than what is left")
+        self.at += count
+        return self._data[self.at - count : self.at]
+
+    def left(self) -> int:
+        return len(self._data) - self.at
+
+
+def _value(data: _Bytes, kind: int, inner: Any, depth: int) -> Any:
+    if depth > 32:
+        raise data.wrong("structures are nested too deep")
+    if kind in (TRUE, FALSE):
+        return kind == TRUE
+    if kind == BYTE:
+        return data.byte()
+    if kind in WHOLE:
+        return data.signed()
+    if kind == DOUBLE:
+        return data.take(8)
+    if kind == BINARY:
+        return data.take(data.number())
+    if kind in (LIST, SET):
+        return _list(data, inner, depth)
+    if kind == MAP:
+        return _map(data, depth)
+    if kind == STRUCT:
+        return _structure(data, inner if isinstance(inner, dict) else {}, depth)
+    raise data.wrong(f"type {kind} of a value")
+
+
+def _list(data: _Bytes, inner: Any, depth: int) -> list[Any]:
+    head = data.byte()
+    count, kind = head >> 4, head & 15
+    if count == 15:
+        count = data.number()
+    if count > data.left():
+        raise data.wrong("a list is longer than what is left")
+    wanted = STRUCT if isinstance(inner, dict) else inner
+    if count and inner is not None and kind != wanted:
+        raise data.wrong(f"a list of type {kind}, expected {wanted}")
+    kept = []
+    for _ in range(count):
+        one = _value(data, BYTE if kind in (TRUE, FALSE) else kind, inner, depth + 1)
+        if inner is not None:
+            kept.append(one)
+    return kept
+
+
+def _map(data: _Bytes, depth: int) -> None:
+    count = data.number()
+    if not count:
+        return
+    kinds = data.byte()
+    if count > data.left():
+        raise data.wrong("a mapping is longer than what is left")
+    for _ in range(count):
+        for kind in (kinds >> 4, kinds & 15):
+            _value(data, BYTE if kind in (TRUE, FALSE) else kind, None, depth + 1)
+
+
+def _structure(data: _Bytes, fields: dict[int, Any], depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    number = 0
+    while True:
+        head = data.byte()
+        if head == 0:
+            return found
+        step = head >> 4
+        number = number + step if step else data.signed()
+        kind = head & 15
+        name, wanted, inner = fields.get(number, ("", kind, None))
+        if kind != wanted:
+            raise data.wrong(f"field {number} has type {kind}, expected {wanted}")
+        if name in found:
+            raise data.wrong(f"field {number} is there twice")
+        value = _value(data, kind, inner, depth + 1)
+        if name:
+            found[name] = value
+
+
+def check_footer(source: Source, start: int, footer: bytes) -> int:
+    """Check the footer, which begins at byte `start`; return the number of rows.
+
+    Raises `Corrupt`, and `TooLarge` for more columns or groups than `Limits.nodes`.
+    """
+    data = _Bytes(footer, source, start)
+    file = _structure(data, _FILE, 0)
+    if data.left():
+        raise data.wrong(f"{data.left()} bytes follow it")
+    _need(data, "file", file)
+    if "encryption" in file:
+        raise Unsupported("is encrypted", path=source.path, remedy="decrypt it first")
+    leaves = _leaves(data, file["schema"], source)
+    if len(leaves) * max(1, len(file["groups"])) > source.limits.nodes:
+        raise TooLarge("has too many columns or groups of rows", path=source.path,
+                       expected=f"at most {source.limits.nodes} together")  # fmt: skip
+    rows = 0
+    for number, group in enumerate(file["groups"]):
+        _need(data, "group", group)
+        if len(group["columns"]) != len(leaves) or group["rows"] < 0:
+            raise Corrupt("a group of rows has other columns than the schema", path=source.path,
+                          where=f"group {number}", expected=len(leaves),
+                          got=len(group["columns"]))  # fmt: skip
+        rows += group["rows"]
+        for chunk, leaf in zip(group["columns"], leaves, strict=True):
+            _check_chunk(data, chunk, leaf, group["rows"], source, start)
+    if rows != file["rows"]:
+        raise Corrupt("footer says two numbers of rows", path=source.path, expected=file["rows"],
+                      got=rows)  # fmt: skip
+    return rows
+
+
+def _need(data: _Bytes, what: str, found: dict[str, Any]) -> None:
+    for name in _NEEDED[what]:
+        if name not in found:
+            raise data.wrong(f"a {what} without its {name}")
+
+
+class _Leaf:
+    """A column of the schema: its path and physical type; `flat` if it has a value in each row."""
+
+    __slots__ = ("flat", "path", "type")
+
+    def __init__(self, path: list[bytes], kind: int, *, flat: bool) -> None:
+        self.path, self.type, self.flat = path, kind, flat
+
+
+def _leaves(data: _Bytes, schema: list[dict[str, Any]], source: Source) -> list[_Leaf]:
+    if not schema:
+        raise data.wrong("it has no schema")
+    leaves: list[_Leaf] = []
+    open_groups: list[list[Any]] = []  # [children that are to come, path, flat]
+    for number, element in enumerate(schema):
+        _need(data, "element", element)
+        children = element.get("children")
+        if number and not open_groups:
+            raise data.wrong("the schema goes on behind its last column")
+        path: list[bytes] = []
+        flat = True
+        if number:
+            path = [*open_groups[-1][1], element["name"]]
+            flat = open_groups[-1][2] and element.get("repetition") in (0, 1)
+            open_groups[-1][0] -= 1
+            if element.get("repetition") not in (0, 1, 2):
+                raise data.wrong("a column is neither required, optional nor repeated")
+        if children is None and number:
+            leaves.append(_leaf(data, element, path, flat))
+        else:
+            if not 0 <= (children or 0) <= len(schema) or "type" in element:
+                raise data.wrong("a group of columns has a wrong number of them")
+            open_groups.append([children or 0, path, flat])
+        if len(open_groups) > source.limits.type_levels:
+            raise data.wrong("columns are nested too deep")
+        while open_groups and not open_groups[-1][0] and number:
+            open_groups.pop()
+        if not number and not children and len(schema) == 1:
+            open_groups.pop()
+    if open_groups:
+        raise data.wrong("columns of the schema are absent")
+    return leaves
+
+
+def _leaf(data: _Bytes, element: dict[str, Any], path: list[bytes], flat: bool) -> _Leaf:
+    kind = element.get("type")
+    if type(kind) is not int or not 0 <= kind <= _LAST_TYPE:
+        raise data.wrong("a column has no type")
+    if kind == FIXED and element.get("width", 0) <= 0:
+        raise data.wrong("a column of bytes of a fixed number has no such number")
+    return _Leaf(path, kind, flat=flat)
+
+
+def _check_chunk(
+    data: _Bytes, chunk: dict[str, Any], leaf: _Leaf, rows: int, source: Source, end: int
+) -> None:
+    column = chunk.get("column")
+    if "file" in chunk or "crypto" in chunk or column is None:
+        raise Unsupported("has columns in another file, or encrypted ones", path=source.path)
+    _need(data, "column", column)
+    where = f"column {b'.'.join(leaf.path)[:60]!r}"
+    if column["path"] != leaf.path or column["type"] != leaf.type:
+        raise Corrupt("a column is not that of the schema", path=source.path, where=where)
+    if not 0 <= column["codec"] <= _LAST_CODEC:
+        raise Corrupt("a column has an unknown compression", path=source.path, where=where,
+                      got=column["codec"])  # fmt: skip
+    if column["values"] < 0 or (leaf.flat and column["values"] != rows):
+        raise Corrupt("a column has another number of values than rows", path=source.path,
+                      where=where, expected=rows, got=column["values"])  # fmt: skip
+    first = column["data"]
+    if column.get("dictionary", 0) > 0:
+        first = min(first, column["dictionary"])
+    if first < 4 or column["encoded"] < 0 or first + column["encoded"] > end:
+        raise Corrupt("a column does not lie in the file", path=source.path, where=where,
+                      got=f"{column['encoded']} bytes from byte {first}")  # fmt: skip
+    if column["decoded"] < 0 or column["decoded"] > source.max_memory:
+        raise TooLarge("a column of a group of rows needs too much memory", path=source.path,
+                       where=where, expected=f"at most {source.max_memory} bytes "
+                       "(`--max-memory`)", got=column["decoded"])  # fmt: skip
