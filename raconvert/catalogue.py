@@ -477,6 +477,16 @@ ROWS: tuple[Row, ...] = (
         needs=(("PIL", "pillow"),),
     ),
     Row(
+        name="xlsx",
+        module="raconvert.plugins.tables.xlsx",
+        title="XLSX workbook",
+        suffixes=(".xlsx", ".xlsm"),
+        magic=((0, b"PK\x03\x04"),),
+        many=True,
+        lazy=False,
+        meta="some",
+    ),
+    Row(
         name="zarr",
         module="raconvert.plugins.zarr",
         title="Zarr",

@@ -426,7 +426,7 @@ def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
         return np.ascontiguousarray(values).view(dtype)[..., 0]
     if dtype.kind in "mM" and values.dtype.kind == "i":
         return values.view(dtype)
-    if dtype.kind in "SV":
+    if dtype.kind in "SV" and dtype.name != "bfloat16":
         return values.view(dtype)
     with np.errstate(all="ignore"):
         if dtype.name == "bfloat16":

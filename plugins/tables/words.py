@@ -252,10 +252,11 @@ def parsed(texts: list[str], dtype: np.dtype[Any]) -> Values:
             raise _odd(texts, lambda text: len(text) <= dtype.itemsize // 4, dtype)
         return np.array(texts, dtype) if texts else np.empty(0, dtype)
     convert = _CONVERT.get(kind, _floats)
+    native = dtype.newbyteorder("=")
     try:
-        return convert(texts, dtype)
+        return convert(texts, native).astype(dtype, copy=False)
     except (ValueError, KeyError, OverflowError, TypeError) as error:
-        raise _odd(texts, lambda text: _is_one(convert, text, dtype), dtype) from error
+        raise _odd(texts, lambda text: _is_one(convert, text, native), dtype) from error
 
 
 def _is_one(convert: Callable[..., Values], text: str, dtype: np.dtype[Any]) -> bool:

@@ -1,0 +1,115 @@
+"""XLSX: workbooks of Excel and others, a table in each sheet, read and written.
+
+Specification: ECMA-376 (Office Open XML), part 1, SpreadsheetML; part 2 for the package. Compared
+with: openpyxl and pandas, in both directions. Read and written by code of its own: openpyxl gives
+formulas or saved values, never both, and numbers only as what it takes them for.
+
+Reads: the cells of each sheet that has any, within the rows and columns that hold something. The
+first row is a header if all of its cells are text; if some are, ``header`` has to say. Numbers are
+those of the file: int64 if a column has whole ones only, else float64; text, bool; numbers with the
+format of a date are datetime64 of days, seconds or milliseconds, by either epoch, those with the
+format of an elapsed time timedelta64. A column of several kinds is text. An empty cell is a missing
+value, and so is an error (#N/A). Formulas are read as the value that was saved with them, which a
+note counts; one without a value is missing. A merged cell has its value in its first cell alone, as
+the file has it (named). Hidden sheets are read like all others (named).
+
+Mapping: a sheet is a table as CSV and Parquet are; ``axes=region,year`` names columns that are axes.
+Arrays of several sheets are in a group of the name of their sheet, unless raconvert wrote the
+file: then its properties say what the arrays were, and what was edited comes back in their place,
+with labels in the order of the rows. A value that is not of the type that its column had makes the
+column one of its own type, which a note says.
+
+Writes: a sheet for arrays over the same axes, a column for each axis and each array;
+``wide=AXIS`` makes a pivot. A cell is a double: bool, integers up to 32 bits, floats and bfloat16 are
+numbers (NaN and infinity the words ``nan``, ``inf``), int64 and uint64 are refused, or checked value
+by value with ``integers=checked``, or beyond 2**53 text with ``integers=text``. Times of whole
+milliseconds between 1900-03-01 and 9999 are dates, others text of ISO 8601, as durations are. Metadata
+is kept in properties of the file, in pieces of 250 characters.
+
+Refused: encrypted workbooks, which are no ZIP; document types in XML, and so entities; sheets of
+macros and charts are left out. Writing: more than 1,048,575 rows, 16,384 columns, texts above 32,767
+characters, complex numbers, void.
+"""
+
+from __future__ import annotations
+
+from raconvert.files.zips import LOCAL, LOCAL_MAGIC
+from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
+
+from .options import READING, WIDE
+from .sample import WORKBOOK
+
+__all__ = ["FORMAT", "plan", "read", "sniff"]
+
+FIRST = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/")  # members that begin one
+TAIL = 1 << 16
+
+FORMAT = Format(
+    name="xlsx",
+    title="XLSX workbook",
+    suffixes=(".xlsx", ".xlsm"),
+    magic=((0, LOCAL_MAGIC),),
+    many=True,
+    lazy=False,
+    meta="some",
+    read_options=(
+        *READING,
+        Option("header", "auto", ("auto", "yes", "no"), "the first row has the names of columns"),
+        Option("sheet", "", str, "the only sheet to read"),
+    ),
+    write_options=(
+        WIDE,
+        Option("integers", "refuse", ("refuse", "checked", "text"),
+               "int64 and uint64: refused, checked one by one, or beyond 2**53 text"),
+    ),
+    samples={"two.xlsx": WORKBOOK},
+    spec="https://ecma-international.org/publications-and-standards/standards/ecma-376/",
+    losses="no int64 and uint64 but on request; 1,048,575 rows; no complex numbers, no void",
+)  # fmt: skip
+
+
+def sniff(source: Source) -> int:
+    """Sure of a ZIP archive that begins as a package and has a workbook in its directory."""
+    head = source.head
+    name = head[LOCAL.size :][: int.from_bytes(head[26:28], "little")]
+    if not head.startswith(LOCAL_MAGIC) or not name.startswith(FIRST):
+        return NO
+    tail = source.read_at(max(0, source.size - TAIL), TAIL)
+    return SURE if b"xl/workbook.xml" in tail else NO
+
+
+def read(
+    source: Source,
+    *,
+    layout: str = "auto",
+    axes: str = "auto",
+    wide: str = "",
+    missing: str = "mask",
+    fill: str = "",
+    name: str = "",
+    header: str = "auto",
+    sheet: str = "",
+) -> Bundle:
+    """The arrays of the sheets, whose cells are in memory.
+
+    Raises `Corrupt`, `Unsafe` for document types, `TooLarge`, `UsageError` where an option has to
+    decide.
+    """
+    from .arrays import Asked, bundle_of
+    from .workbook import open_workbook
+
+    if wide and header == "auto":
+        header = "yes"
+    book = open_workbook(source, header=header, sheet=sheet)
+    bundle = bundle_of(book.tables, Asked(layout, axes, wide, missing, fill, name))
+    bundle.notes[:0] = book.notes
+    bundle.attributes = dict(book.of_file.get("attributes", {}))
+    bundle.formats = dict(book.of_file.get("formats", {}))
+    return bundle
+
+
+def plan(bundle: Bundle, *, wide: str = "", integers: str = "refuse") -> Plan:
+    """A sheet for each set of arrays over the same axes."""
+    from .xlsx_plan import xlsx_plan
+
+    return xlsx_plan(bundle, wide=wide, integers=integers)

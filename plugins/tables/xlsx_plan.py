@@ -1,0 +1,409 @@
+"""Arrays as the sheets of a workbook: the plan, and the parts of the package."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from raconvert.arrays.blocks import index_of
+from raconvert.arrays.dtypes import dtype_of, element_of, little, type_name
+from raconvert.errors import WouldLose
+from raconvert.files.paths import write_failed
+from raconvert.metadata.reals import doubles
+from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused, refused_type
+
+from . import record as records
+from .arrow_plan import table_record
+from .layout import tables_of
+from .sheets import MAX_COLUMNS, MAX_ROWS, letters_of
+from .words import DATES, DURATIONS, spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.plugin import Array, Bundle, Target
+
+    from .layout import Planned
+
+    Values = np.ndarray[Any, Any]
+
+MAX_TEXT = 32_767
+MAX_RECORD = 1 << 16  # characters of the record, each 250 a property
+PIECE = 250
+EXACT = 1 << 53
+_ODD = re.compile("[\x00-\x08\x0b\x0c\x0d\x0e-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\\x00-\x1f\ufffe\uffff\ud800-\udfff]")
+_DAY_MS = 86_400_000
+_FIRST_DAY, _LAST_DAY, _EPOCH_DAY = -25_508, 2_932_896, 25_569  # 1900-03-01, 9999-12-31, 1899-12-30
+_MS_PER = {"D": _DAY_MS, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_STEPS_PER_MS = {"us": 10**3, "ns": 10**6, "ps": 10**9, "fs": 10**12, "as": 10**15}
+
+
+def xlsx_plan(bundle: Bundle, *, wide: str, integers: str) -> Plan:
+    """Plan a workbook. Raises nothing."""
+    made, fits = tables_of(bundle, "XLSX", wide=wide)
+    rest = bundle.like(bundle.arrays)
+    rest.attributes = {}
+    fits += file_fits(rest, "XLSX")
+    for planned in made:
+        fits += _fits(planned, integers)
+    names = _sheet_names(made)
+    text, more = _record(made, names, bundle)
+    fits += more
+
+    def write(target: Target) -> None:
+        _write(made, names, text, target, integers)
+
+    return Plan(fits, write, names=_names(made, bundle))
+
+
+def _names(made: list[Planned], bundle: Bundle) -> list[str]:
+    return bundle.names
+
+
+def _fits(planned: Planned, integers: str) -> list[Fit]:
+    fits = [*planned.fits]
+    array = planned.first
+    if planned.rows >= MAX_ROWS or len(planned.headers) > MAX_COLUMNS:
+        reason = f"a sheet holds {MAX_ROWS - 1:,} rows and {MAX_COLUMNS:,} columns, not "
+        reason += f"{planned.rows:,} and {len(planned.headers):,}; Parquet holds them"
+        fits.append(refused(array.name, "shape", reason))
+    if any(len(name) > MAX_TEXT or not name for name in planned.headers):
+        fits.append(refused(array.name, "names", "a name of no or too many letters"))
+    if any(length >= 1 << 62 for length in array.shape) or array.ndim > 64:
+        fits.append(refused(array.name, "shape", f"XLSX has no {array.shape}"))
+    for value in planned.values:
+        if planned.form == "records":
+            fits += _field_fits(value.array, integers, fits)
+        else:
+            fits += _type_fits(value.array, integers)
+    return fits
+
+
+def _field_fits(array: Array, integers: str, before: list[Fit]) -> list[Fit]:
+    if any(fit.outcome == "refused" for fit in before):
+        return []
+    dtype = dtype_of(array.element)
+    fits = []
+    for name in dtype.names or ():
+        one = array.replace(element=element_of(dtype[name]), data=None, extent=None)
+        for fit in _type_fits(one, integers):
+            flag = fit.flag if fit.flag is None else fit.flag.rpartition("or ")[2]
+            fits.append(fit._replace(reason=f"field {name}: {fit.reason}", flag=flag))
+    return fits
+
+
+def _type_fits(array: Array, integers: str) -> list[Fit]:
+    kind, nbytes, _, descr = array.element
+    name = type_name(little(array.element))
+    if kind == "complex":
+        return [refused_type(array, "XLSX", "float64")]
+    if kind in ("int", "uint") and nbytes == 8:
+        if integers == "text":
+            reason = f"{name}: what is beyond 2**53 is written as text"
+            return [equivalent(array.name, "type", reason)]
+        if integers == "checked":
+            return []
+        reason = f"a cell is a double, which not every {name} is"
+        flag = "--dtype float64 or --out-opt integers=checked"
+        return [refused(array.name, "type", reason, flag)]
+    if kind != "user":
+        return []
+    letter = descr[1:2] if isinstance(descr, str) else ""
+    if letter in ("U", "S") and nbytes // (4 if letter == "U" else 1) <= MAX_TEXT:
+        return []
+    if letter in ("M", "m"):
+        unit, count = np.datetime_data(dtype_of(array.element))
+        units = DATES if letter == "M" else DURATIONS
+        if count == 1 and unit in units:
+            return []
+        return [refused(array.name, "type", f"XLSX has no {name}: units are {', '.join(units)}")]
+    return [refused(array.name, "type", f"XLSX has no {name}")]
+
+
+def _sheet_names(made: list[Planned]) -> list[str]:
+    """Names that sheets may have, each once whatever the case."""
+    taken: set[str] = set()
+    names = []
+    for planned in made:
+        base = _FORBIDDEN.sub("_", planned.name)[:31].strip("'") or "Sheet"
+        name, number = base, 1
+        while name.lower() in taken or name.lower() == "history":
+            number += 1
+            end = f"_{number}"
+            name = base[: 31 - len(end)] + end
+        taken.add(name.lower())
+        names.append(name)
+    return names
+
+
+def _record(made: list[Planned], names: list[str], bundle: Bundle) -> tuple[str, list[Fit]]:
+    """The line about the arrays, and the fits of metadata that has no place in it."""
+    told = []
+    for planned in made:
+        arrays = [
+            records.array_record(value.array, value.header, value.mask.name if value.mask else None)
+            for value in planned.values
+        ]
+        told.append(table_record(planned, arrays))
+    why = f"its {MAX_RECORD} characters"
+    try:
+        text = records.text_of(dict(zip(names, told, strict=True)), bundle)
+        if len(text) <= MAX_RECORD:
+            return text, []
+    except ValueError as error:
+        why = str(error)
+    fits = []
+    for planned, said in zip(made, told, strict=True):
+        for value, one in zip(planned.values, said["arrays"], strict=True):
+            if one.pop("meta", None):
+                fits.append(equivalent(value.array.name, "metadata",
+                                       f"XLSX has no place for it in {why}"))  # fmt: skip
+    bare = bundle.like([])
+    bare.attributes, bare.formats = {}, {}
+    if bundle.attributes:
+        fits.append(equivalent("", "metadata", f"XLSX has no place for it in {why}: attributes"))
+    return records.text_of(dict(zip(names, told, strict=True)), bare), fits
+
+
+# The package -------------------------------------------------------------------------------------
+
+_XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_TYPE = "application/vnd.openxmlformats-officedocument"
+_STYLES = (
+    f'<styleSheet xmlns="{_MAIN}"><numFmts count="2"><numFmt numFmtId="164" '
+    'formatCode="yyyy\\-mm\\-dd"/><numFmt numFmtId="165" '
+    'formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss.000"/></numFmts>'
+    '<fonts count="1"><font><sz val="11"/><name val="Calibri"/></font></fonts>'
+    '<fills count="2"><fill><patternFill patternType="none"/></fill>'
+    '<fill><patternFill patternType="gray125"/></fill></fills>'
+    "<borders count=\"1\"><border><left/><right/><top/><bottom/><diagonal/></border></borders>"
+    '<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>'
+    '<cellXfs count="3"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>'
+    '<xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>'
+    '<xf numFmtId="165" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>'
+    '</cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>'
+    "</styleSheet>"
+)
+
+
+def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
+    """The parts of the package but the sheets: path and XML."""
+    sheets = range(1, len(names) + 1)
+    overrides = [
+        ("/xl/workbook.xml", f"{_TYPE}.spreadsheetml.sheet.main+xml"),
+        ("/xl/styles.xml", f"{_TYPE}.spreadsheetml.styles+xml"),
+        ("/docProps/custom.xml", f"{_TYPE}.custom-properties+xml"),
+        *((f"/xl/worksheets/sheet{n}.xml", f"{_TYPE}.spreadsheetml.worksheet+xml") for n in sheets),
+    ]
+    listed = "".join(f'<Override PartName="{p}" ContentType="{t}"/>' for p, t in overrides)
+    yield "[Content_Types].xml", (
+        f'<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Default Extension="xml" ContentType="application/xml"/>{listed}</Types>'
+    )
+    relation = '<Relationship Id="rId{}" Type="{}/relationships/{}" Target="{}"/>'
+    yield "_rels/.rels", (
+        f'<Relationships xmlns="{_PACKAGE}/relationships">'
+        + relation.format(1, _OFFICE, "officeDocument", "xl/workbook.xml")
+        + relation.format(2, _OFFICE, "custom-properties", "docProps/custom.xml")
+        + "</Relationships>"
+    )
+    tags = "".join(
+        f'<sheet name={quoteattr(name)} sheetId="{n}" r:id="rId{n}"/>'
+        for n, name in enumerate(names, 1)
+    )
+    yield "xl/workbook.xml", (
+        f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}/relationships"><sheets>{tags}</sheets>'
+        "</workbook>"
+    )
+    more = relation.format(len(names) + 1, _OFFICE, "styles", "styles.xml")
+    yield "xl/_rels/workbook.xml.rels", (
+        f'<Relationships xmlns="{_PACKAGE}/relationships">'
+        + "".join(relation.format(n, _OFFICE, "worksheet", f"worksheets/sheet{n}.xml") for n in sheets)
+        + more + "</Relationships>"
+    )  # fmt: skip
+    yield "xl/styles.xml", _STYLES
+    pieces = [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+    kind = 'fmtid="{D5CDD505-2E9C-101B-9397-08002B2CF9AE}"'
+    properties = "".join(
+        f'<property {kind} pid="{n + 1}" name="raconvert {n}"><vt:lpwstr>{escape(piece)}'
+        "</vt:lpwstr></property>"
+        for n, piece in enumerate(pieces, 1)
+    )
+    yield "docProps/custom.xml", (
+        f'<Properties xmlns="{_OFFICE}/custom-properties" '
+        f'xmlns:vt="{_OFFICE}/docPropsVTypes">{properties}</Properties>'
+    )
+
+
+def _write(
+    made: list[Planned], names: list[str], text: str, target: Target, integers: str
+) -> None:
+    file = target.open()
+    try:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path, xml in _parts(names, text):
+                archive.writestr(_info(path), (_XML + xml).encode())
+            for number, planned in enumerate(made, 1):
+                info = _info(f"xl/worksheets/sheet{number}.xml")
+                with archive.open(info, "w", force_zip64=False) as member:
+                    for piece in _sheet(planned, target, integers):
+                        member.write(piece.encode())
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _info(path: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    info.create_system = 3
+    return info
+
+
+# Cells -------------------------------------------------------------------------------------------
+
+
+def _sheet(planned: Planned, target: Target, integers: str) -> Iterator[str]:
+    """The XML of a sheet, in pieces."""
+    letters = [letters_of(n) for n in range(len(planned.headers))]
+    yield _XML + f'<worksheet xmlns="{_MAIN}"><sheetData>'
+    yield _row(1, letters, [_text(name) for name in planned.headers])
+    for start, values, masks in planned.pieces(target.max_memory):
+        rows = len(values[0])
+        columns = [_cells(one, None) for one in planned.key_cells(start, start + rows)]
+        for value, block, mask in zip(planned.values, values, masks, strict=True):
+            for own, told in _split(planned, block, mask):
+                place = start * max(1, block.size // max(1, rows))
+                columns.append(_cells(own, told, integers, value.array, place))
+        yield "".join(
+            _row(start + n + 2, letters, cells)
+            for n, cells in enumerate(zip(*columns, strict=True))
+        )
+        if target.progress is not None:
+            target.progress(sum(block.nbytes for block in values))
+    yield "</sheetData></worksheet>"
+
+
+def _split(
+    planned: Planned, values: Values, mask: Values | None
+) -> Iterator[tuple[Values, Values | None]]:
+    if planned.form == "records":
+        for name in values.dtype.names or ():
+            yield values[name], None
+    elif planned.wide is not None:
+        count = len(planned.labels)
+        told = None if mask is None else mask.reshape(-1, count)
+        for number in range(count):
+            yield values.reshape(-1, count)[:, number], None if told is None else told[:, number]
+    else:
+        yield values, mask
+
+
+def _row(number: int, letters: list[str], cells: Any) -> str:
+    inside = "".join(
+        f'<c r="{letter}{number}"{cell}</c>' for letter, cell in zip(letters, cells, strict=True)
+        if cell
+    )  # fmt: skip
+    return f'<row r="{number}">{inside}</row>'
+
+
+def _text(text: str) -> str:
+    safe = escape(_ODD.sub(lambda match: f"_x{ord(match[0]):04X}_", text))
+    return f' t="inlineStr"><is><t xml:space="preserve">{safe}</t></is>'
+
+
+def _cells(
+    values: Values, mask: Values | None, integers: str = "checked", array: Array | None = None,
+    place: int = 0,
+) -> list[str]:  # fmt: skip
+    """The cells of a column without their places; no text where a value is missing."""
+    values = np.ascontiguousarray(values)
+    kind = values.dtype.kind
+    if values.dtype.name == "bfloat16":
+        cells = _reals(doubles(values.astype(np.float32)))
+    elif kind == "b":
+        cells = [f' t="b"><v>{int(one)}</v>' for one in values.tolist()]
+    elif kind in "iu":
+        cells = _integers(values, mask, integers, array, place)
+    elif kind == "f":
+        cells = _reals(doubles(values))
+    elif kind == "M":
+        cells = _dates(values)
+    elif kind == "m":
+        cells = [_text(text) for text in spelled(values)]
+    else:
+        encoding = (array.meta.encoding if array is not None else None) or "latin-1"
+        cells = [_text(_checked(one, encoding, array)) for one in values.tolist()]
+    if mask is not None:
+        for missing in np.flatnonzero(mask).tolist():
+            cells[missing] = ""
+    return cells
+
+
+def _integers(
+    values: Values, mask: Values | None, integers: str, array: Array | None, place: int
+) -> list[str]:
+    cells = [f"><v>{one}</v>" for one in values.tolist()]
+    if values.dtype.itemsize < 8:
+        return cells
+    beyond = (values > EXACT) | (values < -EXACT if values.dtype.kind == "i" else False)
+    if mask is not None:
+        beyond &= ~mask
+    odd = np.flatnonzero(beyond).tolist()
+    if odd and integers != "text" and array is not None:
+        raise WouldLose(
+            f"array '{array.name}' has the value {values[odd[0]]}, which no cell of XLSX holds",
+            where=f"index {list(index_of(array, place + odd[0]))}",
+            expected="at most 2**53",
+            remedy="write such values as text: `--out-opt integers=text`; nothing was written",
+        )
+    for one in odd:
+        cells[one] = _text(str(values[one]))
+    return cells
+
+
+def _reals(values: Values) -> list[str]:
+    cells = [f"><v>{text}</v>" for text in map(repr, values.tolist())]
+    odd = np.flatnonzero(~np.isfinite(values))
+    for one, text in zip(odd.tolist(), spelled(values[odd]), strict=True):
+        cells[one] = _text(text)
+    return cells
+
+
+def _dates(values: Values) -> list[str]:
+    """Dates as days since 1899-12-30, if they are whole milliseconds between 1900-03-01 and 9999."""
+    unit = str(np.datetime_data(values.dtype)[0])
+    cells = [_text(text) for text in spelled(values)]
+    style = 1 if unit == "D" else 2
+    for place, number in enumerate(values.view(np.int64).tolist()):
+        if unit in _STEPS_PER_MS:
+            ms, rest = divmod(number, _STEPS_PER_MS[unit])
+        else:
+            ms, rest = number * _MS_PER[unit], 0
+        days, inside = divmod(ms, _DAY_MS)
+        if not rest and _FIRST_DAY <= days <= _LAST_DAY:
+            serial = days + _EPOCH_DAY
+            text = str(serial) if not inside else repr(serial + inside / _DAY_MS)
+            cells[place] = f' s="{style}"><v>{text}</v>'
+    return cells
+
+
+def _checked(text: Any, encoding: str, array: Array | None) -> str:
+    name = "" if array is None else array.name
+    try:
+        words = text.decode(encoding) if isinstance(text, bytes) else str(text)
+        words.encode()
+    except UnicodeError as error:
+        raise WouldLose(f"array '{name}' has bytes that are no text", got=ascii(text)[:60],
+                        remedy="no option allows this; nothing was written") from error  # fmt: skip
+    return words
