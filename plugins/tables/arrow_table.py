@@ -404,8 +404,8 @@ def _typed(column: Column, dtype: np.dtype[Any]) -> Column | None:
     stored, shape = column.dtype, column.shape
     if column.problem is not None:
         return None
-    if stored == dtype:
-        return column
+    if stored == dtype.newbyteorder("="):
+        return column._replace(dtype=dtype)
     if dtype.kind == "c" and stored == np.dtype(f"f{dtype.itemsize // 2}") and shape[-1:] == (2,):
         return column._replace(dtype=dtype, shape=shape[:-1], axes=column.axes[:-1])
     fits = (
@@ -425,9 +425,11 @@ def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
     if dtype.kind == "c":
         return np.ascontiguousarray(values).view(dtype)[..., 0]
     if dtype.kind in "mM" and values.dtype.kind == "i":
-        return values.view(dtype)
+        return values.view(dtype.newbyteorder("=")).astype(dtype)
     if dtype.kind in "SV" and dtype.name != "bfloat16":
         return values.view(dtype)
+    if dtype.kind == values.dtype.kind == "M" and dtype.newbyteorder("=") == values.dtype:
+        return values.astype(dtype)
     with np.errstate(all="ignore"):
         if dtype.name == "bfloat16":
             bits = np.ascontiguousarray(values).view(np.uint32)
@@ -437,7 +439,7 @@ def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
         cast = values.astype(dtype)
         again = cast.astype(values.dtype)
     if values.dtype.kind in "mM":
-        same = bool((again.view("i8") == values.view("i8")).all())
+        same = bool((again.astype("i8") == values.astype("i8")).all())
         if not same:
             raise Corrupt(f"a time is no {dtype}, as the file says", path=source.path)
     return cast
@@ -495,7 +497,7 @@ def _within(array: Array, most: int) -> bool:
     from raconvert.arrays.blocks import blocks
 
     for block in blocks(array, 4 << 20):
-        numbers = block.reshape(-1).view(np.int64)
+        numbers = block.reshape(-1).astype(block.dtype.newbyteorder("=")).view(np.int64)
         there = numbers[numbers != _MIN]
         if len(there) and not -most < int(there.min()) <= int(there.max()) < most:
             return False
@@ -545,7 +547,7 @@ def _cells(values: Values, mask: Values | None, stored: Stored, name: str) -> An
         wide = values.view(np.uint16).astype(np.uint32) << np.uint32(16)
         return pa.array(wide.view(np.float32), mask=mask)
     if kind in "mM":
-        numbers = values.view(np.int64)
+        numbers = values.astype(values.dtype.newbyteorder("=")).view(np.int64)
         if stored.codes:
             return pa.array(numbers, mask=mask)
         absent = numbers == _MIN

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raconvert.arrays.dtypes import code_of, dtype_of, element_from, frozen
+from raconvert.arrays.dtypes import code_of, dtype_of, element_from, frozen, little
 from raconvert.arrays.metadata import Metadata
 from raconvert.errors import RaconvertError
 from raconvert.metadata import json
@@ -49,7 +49,7 @@ def array_record(array: Array, column: str, mask: str | None) -> dict[str, Any]:
     for axis in fields.get("axes", ()):
         axis.pop("labels", None)  # the cells say them
     meta = {**fields, **({"formats": formats} if formats else {})}
-    made = {"name": array.name, "column": column, "type": code_of(array.element)}
+    made = {"name": array.name, "column": column, "type": code_of(little(array.element))}
     return {**made, **({"meta": meta} if meta else {}), **({"mask": mask} if mask else {})}
 
 

@@ -329,6 +329,8 @@ def _cells(
     """The cells of a column without their places; no text where a value is missing."""
     values = np.ascontiguousarray(values)
     kind = values.dtype.kind
+    if kind in "Mm":
+        values = values.astype(values.dtype.newbyteorder("="))
     if values.dtype.name == "bfloat16":
         cells = _reals(doubles(values.astype(np.float32)))
     elif kind == "b":
