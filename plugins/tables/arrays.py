@@ -146,8 +146,7 @@ def _found(table: Table, *, wide: bool) -> Grid | None:
             break
         indices += 1
     if indices:
-        grid = _grid(table, range(indices), least=True)
-        return grid if grid is not None and all(map(_is_index, grid.labels)) else None
+        return _of_indices(table, indices)
     numbers: list[int] = []
     labels: list[Values] = []
     codes: list[Values] = []
@@ -174,9 +173,48 @@ def _found(table: Table, *, wide: bool) -> Grid | None:
     return None
 
 
-def _looks_like_axes(
-    table: Table, numbers: list[int], labels: list[Values], *, wide: bool
-) -> bool:
+def _of_indices(table: Table, count: int) -> Grid | None:
+    """The grid of columns of indices; None if they are none of a whole grid."""
+    numbers = list(range(count))
+    if any(table.columns[n].nullable or table.columns[n].problem for n in numbers):
+        return None
+    most = [0] * count
+    for pieces in table.read(numbers):
+        for number, (values, _) in enumerate(pieces):
+            if len(values) and (int(values.min()) < 0 or int(values.max()) >= table.rows):
+                return None
+            most[number] = max(most[number], int(values.max(initial=-1)) + 1)
+    if prod(most) != table.rows:
+        return None
+    labels: list[Any] = [range(length) for length in most]
+    if _is_in_order(table, numbers, most):
+        return Grid(numbers, labels, None)
+    check_memory(16 * table.rows, table.source.max_memory, f"{table.label}, axes,")
+    places = np.concatenate([*_index_places(table, numbers, most)])
+    whole = bool((np.sort(places) == np.arange(table.rows)).all())
+    return Grid(numbers, labels, places) if whole else None
+
+
+def _index_places(table: Table, numbers: list[int], shape: list[int]) -> Iterator[Values]:
+    """The places of rows by their indices, piece by piece."""
+    for pieces in table.read(numbers):
+        places = np.zeros(len(pieces[0][0]), np.int64)
+        for (values, _), length in zip(pieces, shape, strict=True):
+            places *= length
+            places += values.astype(np.int64)
+        yield places
+
+
+def _is_in_order(table: Table, numbers: list[int], shape: list[int]) -> bool:
+    done = 0
+    for places in _index_places(table, numbers, shape):
+        if (places != np.arange(done, done + len(places))).any():
+            return False
+        done += len(places)
+    return True
+
+
+def _looks_like_axes(table: Table, numbers: list[int], labels: list[Values], *, wide: bool) -> bool:
     """True for two long axes; one must be of text, and the other columns of numbers."""
     if sum(len(one) > 1 for one in labels) > 1 or wide:
         return True
@@ -211,9 +249,7 @@ def _chosen(table: Table, asked: Asked) -> Grid:
     return grid
 
 
-def _grid(
-    table: Table, numbers: Sequence[int], *, least: bool, fill: bool = False
-) -> Grid | None:
+def _grid(table: Table, numbers: Sequence[int], *, least: bool, fill: bool = False) -> Grid | None:
     """The grid of some columns; `least`: None if they are none, else that is an error."""
     codes, labels = [], []
     for number in numbers:
@@ -287,7 +323,9 @@ def _placed(
         if least:
             return None
         raise _no_grid(table, numbers, labels, ordered, twice)
-    in_order = cells == table.rows and bool((places[:1] == 0).all() and (np.diff(places) == 1).all())
+    in_order = cells == table.rows and bool(
+        (places[:1] == 0).all() and (np.diff(places) == 1).all()
+    )
     return Grid(numbers, labels, None if in_order else places, cells - table.rows)
 
 
@@ -316,12 +354,14 @@ def _no_grid(
     )  # fmt: skip
 
 
-def _is_index(labels: Values) -> bool:
+def _is_index(labels: Any) -> bool:
+    if isinstance(labels, range):
+        return True
     whole = labels.dtype.kind in "iu" or not len(labels)
     return whole and bool((labels == np.arange(len(labels), dtype=labels.dtype)).all())
 
 
-def axis_of(name: str, number: int, labels: Values, *, labelled: bool | None = None) -> Axis:
+def axis_of(name: str, number: int, labels: Any, *, labelled: bool | None = None) -> Axis:
     """The axis of a column: its name, and labels, or origin and spacing of regular numbers."""
     named = None if name == f"{INDEX}{number}" else name
     if labelled is False or (labelled is None and _is_index(labels)):
@@ -457,7 +497,9 @@ def _records(table: Table, asked: Asked) -> Array:
         for name, (kind, shape) in zip(names, fields, strict=True)
     ])  # fmt: skip
     data = Rows(table, dtype, (table.rows,))
-    return Array(element_of(dtype), (table.rows,), name=table.name, index_order="C", data=lambda: data)
+    return Array(
+        element_of(dtype), (table.rows,), name=table.name, index_order="C", data=lambda: data
+    )
 
 
 def _over(table: Table, grid: Grid, asked: Asked) -> list[Array]:

@@ -130,7 +130,9 @@ def _record(planned: Planned, bundle: Bundle, title: str) -> tuple[str, list[Fit
         ]
     for one in arrays:
         one.pop("meta", None)
-    return records.text_of({planned.name: said}, bundle.like([]) if bundle.attributes else bundle), fits
+    return records.text_of(
+        {planned.name: said}, bundle.like([]) if bundle.attributes else bundle
+    ), fits
 
 
 def table_record(planned: Planned, arrays: list[dict[str, Any]]) -> dict[str, Any]:
@@ -268,10 +270,7 @@ def _write(
     import pyarrow as pa
 
     columns = _Columns(planned, parquet=parquet)
-    fields = [
-        pa.field(name, of)
-        for name, of in zip(planned.headers, columns.types, strict=True)
-    ]
+    fields = [pa.field(name, of) for name, of in zip(planned.headers, columns.types, strict=True)]
     schema = pa.schema(fields, metadata={records.KEY: text})
     file = target.open()
     try:

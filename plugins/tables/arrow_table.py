@@ -457,7 +457,9 @@ class Stored(Record):
     codes: bool = False  # times as whole numbers
 
 
-def stored_as(array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], *, parquet: bool) -> Stored:
+def stored_as(
+    array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], *, parquet: bool
+) -> Stored:
     """The type in which elements are stored; times are looked at, since not all have a place."""
     import pyarrow as pa
 
@@ -475,7 +477,9 @@ def stored_as(array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], *, par
     return Stored(pa.from_numpy_dtype(dtype.newbyteorder("=")), shape)
 
 
-def _stored_time(array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], parquet: bool) -> Stored:
+def _stored_time(
+    array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], parquet: bool
+) -> Stored:
     import pyarrow as pa
 
     unit, count = np.datetime_data(dtype)
@@ -581,4 +585,3 @@ def _bytes(values: Values, mask: Values | None, stored: Stored) -> Any:
         valid = pa.py_buffer(bits.tobytes())
     data = pa.py_buffer(values.tobytes())
     return pa.FixedSizeBinaryArray.from_buffers(stored.type, len(values), [valid, data])
-

@@ -63,7 +63,9 @@ def encoding_of(source: Source, asked: str) -> str:
         if source.head.startswith(mark):
             return name
     try:
-        return codecs.lookup(asked).name
+        found = codecs.lookup(asked)
+        "".encode(found.name)
+        return found.name
     except LookupError:
         raise UsageError(
             f"`--in-opt encoding={asked[:40]}` is no encoding that Python knows",
@@ -303,7 +305,9 @@ def fast_kind(cells: Values) -> str | None:
         if not found & _DIGIT or (classes[lines, np.minimum(signed, wide - 1)] != _DIGIT).any():
             return None
         minus_zero = (letters[:, 0] == ord("-")) & (first == ord("0")) & (second == 0)
-        return None if minus_zero.any() else "int"
+        if minus_zero.any():
+            return None
+        return "negative" if (letters[:, 0] == ord("-")).any() else "int"
     try:
         values = cells.astype(np.float64)
     except ValueError:

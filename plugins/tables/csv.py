@@ -211,9 +211,7 @@ def read(
 # Writing -----------------------------------------------------------------------------------------
 
 
-def plan(
-    bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: str = "."
-) -> Plan:
+def plan(bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: str = ".") -> Plan:
     """One table of arrays over the same axes, or of the fields of one array of structures."""
     from .layout import one_table, tables_of
 
@@ -233,7 +231,9 @@ def plan(
             reason = f"CSV has no place for it: {', '.join(facts)}"
             fits.append(equivalent(array.name, "metadata", reason))
     if made:
-        reason = "a CSV file does not say where it ends: what is cut off after a line is not noticed"
+        reason = (
+            "a CSV file does not say where it ends: what is cut off after a line is not noticed"
+        )
         fits.append(equivalent("", "storage", reason))
     in_opts = _in_opts(made[0], delimiter, sign, decimal) if made else {}
 
@@ -496,5 +496,3 @@ def _check_text(texts: list[str], array: Array) -> None:
                 f"array '{array.name}' has half of a surrogate pair, which is no text in UTF-8",
                 got=ascii(text[:40]), remedy="no option allows this; nothing was written",
             )  # fmt: skip
-
-

@@ -57,7 +57,7 @@ class CsvTable(Table):
         """Yield the values of columns, block by block."""
         width = sum(self.columns[n].nbytes + 16 for n in numbers)
         step = max(1, max_bytes // max(1, width))
-        row = 1
+        row = 1 + self._first
         for block in _blocks(self.source, self._dialect, len(self.columns), self._first):
             for start in range(0, block.rows, step):
                 part = block.part(start, start + step)
@@ -97,7 +97,7 @@ def _converted(
         from .cells import fast_kind
 
         kind = fast_kind(cells)
-        if kind == "int" or (kind == "float" and dtype.kind == "f"):
+        if kind in ("int", "negative") or (kind == "float" and dtype.kind == "f"):
             return cells.astype(dtype)
     texts = _texts(block, number, there)
     if dtype.kind == "S":
@@ -124,9 +124,7 @@ def _are_na(block: Block, number: int) -> Values:
     return two
 
 
-def _blocks(
-    source: Source, dialect: Dialect, columns: int | None, skipped: int
-) -> Iterator[Block]:
+def _blocks(source: Source, dialect: Dialect, columns: int | None, skipped: int) -> Iterator[Block]:
     """The cells of a file after some rows."""
     row = 1
     for data in blocks_of(source, dialect):
@@ -185,9 +183,7 @@ def open_table(
     return table
 
 
-def _dialect(
-    source: Source, delimiter: str, decimal: str, encoding: str, quotes: bool
-) -> Dialect:
+def _dialect(source: Source, delimiter: str, decimal: str, encoding: str, quotes: bool) -> Dialect:
     encoding = encoding_of(source, encoding)
     found = Dialect(",", decimal, encoding, quotes)
     text = source.read_at(0, LOOK_BYTES)
@@ -278,7 +274,7 @@ def _look(
     except DoubledError as error:
         raise Corrupt("a quote in quotes is not doubled", path=source.path,
                       where=f"row {row} or below, column {number + 1}", got=str(error)) from error  # fmt: skip
-    if one.kind == "float" and one.width > 17:
+    if one.kind == "float" and one.width > 15:
         one.rounded += _rounded(block, number, bare, dialect)
 
 
@@ -286,15 +282,22 @@ def _rounded(block: Block, number: int, chosen: Values, dialect: Dialect) -> int
     """The number of cells with more digits than the number that they are taken for has."""
     from decimal import Decimal
 
-    wide = block.ends[:, number] - block.starts[:, number] > 17
+    wide = block.ends[:, number] - block.starts[:, number] > 15
     count = 0
     for text in block.texts(number, chosen & wide):
         cell = pointed(text, dialect.decimal)
-        if sum(letter.isdigit() for letter in cell.lower().partition("e")[0].lstrip("+-0.")) < 18:
-            continue
-        if kind_of(cell) in ("int", "uint", "float") and Decimal(cell).is_finite():
+        kind = kind_of(cell)
+        if kind in ("int", "negative", "uint"):
+            count += int(float(cell)) != int(cell)
+        elif kind == "float" and _digits(cell) > 17 and cell[-1].isdigit():
             count += Decimal(float(cell)) != Decimal(cell)
     return count
+
+
+def _digits(text: str) -> int:
+    """The number of digits of a number, without its exponent and the zeros in front."""
+    mantissa = text.lower().partition("e")[0].lstrip("+-0.")
+    return sum(letter.isdigit() for letter in mantissa)
 
 
 def _column(name: str, one: _Seen, *, all_quoted: bool) -> Column:

@@ -122,7 +122,9 @@ class Planned:
         for first in streams[0]:
             others = [next(stream) for stream in streams[1:]]
             told = [None if mask is None else next(mask) for mask in masks]
-            shaped = [piece.reshape(-1, inner) if inner > 1 else piece for piece in [first, *others]]
+            shaped = [
+                piece.reshape(-1, inner) if inner > 1 else piece for piece in [first, *others]
+            ]
             told = [m if m is None or inner == 1 else m.reshape(-1, inner) for m in told]
             yield start, shaped, told
             start += len(shaped[0])
@@ -197,7 +199,9 @@ def _masks(arrays: list[Array]) -> dict[int, Array]:
         own = array.meta.formats.get(NAMESPACE, {}).get("companions")
         for name, what in own.items() if isinstance(own, dict) else ():
             prefix = array.name.rpartition("/")[0]
-            mask = by_name.get(name) or by_name.get(f"{prefix}/{name.rpartition('/')[2]}")
+            mask = by_name.get(name)
+            if mask is None:
+                mask = by_name.get(f"{prefix}/{name.rpartition('/')[2]}")
             fits = mask is not None and mask.element.kind == "bool" and mask.dims == array.dims
             if what == "nulls" and fits and mask is not None:
                 found[id(array)] = mask

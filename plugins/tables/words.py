@@ -64,7 +64,9 @@ def spelled(values: Values) -> list[str]:
         width = values.dtype.itemsize // 2
         parts = np.ascontiguousarray(values).view(f"f{width}").reshape(-1, 2)
         real, imaginary = spelled(parts[:, 0]), spelled(parts[:, 1])
-        return [f"{a}{'' if b[0] == '-' else '+'}{b}j" for a, b in zip(real, imaginary, strict=True)]
+        return [
+            f"{a}{'' if b[0] == '-' else '+'}{b}j" for a, b in zip(real, imaginary, strict=True)
+        ]
     if kind == "M":
         return [str(one) for one in np.datetime_as_string(values).tolist()]
     if kind == "m":
@@ -105,7 +107,7 @@ def _durations(values: Values) -> list[str]:
 def kind_of(text: str) -> str:
     """Return the kind of one text. Raises nothing.
 
-    It is ``int``, ``uint`` (beyond int64), ``float``, ``bool``, ``complex``, ``text``, ``time``
+    It is ``int``, ``negative`` (an integer), ``uint`` (beyond int64), ``float``, ``bool``, ``complex``, ``text``, ``time``
     (of ``NaT``, which is of either), or ``date`` or ``duration`` with its unit.
 
     An integer that is too large for 64 bits is text, and so is one with zeros in front of it.
@@ -136,10 +138,10 @@ def _integer_kind(text: str) -> str:
     if text == "-0":
         return "float"
     if len(text) < _LONG:
-        return "int"
+        return "negative" if text[0] == "-" else "int"
     number = int(text) if len(text) <= 40 else 1 << 70
     if -(1 << 63) <= number < 1 << 63:
-        return "int"
+        return "int" if number >= 0 else "negative"
     return "uint" if 0 <= number < 1 << 64 else "text"
 
 
@@ -173,7 +175,8 @@ def _is_time(text: str, unit: str) -> bool:
         value = np.datetime64(text, unit)
     except (ValueError, OverflowError):
         return False
-    return str(np.datetime_as_string(value))[:16] == text.replace(" ", "T")[:16]
+    begin = text.replace(" ", "T")[:16]
+    return str(np.datetime_as_string(value)).startswith(begin)
 
 
 def _complex(text: str) -> complex | None:
@@ -198,6 +201,8 @@ def _real(text: str) -> float:
 _FINER = {unit: rank for rank, unit in enumerate(("W", *DATES))}
 _MERGED = {
     frozenset(("int", "uint")): "uint", frozenset(("int", "float")): "float",
+    frozenset(("int", "negative")): "negative", frozenset(("negative", "float")): "float",
+    frozenset(("negative", "complex")): "complex", frozenset(("uint", "complex")): "complex",
     frozenset(("uint", "float")): "float", frozenset(("int", "complex")): "complex",
     frozenset(("float", "complex")): "complex",
 }  # fmt: skip
@@ -236,7 +241,7 @@ def dtype_of_kind(kind: str | None, width: int) -> np.dtype[Any]:
         return np.dtype(f"M8[{unit}]")
     if name == "duration":
         return np.dtype(f"m8[{unit}]")
-    plain = {"int": "i8", "uint": "u8", "float": "f8", "bool": "?", "complex": "c16"}
+    plain = {"int": "i8", "negative": "i8", "uint": "u8", "float": "f8", "bool": "?", "complex": "c16"}
     return np.dtype(plain[name]) if name in plain else np.dtype(f"U{max(1, width)}")
 
 

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 PROPERTY = "raconvert "  # and a number: the pieces of the record
 DAY = 86_400_000  # milliseconds
 _1970 = date(1970, 1, 1).toordinal()
-_EPOCHS = {False: date(1899, 12, 30).toordinal() - _1970, True: date(1904, 1, 1).toordinal() - _1970}
+_EPOCHS = {
+    False: date(1899, 12, 30).toordinal() - _1970,
+    True: date(1904, 1, 1).toordinal() - _1970,
+}
 
 
 class Workbook(Record):

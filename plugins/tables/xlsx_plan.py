@@ -185,7 +185,7 @@ _STYLES = (
     '<fonts count="1"><font><sz val="11"/><name val="Calibri"/></font></fonts>'
     '<fills count="2"><fill><patternFill patternType="none"/></fill>'
     '<fill><patternFill patternType="gray125"/></fill></fills>'
-    "<borders count=\"1\"><border><left/><right/><top/><bottom/><diagonal/></border></borders>"
+    '<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>'
     '<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>'
     '<cellXfs count="3"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>'
     '<xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>'
@@ -205,25 +205,34 @@ def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
         *((f"/xl/worksheets/sheet{n}.xml", f"{_TYPE}.spreadsheetml.worksheet+xml") for n in sheets),
     ]
     listed = "".join(f'<Override PartName="{p}" ContentType="{t}"/>' for p, t in overrides)
-    yield "[Content_Types].xml", (
-        f'<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" '
-        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        f'<Default Extension="xml" ContentType="application/xml"/>{listed}</Types>'
+    yield (
+        "[Content_Types].xml",
+        (
+            f'<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" '
+            'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            f'<Default Extension="xml" ContentType="application/xml"/>{listed}</Types>'
+        ),
     )
     relation = '<Relationship Id="rId{}" Type="{}/relationships/{}" Target="{}"/>'
-    yield "_rels/.rels", (
-        f'<Relationships xmlns="{_PACKAGE}/relationships">'
-        + relation.format(1, _OFFICE, "officeDocument", "xl/workbook.xml")
-        + relation.format(2, _OFFICE, "custom-properties", "docProps/custom.xml")
-        + "</Relationships>"
+    yield (
+        "_rels/.rels",
+        (
+            f'<Relationships xmlns="{_PACKAGE}/relationships">'
+            + relation.format(1, _OFFICE, "officeDocument", "xl/workbook.xml")
+            + relation.format(2, _OFFICE, "custom-properties", "docProps/custom.xml")
+            + "</Relationships>"
+        ),
     )
     tags = "".join(
         f'<sheet name={quoteattr(name)} sheetId="{n}" r:id="rId{n}"/>'
         for n, name in enumerate(names, 1)
     )
-    yield "xl/workbook.xml", (
-        f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}/relationships"><sheets>{tags}</sheets>'
-        "</workbook>"
+    yield (
+        "xl/workbook.xml",
+        (
+            f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}/relationships"><sheets>{tags}</sheets>'
+            "</workbook>"
+        ),
     )
     more = relation.format(len(names) + 1, _OFFICE, "styles", "styles.xml")
     yield "xl/_rels/workbook.xml.rels", (
@@ -239,15 +248,16 @@ def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
         "</vt:lpwstr></property>"
         for n, piece in enumerate(pieces, 1)
     )
-    yield "docProps/custom.xml", (
-        f'<Properties xmlns="{_OFFICE}/custom-properties" '
-        f'xmlns:vt="{_OFFICE}/docPropsVTypes">{properties}</Properties>'
+    yield (
+        "docProps/custom.xml",
+        (
+            f'<Properties xmlns="{_OFFICE}/custom-properties" '
+            f'xmlns:vt="{_OFFICE}/docPropsVTypes">{properties}</Properties>'
+        ),
     )
 
 
-def _write(
-    made: list[Planned], names: list[str], text: str, target: Target, integers: str
-) -> None:
+def _write(made: list[Planned], names: list[str], text: str, target: Target, integers: str) -> None:
     file = target.open()
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
