@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from needs import program
 from pairs import Pairs
 
 import raconvert
@@ -184,12 +184,11 @@ def test_pandas_and_pyarrow_read_the_numbers(tmp_path: Path) -> None:
     assert by_arrow.tobytes() == values.tobytes()
 
 
-@pytest.mark.skipif(program("R") is None, reason="needs R")
-def test_r_reads_and_writes_the_table(tmp_path: Path) -> None:
+def test_r_reads_and_writes_the_table(tool: Callable[..., str], tmp_path: Path) -> None:
     written(tmp_path / "x.csv", TRADE, Metadata(axes=AXES))
     code = ("t <- read.csv('x.csv'); t$x[2] <- NA; t$logical <- t$YEAR > 2020; "
             "write.csv(t, 'y.csv', row.names = FALSE)")  # fmt: skip
-    subprocess.run(["R", "--vanilla", "-s", "-e", code], cwd=tmp_path, check=True)
+    subprocess.run([tool("Rscript"), "--vanilla", "-e", code], cwd=tmp_path, check=True)
     back = arrays(tmp_path / "y.csv")
 
     expected = TRADE.copy()
