@@ -147,7 +147,7 @@ def _record(made: list[Planned], names: list[str], bundle: Bundle) -> tuple[str,
     told = []
     for planned in made:
         arrays = [
-            records.array_record(value.array, value.header, value.mask.name if value.mask else None)
+            records.array_record(value.array, value.header, None if value.mask is None else value.mask.name)
             for value in planned.values
         ]
         told.append(table_record(planned, arrays))
