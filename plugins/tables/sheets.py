@@ -227,8 +227,8 @@ def kind_of_format(number: int, code: str | None) -> str:
         return ""
     if re.search(r"\[(h+|m+|s+)\]", bare):
         return SPAN
-    return DATE if re.search("[ymdhs]", bare) and not re.search("[0#?]", bare.replace(".0", "")) \
-        else ""  # fmt: skip
+    is_date = re.search("[ymdhs]", bare) and not re.search("[0#?]", re.sub(r"\.0+", "", bare))
+    return DATE if is_date else ""
 
 
 def properties_of(package: Package) -> dict[str, str]:

@@ -16,8 +16,9 @@ the file has it (named). Hidden sheets are read like all others (named).
 Mapping: a sheet is a table as CSV and Parquet are; ``axes=region,year`` names columns that are axes.
 Arrays of several sheets are in a group of the name of their sheet, unless raconvert wrote the
 file: then its properties say what the arrays were, and what was edited comes back in their place,
-with labels in the order of the rows. A value that is not of the type that its column had makes the
-column one of its own type, which a note says.
+with labels in the order of the rows. A number is taken for the float32 that the column had
+if both are the same in the 15 digits that spreadsheets keep; a value that is not of the type that its
+column had makes the column one of its own type, which a note says.
 
 Writes: a sheet for arrays over the same axes, a column for each axis and each array;
 ``wide=AXIS`` makes a pivot. A cell is a double: bool, integers up to 32 bits, floats and bfloat16 are
