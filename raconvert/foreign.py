@@ -45,7 +45,6 @@ _PICKLE = (
     "a pickle runs code when it is read, and is never opened here; where it comes from, save its "
     "arrays with numpy.savez"
 )
-_SHEET = "a spreadsheet (.xlsx)"
 
 
 def _by_python(module: str, code: str) -> str:
@@ -118,20 +117,6 @@ FOREIGN: tuple[Foreign, ...] = (
     Foreign("wrapper", "bzip2", ((0, b"BZh"),), (".bz2",)),
     Foreign("wrapper", "xz", ((0, b"\xfd7zXZ\x00"),), (".xz",)),
     Foreign("wrapper", "zstandard", ((0, b"(\xb5/\xfd"),), (".zst",)),
-    Foreign(
-        "binary",
-        "Parquet",
-        ((0, b"PAR1"),),
-        (),
-        _by_python("pandas", "pandas.read_parquet(FILE).to_numpy()"),
-    ),
-    Foreign(
-        "binary",
-        "Arrow (Feather)",
-        ((0, b"ARROW1"),),
-        (),
-        _by_python("pandas", "pandas.read_feather(FILE)"),
-    ),
     Foreign(
         "binary",
         "Feather 1",
@@ -289,7 +274,7 @@ FOREIGN: tuple[Foreign, ...] = (
         "Microsoft Office, old",
         ((0, b"\xd0\xcf\x11\xe0"),),
         (),
-        "save the sheet as .csv and read that with numpy",
+        "save the sheet as .xlsx or .csv",
     ),
     Foreign("binary", "a program", ((0, b"\x7fELF"), (0, b"MZ")), (), "it holds no arrays"),
     Foreign(
@@ -335,17 +320,10 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
     Foreign(
         "archive",
-        _SHEET,
-        ((0, b"xl/"),),
-        (),
-        "save the sheet as .csv and read that with numpy",
-    ),
-    Foreign(
-        "archive",
-        _SHEET,
+        "a document of Office",
         ((0, b"[Content_Types].xml"),),
         (),
-        "save it as .csv and read that with numpy",
+        "save its tables as .xlsx or .csv",
     ),
 )
 
@@ -509,9 +487,8 @@ def _is_text(head: bytes) -> bool:
 def _table(head: bytes) -> tuple[str, str] | None:
     """The answer for lines of values between the same delimiters."""
     lines = [line for line in head.splitlines()[:6] if line.strip()]
-    for title, mark, word in (("CSV", b",", "','"), ("TSV", b"\t", r"'\t'"), ("CSV", b";", "';'")):
+    for title, mark in (("CSV", b","), ("TSV", b"\t"), ("CSV", b";")):
         counts = {line.count(mark) for line in lines[: 5 if len(lines) > 5 else None]}
         if lines and counts != {0} and len(counts) == 1:
-            code = f"numpy.genfromtxt(FILE, delimiter={word}, skip_header=1)"
-            return title, f"in Python: import numpy; numpy.save('x.npy', {code})"
+            return title, "if it is a table, read it as one with `--from csv`"
     return None

@@ -117,7 +117,9 @@ def _field_fits(array: Array, title: str, before: list[Fit]) -> list[Fit]:
 def _record(planned: Planned, bundle: Bundle, title: str) -> tuple[str, list[Fit]]:
     """The line about the arrays, and the fits of metadata that it cannot hold."""
     arrays = [
-        records.array_record(value.array, value.header, None if value.mask is None else value.mask.name)
+        records.array_record(
+            value.array, value.header, None if value.mask is None else value.mask.name
+        )
         for value in planned.values
     ]
     said = table_record(planned, arrays)

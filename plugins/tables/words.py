@@ -241,7 +241,14 @@ def dtype_of_kind(kind: str | None, width: int) -> np.dtype[Any]:
         return np.dtype(f"M8[{unit}]")
     if name == "duration":
         return np.dtype(f"m8[{unit}]")
-    plain = {"int": "i8", "negative": "i8", "uint": "u8", "float": "f8", "bool": "?", "complex": "c16"}
+    plain = {
+        "int": "i8",
+        "negative": "i8",
+        "uint": "u8",
+        "float": "f8",
+        "bool": "?",
+        "complex": "c16",
+    }
     return np.dtype(plain[name]) if name in plain else np.dtype(f"U{max(1, width)}")
 
 

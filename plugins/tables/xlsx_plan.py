@@ -147,7 +147,9 @@ def _record(made: list[Planned], names: list[str], bundle: Bundle) -> tuple[str,
     told = []
     for planned in made:
         arrays = [
-            records.array_record(value.array, value.header, None if value.mask is None else value.mask.name)
+            records.array_record(
+                value.array, value.header, None if value.mask is None else value.mask.name
+            )
             for value in planned.values
         ]
         told.append(table_record(planned, arrays))

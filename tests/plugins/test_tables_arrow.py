@@ -166,7 +166,11 @@ def test_labels_are_dictionaries_in_a_long_table(name: str, tmp_path: Path) -> N
 @BOTH
 def test_wide_and_back(name: str, tmp_path: Path) -> None:
     values = np.arange(12, dtype="f4").reshape(2, 3, 2)
-    axes = [Axis("COMM", labels=["steel", "food"]), Axis("REG", labels=["US", "EU", "ROW"]), Axis("t")]
+    axes = [
+        Axis("COMM", labels=["steel", "food"]),
+        Axis("REG", labels=["US", "EU", "ROW"]),
+        Axis("t"),
+    ]
     meta = Metadata("exports", axes=axes)
     raconvert.write(tmp_path / f"x.{name}", values, meta=meta, out_opts={"wide": "REG"})
     table = loaded(tmp_path / f"x.{name}")
@@ -309,7 +313,9 @@ def test_columns_that_no_type_holds_have_their_place(name: str, tmp_path: Path) 
         assert "decimal" in str(problems["decimal"])
     with pytest.raises(WouldLose, match="list<"):
         raconvert.convert(path, tmp_path / "y.npz")
-    found = arrays(save(tmp_path / f"d.{name}", pa.table({"decimal": columns["decimal"]})), decimals="text")
+    found = arrays(
+        save(tmp_path / f"d.{name}", pa.table({"decimal": columns["decimal"]})), decimals="text"
+    )
     assert found["decimal"].tolist() == ["1.50", "-2.25"]
 
 
@@ -369,7 +375,9 @@ def test_a_file_larger_than_memory_goes_through(tmp_path: Path) -> None:
 
 @BOTH
 def test_an_edited_table_is_read_anew(name: str, tmp_path: Path) -> None:
-    raconvert.write(tmp_path / f"x.{name}", np.arange(6.0).reshape(2, 3), out_opts={"layout": "long"})
+    raconvert.write(
+        tmp_path / f"x.{name}", np.arange(6.0).reshape(2, 3), out_opts={"layout": "long"}
+    )
     table = loaded(tmp_path / f"x.{name}")
     save(tmp_path / f"y.{name}", table.slice(0, 5))
     with raconvert.open_bundle(tmp_path / f"y.{name}") as bundle:

@@ -65,7 +65,6 @@ def write_by_pandas(path: Path, values: np.ndarray) -> None:
     pd.DataFrame({**columns, "vals": values.reshape(-1)}).to_csv(path, index=False)
 
 
-
 # Tables -------------------------------------------------------------------------------------------
 
 TRADE = np.arange(12, dtype="f8").reshape(2, 3, 2) / 8
@@ -77,7 +76,11 @@ def test_labels_are_columns_in_their_order(tmp_path: Path) -> None:
     text = written(tmp_path / "x.csv", TRADE, Metadata(axes=AXES))
     table = pd.read_csv(tmp_path / "x.csv")
 
-    assert text.splitlines()[:3] == ["COMM,REG,YEAR,x", '"steel","US",2020,0.0', '"steel","US",2025,0.125']
+    assert text.splitlines()[:3] == [
+        "COMM,REG,YEAR,x",
+        '"steel","US",2020,0.0',
+        '"steel","US",2025,0.125',
+    ]
     assert list(table.columns) == ["COMM", "REG", "YEAR", "x"]
     assert np.array_equal(table["x"].to_numpy().reshape(2, 3, 2), TRADE)
     with raconvert.open_bundle(tmp_path / "x.csv") as bundle:
@@ -157,7 +160,10 @@ def test_structures_are_tables_of_their_fields(tmp_path: Path) -> None:
     assert back.tobytes() == RECORDS.tobytes()
 
 
-@every("kind", ["f8", "f4", "f2", "c16", "c8", "i8", "u8", "i1", "?", "M8[ns]", "M8[D]", "m8[us]", "m8[D]"])
+@every(
+    "kind",
+    ["f8", "f4", "f2", "c16", "c8", "i8", "u8", "i1", "?", "M8[ns]", "M8[D]", "m8[us]", "m8[D]"],
+)
 def test_values_come_back_with_every_bit(kind: str, tmp_path: Path) -> None:
     dtype = np.dtype(kind)
     rng = np.random.default_rng(7)
@@ -257,7 +263,9 @@ KINDS = {  # cells of a column -> type, values
 
 
 @every("cells", KINDS)
-def test_the_type_of_a_column_holds_all_of_its_cells(cells: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_type_of_a_column_holds_all_of_its_cells(
+    cells: tuple[str, ...], tmp_path: Path
+) -> None:
     kind, values = KINDS[cells]
     found = of(tmp_path / "x.csv", "k,v\n1,{}\n2,{}\n".format(*cells), layout="columns")["v"]
 
@@ -267,7 +275,10 @@ def test_the_type_of_a_column_holds_all_of_its_cells(cells: tuple[str, ...], tmp
 
 
 def test_cells_in_quotes_are_text_unless_all_are(tmp_path: Path) -> None:
-    assert of(tmp_path / "x.csv", 'a,b\n"1",2\n"3",4\n', layout="columns")["a"].tolist() == ["1", "3"]
+    assert of(tmp_path / "x.csv", 'a,b\n"1",2\n"3",4\n', layout="columns")["a"].tolist() == [
+        "1",
+        "3",
+    ]
     found = of(tmp_path / "x.csv", '"a","b"\n"1","x"\n"3","y"\n', layout="columns")
     assert found["a"].tolist() == [1, 3]
 
@@ -326,7 +337,7 @@ def test_encodings_are_asked_for(tmp_path: Path) -> None:
     text = "n,t\n1,größer\n2,é\n"
     with pytest.raises(Corrupt, match="utf-8") as refusal:
         of(tmp_path / "x.csv", text.encode("latin-1"))
-    assert 'encoding' in str(refusal.value)
+    assert "encoding" in str(refusal.value)
     found = of(tmp_path / "x.csv", text.encode("latin-1"), encoding="latin-1")
     assert found["x"]["t"].tolist() == ["größer", "é"]
 
@@ -341,7 +352,10 @@ def test_a_header_is_text_and_what_may_be_one_is_asked(tmp_path: Path) -> None:
     assert found["x"].tolist() == [[1.5, 2.5], [3.5, 4.5]]
     found = of(tmp_path / "x.csv", "a,1\nb,2\n", header="no", layout="columns")
     assert found["column_2"].tolist() == [1, 2]
-    assert of(tmp_path / "x.csv", ",x\n0,1.5\n1,2.5\n", layout="columns")["x"].tolist() == [1.5, 2.5]
+    assert of(tmp_path / "x.csv", ",x\n0,1.5\n1,2.5\n", layout="columns")["x"].tolist() == [
+        1.5,
+        2.5,
+    ]
     twice = of(tmp_path / "x.csv", "a,a,a_2\n1,2,3\n4,5,6\n", layout="columns")
     assert list(twice) == ["a", "a_2", "a_2_2"]
 
@@ -527,7 +541,10 @@ def test_text_without_the_name_of_a_table_is_not_taken_for_one(name: str, tmp_pa
     assert raconvert.read(tmp_path / name, from_="csv") is not None
 
 
-@every("text", ["<html>\n<a,b>\n<c,d>\n", '{"a": 1,\n"b": 2,\n}', "%PDF,1\nx,2\n", "plain words\nand more\n"])
+@every(
+    "text",
+    ["<html>\n<a,b>\n<c,d>\n", '{"a": 1,\n"b": 2,\n}', "%PDF,1\nx,2\n", "plain words\nand more\n"],
+)
 def test_other_texts_are_no_tables(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(text)
     assert CSV.sniff(Source(str(tmp_path / "x.csv"))) == 0
