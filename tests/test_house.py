@@ -361,6 +361,7 @@ NO_LIMITS = {
         plugins.mrc.MAX_LENGTH plugins.mrc.MAX_RANK
         plugins.netcdf3.tables.MOST_BEGIN plugins.netcdf3.tables.MOST_BYTES
         plugins.netcdf3.tables.MOST_LENGTH
+        plugins.tables.sheets.MAX_COLUMNS plugins.tables.sheets.MAX_ROWS
         plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MAX_RANK
         plugins.nifti.tables.MOST_HEADER_BYTES plugins.npy.header.MAX_ITEM_BYTES
         plugins.npy.header.MAX_RANK plugins.npz.tables.LONGEST_NAME
@@ -381,6 +382,8 @@ NO_LIMITS = {
         plugins.image.tiff.ome.MOST_SAMPLES plugins.image.tiff.writer.MAX_SAMPLES
         plugins.mat.metadata.MOST_GAPS plugins.metaimage.metadata.MAX_TEXT
         plugins.nrrd.metadata.MAX_TEXT_BYTES
+        plugins.tables.arrow_plan.MAX_LIST plugins.tables.xlsx_plan.MAX_RECORD
+        plugins.tables.xlsx_plan.MAX_TEXT
         plugins.png.plan.MAX_CHANNELS plugins.scidb.metadata.MAX_NAME_BYTES
         plugins.zarr.metadata.MOST plugins.zarr.options.MAX_CHUNK_BYTES
         plugins.zarr.plan.MAX_PATH_BYTES references.pieces.MOST_PIECES""",

@@ -34,6 +34,7 @@ from raconvert.plugins.zarr.reader import _nodes
 from raconvert.plugins.zarr.stores import Store
 from raconvert.plugins.zarr.values import Listed
 
+from raconvert import registry
 from raconvert.arrays.blocks import blocks
 from raconvert.conversion import read as reading
 from raconvert.conversion.options import Settings
@@ -299,9 +300,22 @@ def sharded(folder: Path) -> Path:
     return store(folder, shape=(64,), chunks=(4,), shards=(16,))
 
 
+def table(text: str) -> Callable[[Path], Path]:
+    """A CSV file of this text."""
+
+    def make(folder: Path) -> Path:
+        path = folder / "x.csv"
+        path.write_text(text)
+        return path
+
+    return make
+
+
 RAW_LZMA = {"format": lzma.FORMAT_RAW, "filters": [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]}
 
 CASES: dict[str, Case] = {
+    "table_columns": Case(table("a,b,c\n1,2.5,x\n2,3.5,y\n"), 2, "too many columns"),
+    "table_labels": Case(table("a,b\nx,1\ny,2\n"), 1, "['x']"),
     "memory": Case(fixture("png/pypng_rgb16.png"), 9, "max_memory"),
     "document_bytes": Case(fixture("nrrd/zrl.nrrd"), 0, "header is too long to be read safely"),
     "hierarchy_bytes": Case(shape("zip_of_groups"), 9, "bundle.yaml is too large"),
@@ -467,6 +481,14 @@ def note(limits: Limits, folder: Path) -> object:
         return unfinished._read(path, files, limits) is not None
 
 
+def columns_of_a_table(limits: Limits, folder: Path) -> object:
+    """The columns of a table that is larger than memory, one by one."""
+    path = table("a,b\n" + "1.5,2.5\n" * 3000)(folder)
+    source = Source(str(path), limits=limits._replace(memory=60_000))
+    bundle = registry.load(registry.by_name("csv")).read(source, layout="columns")
+    return [np.asarray(array).sum() for array in bundle.arrays]
+
+
 CALLS: dict[str, tuple[Callable[[Limits, Path], object], int]] = {
     "probed_headers": (verdict, 1),
     "header_blocks": (blocks_of_a_header, 0),
@@ -477,6 +499,7 @@ CALLS: dict[str, tuple[Callable[[Limits, Path], object], int]] = {
     "linked_folders": (links_to_folders, 0),
     "note_bytes": (note, 1),
     "note_line_bytes": (note, 5),
+    "table_passes": (columns_of_a_table, 1),
 }
 
 

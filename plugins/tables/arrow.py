@@ -83,7 +83,7 @@ def read(
 
     Raises `Corrupt` for what pyarrow refuses, `TooLarge`.
     """
-    from .arrays import Asked, bundle_of
+    from .reader import Asked, bundle_of
     from .arrow_table import ArrowTable, corrupt, failures
 
     _check_footer(source)

@@ -14,7 +14,7 @@ from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused
 
 from . import record as records
 from .arrow_table import UNITS, column_of, failures, stored_as, type_of
-from .layout import one_table, tables_of
+from .plan import one_table, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Bundle, Target
 
     from .arrow_table import Stored
-    from .layout import Planned
+    from .plan import Planned
 
     Values = np.ndarray[Any, Any]
 
-LETTERS = "USVMm"  # of types that are no numbers
+LETTERS = "USVMm"  # of types that are not numbers
 MAX_LIST = (1 << 31) - 1  # lengths of lists and tensors
 BATCH_BYTES = 16 << 20
 
@@ -219,8 +219,8 @@ class _Columns:
         types = iter(self.types[len(planned.keys) :])
         stored = iter(self.stored)
         for value, block, mask in zip(planned.values, values, masks, strict=True):
-            for one, told in _split(planned, block, mask):
-                made.append(column_of(one, told, next(stored), next(types), value.array.name))
+            for one, absent in _split(planned, block, mask):
+                made.append(column_of(one, absent, next(stored), next(types), value.array.name))
         return made
 
 
@@ -249,9 +249,9 @@ def _split(
     elif planned.wide is not None:
         count = len(planned.labels)
         table = values.reshape(-1, count)
-        told = None if mask is None else mask.reshape(-1, count)
+        absent = None if mask is None else mask.reshape(-1, count)
         for number in range(count):
-            yield table[:, number], None if told is None else told[:, number]
+            yield table[:, number], None if absent is None else absent[:, number]
     else:
         whole = None
         if mask is not None:  # of a row that is a tensor, all of it is missing or nothing

@@ -16,7 +16,7 @@ from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, Wou
 from raconvert.plugin import Axis
 
 from . import record as records
-from .arrays import missing_value
+from .reader import missing_value
 from .model import Column, Table, check_columns, unique_names
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def corrupt(source: Source, error: BaseException) -> RaconvertError:
 
 
 class Kind(Record):
-    """How values of a type of Arrow become those of NumPy; `shape` is that of one value."""
+    """The values of NumPy that those of a type of Arrow become; `shape` is that of one value."""
 
     dtype: np.dtype[Any] | None = None  # None: it depends on the values (texts)
     shape: tuple[int, ...] = ()
@@ -86,10 +86,10 @@ def kind_of(of: Any, decimals: str) -> Kind:
             return Kind()
         return Kind(problem=f"decimal numbers ({of}): no type here holds them; as text with "
                     "`--in-opt decimals=text`")  # fmt: skip
-    return _plain(of)
+    return _of_type(of)
 
 
-def _plain(of: Any) -> Kind:
+def _of_type(of: Any) -> Kind:
     import pyarrow as pa
 
     types = pa.types
@@ -210,8 +210,8 @@ def _flat(cells: Any, dtype: np.dtype[Any]) -> Values:
     if pa.types.is_null(cells.type):
         return np.full(count, np.nan)
     if pa.types.is_boolean(cells.type):
-        told: Values = cells.fill_null(False).to_numpy(zero_copy_only=False)
-        return told
+        absent: Values = cells.fill_null(False).to_numpy(zero_copy_only=False)
+        return absent
     if pa.types.is_date32(cells.type) or pa.types.is_time32(cells.type):
         raw = np.frombuffer(cells.buffers()[1], np.int32)[start : start + count]
         return raw.astype(np.int64).view(dtype)
@@ -434,7 +434,7 @@ def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
         if dtype.name == "bfloat16":
             bits = np.ascontiguousarray(values).view(np.uint32)
             if (bits & np.uint32(0xFFFF)).any():
-                raise Corrupt("a number is no bfloat16, as the file says", path=source.path)
+                raise Corrupt("a number is not a bfloat16, as the file says", path=source.path)
             return (bits >> np.uint32(16)).astype(np.uint16).view(dtype)
         cast = values.astype(dtype)
         again = cast.astype(values.dtype)
@@ -449,7 +449,7 @@ def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
 
 
 class Stored(Record):
-    """How an array is stored: the type of Arrow of its elements, and the lengths in a row."""
+    """The form in which an array is stored: the type of Arrow of its elements, and the lengths in a row."""
 
     type: Any
     shape: tuple[int, ...]
@@ -572,7 +572,7 @@ def _strings(values: Values, mask: Values | None, name: str) -> Any:
     try:
         return pa.array(values.tolist(), pa.string(), mask=mask)
     except UnicodeEncodeError as error:
-        raise WouldLose(f"array '{name}' has half of a surrogate pair, which is no text in UTF-8",
+        raise WouldLose(f"array '{name}' has half of a surrogate pair, which is not text in UTF-8",
                         remedy="no option allows this; nothing was written") from error  # fmt: skip
 
 

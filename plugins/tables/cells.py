@@ -45,7 +45,7 @@ _POINT_NUMBER = re.compile(r"[+-]?[0-9]*\.[0-9]*(?:[eE][+-]?[0-9]+)?").fullmatch
 
 
 class Dialect(Record):
-    """How cells are told apart: delimiter, sign of fractions, encoding, end of lines."""
+    """The ways to tell cells apart: delimiter, sign of fractions, encoding, end of lines."""
 
     delimiter: str
     decimal: str
@@ -68,7 +68,7 @@ def encoding_of(source: Source, asked: str) -> str:
         return found.name
     except LookupError:
         raise UsageError(
-            f"`--in-opt encoding={asked[:40]}` is no encoding that Python knows",
+            f"`--in-opt encoding={asked[:40]}` is not an encoding that Python knows",
             expected="utf-8, latin-1, cp1252, utf-16, ...",
         ) from None
 
@@ -331,7 +331,7 @@ def kind_in(block: Block, column: int, chosen: Values, dialect: Dialect) -> str 
 
 
 def pointed(text: str, decimal: str) -> str:
-    """The text of a number with a point in place of the comma; one with a point is no number then.
+    """The text of a number with a point in place of the comma; one with a point is not a number then.
 
     >>> pointed("1,5", ","), pointed("1.5", ",")
     ('1.5', '1.5 ')

@@ -15,7 +15,7 @@ float64 if they are numbers, bool for ``true``, ``TRUE`` and the like, complex12
 datetime64 and timedelta64 for times and durations of ISO 8601, of the unit of the most digits; else
 text. Whole numbers with zeros in front (007), beyond 64 bits, and numbers beyond float64 are text,
 exactly as they stand. Cells in quotes are text, unless all cells of the file are in quotes.
-``types=x:float32,y:text`` says the types of columns, ``types=float32`` that of all that are no axes;
+``types=x:float32,y:text`` says the types of columns, ``types=float32`` that of all that are not axes;
 a cell that is not of the type is an error that names its row. Numbers with more digits than float64
 has are rounded to the nearest one, which a note says.
 
@@ -69,6 +69,7 @@ from raconvert.plugin import (
     type_name,
 )
 
+from .dialect import WORDS, delimiters, lines_of
 from .options import READING, WIDE
 
 TYPE_CHECKING = False
@@ -78,12 +79,10 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Target
 
-    from .layout import Planned
+    from .plan import Planned
 
 __all__ = ["FORMAT", "plan", "read", "sniff"]
 
-DELIMITERS = ",;\t|"
-WORDS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
 _SAMPLE = b'region,year,gdp\n"EU",2020,1.5\n"EU",2021,1.75\n"US",2020,2.0\n"US",2021,2.25\n'
 
 FORMAT = Format(
@@ -124,8 +123,8 @@ def sniff(source: Source) -> int:
     text = _text_of(source)
     if text is None or text.lstrip()[:1] in ("", "<", "{", "[", "%", "\x7f"):
         return NO
-    lines = _lines(text, whole=source.size <= len(source.head))
-    if len(lines) < 2 or not _delimiters(lines):
+    lines = lines_of(text, whole=source.size <= len(source.head))
+    if len(lines) < 2 or not delimiters(lines):
         return NO
     return SURE if source.path.lower().endswith(FORMAT.suffixes) else MAYBE
 
@@ -145,33 +144,6 @@ def _text_of(source: Source) -> str | None:
         return None
     odd = any(ord(letter) < 32 and letter not in "\t\n\r\f" for letter in text)
     return None if odd else text
-
-
-def _lines(text: str, *, whole: bool) -> list[str]:
-    """The lines of the beginning of a file, those that end inside of quotes joined."""
-    import re
-
-    lines: list[str] = []
-    pieces = re.split("\r\n|\n|\r", text)
-    if not whole or not pieces[-1]:
-        pieces = pieces[:-1]
-    begun = ""
-    for piece in pieces:
-        begun = f"{begun}\n{piece}" if begun else piece
-        if begun.count('"') % 2 == 0:
-            if begun.strip():
-                lines.append(begun)
-            begun = ""
-    return lines
-
-
-def _delimiters(lines: list[str]) -> list[str]:
-    """The signs that are equally often in each line, outside of quotes, and at least once."""
-    import re
-
-    bare = [re.sub('"[^"]*"', "", line) for line in lines]
-    counts = {sign: {line.count(sign) for line in bare} for sign in DELIMITERS}
-    return [sign for sign, numbers in counts.items() if len(numbers) == 1 and numbers != {0}]
 
 
 # Reading -----------------------------------------------------------------------------------------
@@ -195,10 +167,10 @@ def read(
 ) -> Bundle:
     """The arrays of the table; all of the file is looked at once, block by block.
 
-    Raises `Corrupt` for what is no table, `TooLarge`, `UsageError` where an option has to decide,
+    Raises `Corrupt` for what is not a table, `TooLarge`, `UsageError` where an option has to decide,
     `WouldLose` for chosen axes of which combinations are missing.
     """
-    from .arrays import Asked, bundle_of
+    from .reader import Asked, bundle_of
     from .csv_table import open_table
 
     table = open_table(
@@ -213,7 +185,7 @@ def read(
 
 def plan(bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: str = ".") -> Plan:
     """One table of arrays over the same axes, or of the fields of one array of structures."""
-    from .layout import one_table, tables_of
+    from .plan import one_table, tables_of
 
     made, fits = tables_of(bundle, "CSV", wide=wide)
     fits += one_table(made, "CSV", "write one file for each, or XLSX or Parquet files")
@@ -260,7 +232,7 @@ def _sign(delimiter: str, decimal: str) -> str:
 
 
 def _facts(array: Array) -> list[str]:
-    """What a table does not say of an array: all but the names, labels and numbers of its axes."""
+    """The facts of an array that a table does not hold: all but the names, labels and numbers of its axes."""
     from .model import NAMESPACE
 
     if not array.described:
@@ -408,8 +380,8 @@ def _texts(planned: Planned, target: Target, sign: str, decimal: str) -> Iterato
         ]
         for value, values, mask in zip(planned.values, piece.values, piece.masks, strict=True):
             encoding = value.array.meta.encoding or "latin-1"
-            for own, told in _split(planned, values, mask):
-                columns.append(_column(own, told, encoding, decimal, value.array))
+            for own, absent in _split(planned, values, mask):
+                columns.append(_column(own, absent, encoding, decimal, value.array))
         rows = map(sign.join, zip(*columns, strict=True))
         yield ("\n".join(rows) + "\n").encode()
 
@@ -422,8 +394,8 @@ def _split(planned: Planned, values: Any, mask: Any) -> Iterator[tuple[Any, Any]
     elif planned.wide is not None:
         for number in range(len(planned.labels)):
             table = values.reshape(-1, len(planned.labels))
-            told = None if mask is None else mask.reshape(-1, len(planned.labels))[:, number]
-            yield table[:, number], told
+            absent = None if mask is None else mask.reshape(-1, len(planned.labels))[:, number]
+            yield table[:, number], absent
     else:
         yield values, mask
 
@@ -482,7 +454,7 @@ def _decoded(text: bytes, encoding: str, array: Array) -> str:
         return text.decode(encoding)
     except UnicodeDecodeError as error:
         raise Corrupt(
-            f"array '{array.name}' has bytes that are no text in {encoding}",
+            f"array '{array.name}' has bytes that are not text in {encoding}",
             got=repr(text[:40]), remedy="read its source with another encoding",
         ) from error  # fmt: skip
 
@@ -493,6 +465,6 @@ def _check_text(texts: list[str], array: Array) -> None:
     for text in texts:
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             raise WouldLose(
-                f"array '{array.name}' has half of a surrogate pair, which is no text in UTF-8",
+                f"array '{array.name}' has half of a surrogate pair, which is not text in UTF-8",
                 got=ascii(text[:40]), remedy="no option allows this; nothing was written",
             )  # fmt: skip

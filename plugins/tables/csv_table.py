@@ -9,9 +9,9 @@ import numpy as np
 from raconvert.arrays.dtypes import dtype_of, element_from
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, UsageError
 
-from .arrays import missing_value
+from .reader import missing_value
 from .cells import Block, Dialect, DoubledError, blocks_of, encoding_of, kind_in, pointed
-from .csv import WORDS, _delimiters, _lines
+from .dialect import WORDS, delimiters, lines_of
 from .model import Column, Table, check_columns, no_column, unique_names
 from .words import common, dtype_of_kind, kind_of, parsed
 
@@ -31,7 +31,7 @@ TEXT_RATIO = 64  # bytes of texts of one width for each byte of the file, above 
 
 
 class _Seen:
-    """What the cells of a column have been so far."""
+    """Facts about the cells of a column so far."""
 
     __slots__ = ("bare", "kind", "missing", "na", "quoted", "rounded", "width")
 
@@ -91,8 +91,8 @@ class CsvTable(Table):
 def _converted(
     block: Block, number: int, there: Values, dtype: np.dtype[Any], dialect: Dialect
 ) -> Values:
-    plain = dtype.str in ("<i8", "<f8") and dialect.decimal == "."
-    cells = block.short(number, there) if plain else None
+    usual = dtype.str in ("<i8", "<f8") and dialect.decimal == "."
+    cells = block.short(number, there) if usual else None
     if cells is not None:
         from .cells import fast_kind
 
@@ -198,9 +198,9 @@ def _dialect(source: Source, delimiter: str, decimal: str, encoding: str, quotes
                 expected=f"such as , ; | or one of {', '.join(WORDS)}",
             )
         return found._replace(delimiter=sign)
-    lines = _lines(decoded if quotes else decoded.replace('"', "'"),
+    lines = lines_of(decoded if quotes else decoded.replace('"', "'"),
                    whole=source.size <= LOOK_BYTES)  # fmt: skip
-    signs = _delimiters(lines)
+    signs = delimiters(lines)
     if decimal == ",":
         signs = [sign for sign in signs if sign != ","]
     if len(signs) > 1:
@@ -348,7 +348,7 @@ def type_named(word: str, width: int) -> np.dtype[Any]:
         dtype = np.dtype("V1")
     if dtype.kind not in "biufcUSMm" and dtype.name != "bfloat16":
         raise UsageError(
-            f"`--in-opt types={word[:40]}` is no type of a column",
+            f"`--in-opt types={word[:40]}` is not a type of a column",
             expected="int64, float32, bool, complex64, datetime64[s], text, ...",
         )
     if dtype.kind in "mM" and np.datetime_data(dtype)[1] != 1:

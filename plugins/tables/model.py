@@ -1,7 +1,7 @@
 """A table as it is read: columns of one type each, in which values may be missing, row by row.
 
 A format makes a `Table` of its own: it knows the columns after a look at the whole, and gives their
-values in pieces. Everything else (`arrays`) is the same for all formats.
+values in pieces. Everything else (`reader`) is the same for all formats.
 """
 
 from __future__ import annotations
@@ -183,5 +183,5 @@ def no_column(table: Table, name: str, option: str) -> UsageError:
 
 
 def incomplete(table: Table, what: str, remedy: str) -> WouldLose:
-    """Return the error for a table that is no grid of its axes."""
+    """Return the error for a table that is not a grid of its axes."""
     return WouldLose(f"{table.label} {what}", remedy=remedy)

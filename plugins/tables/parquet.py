@@ -98,7 +98,7 @@ def read(
 
     Raises `Corrupt` for what pyarrow refuses, `Unsupported` for encrypted files, `TooLarge`.
     """
-    from .arrays import Asked, bundle_of
+    from .reader import Asked, bundle_of
     from .arrow_table import ArrowTable, corrupt, failures
 
     rows = _check_footer(source)

@@ -45,7 +45,7 @@ class Package:
               text: Callable[[str], None] | None = None) -> None:  # fmt: skip
         """Parse a part, if it is there: `start(name, attributes)` and `end(name)` of elements.
 
-        Names have no namespace. Raises `Corrupt` for what is no XML, `Unsafe` for a document type.
+        Names have no namespace. Raises `Corrupt` for what is not XML, `Unsafe` for a document type.
         """
         member = self.members.get(path.lower())
         if member is None:
@@ -66,7 +66,7 @@ class Package:
             parser.Parse(b"", True)
             decoded.finish()
         except expat.ExpatError as error:
-            raise Corrupt(f"is no XML: {error}", path=self.source.path,
+            raise Corrupt(f"is not XML: {error}", path=self.source.path,
                           where=f"member {path!r}") from error  # fmt: skip
         finally:
             decoded.close()
@@ -108,7 +108,7 @@ def unescaped(text: str) -> str:
 
 
 class Book(Record):
-    """What the workbook says: sheets (name, path, hidden), and the epoch of its dates."""
+    """The content of a workbook: sheets (name, path, hidden), and the epoch of its dates."""
 
     sheets: list[tuple[str, str, bool]]
     from_1904: bool

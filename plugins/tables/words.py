@@ -4,7 +4,7 @@ Integers are decimal, floats the shortest decimal of the double that they are, i
 smaller float has its place (``nan``, ``inf``, ``-inf``, and ``nan:0x1`` for a NaN of other bits);
 complex numbers are ``1.0-2.0j``, bools ``true`` and ``false``, times and dates those of ISO 8601
 with as many digits as their unit has (``2020-01-31``, ``2020-01-31T12:00:00.123``), durations too
-(``P5D``, ``PT0.005S``); ``NaT`` is no time.
+(``P5D``, ``PT0.005S``); ``NaT`` is not a time.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def dtype_of_kind(kind: str | None, width: int) -> np.dtype[Any]:
         return np.dtype(f"M8[{unit}]")
     if name == "duration":
         return np.dtype(f"m8[{unit}]")
-    plain = {
+    types = {
         "int": "i8",
         "negative": "i8",
         "uint": "u8",
@@ -249,7 +249,7 @@ def dtype_of_kind(kind: str | None, width: int) -> np.dtype[Any]:
         "bool": "?",
         "complex": "c16",
     }
-    return np.dtype(plain[name]) if name in plain else np.dtype(f"U{max(1, width)}")
+    return np.dtype(types[name]) if name in types else np.dtype(f"U{max(1, width)}")
 
 
 def parsed(texts: list[str], dtype: np.dtype[Any]) -> Values:

@@ -13,7 +13,7 @@ from raconvert.errors import Corrupt, Unsupported, UsageError
 from raconvert.metadata.reals import doubles, narrowed
 
 from . import record as records
-from .arrays import missing_value
+from .reader import missing_value
 from .model import Column, Table, check_columns, unique_names
 from .sheets import Package, book_of, cells_of, properties_of, styles_of, texts_of
 from .words import common, dtype_of_kind, kind_of, parsed, spelled
@@ -82,7 +82,7 @@ def open_workbook(source: Source, *, header: str, sheet: str) -> Workbook:
     if sheet:
         chosen = [one for one in book.sheets if one[0] == sheet]
         if not chosen:
-            raise UsageError(f"`--in-opt sheet={sheet[:40]}`: there is no such sheet",
+            raise UsageError(f"`--in-opt sheet={sheet[:40]}`: a sheet of this name does not exist",
                              path=source.path,
                              got=", ".join(one[0] for one in book.sheets[:10]))  # fmt: skip
         book = book._replace(sheets=chosen)

@@ -27,7 +27,7 @@ by value with ``integers=checked``, or beyond 2**53 text with ``integers=text``.
 milliseconds between 1900-03-01 and 9999 are dates, others text of ISO 8601, as durations are. Metadata
 is kept in properties of the file, in pieces of 250 characters.
 
-Refused: encrypted workbooks, which are no ZIP; document types in XML, and so entities; sheets of
+Refused: encrypted workbooks, which are not ZIP; document types in XML, and so entities; sheets of
 macros and charts are left out. Writing: more than 1,048,575 rows, 16,384 columns, texts above 32,767
 characters, complex numbers, void.
 """
@@ -96,7 +96,7 @@ def read(
     Raises `Corrupt`, `Unsafe` for document types, `TooLarge`, `UsageError` where an option has to
     decide.
     """
-    from .arrays import Asked, bundle_of
+    from .reader import Asked, bundle_of
     from .workbook import open_workbook
 
     if wide and header == "auto":

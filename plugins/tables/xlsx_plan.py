@@ -18,7 +18,7 @@ from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused, refused_
 
 from . import record as records
 from .arrow_plan import table_record
-from .layout import tables_of
+from .plan import tables_of
 from .sheets import MAX_COLUMNS, MAX_ROWS, letters_of
 from .words import DATES, DURATIONS, spelled
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Bundle, Target
 
-    from .layout import Planned
+    from .plan import Planned
 
     Values = np.ndarray[Any, Any]
 
@@ -144,7 +144,7 @@ def _sheet_names(made: list[Planned]) -> list[str]:
 
 def _record(made: list[Planned], names: list[str], bundle: Bundle) -> tuple[str, list[Fit]]:
     """The line about the arrays, and the fits of metadata that has no place in it."""
-    told = []
+    absent = []
     for planned in made:
         arrays = [
             records.array_record(
@@ -152,16 +152,16 @@ def _record(made: list[Planned], names: list[str], bundle: Bundle) -> tuple[str,
             )
             for value in planned.values
         ]
-        told.append(table_record(planned, arrays))
+        absent.append(table_record(planned, arrays))
     why = f"its {MAX_RECORD} characters"
     try:
-        text = records.text_of(dict(zip(names, told, strict=True)), bundle)
+        text = records.text_of(dict(zip(names, absent, strict=True)), bundle)
         if len(text) <= MAX_RECORD:
             return text, []
     except ValueError as error:
         why = str(error)
     fits = []
-    for planned, said in zip(made, told, strict=True):
+    for planned, said in zip(made, absent, strict=True):
         for value, one in zip(planned.values, said["arrays"], strict=True):
             if one.pop("meta", None):
                 fits.append(equivalent(value.array.name, "metadata",
@@ -170,7 +170,7 @@ def _record(made: list[Planned], names: list[str], bundle: Bundle) -> tuple[str,
     bare.attributes, bare.formats = {}, {}
     if bundle.attributes:
         fits.append(equivalent("", "metadata", f"XLSX has no place for it in {why}: attributes"))
-    return records.text_of(dict(zip(names, told, strict=True)), bare), fits
+    return records.text_of(dict(zip(names, absent, strict=True)), bare), fits
 
 
 # The package -------------------------------------------------------------------------------------
@@ -294,9 +294,9 @@ def _sheet(planned: Planned, target: Target, integers: str) -> Iterator[str]:
         rows = len(values[0])
         columns = [_cells(one, None) for one in planned.key_cells(start, start + rows)]
         for value, block, mask in zip(planned.values, values, masks, strict=True):
-            for own, told in _split(planned, block, mask):
+            for own, absent in _split(planned, block, mask):
                 place = start * max(1, block.size // max(1, rows))
-                columns.append(_cells(own, told, integers, value.array, place))
+                columns.append(_cells(own, absent, integers, value.array, place))
         yield "".join(
             _row(start + n + 2, letters, cells)
             for n, cells in enumerate(zip(*columns, strict=True))
@@ -314,9 +314,12 @@ def _split(
             yield values[name], None
     elif planned.wide is not None:
         count = len(planned.labels)
-        told = None if mask is None else mask.reshape(-1, count)
+        absent = None if mask is None else mask.reshape(-1, count)
         for number in range(count):
-            yield values.reshape(-1, count)[:, number], None if told is None else told[:, number]
+            yield (
+                values.reshape(-1, count)[:, number],
+                None if absent is None else absent[:, number],
+            )
     else:
         yield values, mask
 
@@ -418,6 +421,6 @@ def _checked(text: Any, encoding: str, array: Array | None) -> str:
         words = text.decode(encoding) if isinstance(text, bytes) else str(text)
         words.encode()
     except UnicodeError as error:
-        raise WouldLose(f"array '{name}' has bytes that are no text", got=ascii(text)[:60],
+        raise WouldLose(f"array '{name}' has bytes that are not text", got=ascii(text)[:60],
                         remedy="no option allows this; nothing was written") from error  # fmt: skip
     return words

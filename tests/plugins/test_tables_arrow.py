@@ -530,7 +530,7 @@ def test_refusals_of_writing(name: str, tmp_path: Path) -> None:
     nested = np.zeros(2, [("a", [("b", "i4")])])
     with pytest.raises(WouldLose, match="a structure"):
         raconvert.write(tmp_path / f"x.{name}", nested)
-    with pytest.raises(WouldLose, match="no such axis"):
+    with pytest.raises(WouldLose, match="its axes are"):
         raconvert.write(tmp_path / f"x.{name}", np.zeros((2, 3)), out_opts={"wide": "y"})
     half = np.array(["\ud800"])
     with pytest.raises(WouldLose, match="surrogate"):

@@ -319,7 +319,7 @@ def test_several_sheets_are_groups(tmp_path: Path) -> None:
     found = arrays(path)
     assert list(found) == ["one", "two/v"]
     assert list(arrays(path, sheet="two")) == ["v"]
-    with pytest.raises(UsageError, match="no such sheet"):
+    with pytest.raises(UsageError, match="does not exist"):
         arrays(path, sheet="three")
 
 

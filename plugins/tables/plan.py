@@ -121,12 +121,12 @@ class Planned:
         start = 0
         for first in streams[0]:
             others = [next(stream) for stream in streams[1:]]
-            told = [None if mask is None else next(mask) for mask in masks]
+            absent = [None if mask is None else next(mask) for mask in masks]
             shaped = [
                 piece.reshape(-1, inner) if inner > 1 else piece for piece in [first, *others]
             ]
-            told = [m if m is None or inner == 1 else m.reshape(-1, inner) for m in told]
-            yield start, shaped, told
+            absent = [m if m is None or inner == 1 else m.reshape(-1, inner) for m in absent]
+            yield start, shaped, absent
             start += len(shaped[0])
         del runs
 
@@ -145,12 +145,12 @@ def tables_of(
     """
     arrays = [*bundle.arrays]
     masks = _masks(arrays)
-    told = {id(mask) for mask in masks.values()}
+    absent = {id(mask) for mask in masks.values()}
     made: list[Planned] = []
     by_axes: dict[Any, Planned] = {}
     fits = name_fits(bundle, title)
     for array in arrays:
-        if id(array) in told:
+        if id(array) in absent:
             continue
         own = masks.get(id(array))
         if array.element.kind == "user" and isinstance(array.element.descr, tuple):
@@ -209,7 +209,7 @@ def _masks(arrays: list[Array]) -> dict[int, Array]:
 
 
 def _along(array: Array, form: str) -> Any:
-    """What two arrays have in common that are columns of one table."""
+    """The facts that arrays in one table have in common."""
     axes = array.axes if array.described else ()
     known = tuple(
         (axis.name, axis.labels, axis.origin, axis.spacing) if axis else () for axis in axes
@@ -241,7 +241,7 @@ def _planned(array: Array, mask: Array | None, form: str, wide: str) -> Planned:
         number = _wide_axis(axes, wide)
         if number is None:
             names = first_of([axis.name or f"{INDEX}{n}" for n, axis in enumerate(axes)])
-            reason = f"wide={wide[:40]}: there is no such axis ({names})"
+            reason = f"wide={wide[:40]}: its axes are {names}"
             planned.fits.append(refused(array.name, "shape", reason))
         elif not array.count or array.shape[number] > WIDE_LABELS:
             planned.fits.append(
@@ -275,8 +275,8 @@ def _pivot(planned: Planned, number: int, axis: Axis) -> None:
     array, mask = planned.first, planned.values[0].mask
     order = [n for n in range(array.ndim) if n != number] + [number]
     moved = permuted(array, tuple(order))
-    told = None if mask is None else permuted(mask, tuple(order))
-    planned.values = [Value(array.name, moved, told)]
+    absent = None if mask is None else permuted(mask, tuple(order))
+    planned.values = [Value(array.name, moved, absent)]
     planned.wide, planned.wide_name = number, axis.name
     labels = axis.labels if axis.labels is not None else range(array.shape[number])
     names = [str(label) for label in labels]
@@ -360,7 +360,7 @@ def one_table(made: list[Planned], title: str, more: str) -> list[Fit]:
 
 
 def refuse_user(array: Array, title: str, letters: str) -> Fit | None:
-    """The refusal of elements that are no numbers and none of the kinds in `letters`, or None."""
+    """The refusal of elements that are not numbers and none of the kinds in `letters`, or None."""
     descr = array.element.descr
     if array.element.kind != "user" or (isinstance(descr, str) and descr[1:2] in letters):
         return None

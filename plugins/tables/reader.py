@@ -261,7 +261,7 @@ def _grid(table: Table, numbers: Sequence[int], *, least: bool, fill: bool = Fal
         if found is None:
             if least:
                 return None
-            why = "has missing values" if column.nullable else "is no column of labels"
+            why = "has missing values" if column.nullable else "is not a column of labels"
             raise incomplete(table, f"has an axis '{column.name[:60]}' that {why}",
                              "choose other columns: `--in-opt axes=NAME,NAME`")  # fmt: skip
         codes.append(found[0])
@@ -503,7 +503,7 @@ def _records(table: Table, asked: Asked) -> Array:
 
 
 def _over(table: Table, grid: Grid, asked: Asked) -> list[Array]:
-    """An array for each column that is no axis, and for each with missing values its mask."""
+    """An array for each column that is not an axis, and for each with missing values its mask."""
     axes = [
         axis_of(table.columns[number].name, place, labels)
         for place, (number, labels) in enumerate(zip(grid.columns, grid.labels, strict=True))
@@ -543,9 +543,9 @@ def _one(
         return [array]
     masked = Cells(table, numbers, grid, shape, np.dtype("?"), missing=True,
                    fill=fill == "missing")  # fmt: skip
-    told = Array(element_of(masked.dtype), shape[::-1], name=mask, index_order="C",
+    absent = Array(element_of(masked.dtype), shape[::-1], name=mask, index_order="C",
                  meta=Metadata(axes=axes), data=lambda: masked)  # fmt: skip
-    return [array, told]
+    return [array, absent]
 
 
 def _fill_value(fill: str, dtype: np.dtype[Any], table: Table) -> Any:
@@ -557,7 +557,7 @@ def _fill_value(fill: str, dtype: np.dtype[Any], table: Table) -> Any:
         return parsed([fill], dtype)[0]
     except ValueError as error:
         raise UsageError(
-            f"`--in-opt fill={fill[:40]}` is no value of the type {dtype.name}",
+            f"`--in-opt fill={fill[:40]}` is not a value of the type {dtype.name}",
             path=table.source.path,
         ) from error
 
@@ -572,7 +572,7 @@ def missing_value(dtype: np.dtype[Any]) -> Any:
 
 
 def _wide(table: Table, grid: Grid | None, asked: Asked) -> list[Array]:
-    """One array of all columns that are no axes, which are along its last axis."""
+    """One array of all columns that are not axes, which are along its last axis."""
     own = grid if grid is not None else Grid([], [], None)
     numbers = [n for n in range(len(table.columns)) if n not in own.columns]
     columns = [table.columns[n] for n in numbers]
