@@ -19,6 +19,7 @@ VALUES = np.arange(60, dtype="<f4").reshape(SHAPE)
 FILES: dict[str, dict[str, Any]] = {
     "x.npy": {}, "f.npy": {}, "x.ra": {}, "x.mat": {}, "x.h5": {}, "gz.h5": {"compress": "gzip:1"},
     "x.zarr": {}, "v2.zarr": {"format": "2"}, "x.npz": {}, "x.nrrd": {}, "x.nii": {}, "x.mha": {}, "x.mrc": {},
+    "x.parquet": {}, "x.arrow": {}, "x.xlsx": {},
     "x.har": {}, "x.safetensors": {}, "x.tif": {}, "x.zip": {}, "x.scidb": {}, "x.cfl": {},
 }  # fmt: skip
 KEYS: list[Any] = [

@@ -83,8 +83,8 @@ def read(
 
     Raises `Corrupt` for what pyarrow refuses, `TooLarge`.
     """
-    from .reader import Asked, bundle_of
     from .arrow_table import ArrowTable, corrupt, failures
+    from .reader import Asked, bundle_of
 
     _check_footer(source)
     file = source.open()

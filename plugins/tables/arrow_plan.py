@@ -253,7 +253,6 @@ def _split(
         for number in range(count):
             yield table[:, number], None if absent is None else absent[:, number]
     else:
-        whole = None
         if mask is not None:  # of a row that is a tensor, all of it is missing or nothing
             whole = mask.reshape(len(mask), -1)
             if (whole.any(axis=1) != whole.all(axis=1)).any():
@@ -261,8 +260,10 @@ def _split(
                     f"array '{planned.name}' has rows in which some values are missing, which a "
                     "tensor cannot say", remedy="write a long table: `--out-opt layout=long`",
                 )  # fmt: skip
-            whole = whole.any(axis=1)
-        yield values, whole
+            rows: Values = whole.any(axis=1)
+            yield values, rows
+            return
+        yield values, None
 
 
 def _write(

@@ -1,4 +1,4 @@
-"""Columns of Arrow as those of a table, and arrays as columns of Arrow: for Parquet and Arrow files.
+"""Columns of Arrow as those of a table, and arrays as columns of Arrow.
 
 Elements are taken out of the buffers of Arrow as they are. A value is missing if Arrow says null;
 NaN is a value, and so is NaT in memory, but what writes NaT writes null, which a record tells.
@@ -16,8 +16,8 @@ from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, Wou
 from raconvert.plugin import Axis
 
 from . import record as records
-from .reader import missing_value
 from .model import Column, Table, check_columns, unique_names
+from .reader import missing_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -93,29 +93,35 @@ def _of_type(of: Any) -> Kind:
     import pyarrow as pa
 
     types = pa.types
+    time = _of_time(of)
+    if time is not None:
+        return time
     if types.is_boolean(of):
         return Kind(np.dtype("?"))
     if types.is_integer(of) or types.is_floating(of):
         return Kind(np.dtype(of.to_pandas_dtype()))
-    if types.is_timestamp(of):
-        return Kind(np.dtype(f"M8[{of.unit}]"), zone=of.tz or "")
-    if types.is_duration(of):
-        return Kind(np.dtype(f"m8[{of.unit}]"))
-    if types.is_date32(of):
-        return Kind(np.dtype("M8[D]"))
-    if types.is_date64(of):
-        return Kind(np.dtype("M8[ms]"))
-    if types.is_time(of):
-        return Kind(np.dtype(f"m8[{of.unit}]"), note="times of day are durations from midnight")
     if types.is_null(of):
         return Kind(np.dtype("f8"))
     if types.is_fixed_size_binary(of):
         return Kind(np.dtype(f"V{of.byte_width}")) if of.byte_width else Kind(problem="no bytes")
-    if types.is_string(of) or types.is_large_string(of) or types.is_string_view(of):
-        return Kind()
-    if types.is_binary(of) or types.is_large_binary(of) or types.is_binary_view(of):
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    if any(is_one(of) for is_one in texts) or _is_binary(of):
         return Kind()
     return Kind(problem=f"values of the type {str(of)[:60]}")
+
+
+def _of_time(of: Any) -> Kind | None:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(of):
+        return Kind(np.dtype(f"M8[{of.unit}]"), zone=of.tz or "")
+    if pa.types.is_duration(of):
+        return Kind(np.dtype(f"m8[{of.unit}]"))
+    if pa.types.is_date(of):
+        return Kind(np.dtype("M8[D]" if pa.types.is_date32(of) else "M8[ms]"))
+    if pa.types.is_time(of):
+        return Kind(np.dtype(f"m8[{of.unit}]"), note="times of day are durations from midnight")
+    return None
 
 
 def _tensor(of: Any, decimals: str) -> Kind:
@@ -258,12 +264,12 @@ class ArrowTable(Table):
         self.record = self._said((schema.metadata or {}).get(records.KEY.encode()))
         self._casts: dict[int, np.dtype[Any]] = {}
         self._binary = {n for n, field in enumerate(schema) if _is_binary(field.type)}
-        widths = self._look(schema)
+        widths = self._look()
         for number, (name, kind) in enumerate(zip(names, self._kinds, strict=True)):
             self.columns.append(self._column(number, name, kind, widths))
         self._take_record()
-        self.notes += [f"column '{n[:60]}': {k.note}" for n, k in zip(names, self._kinds, strict=True)
-                       if k.note]  # fmt: skip
+        pairs = zip(names, self._kinds, strict=True)
+        self.notes += [f"column '{name[:60]}': {kind.note}" for name, kind in pairs if kind.note]
 
     def _said(self, said: bytes | None) -> dict[str, Any] | None:
         if said is None:
@@ -276,7 +282,7 @@ class ArrowTable(Table):
         said_of: dict[str, Any] = next(iter(found["tables"].values()))
         return said_of
 
-    def _look(self, schema: Any) -> dict[int, tuple[int, bool]]:
+    def _look(self) -> dict[int, tuple[int, bool]]:
         """The longest text, and if values are missing, of each column, by one pass over them."""
         import pyarrow as pa
 
@@ -291,8 +297,8 @@ class ArrowTable(Table):
                 if kind.dtype is None and len(cells):
                     if pa.types.is_dictionary(cells.type):
                         cells = cells.dictionary_decode()  # noqa: PLW2901
-                    width = max(width, self._width(cells, number))
-                found[number] = width, nullable or cells.null_count > 0
+                    found[number] = max(width, self._width(cells, number)), nullable
+                found[number] = found[number][0], nullable or cells.null_count > 0
         if found and seen != self.rows:
             raise Corrupt("has another number of rows than it says", path=self.source.path,
                           expected=self.rows, got=seen)  # fmt: skip
@@ -322,12 +328,12 @@ class ArrowTable(Table):
             letter = "S" if number in self._binary else "U"
             dtype = np.dtype(f"{letter}{max(1, width)}")
             if self.rows * dtype.itemsize > max(self.source.max_memory, 64 * self.source.size):
-                problem = TooLarge(
+                large = TooLarge(
                     f"column '{name[:60]}': texts as wide as the longest would need more than "
                     "memory", path=self.source.path, got=self.rows * dtype.itemsize,
                     expected=f"at most {self.source.max_memory} bytes (`--max-memory`)",
                 )  # fmt: skip
-                return Column(name, np.dtype("V1"), problem=problem)
+                return Column(name, np.dtype("V1"), problem=large)
         shape = tuple(kind.shape[n] for n in kind.order) if kind.order else kind.shape
         attributes = {"timezone": kind.zone} if kind.zone else {}
         return Column(name, dtype, nullable, shape, axes=kind.axes, attributes=attributes)
@@ -365,7 +371,7 @@ class ArrowTable(Table):
         self.columns = changed
 
     def pieces(self, numbers: Sequence[int], max_bytes: int) -> Iterator[list[Piece]]:
-        """Yield the values of columns, batch by batch; raises `Corrupt` for what pyarrow refuses."""
+        """Yield the values of columns; raises `Corrupt` for what pyarrow refuses."""
         for number in numbers:
             if (problem := self.columns[number].problem) is not None:
                 raise problem
@@ -449,7 +455,7 @@ def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
 
 
 class Stored(Record):
-    """The form in which an array is stored: the type of Arrow of its elements, and the lengths in a row."""
+    """The type of Arrow in which elements are stored, and the lengths of the value of a row."""
 
     type: Any
     shape: tuple[int, ...]

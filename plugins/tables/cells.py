@@ -63,14 +63,14 @@ def encoding_of(source: Source, asked: str) -> str:
         if source.head.startswith(mark):
             return name
     try:
-        found = codecs.lookup(asked)
-        "".encode(found.name)
-        return found.name
+        name = codecs.lookup(asked).name
+        "".encode(name)
     except LookupError:
         raise UsageError(
             f"`--in-opt encoding={asked[:40]}` is not an encoding that Python knows",
             expected="utf-8, latin-1, cp1252, utf-16, ...",
         ) from None
+    return name
 
 
 def blocks_of(source: Source, dialect: Dialect) -> Iterator[bytes]:
@@ -331,7 +331,7 @@ def kind_in(block: Block, column: int, chosen: Values, dialect: Dialect) -> str 
 
 
 def pointed(text: str, decimal: str) -> str:
-    """The text of a number with a point in place of the comma; one with a point is not a number then.
+    """The text of a number with a point for its comma; one with a point is text then.
 
     >>> pointed("1,5", ","), pointed("1.5", ",")
     ('1.5', '1.5 ')

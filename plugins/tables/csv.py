@@ -6,23 +6,23 @@ Python, pyarrow and R.
 Reads: cells in quotes, with doubled quotes, delimiters and line ends in them; lines that end with
 LF, CR LF or CR; UTF-8, with or without a BOM, UTF-16 and UTF-32 with one, any other encoding by
 ``encoding``. The delimiter is the one that is equally often in each of the first lines; if two are,
-``delimiter`` has to say which. The first line is a header if all of its cells are text; if some are,
-``header`` has to say. The file is read in blocks: numbers of a table that is larger than memory are
-read block by block if its rows are in the order of the elements, or as records.
+``delimiter`` has to say which. The first line is a header if all of its cells are text; if some
+are, ``header`` has to say. The file is read in blocks: numbers of a table that is larger than
+memory are read block by block if its rows are in the order of the elements, or as records.
 
 Types: a column is int64 if all of its cells are whole numbers that it holds, uint64 if that does,
 float64 if they are numbers, bool for ``true``, ``TRUE`` and the like, complex128 for ``1.5-2j``,
 datetime64 and timedelta64 for times and durations of ISO 8601, of the unit of the most digits; else
 text. Whole numbers with zeros in front (007), beyond 64 bits, and numbers beyond float64 are text,
 exactly as they stand. Cells in quotes are text, unless all cells of the file are in quotes.
-``types=x:float32,y:text`` says the types of columns, ``types=float32`` that of all that are not axes;
-a cell that is not of the type is an error that names its row. Numbers with more digits than float64
-has are rounded to the nearest one, which a note says.
+``types=x:float32,y:text`` says the types of columns, ``types=float32`` that of all that are not
+axes; a cell that is not of the type is an error that names its row. Numbers with more digits than
+float64 has are rounded to the nearest one, which a note says.
 
 Missing: a cell with nothing in it, or ``NA`` without quotes in a column of another type than text.
 An array with missing values has a second one beside it, ``NAME.null``, which tells where; what
-stands there in the first is NaN, NaT, 0, false or no text. ``missing=nan`` leaves the mask of floats
-out. A structure has a field ``x.null`` after such a field ``x``.
+stands there in the first is NaN, NaT, 0, false or no text. ``missing=nan`` leaves the mask of
+floats out. A structure has a field ``x.null`` after such a field ``x``.
 
 Mapping: see below for axes; without any a table is an array of structures, a record for each row,
 of the name of the file. A table of numbers without a header is one matrix.
@@ -41,8 +41,8 @@ arrays of several axes, void, structures with arrays in them or of several axes.
 Axes: a table is a grid over its first columns if those are ``dim_0``, ``dim_1``, … with the numbers
 from 0, or hold each combination of labels once: two axes at least, or one of text with nothing but
 numbers beside it, which a note says. ``axes=region,year`` names them, ``axes=none`` says that there
-are none; combinations without a row are refused, or filled with ``fill``. Labels are in the order in
-which they come first.
+are none; combinations without a row are refused, or filled with ``fill``. Labels are in the order
+in which they come first.
 """
 
 from __future__ import annotations
@@ -167,11 +167,11 @@ def read(
 ) -> Bundle:
     """The arrays of the table; all of the file is looked at once, block by block.
 
-    Raises `Corrupt` for what is not a table, `TooLarge`, `UsageError` where an option has to decide,
-    `WouldLose` for chosen axes of which combinations are missing.
+    Raises `Corrupt` for what is not a table, `TooLarge`, `UsageError` where an option has to
+    decide, `WouldLose` for chosen axes of which combinations are missing.
     """
-    from .reader import Asked, bundle_of
     from .csv_table import open_table
+    from .reader import Asked, bundle_of
 
     table = open_table(
         source, delimiter=delimiter, decimal=decimal, header="yes" if wide and header == "auto"
@@ -232,7 +232,7 @@ def _sign(delimiter: str, decimal: str) -> str:
 
 
 def _facts(array: Array) -> list[str]:
-    """The facts of an array that a table does not hold: all but the names, labels and numbers of its axes."""
+    """The facts of an array that a table does not hold: all but names and labels of axes."""
     from .model import NAMESPACE
 
     if not array.described:
@@ -326,8 +326,7 @@ def _field_fits(planned: Planned) -> list[Fit]:
     fits = []
     for field in dtype.names or ():
         one = array.replace(element=element_of(dtype[field]), data=None, extent=None)
-        for fit in _type_fits(one):
-            fits.append(fit._replace(reason=f"field {field}: {fit.reason}"))
+        fits += [fit._replace(reason=f"field {field}: {fit.reason}") for fit in _type_fits(one)]
     if dtype.itemsize != sum(dtype[field].itemsize for field in dtype.names or ()):
         fits.append(equivalent(array.name, "type", "the padding between fields is not kept"))
     return fits

@@ -9,10 +9,10 @@ import numpy as np
 from raconvert.arrays.dtypes import dtype_of, element_from
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, UsageError
 
-from .reader import missing_value
 from .cells import Block, Dialect, DoubledError, blocks_of, encoding_of, kind_in, pointed
 from .dialect import WORDS, delimiters, lines_of
 from .model import Column, Table, check_columns, no_column, unique_names
+from .reader import missing_value
 from .words import common, dtype_of_kind, kind_of, parsed
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _texts(block: Block, number: int, chosen: Values) -> list[str]:
 
 def _are_na(block: Block, number: int) -> Values:
     """Cells that are NA, without quotes."""
-    two = (block.ends[:, number] - block.starts[:, number] == 2) & ~block.is_quoted(number)
+    two: Values = (block.ends[:, number] - block.starts[:, number] == 2) & ~block.is_quoted(number)
     places = np.flatnonzero(two)
     starts = block.starts[places, number]
     is_na = (block.values[starts] == ord("N")) & (block.values[starts + 1] == ord("A"))
@@ -272,8 +272,9 @@ def _look(
             one.quoted = common(one.quoted, kind_in(block, number, quoted, dialect))
         one.width = max(one.width, block.width(number))
     except DoubledError as error:
-        raise Corrupt("a quote in quotes is not doubled", path=source.path,
-                      where=f"row {row} or below, column {number + 1}", got=str(error)) from error  # fmt: skip
+        where = f"row {row} or below, column {number + 1}"
+        raise Corrupt("a quote in quotes is not doubled", path=source.path, where=where,
+                      got=str(error)) from error  # fmt: skip
     if one.kind == "float" and one.width > 15:
         one.rounded += _rounded(block, number, bare, dialect)
 
@@ -308,10 +309,7 @@ def _column(name: str, one: _Seen, *, all_quoted: bool) -> Column:
         kind = "text"
     if kind == "time":
         kind = "text"
-    if kind == "text":
-        nullable = one.missing > 0
-    else:
-        nullable = bool(one.missing or one.na)
+    nullable = one.missing > 0 if kind == "text" else bool(one.missing or one.na)
     return Column(name, dtype_of_kind(kind, one.width), nullable)
 
 

@@ -1,6 +1,7 @@
-"""The footer of a Parquet file, checked before pyarrow looks at it, which ends the process for some.
+"""The footer of a Parquet file, checked before pyarrow looks at it.
 
-The footer is a structure of Thrift's compact protocol. All of it is parsed; what is kept is the
+For some damaged footers pyarrow ends the process. A footer is a structure of Thrift's compact
+protocol. All of it is parsed; what is kept is the
 schema and where each column of each group of rows lies. Lists and texts are checked against the
 bytes that are left, so that the work is in proportion to the footer.
 """
@@ -214,36 +215,47 @@ class _Leaf:
 def _leaves(data: _Bytes, schema: list[dict[str, Any]], source: Source) -> list[_Leaf]:
     if not schema:
         raise data.wrong("it has no schema")
+    _need(data, "element", schema[0])
     leaves: list[_Leaf] = []
-    open_groups: list[list[Any]] = []  # [children that are to come, path, flat]
-    for number, element in enumerate(schema):
-        _need(data, "element", element)
-        children = element.get("children")
-        if number and not open_groups:
-            raise data.wrong("the schema goes on behind its last column")
-        path: list[bytes] = []
-        flat = True
-        if number:
-            path = [*open_groups[-1][1], element["name"]]
-            flat = open_groups[-1][2] and element.get("repetition") in (0, 1)
-            open_groups[-1][0] -= 1
-            if element.get("repetition") not in (0, 1, 2):
-                raise data.wrong("a column is neither required, optional nor repeated")
-        if children is None and number:
-            leaves.append(_leaf(data, element, path, flat))
-        else:
-            if not 0 <= (children or 0) <= len(schema) or "type" in element:
-                raise data.wrong("a group of columns has a wrong number of them")
-            open_groups.append([children or 0, path, flat])
-        if len(open_groups) > source.limits.type_levels:
-            raise data.wrong("columns are nested too deep")
-        while open_groups and not open_groups[-1][0] and number:
-            open_groups.pop()
-        if not number and not children and len(schema) == 1:
-            open_groups.pop()
-    if open_groups:
-        raise data.wrong("columns of the schema are absent")
+    end = _branch(data, schema, 0, _Branch([], True, 0), leaves, source.limits.type_levels)
+    if end != len(schema):
+        raise data.wrong("the schema goes on behind its last column")
     return leaves
+
+
+class _Branch:
+    """A group of columns: its path, if it has one value in each row, and how deep it is."""
+
+    __slots__ = ("flat", "level", "path")
+
+    def __init__(self, path: list[bytes], flat: bool, level: int) -> None:
+        self.path, self.flat, self.level = path, flat, level
+
+
+def _branch(
+    data: _Bytes, schema: list[dict[str, Any]], at: int, branch: _Branch, leaves: list[_Leaf],
+    levels: int,
+) -> int:  # fmt: skip
+    """Take the columns of the group at a place of the schema; return the place behind it."""
+    count = schema[at].get("children", 0)
+    if not 0 <= count < len(schema) or "type" in schema[at] or branch.level > levels:
+        raise data.wrong("a group of columns has a wrong number of them, or is nested too deep")
+    at += 1
+    for _ in range(count):
+        if at >= len(schema):
+            raise data.wrong("columns of the schema are absent")
+        element = schema[at]
+        _need(data, "element", element)
+        if element.get("repetition") not in (0, 1, 2):
+            raise data.wrong("a column is neither required, optional nor repeated")
+        flat = branch.flat and element["repetition"] != 2
+        inner = _Branch([*branch.path, element["name"]], flat, branch.level + 1)
+        if "children" in element:
+            at = _branch(data, schema, at, inner, leaves, levels)
+        else:
+            leaves.append(_leaf(data, element, inner.path, flat))
+            at += 1
+    return at
 
 
 def _leaf(data: _Bytes, element: dict[str, Any], path: list[bytes], flat: bool) -> _Leaf:

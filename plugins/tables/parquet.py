@@ -4,13 +4,13 @@ Specification: Apache Parquet, https://parquet.apache.org/docs/file-format/. Com
 pyarrow and DuckDB's rules for names. pyarrow reads and writes; the extra is ``raconvert[parquet]``.
 
 Reads: integers, floats, float16, bools, texts, bytes (of one width as void), dates (datetime64[D]),
-timestamps (datetime64 of their unit, in UTC; the zone is the attribute ``timezone``), durations, times
-of day (as durations), lists of one length and fixed-shape tensors (axes of their own, permutation and
-names respected), and dictionaries (categories) as their values. A null is missing, NaN is a value: an
-array with nulls has the array ``NAME.null`` beside it, structures a field ``x.null``. A column
-of another type (lists of any length, structures, maps, decimals) has its place, and the
-others are read; ``decimals=text`` reads decimals exactly, as text. Columns are read batch by
-batch when they are asked for; the texts of a file are looked at once for their width.
+timestamps (datetime64 of their unit, in UTC; the zone is the attribute ``timezone``), durations,
+times of day (as durations), lists of one length and fixed-shape tensors (axes of their own,
+permutation and names respected), and dictionaries (categories) as their values. A null is missing,
+NaN is a value: an array with nulls has the array ``NAME.null`` beside it, structures a field
+``x.null``. A column of another type (lists of any length, structures, maps, decimals) has its
+place, and the others are read; ``decimals=text`` reads decimals exactly, as text. Columns are read
+batch by batch when they are asked for; the texts of a file are looked at once for their width.
 
 Mapping: a table without axes is one array of structures, a record for each row, or a plain array if
 it has one column. Axes are found as in CSV: ``axes=region,year`` names the columns, ``axes=none``
@@ -18,10 +18,11 @@ says that there are none. What raconvert writes says what its arrays were.
 
 Writes: arrays over the same axes as columns, a long table if an axis has labels (a dictionary for
 texts), else a row for each index of the first axis, with a tensor if there are more (the extension
-arrow.fixed_shape_tensor); ``layout=long`` or ``layout=tensor`` asks for one, ``wide=AXIS`` for a pivot. All
-types but float8 and structures inside structures; complex numbers are pairs, bfloat16 is float32,
-times of units that Parquet lacks are whole numbers, and all of them come back as they were. Masks of
-missing values become nulls, NaT does too. Metadata is kept in the schema, under ``raconvert``.
+arrow.fixed_shape_tensor); ``layout=long`` or ``layout=tensor`` asks for one, ``wide=AXIS`` for a
+pivot. All types but float8 and structures inside structures; complex numbers are pairs, bfloat16 is
+float32, times of units that Parquet lacks are whole numbers, and all of them come back as they
+were. Masks of missing values become nulls, NaT does too. Metadata is kept in the schema, under
+``raconvert``.
 
 Refused: encrypted files, footers that cannot be right. Writing: arrays of different axes.
 """
@@ -98,8 +99,8 @@ def read(
 
     Raises `Corrupt` for what pyarrow refuses, `Unsupported` for encrypted files, `TooLarge`.
     """
-    from .reader import Asked, bundle_of
     from .arrow_table import ArrowTable, corrupt, failures
+    from .reader import Asked, bundle_of
 
     rows = _check_footer(source)
     file = source.open()

@@ -9,7 +9,7 @@ fields. With `wide` the labels of one axis are columns.
 
 from __future__ import annotations
 
-from math import prod
+from math import isnan, prod
 from typing import TYPE_CHECKING
 
 from raconvert.arrays.dtypes import type_name
@@ -105,8 +105,6 @@ class Planned:
 
         A piece has a row for each of the rows; it is valid until the next is asked for.
         """
-        from raconvert.arrays.blocks import runs
-
         count = self.first.count
         if not count:
             return
@@ -128,7 +126,6 @@ class Planned:
             absent = [m if m is None or inner == 1 else m.reshape(-1, inner) for m in absent]
             yield start, shaped, absent
             start += len(shaped[0])
-        del runs
 
     def _stream(self, array: Array, count: int) -> Iterator[Values]:
         from raconvert.arrays.blocks import runs
@@ -211,7 +208,7 @@ def _masks(arrays: list[Array]) -> dict[int, Array]:
 def _along(array: Array, form: str) -> Any:
     """The facts that arrays in one table have in common."""
     axes = array.axes if array.described else ()
-    known = tuple(
+    known: tuple[Any, ...] = tuple(
         (axis.name, axis.labels, axis.origin, axis.spacing) if axis else () for axis in axes
     )
     shape = array.shape[:1] if form == "rows" else array.shape
@@ -322,7 +319,7 @@ def label_values(labels: tuple[Any, ...]) -> tuple[Values, bool]:
     kinds = set(map(type, labels))
     if kinds <= {int} and all(-(1 << 63) <= one < 1 << 63 for one in labels):
         return np.array(labels, np.int64), True
-    if kinds <= {float} and not any(one != one for one in labels):
+    if kinds <= {float} and not any(isnan(one) for one in labels):
         return np.array(labels, np.float64), True
     if kinds <= {bool}:
         return np.array(labels, np.bool_), True

@@ -4,8 +4,8 @@ A table is a *grid* if some of its first columns hold each combination of their 
 are the axes, and every other column is an array over them. Labels are in the order in which they
 first come. ``axes=a,b`` says which columns are axes; by itself a table is taken for a grid
 
-1. of the columns that its record names, or that are called ``dim_0``, ``dim_1``, …, with the numbers
-   from 0;
+1. of the columns that its record names, or that are called ``dim_0``, ``dim_1``, …, with the
+   numbers from 0;
 2. of its first columns of text, whole numbers or times, if they are two axes of more than one label
    each; with one such axis it must be of text, and no further column may be.
 
@@ -28,7 +28,7 @@ from raconvert.errors import RaconvertError, TooLarge, UsageError
 from raconvert.plugin import Array, Axis, Bundle, Metadata
 
 from . import record as records
-from .model import INDEX, MASK, NAMESPACE, Table, incomplete, no_column, unique_names
+from .model import INDEX, MASK, NAMESPACE, Column, Table, incomplete, no_column, unique_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -151,9 +151,7 @@ def _found(table: Table, *, wide: bool) -> Grid | None:
     labels: list[Values] = []
     codes: list[Values] = []
     for number, column in enumerate(table.columns[:-1]):
-        if column.dtype.kind not in KEY_KINDS or column.nullable or column.shape or column.problem:
-            return None
-        found = _factorized(table, number)
+        found = _factorized(table, number) if _may_be_key(column) else None
         if found is None:
             return None
         numbers.append(number)
@@ -171,6 +169,12 @@ def _found(table: Table, *, wide: bool) -> Grid | None:
             _say(table, grid)
             return grid
     return None
+
+
+def _may_be_key(column: Column) -> bool:
+    """True for a column whose values may be labels of an axis."""
+    whole = not (column.nullable or column.shape or column.problem)
+    return whole and column.dtype.kind in KEY_KINDS
 
 
 def _of_indices(table: Table, count: int) -> Grid | None:
@@ -374,7 +378,8 @@ def axis_of(name: str, number: int, labels: Any, *, labelled: bool | None = None
         values = labels.tolist()
         step = values[1] - values[0]
         made = Axis(named, origin=values[0], spacing=step)
-        if step and np.array_equal(made.values(len(labels)), labels):
+        regular: Any = made.values(len(labels))
+        if step and np.array_equal(regular, labels):
             return made
     return Axis(named, labels=labels.tolist())
 
@@ -581,8 +586,8 @@ def _wide(table: Table, grid: Grid | None, asked: Asked) -> list[Array]:
         kinds = ", ".join(dict.fromkeys(str(column.dtype) for column in columns[:50]))
         raise incomplete(table, f"has columns of different types ({kinds[:80]}), which are not one "
                          "array", "read it as records: `--in-opt layout=records`")  # fmt: skip
-    axes = [axis_of(table.columns[n].name, place, labels)
-            for place, (n, labels) in enumerate(zip(own.columns, own.labels, strict=True))]  # fmt: skip
+    keys = enumerate(zip(own.columns, own.labels, strict=True))
+    axes = [axis_of(table.columns[n].name, place, labels) for place, (n, labels) in keys]
     axes = axes or [Axis()]
     shape = own.shape if own.columns else (table.rows,)
     last = Axis(asked.wide or None)
@@ -651,7 +656,7 @@ def _as_recorded(table: Table, said: dict[str, Any]) -> list[Array] | None:
 def _recorded(
     table: Table, said: dict[str, Any], one: dict[str, Any], grid: Grid, known: dict[str, int]
 ) -> list[Array] | None:
-    wide, shape = said.get("wide"), tuple(said["shape"])
+    wide = said.get("wide")
     numbers = [n for n in range(len(table.columns)) if n not in grid.columns]
     if wide is None:
         if one["column"] not in known:
@@ -661,15 +666,8 @@ def _recorded(
     if column is None:
         return None
     inner = column.shape + ((len(numbers),) if wide is not None else ())
-    own = grid.shape if grid.columns else (table.rows,)
-    full = own + inner
-    if not prod(shape) and not table.rows:
-        full = shape
-    elif said["form"] == "rows" and not shape and full == (1,):
-        full = ()
-    elif not grid.columns and prod(full) == prod(shape) and said["form"] == "long":
-        full = shape
-    elif len(full) != len(shape):
+    full = _recorded_shape(table, said, grid, inner)
+    if full is None:
         return None
     meta = records.meta_in(one)
     axes = _recorded_axes(table, said, grid, full, meta)
@@ -685,6 +683,21 @@ def _recorded(
     if wide is not None and wide["axis"] != len(full) - 1:
         arrays = [_moved(array, wide["axis"]) for array in arrays]
     return arrays
+
+
+def _recorded_shape(
+    table: Table, said: dict[str, Any], grid: Grid, inner: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """The shape of arrays by the cells, or as recorded if no cells say it; None if they differ."""
+    shape = tuple(said["shape"])
+    full = (grid.shape if grid.columns else (table.rows,)) + inner
+    if not prod(shape) and not table.rows:
+        return shape
+    if said["form"] == "rows" and not shape and full == (1,):
+        return ()
+    if not grid.columns and prod(full) == prod(shape) and said["form"] == "long":
+        return shape
+    return full if len(full) == len(shape) else None
 
 
 def _moved(array: Array, axis: int) -> Array:
@@ -708,7 +721,7 @@ def _recorded_axes(
     axes = []
     labelled = said.get("labelled", [])
     for place, before in enumerate(listed):
-        now: Values | None = None
+        now: Any = None
         if place < len(grid.columns):
             now = grid.labels[place]
         has_labels = place < len(labelled) and labelled[place] is True

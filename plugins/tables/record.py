@@ -9,7 +9,8 @@ property of XLSX::
         "arrays": [{"name", "type", "meta", "column", "mask"}]}}, "file": {"attributes", "formats"}}
 
 `form` is ``long`` (a column for each axis), ``rows`` (a value for each row, of any inner shape) or
-``records`` (an array of structures). A record that contradicts its table is ignored, and said to be.
+``records`` (an array of structures). A record that contradicts its table is ignored, and said to
+be.
 """
 
 from __future__ import annotations
@@ -120,10 +121,10 @@ def dtype_in(array: Mapping[str, Any]) -> np.dtype[Any] | None:
 
     try:
         dtype = dtype_of(element_from(frozen(array.get("type"))))
-        return None if dtype.hasobject or dtype.itemsize > 1 << 24 else dtype
     except (RaconvertError, TypeError, ValueError, SyntaxError, LookupError, OverflowError,
             AttributeError, np.exceptions.DTypePromotionError):  # fmt: skip
         return None
+    return None if dtype.hasobject or dtype.itemsize > 1 << 24 else dtype
 
 
 def meta_in(array: Mapping[str, Any]) -> Metadata | None:

@@ -72,16 +72,19 @@ class Package:
             decoded.close()
 
     def _refuse(self, path: str) -> None:
-        raise Unsafe("has a document type, which could hold entities", path=self.source.path,
-                     where=f"member {path!r}",
-                     remedy="no option allows this; save it anew with a spreadsheet program")  # fmt: skip
+        raise Unsafe(
+            "has a document type, which could hold entities", path=self.source.path,
+            where=f"member {path!r}",
+            remedy="no option allows this; save it anew with a spreadsheet program",
+        )  # fmt: skip
 
     def check_memory(self, path: str) -> None:
         """Refuse (`TooLarge`) a part of which the content needs more memory than there may be."""
         member = self.members.get(path.lower())
         if member is not None:
-            check_memory(MEMORY_RATIO * member.size, self.source.max_memory,
-                         f"'{self.source.path}': member {path!r}", f"{member.size} bytes")  # fmt: skip
+            what = f"'{self.source.path}': member {path!r}"
+            need = MEMORY_RATIO * member.size
+            check_memory(need, self.source.max_memory, what, f"{member.size} bytes")
 
 
 def _pieces(decoded: Any, size: int) -> Iterator[bytes]:
@@ -132,14 +135,7 @@ def book_of(package: Package) -> Book:
             raise TooLarge("has too many sheets", path=path)
 
     package.parse(main, start, _ignore)
-    targets: dict[str, tuple[str, str]] = {}
-
-    def relation(name: str, attributes: dict[str, str]) -> None:
-        if name == "Relationship":
-            kind = attributes.get("Type", "").rpartition("/")[2]
-            targets[attributes.get("Id", "")] = kind, attributes.get("Target", "")
-
-    package.parse("xl/_rels/workbook.xml.rels", relation, _ignore)
+    targets = _targets(package)
     listed = []
     for sheet in sheets:
         kind, target = targets.get(sheet.get("id", ""), ("", ""))
@@ -151,6 +147,19 @@ def book_of(package: Package) -> Book:
         hidden = sheet.get("state", "visible") != "visible"
         listed.append((sheet.get("name", ""), inside, hidden))
     return Book(listed, flags.get("date1904", "0") in ("1", "true"))
+
+
+def _targets(package: Package) -> dict[str, tuple[str, str]]:
+    """The parts that the workbook refers to: kind and path, by identifier."""
+    targets: dict[str, tuple[str, str]] = {}
+
+    def relation(name: str, attributes: dict[str, str]) -> None:
+        if name == "Relationship":
+            kind = attributes.get("Type", "").rpartition("/")[2]
+            targets[attributes.get("Id", "")] = kind, attributes.get("Target", "")
+
+    package.parse("xl/_rels/workbook.xml.rels", relation, _ignore)
+    return targets
 
 
 def _ignore(*_: object) -> None:
@@ -258,7 +267,9 @@ def properties_of(package: Package) -> dict[str, str]:
 
 
 class Cells:
-    """The cells of a sheet, column by column: rows, kinds (``n``, ``t``, ``b``, ``e``, ``d``), texts.
+    """The cells of a sheet, column by column: rows, kinds and values.
+
+    Kinds are ``n``, ``t``, ``b``, ``d`` as in the file, and ``D`` and ``S`` by style.
 
     `formulas` counts them, `unsaved` those without a value, `merged` the ranges of merged cells.
     """

@@ -107,8 +107,9 @@ def _durations(values: Values) -> list[str]:
 def kind_of(text: str) -> str:
     """Return the kind of one text. Raises nothing.
 
-    It is ``int``, ``negative`` (an integer), ``uint`` (beyond int64), ``float``, ``bool``, ``complex``, ``text``, ``time``
-    (of ``NaT``, which is of either), or ``date`` or ``duration`` with its unit.
+    It is ``int``, ``negative`` (an integer), ``uint`` (beyond int64), ``float``, ``bool``,
+    ``complex``, ``text``, ``time`` (of ``NaT``, which is of either), or ``date`` or ``duration``
+    with its unit.
 
     An integer that is too large for 64 bits is text, and so is one with zeros in front of it.
 
@@ -172,7 +173,7 @@ def _date_unit(match: re.Match[str]) -> str:
 def _is_time(text: str, unit: str) -> bool:
     """True for a time that the unit holds."""
     try:
-        value = np.datetime64(text, unit)
+        value = np.array(text, f"M8[{unit}]")[()]
     except (ValueError, OverflowError):
         return False
     begin = text.replace(" ", "T")[:16]
@@ -363,7 +364,7 @@ def _span(text: str, unit: str, digits: int) -> int:
     steps, rest = divmod(number, _PER_UNIT.get(unit, 1) * 10 ** (len(fraction) + 1))
     if rest or steps >= 1 << 63:
         raise ValueError
-    return -steps if text[0] == "-" else steps
+    return int(-steps if text[0] == "-" else steps)
 
 
 _CONVERT: dict[str, Callable[[list[str], np.dtype[Any]], Values]] = {

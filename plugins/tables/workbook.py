@@ -1,8 +1,10 @@
-"""A workbook as tables: the range that holds something in each sheet, its header and its columns."""
+"""A workbook as tables: the range that holds something in each sheet, header and columns."""
 
 from __future__ import annotations
 
 from datetime import date
+from itertools import pairwise
+from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +15,8 @@ from raconvert.errors import Corrupt, Unsupported, UsageError
 from raconvert.metadata.reals import doubles, narrowed
 
 from . import record as records
-from .reader import missing_value
 from .model import Column, Table, check_columns, unique_names
+from .reader import missing_value
 from .sheets import Package, book_of, cells_of, properties_of, styles_of, texts_of
 from .words import common, dtype_of_kind, kind_of, parsed, spelled
 
@@ -104,7 +106,7 @@ def open_workbook(source: Source, *, header: str, sheet: str) -> Workbook:
 
 def _record(package: Package) -> dict[str, Any] | None:
     found = properties_of(package)
-    pieces = []
+    pieces: list[str] = []
     while (piece := found.get(f"{PROPERTY}{len(pieces) + 1}")) is not None:
         pieces.append(piece)
     return records.parse("".join(pieces), package.source.limits) if pieces else None
@@ -133,8 +135,9 @@ def _table(
     left, right = min(cells.columns), max(cells.columns)
     count = right - left + 1
     check_columns(count, source)
-    check_memory(16 * count * (last - first + 1), source.max_memory,
-                 f"'{source.path}': sheet '{name}' of {last - first + 1} rows × {count} columns")  # fmt: skip
+    extent = last - first + 1
+    what = f"'{source.path}': sheet '{name}' of {extent} rows × {count} columns"
+    check_memory(16 * count * extent, source.max_memory, what)
     columns = [cells.columns.get(n, ([], [], [])) for n in range(left, right + 1)]
     top = [_at(column, first) for column in columns]
     names, headed = _header(top, "yes" if said is not None else header, source, name)
@@ -203,7 +206,7 @@ def _column(
     kinds, values = column[1], column[2]
     if places and places[0] < 0:
         places, kinds, values = places[1:], kinds[1:], values[1:]
-    if any(b <= a for a, b in zip(places, places[1:], strict=False)):
+    if any(b <= a for a, b in pairwise(places)):
         raise Corrupt("a sheet has rows out of order, or a cell twice", path=source.path,
                       where=f"column '{name[:60]}'")  # fmt: skip
     if known is not None:
@@ -319,7 +322,7 @@ def _as_type(
     texts = []
     for one, value in zip(kinds, values, strict=True):
         text = str(value) if one == "t" else _text_of(one, value, from_1904)[1]
-        if dtype.kind in "iu" and one in "n" and text.endswith(".0"):
+        if dtype.kind in "iu" and one == "n" and text.endswith(".0"):
             text = text[:-2]
         texts.append(text)
     if dtype.kind == "b" and not set(kinds) <= {"b", "t"}:
@@ -343,7 +346,7 @@ def _as_type(
 
 def _alike(a: float, b: float) -> bool:
     """True for numbers that are equal to 15 digits."""
-    return a == a and f"{a:.15g}" == f"{b:.15g}"
+    return not isnan(a) and f"{a:.15g}" == f"{b:.15g}"
 
 
 def _bfloat16(wide: Values, dtype: np.dtype[Any]) -> Values | None:

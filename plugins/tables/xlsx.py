@@ -13,23 +13,23 @@ value, and so is an error (#N/A). Formulas are read as the value that was saved 
 note counts; one without a value is missing. A merged cell has its value in its first cell alone, as
 the file has it (named). Hidden sheets are read like all others (named).
 
-Mapping: a sheet is a table as CSV and Parquet are; ``axes=region,year`` names columns that are axes.
-Arrays of several sheets are in a group of the name of their sheet, unless raconvert wrote the
+Mapping: a sheet is a table as CSV and Parquet are; ``axes=region,year`` names columns that are
+axes. Arrays of several sheets are in a group of the name of their sheet, unless raconvert wrote the
 file: then its properties say what the arrays were, and what was edited comes back in their place,
-with labels in the order of the rows. A number is taken for the float32 that the column had
-if both are the same in the 15 digits that spreadsheets keep; a value that is not of the type that its
+with labels in the order of the rows. A number is taken for the float32 that the column had if both
+are the same in the 15 digits that spreadsheets keep; a value that is not of the type that its
 column had makes the column one of its own type, which a note says.
 
-Writes: a sheet for arrays over the same axes, a column for each axis and each array;
-``wide=AXIS`` makes a pivot. A cell is a double: bool, integers up to 32 bits, floats and bfloat16 are
-numbers (NaN and infinity the words ``nan``, ``inf``), int64 and uint64 are refused, or checked value
-by value with ``integers=checked``, or beyond 2**53 text with ``integers=text``. Times of whole
-milliseconds between 1900-03-01 and 9999 are dates, others text of ISO 8601, as durations are. Metadata
-is kept in properties of the file, in pieces of 250 characters.
+Writes: a sheet for arrays over the same axes, a column for each axis and each array; ``wide=AXIS``
+makes a pivot. A cell is a double: bool, integers up to 32 bits, floats and bfloat16 are numbers
+(NaN and infinity the words ``nan``, ``inf``), int64 and uint64 are refused, or checked value by
+value with ``integers=checked``, or beyond 2**53 text with ``integers=text``. Times of whole
+milliseconds between 1900-03-01 and 9999 are dates, others text of ISO 8601, as durations are.
+Metadata is kept in properties of the file, in pieces of 250 characters.
 
 Refused: encrypted workbooks, which are not ZIP; document types in XML, and so entities; sheets of
-macros and charts are left out. Writing: more than 1,048,575 rows, 16,384 columns, texts above 32,767
-characters, complex numbers, void.
+macros and charts are left out. Writing: more than 1,048,575 rows, 16,384 columns, texts above
+32,767 characters, complex numbers, void.
 """
 
 from __future__ import annotations

@@ -239,7 +239,9 @@ def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
     more = relation.format(len(names) + 1, _OFFICE, "styles", "styles.xml")
     yield "xl/_rels/workbook.xml.rels", (
         f'<Relationships xmlns="{_PACKAGE}/relationships">'
-        + "".join(relation.format(n, _OFFICE, "worksheet", f"worksheets/sheet{n}.xml") for n in sheets)
+        + "".join(
+            relation.format(n, _OFFICE, "worksheet", f"worksheets/sheet{n}.xml") for n in sheets
+        )
         + more + "</Relationships>"
     )  # fmt: skip
     yield "xl/styles.xml", _STYLES
@@ -398,7 +400,7 @@ def _reals(values: Values) -> list[str]:
 
 
 def _dates(values: Values) -> list[str]:
-    """Dates as days since 1899-12-30, if they are whole milliseconds between 1900-03-01 and 9999."""
+    """Whole milliseconds from 1900-03-01 to 9999 as days since 1899-12-30, others as text."""
     unit = str(np.datetime_data(values.dtype)[0])
     cells = [_text(text) for text in spelled(values)]
     style = 1 if unit == "D" else 2

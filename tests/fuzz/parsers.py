@@ -63,6 +63,11 @@ PARSERS: dict[str, Parser] = {
     "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
     "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
     "fits": Parser(("x.fits",), "fits/*.fits", None, "fits"),
+    "fits": Parser(("x.fits",), "", None, "fits"),
+    "csv": Parser(("x.csv",), "tables/*.csv", None, "csv"),
+    "parquet": Parser(("x.parquet",), "tables/*.parquet", None, "parquet"),
+    "arrow": Parser(("x.arrow",), "tables/*.arrow", None, "arrow"),
+    "xlsx": Parser(("x.xlsx",), "tables/*.xlsx", mutate.archive, "xlsx"),
     "mrc": Parser(("x.mrc",), "", None, "mrc"),
     "cfl": Parser(("x.hdr", "x.cfl"), "", None, "cfl"),
     "cifar": Parser(("x.cifar.bin",), "learning/*.cifar.bin", None, "cifar"),
@@ -86,6 +91,7 @@ _SHAPE_SUFFIXES = {
     "netpbm": (".ppm", ".pgm", ".pam"), "idx": (".idx.gz",), "safetensors": (".safetensors",),
     "nifti": (".nii",), "metaimage": (".mha",), "netcdf3": (".nc3",),
     "nifti": (".nii",), "metaimage": (".mha",), "dicom": (".dcm",),
+    "csv": (".csv",), "xlsx": (".xlsx",),
 }  # fmt: skip
 
 

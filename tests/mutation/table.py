@@ -67,6 +67,7 @@ AREAS = {
     "fits": _plugin("fits", "header", "columns", "heap"),
     "mrc": _file("mrc"),
     "netcdf3": _plugin("netcdf3", "header", "reader"),
+    "tables": _plugin("tables", "words", "cells", "footer", "sheets"),
     "raw": _file("raw"),
     "zarr": _plugin("zarr", "header", "metadata"),
     "diff": Area(

@@ -38,6 +38,12 @@ def arrays(path: Path, **options: Any) -> dict[str, np.ndarray]:
         return {array.name: np.array(array) for array in bundle.arrays}
 
 
+def decode(source: Source, **options: Any) -> None:
+    """Read every element of a file."""
+    for array in CSV.read(source, **options).arrays:
+        np.asarray(array)
+
+
 def of(path: Path, text: str | bytes, **options: Any) -> dict[str, np.ndarray]:
     """The arrays of a file of this text."""
     path.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -504,8 +510,7 @@ def test_hostile_files_are_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(data)
     with pytest.raises(kinds) as caught:
-        for array in CSV.read(Source(str(path), max_memory=256 << 20), **options).arrays:
-            np.asarray(array)
+        decode(Source(str(path), max_memory=256 << 20), **options)
     assert "x.csv" in str(caught.value) or isinstance(caught.value, UsageError)
 
 
@@ -524,12 +529,9 @@ def test_bounds_are_those_of_the_source(tmp_path: Path) -> None:
 def test_a_table_beyond_memory_is_read_a_few_times_only(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a,b,c\n" + "1.5,2.5,3.5\n" * 2000)
-    bundle = CSV.read(
-        Source(str(path), limits=Limits(memory=60_000, table_passes=2)), layout="columns"
-    )
+    source = Source(str(path), limits=Limits(memory=60_000, table_passes=2))
     with pytest.raises(TooLarge, match="again for each column"):
-        for array in bundle.arrays:
-            np.asarray(array)
+        decode(source, layout="columns")
 
 
 @every("name", ["x.txt", "x", "x.dat"])

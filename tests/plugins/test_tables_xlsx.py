@@ -157,7 +157,7 @@ def test_arrays_of_different_axes_are_sheets(tmp_path: Path) -> None:
 )
 def test_values_come_back_with_every_bit(kind: str, tmp_path: Path) -> None:
     dtype, rng = np.dtype(kind), np.random.default_rng(7)
-    values = np.frombuffer(rng.bytes(200 * dtype.itemsize), "u1").view("V%d" % dtype.itemsize)
+    values = np.frombuffer(rng.bytes(200 * dtype.itemsize), "u1").view(f"V{dtype.itemsize}")
     values = values.view(dtype).copy() if dtype.kind not in "?bUS" else values
     if kind == "?":
         values = rng.integers(0, 2, 200).astype("?")
