@@ -55,6 +55,9 @@ def array(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         "safetensors",
         "zip",
         "scidb",
+        "parquet",
+        "arrow",
+        "xlsx",
     )
     if name == "f.npy":
         np.save(path, values)

@@ -73,6 +73,12 @@ def _fits(planned: Planned, title: str) -> list[Fit]:
             fits.append(refused(array.name, "type", f"a tensor of {title} holds no text"))
         if planned.form == "rows" and (prod(inner) > MAX_LIST or array.ndim > 32):
             fits.append(refused(array.name, "shape", f"{title} has no rows of {inner}"))
+        if not array.ndim:
+            fits.append(equivalent(array.name, "shape", "it is one row for other programs: (1,)"))
+        inner = array.shape[1:]
+        if not array.count and (0 in inner or (planned.form != "rows" and array.ndim > 1)):
+            reason = f"{title}: no row tells the lengths of {array.shape}"
+            fits.append(refused(array.name, "shape", reason))
         if any(length >= 1 << 62 for length in array.shape) or prod(array.dims) >= 1 << 62:
             fits.append(refused(array.name, "shape", f"{title} has no {array.shape}"))
     return fits
@@ -86,6 +92,9 @@ def _is_text(array: Array) -> bool:
 def _type_fits(array: Array, title: str) -> list[Fit]:
     kind, nbytes, _, descr = array.element
     name = type_name(little(array.element))
+    if kind in ("complex", "bfloat"):
+        form = "float32" if kind == "bfloat" else "pairs of numbers"
+        return [equivalent(array.name, "type", f"{name} is {form} for other programs")]
     if kind != "user":
         return []
     if descr is not None and (not isinstance(descr, str) or descr[1] not in LETTERS):
@@ -194,7 +203,6 @@ class _Columns:
                 self.types.append(type_of(one, []))
             return
         shape = array.shape[1:] if planned.form == "rows" else ()
-        shape = () if not array.count else shape
         one = stored_as(array, dtype, shape, parquet=parquet)
         count = len(planned.labels) if planned.wide is not None else 1
         self.stored += [one] * count

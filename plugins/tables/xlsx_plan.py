@@ -77,6 +77,8 @@ def _fits(planned: Planned, integers: str) -> list[Fit]:
         fits.append(refused(array.name, "names", "a name of no or too many letters"))
     if any(length >= 1 << 62 for length in array.shape) or array.ndim > 64:
         fits.append(refused(array.name, "shape", f"XLSX has no {array.shape}"))
+    if not array.count and array.ndim != 1:
+        fits.append(refused(array.name, "shape", f"no row tells the lengths of {array.shape}"))
     for value in planned.values:
         if planned.form == "records":
             fits += _field_fits(value.array, integers, fits)

@@ -15,7 +15,6 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import Pairs
 
 import raconvert
 from raconvert import Array, Bundle, Metadata
@@ -71,26 +70,6 @@ def values_of(column: pa.ChunkedArray) -> np.ndarray:
     if pa.types.is_fixed_size_list(cells.type):
         return cells.flatten().to_numpy(zero_copy_only=False).reshape(len(cells), -1)
     return cells.to_numpy(zero_copy_only=False)
-
-
-def read_by_pyarrow(path: Path) -> np.ndarray:
-    table = loaded(path)
-    keys = [name for name in table.column_names if name.startswith("dim_")]
-    values = values_of(table["vals"])
-    if values.dtype == object:
-        values = np.array(["" if one is None else one for one in values.tolist()])
-    if not keys:
-        return values
-    shape = tuple(len(set(table[key].to_pylist())) for key in keys)
-    return values.reshape(shape)
-
-
-def writer_of(name: str) -> Any:
-    def write(path: Path, values: np.ndarray) -> None:
-        save(path.with_suffix(f".{name}"), pa.table({"vals": values}))
-        path.with_suffix(f".{name}").replace(path)
-
-    return write
 
 
 BOTH = every("name", FORMATS)
@@ -540,24 +519,3 @@ def test_refusals_of_writing(name: str, tmp_path: Path) -> None:
     with pytest.raises(WouldLose, match="surrogate"):
         raconvert.write(tmp_path / f"x.{name}", half)
     assert not list(tmp_path.iterdir())
-
-
-_TYPES = """= bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64
-complex128 bfloat16 int16_big uint16_big int64_big float32_big complex128_big bytes text text_big
-datetime seconds void ~ timedelta x structured"""
-IN_PAIRS = [
-    Pairs(
-        name=name,
-        suffix=f".{name}",
-        read=read_by_pyarrow,
-        write=writer_of(name),
-        can_write=lambda values: values.ndim == 1 and values.dtype.kind in "biuf",
-        order="C",
-        keeps=True,
-        guest=True,
-        usual="float64",
-        types=_TYPES,
-        shapes="= *",
-    )
-    for name in FORMATS
-]

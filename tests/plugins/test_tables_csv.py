@@ -15,7 +15,6 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import Pairs
 
 import raconvert
 from raconvert import Array, Bundle, Metadata
@@ -48,27 +47,6 @@ def of(path: Path, text: str | bytes, **options: Any) -> dict[str, np.ndarray]:
     """The arrays of a file of this text."""
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return arrays(path, **options)
-
-
-def read_by_pandas(path: Path) -> np.ndarray:
-    """The array that a table of pandas is, by the columns of its indices."""
-    table = pd.read_csv(path, keep_default_na=False, na_values=["nan", "NaT"])
-    keys = [name for name in table.columns if name.startswith("dim_")]
-    if not keys:
-        return table["vals"].to_numpy()
-    shape = tuple(int(n) + 1 if len(table) else 0 for n in (table[key].max() for key in keys))
-    values = table["vals"].to_numpy()
-    if values.dtype == object:
-        values = values.astype("U")
-    out = np.empty(shape, values.dtype)
-    out[tuple(table[key].to_numpy() for key in keys)] = values
-    return out
-
-
-def write_by_pandas(path: Path, values: np.ndarray) -> None:
-    index = np.indices(values.shape).reshape(values.ndim, -1)
-    columns = {f"dim_{n}": one for n, one in enumerate(index)}
-    pd.DataFrame({**columns, "vals": values.reshape(-1)}).to_csv(path, index=False)
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -550,21 +528,3 @@ def test_text_without_the_name_of_a_table_is_not_taken_for_one(name: str, tmp_pa
 def test_other_texts_are_no_tables(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(text)
     assert CSV.sniff(Source(str(tmp_path / "x.csv"))) == 0
-
-
-IN_PAIRS = [
-    Pairs(
-        name="csv",
-        suffix=".csv",
-        read=read_by_pandas,
-        write=write_by_pandas,
-        can_write=lambda values: values.ndim > 0 and values.dtype.str[1:] in ("i8", "f8", "b1"),
-        order="C",
-        guest=True,
-        usual="float64",
-        types="~ bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 "
-        "complex64 complex128 bfloat16 int16_big uint16_big int64_big float32_big complex128_big "
-        "bytes text text_big datetime seconds timedelta x structured void",
-        shapes="~ * x 4,0 0,4 2,0,3 3,0,2",
-    )
-]

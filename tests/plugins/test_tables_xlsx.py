@@ -15,7 +15,7 @@ import openpyxl
 import pandas as pd
 import pytest
 from cases import every
-from pairs import Pairs, quiet
+from pairs import quiet
 
 import raconvert
 from raconvert import Array, Bundle, Metadata
@@ -56,29 +56,6 @@ def arrays(path: Path, **options: Any) -> dict[str, np.ndarray]:
 def rows_of(path: Path, sheet: str | None = None) -> list[tuple[Any, ...]]:
     made = openpyxl.load_workbook(path)
     return list((made[sheet] if sheet else made.worksheets[0]).values)
-
-
-def read_by_openpyxl(path: Path) -> np.ndarray:
-    header, *rows = rows_of(path)
-    keys = [n for n, name in enumerate(header) if str(name).startswith("dim_")]
-    column = list(header).index("vals")
-    values = [row[column] for row in rows]
-    words = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
-    numbers = [words.get(v, v) if isinstance(v, str) else v for v in values]
-    if any(isinstance(v, float) for v in numbers) and not any(isinstance(v, str) for v in numbers):
-        made = np.array(numbers, "f8")
-    elif any(isinstance(v, datetime.date) or v == "NaT" for v in values):
-        made = np.array(values, "M8[ms]")
-    else:
-        made = np.array(["" if v is None else v for v in values] or np.zeros(0))
-    shape = tuple(len({row[n] for row in rows}) for n in keys)
-    return made.reshape(shape)
-
-
-def write_by_openpyxl(path: Path, values: np.ndarray) -> None:
-    rows = [[*index, value.item()] for index, value in np.ndenumerate(values)]
-    header = [*(f"dim_{n}" for n in range(values.ndim)), "vals"]
-    book(path, ("vals", [header, *rows]))
 
 
 # Writing ---------------------------------------------------------------------------------------------
@@ -483,24 +460,3 @@ def test_metadata_that_is_too_much_is_named(tmp_path: Path) -> None:
     report = raconvert.write(tmp_path / "x.xlsx", np.zeros(2), meta=meta)
     assert any("has no place for it" in str(fit) for fit in report.equivalent)
     assert arrays(tmp_path / "x.xlsx")["x"].tolist() == [0, 0]
-
-
-IN_PAIRS = [
-    Pairs(
-        name="xlsx",
-        suffix=".xlsx",
-        read=read_by_openpyxl,
-        write=write_by_openpyxl,
-        can_write=lambda values: (
-            values.size > 0 and values.ndim > 0 and values.dtype.str[1:] in ("f8", "b1")
-        ),
-        order="C",
-        keeps=True,
-        guest=True,
-        usual="float64",
-        types="= bool int8 int16 int32 uint8 uint16 uint32 float16 float32 float64 bfloat16 int16_big "
-        "uint16_big float32_big bytes text text_big datetime seconds timedelta "
-        "x int64 uint64 int64_big complex64 complex128 complex128_big structured void",
-        shapes="= *",
-    )
-]
