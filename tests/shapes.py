@@ -1963,3 +1963,79 @@ def torch_of_shared_lists(size: int) -> bytes:
 def torch_of_members(size: int) -> bytes:
     members = {f"data/{n}": b"" for n in range(1, size // 110)}
     return torch_file(b"\x80\x02" + TORCH_TENSOR + b".", **{"data/0": bytes(8), **members})
+# Tables ------------------------------------------------------------------------------------------
+
+
+@shape(".csv")
+def csv_of_numbers(size: int) -> bytes:
+    return b"dim_0,x\n" + lines(size, lambda n: f"{n},{n}.5\n").encode()
+
+
+@shape(".csv")
+def csv_of_texts(size: int) -> bytes:
+    return b"a,b\n" + lines(size, lambda n: f'"t{n}","x""y"\n').encode()
+
+
+@shape(".csv")
+def csv_of_labels(size: int) -> bytes:
+    return b"k,v\n" + lines(size, lambda n: f"label{n},1.5\n").encode()
+
+
+@shape(".csv", largest=1 << 17)
+def csv_of_columns(size: int) -> bytes:
+    count = size // 8
+    return ",".join(f"c{n}" for n in range(count)).encode() + b"\n" + b"1," * (count - 1) + b"1\n"
+
+
+@shape(".csv")
+def csv_of_a_quote(size: int) -> bytes:
+    return b'a,b\n1,"' + b"5,6\n" * (size // 4)
+
+
+@shape(".csv")
+def csv_of_dates(size: int) -> bytes:
+    return b"d,v\n" + lines(size, lambda n: f"2020-01-01T00:{n % 60:02}:00.5,1\n").encode()
+
+
+def _package(sheet: str, texts: str = "") -> bytes:
+    """Return a workbook of one sheet."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    parts = {
+        "[Content_Types].xml": "<Types/>",
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
+        '<sheet name="S" sheetId="1" r:id="r"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships><Relationship Id="r" Type="{office}/worksheet"'
+        ' Target="s.xml"/></Relationships>',
+        "xl/s.xml": f'<worksheet xmlns="{main}"><sheetData>{sheet}</sheetData></worksheet>',
+    }
+    if texts:
+        parts["xl/sharedStrings.xml"] = f'<sst xmlns="{main}">{texts}</sst>'
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return file.getvalue()
+
+
+@shape(".xlsx")
+def xlsx_of_numbers(size: int) -> bytes:
+    return _package(lines(size, lambda n: f"<row><c><v>{n}.5</v></c></row>"))
+
+
+@shape(".xlsx", largest=1 << 18)
+def xlsx_of_columns(size: int) -> bytes:
+    return _package(f"<row>{'<c><v>1</v></c>' * min(16_000, size // 15)}</row>")
+
+
+@shape(".xlsx")
+def xlsx_of_shared_texts(size: int) -> bytes:
+    one = "<row><c t='s'><v>0</v></c></row>"
+    return _package(one, lines(size, lambda n: f"<si><t>t{n}</t></si>"))
+
+
+@shape(".xlsx")
+def xlsx_of_merged_cells(size: int) -> bytes:
+    return _package(
+        "<row><c><v>1</v></c></row>" + lines(size, lambda n: '<mergeCell ref="A1:B2"/>')
+    )

@@ -262,7 +262,7 @@ def _split(
             yield table[:, number], None if absent is None else absent[:, number]
     else:
         if mask is not None:  # of a row that is a tensor, all of it is missing or nothing
-            whole = mask.reshape(len(mask), -1)
+            whole: Any = mask.reshape(len(mask), -1)
             if (whole.any(axis=1) != whole.all(axis=1)).any():
                 raise WouldLose(
                     f"array '{planned.name}' has rows in which some values are missing, which a "

@@ -24,7 +24,7 @@ from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.sources import Decoded
 from raconvert.declared import Record
-from raconvert.errors import RaconvertError, TooLarge, UsageError
+from raconvert.errors import RaconvertError, TooLarge, UsageError, worded
 from raconvert.plugin import Array, Axis, Bundle, Metadata
 
 from . import record as records
@@ -232,10 +232,11 @@ def _looks_like_axes(table: Table, numbers: list[int], labels: list[Values], *, 
 def _say(table: Table, grid: Grid) -> None:
     names = [table.columns[n].name for n in grid.columns]
     sizes = " × ".join(map(str, grid.shape))
-    table.notes.append(
-        f"the columns {', '.join(names[:8])} are read as axes ({sizes}); with axes=none the table "
-        "is read as records"
+    said = (
+        f"the columns {', '.join(names[:8])} are read as axes ({sizes}); with "
+        "`--in-opt axes=none` the table is read as records"
     )
+    table.notes.append(worded(said))
 
 
 def _chosen(table: Table, asked: Asked) -> Grid:

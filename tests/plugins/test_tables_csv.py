@@ -15,6 +15,7 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairs import quiet
 
 import raconvert
 from raconvert import Array, Bundle, Metadata
@@ -167,7 +168,9 @@ def test_pandas_and_pyarrow_read_the_numbers(tmp_path: Path) -> None:
     arrow_csv = pytest.importorskip("pyarrow.csv")
     values = np.random.default_rng(3).normal(size=500) * 10.0 ** np.arange(-250, 250)
     written(tmp_path / "x.csv", values)
-    by_pandas = pd.read_csv(tmp_path / "x.csv", float_precision="round_trip")["x"].to_numpy()
+    with quiet():  # newer versions do it by default
+        table = pd.read_csv(tmp_path / "x.csv", float_precision="round_trip")
+    by_pandas = table["x"].to_numpy()
     by_arrow = arrow_csv.read_csv(tmp_path / "x.csv")["x"].to_numpy()
 
     assert by_pandas.tobytes() == values.tobytes()
@@ -382,7 +385,7 @@ def test_gaps_are_refused_or_filled(tmp_path: Path) -> None:
         of(tmp_path / "x.csv", text, axes="r")
     with pytest.raises(UsageError, match="no column 'z'"):
         of(tmp_path / "x.csv", text, axes="z")
-    with pytest.raises(UsageError, match="no value of the type"):
+    with pytest.raises(UsageError, match="not a value of the type"):
         of(tmp_path / "x.csv", text, axes="r,y", fill="x")
 
 
@@ -409,7 +412,7 @@ def test_a_type_that_a_cell_does_not_have_is_an_error(tmp_path: Path) -> None:
                        ("2020-01-01T00:00:01", "datetime64[D]"), ("maybe", "bool")):  # fmt: skip
         with pytest.raises(Corrupt, match="row 2"):
             of(tmp_path / "x.csv", f"k,v\n1,{cell}\n", types=f"v:{kind}", layout="columns")
-    with pytest.raises(UsageError, match="no type of a column"):
+    with pytest.raises(UsageError, match="not a type of a column"):
         of(tmp_path / "x.csv", "k,v\n1,2\n", types="v:object")
 
 
