@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, element_from
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, UsageError
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, UsageError
 
 from .cells import Block, Dialect, DoubledError, blocks_of, encoding_of, kind_in, pointed
 from .dialect import WORDS, delimiters, lines_of
@@ -168,6 +168,12 @@ def open_table(
     columns = [
         _column(name, one, all_quoted=all_quoted) for name, one in zip(names, seen, strict=True)
     ]
+    words = seen[0].quoted is None and columns[0].dtype.kind == "U"
+    if count == 1 and delimiter == "auto" and words and rows:
+        raise Unsupported(
+            "is one column of words: it may be any text", path=source.path,
+            remedy="say that it is a table, with any sign between cells: `--in-opt delimiter=,`",
+        )  # fmt: skip
     table = CsvTable(source, columns, rows, dialect, int(headed))
     table.headed = headed
     table.notes += notes
