@@ -165,6 +165,14 @@ ROWS: tuple[Row, ...] = (
         many=True,
     ),
     Row(
+        name="csv",
+        module="raconvert.plugins.tables.csv",
+        title="CSV table",
+        suffixes=(".csv", ".tsv", ".tab"),
+        many=True,
+        stream=True,
+    ),
+    Row(
         name="dicom",
         module="raconvert.plugins.dicom",
         title="DICOM series",
