@@ -184,11 +184,19 @@ def folder_row() -> Row:
 
 
 def row_of_folder(path: str) -> Row | None:
-    """The format of which a folder is one source, by the files in it; None for any other."""
+    """The format of which a folder is one source, by the files in it; None for any other.
+
+    Of several formats with such a file, the first one that is sure of it, else the last.
+    """
+    found: Row | None = None
     for row in ROWS:
-        if any(os.path.isfile(os.path.join(path, mark)) for mark in row.marks):
+        mark = next((m for m in row.marks if os.path.isfile(os.path.join(path, m))), None)
+        if mark is None:
+            continue
+        found = row
+        if sum(mark in other.marks for other in ROWS) < 2 or _is_sure(row, path, mark):
             return row
-    return row_together(path)
+    return found or row_together(path)
 
 
 FIRST_BYTES = 512  # in which such a magic lies
@@ -218,6 +226,21 @@ def row_together(path: str) -> Row | None:
         if row is not None or probed == PROBED:
             return row
     return None
+
+
+def _is_sure(row: Row, folder: str, mark: str) -> bool:
+    """True if a format is sure of a file in a folder. Raises nothing."""
+    from raconvert.files.source import Source
+
+    if missing_needs(row):
+        return False
+    source = Source(os.path.join(folder, mark))
+    try:
+        return load(row).sniff(source) == SURE
+    except (RaconvertError, OSError):
+        return False
+    finally:
+        source.close()
 
 
 def _by_first_bytes(path: str) -> Row | None:

@@ -110,13 +110,17 @@ LOOKED_AT = 1 << 20  # bytes of a document
 
 
 def sniff(source: Source) -> int:
-    """Sure by the words ``"zarr_format"`` in a JSON object."""
+    """Sure by the words ``"zarr_format"`` in a JSON object, unless images are named in it."""
     head = source.head
     if not head.lstrip().startswith(b"{"):
         return NO
     if source.name in MARKS:
         head = source.read_at(0, LOOKED_AT)
-    return SURE if b'"zarr_format"' in head else NO
+    if b'"zarr_format"' not in head:
+        return NO
+    from ..ome.zarr import sniff as sniff_images
+
+    return NO if sniff_images(source) else SURE
 
 
 def read(source: Source, *, metadata: bool = True, anndata: str = "plain") -> Bundle:

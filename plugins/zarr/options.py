@@ -42,6 +42,7 @@ class Options(Record):
     checksum: bool
     endian: str
     strings: str
+    separator: str = "."  # between the numbers of a chunk in version 2
 
 
 class Form(Record):

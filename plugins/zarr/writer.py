@@ -186,7 +186,8 @@ class Writer:
             fields = {
                 "zarr_format": 2, "shape": shape, "chunks": list(form.chunk),
                 "dtype": _in_order(form), "compressor": compressor_of(self.options),
-                "fill_value": fill, "order": "C", "dimension_separator": ".",
+                "fill_value": fill, "order": "C",
+                "dimension_separator": self.options.separator,
                 "filters": [{"id": TEXT_CODEC}] if _is_text(form) else None,
             }  # fmt: skip
             self.documents[_below(form.key, V2_ARRAY)] = fields
@@ -275,7 +276,7 @@ class Writer:
         if self.options.version == 3:
             key = "/".join(["c", *map(str, index)])
         else:
-            key = ".".join(map(str, index)) or "0"
+            key = self.options.separator.join(map(str, index)) or "0"
         self.target.put(f"{form.key}/{key}", [data])
 
     def _encoder(self, width: int, form: Form) -> Callable[[Values], Any]:

@@ -106,6 +106,7 @@ class Bundle(Shown, Mapping[str, Array]):
     path of each group that has attributes, or that no array lies in, to its attributes; `formats`
     holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
     array. `aliases` maps further names that the file has for arrays and groups to their own.
+    `more` are arrays that are read only if they are named, such as the lower levels of an image.
     `alike` returns how the elements are found in files that begin and end as this one (`Alike`),
     or None; it is left out if the bytes between may say more than the elements of one array.
 
@@ -120,7 +121,7 @@ class Bundle(Shown, Mapping[str, Array]):
 
     __slots__ = (
         "_above", "_closers", "_known", "_places", "aliases", "alike", "arrays", "attributes",
-        "decoded", "format", "formats", "groups", "notes", "path",
+        "decoded", "format", "formats", "groups", "more", "notes", "path",
     )  # fmt: skip
 
     def __init__(
@@ -144,6 +145,7 @@ class Bundle(Shown, Mapping[str, Array]):
         self.alike: Callable[[], Alike | None] | None = alike
         # Set by a plugin, for `--unscale`: the values of an array that is stored as blocks.
         self.decoded: Callable[[Array], Array | None] | None = None
+        self.more: list[Array] = []
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
         self._known: tuple[Any, ...] = ()

@@ -152,6 +152,8 @@ def open_found(
         if settings.index_order:
             bundle.arrays = [_indexed(array, settings.index_order) for array in bundle.arrays]
         opened.bare = _bare(bundle.arrays, row)
+        if bundle.more and (name is not None or settings.arrays):
+            bundle.arrays = [*bundle.arrays, *bundle.more]
         part = _part_in(name, bundle) if name is not None else None
         name = name if part is None else part[0] or None
         patterns = [name] if name is not None else settings.arrays

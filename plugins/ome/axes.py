@@ -1,0 +1,206 @@
+"""Axes of OME as axes of the core: letters, kinds, units, channels, and the place of the image.
+
+Letters are listed slowest axis first, in lower case. The world of an image has the axes x, y, z;
+its frame is unknown, since a microscope has none that anatomy knows.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from math import isfinite
+
+from raconvert.arrays.space import coordinates, is_component
+from raconvert.declared import Record
+from raconvert.plugin import Axis, Space, facts_of_axes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from raconvert.plugin import Array
+
+NAMESPACE = "ome"
+ORDER = "tczyx"  # of OME-Zarr, slowest axis first
+PAGES = "tcz"  # axes around the plane
+WORLD = "xyz"
+KINDS = {"t": "time", "c": "list", "z": "space", "y": "space", "x": "space"}
+MOST_SAMPLES = 4
+COLOURS = {3: "RGB-color", 4: "RGBA-color"}  # kinds of an axis of samples
+_PREFIXES = {
+    "yotta": "Y", "zetta": "Z", "exa": "E", "peta": "P", "tera": "T", "giga": "G", "mega": "M",
+    "kilo": "k", "hecto": "h", "deca": "da", "": "", "deci": "d", "centi": "c", "milli": "m",
+    "micro": "u", "nano": "n", "pico": "p", "femto": "f", "atto": "a", "zepto": "z", "yocto": "y",
+}  # fmt: skip
+# The words of UDUNITS-2 that OME-Zarr lists, as the core has them
+LENGTHS = {f"{name}meter": f"{sign}m" for name, sign in _PREFIXES.items()} | {
+    "angstrom": "angstrom", "foot": "ft", "inch": "in", "mile": "mi", "parsec": "pc", "yard": "yd",
+}  # fmt: skip
+TIMES = {f"{name}second": f"{sign}s" for name, sign in _PREFIXES.items()} | {
+    "minute": "min", "hour": "h", "day": "d",
+}  # fmt: skip
+
+
+class Letters(Record):
+    """The letters of the axes, slowest first; facts that were made up; or why there are none."""
+
+    text: str
+    made_up: list[str]
+    reason: str
+
+
+def axes_of(array: Array) -> list[Axis]:
+    """The axes in the order of `shape`, empty ones without metadata."""
+    axes = [*array.ra_axes][::-1] if array.described else []
+    return axes if len(axes) == array.ndim else [Axis() for _ in array.dims]
+
+
+def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Letters:
+    """Find the letters of the axes of an array.
+
+    `samples`: the format has an axis of samples behind the plane; `ordered`: only T, C, Z in this
+    order, not in any other.
+    """
+    axes = axes_of(array)
+    last = len(axes) - 1
+    has_samples = samples and len(axes) > 2 and _are_samples(axes[last], array.dims[0])
+    plane = len(axes) - 2 - has_samples
+    outer = axes[:plane]
+    if plane < 0 or len(outer) > len(PAGES):
+        count = "2 to 5, and samples" if samples else "2 to 5"
+        return Letters("", [], f"{title} has {count} axes, not {array.ndim}")
+    for axis in axes[plane : plane + 2]:
+        if _letter(axis) in ("t", "c"):
+            where = "they come before it; `--axes` can move them"
+            return Letters("", [], f"{title} has no channels or times inside the plane: {where}")
+    known = [_letter(axis) for axis in outer]
+    choices = [*combinations(PAGES, len(outer))][::-1]
+    if not ordered:
+        choices += [*permutations(PAGES, len(outer))]
+    fitting = [
+        choice for choice in choices
+        if all(one in (None, letter) for one, letter in zip(known, choice, strict=True))
+    ]  # fmt: skip
+    if not fitting:
+        listed = ", ".join(one or "?" for one in known)
+        how = "in this order (`--axes` can move them)" if ordered else "each once"
+        return Letters("", [], f"{title} has T, C, Z {how}, not {listed} before the plane")
+    pages = fitting[0]
+    made_up: list[list[str]] = [
+        [f"sort unknown: written as {letter.upper()}"] if one is None else []
+        for one, letter in zip(known, pages, strict=True)
+    ]
+    made_up += [[]] * (len(axes) - len(outer))
+    text = "".join([*pages, "yx", "s" * has_samples])
+    return Letters(text, facts_of_axes(array, made_up[::-1]), "")
+
+
+def _are_samples(axis: Axis, length: int) -> bool:
+    colour = axis.kind in COLOURS.values() or (axis.name or "").lower() == "s"
+    return 1 < length <= MOST_SAMPLES and (colour or is_component(axis))
+
+
+def _letter(axis: Axis) -> str | None:
+    """The letter of an axis around the plane, if anything tells it."""
+    if axis.direction is not None:
+        return "z"
+    name = (axis.name or "").lower()
+    if name in PAGES and name:
+        return name
+    if axis.kind == "time" or axis.units in TIMES.values():
+        return "t"
+    if axis.labels is not None or is_component(axis):
+        return "c"
+    return "z" if axis.units in LENGTHS.values() or axis.kind == "space" else None
+
+
+# What OME says of the axes, in numbers ------------------------------------------------------------
+
+
+class Place(Record):
+    """Spacing, first number and units along an axis; None for what is unknown."""
+
+    step: float | None
+    start: float | None
+    units: str | None
+
+
+def places_of(array: Array) -> list[Place]:
+    """Spacing, origin and units of each axis, in the order of `shape`, as far as OME has them.
+
+    An axis that runs backwards, or obliquely through the world, has no origin.
+    """
+    axes = axes_of(array)
+    found = []
+    for axis, along in zip(axes, coordinates(axes, array.meta.space), strict=True):
+        step, start = along.spacing, along.origin
+        if step is None or not isfinite(step) or step <= 0:
+            step, start = axis.spacing, None
+        if step is None or not isfinite(step) or step <= 0:
+            step = None
+        if start is not None and not isfinite(start):
+            start = None
+        found.append(Place(step, start, axis.units))
+    return found
+
+
+def axes_from(
+    letters: str,
+    places: Sequence[Place],
+    *,
+    labels: Sequence[str] | None = None,
+    names: Sequence[str] = (),
+    samples: int = 0,
+) -> tuple[list[Axis], Space | None]:
+    """The axes and the space that OME tells; `names` stand for the letters.
+
+    Axes of space are directed only if it is known where the image lies.
+    """
+    world = [letter for letter in WORLD if letter in letters]
+    at = dict(zip(letters, places, strict=True))
+    placed = [at[letter].start for letter in world]
+    known = any(start is not None for start in placed)
+    axes = []
+    for number, letter in enumerate(letters):
+        place = at[letter]
+        fields: dict[str, Any] = {"name": names[number] if names else letter}
+        fields |= {"kind": COLOURS.get(samples, "list") if letter == "s" else KINDS.get(letter)}
+        fields |= {"spacing": place.step, "units": place.units}
+        if letter in world and known:
+            fields["direction"] = tuple(float(one == letter) for one in world)
+            fields["spacing"] = 1.0 if place.step is None else place.step
+        elif letter not in world:
+            fields["origin"] = place.start
+        if letter == "c" and labels is not None:
+            fields["labels"] = tuple(labels)
+        axes.append(Axis(**fields))
+    space = Space(None, tuple(float(start or 0) for start in placed)) if known else None
+    return axes, space
+
+
+# Channels -----------------------------------------------------------------------------------------
+
+
+def channels_of(array: Array, letters: str) -> tuple[list[str] | None, list[dict[str, Any]] | None]:
+    """The names of the channels, and what else is kept of each; None where nothing is known."""
+    at = letters.find("c")
+    if at < 0:
+        return None, None
+    length, axes = array.dims[::-1][at], axes_of(array)
+    labels = axes[at].labels
+    names = [str(one) for one in labels] if labels is not None and len(labels) == length else None
+    own = array.meta.formats.get(NAMESPACE, {})
+    listed = own.get("axes") if isinstance(own, dict) else None
+    entry = listed[at] if isinstance(listed, list) and len(listed) == array.ndim else None
+    kept = entry.get("channels") if isinstance(entry, dict) else None
+    whole = isinstance(kept, list) and len(kept) == length
+    whole = whole and all(isinstance(one, dict) for one in kept or ())
+    return names, kept if whole else None
+
+
+def with_channels(letters: str, channels: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The namespace of an array in which each channel has these fields; empty without any."""
+    listed = [*channels]
+    if not any(listed) or "c" not in letters:
+        return {}
+    return {"axes": [{"channels": listed} if letter == "c" else {} for letter in letters]}

@@ -1,0 +1,191 @@
+"""Plan and writing of images in a hierarchy: a group for each, its levels as arrays 0, 1, ..."""
+
+from __future__ import annotations
+
+from raconvert.declared import Record
+from raconvert.errors import UsageError
+from raconvert.files.limits import DEFAULT
+from raconvert.metadata import roundtrip
+from raconvert.plugin import Array, Axis, Bundle, Metadata, Plan, equivalent, refused
+
+from ...zarr.keys import keys_of
+from ...zarr.options import options_of
+from ...zarr.plan import fits_of, form_of
+from ..axes import NAMESPACE, letters_of
+from ..record import record_of
+from .metadata import (
+    KEYS,
+    LAYOUT,
+    MARK,
+    OME,
+    Level,
+    multiscale_of,
+    multiscales,
+    plate_of,
+    well_path,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.files.folder_target import Folder
+    from raconvert.plugin import Fit
+
+    Document = dict[str, Any]
+
+MOST_LEVELS = 32
+TITLE = "OME-Zarr"
+LABELS = "labels"
+
+
+class Image(Record):
+    """An image to be written: its group (empty: the root), and the letters of its axes."""
+
+    array: Array
+    group: str
+    letters: str
+
+
+def plan(
+    bundle: Bundle,
+    *,
+    version: str = "0.5",
+    levels: str = "1",
+    filter: str = "mean",
+    chunks: str = "auto",
+    compress: str = "zstd",
+) -> Plan:
+    """A group for each image; `UsageError` for options that are not understood."""
+    count = checked_levels(levels)
+    options = options_of(
+        "2" if version == "0.4" else "3", chunks, "none", compress, "auto", "auto", checksum=False
+    )._replace(separator="/")
+    images, fits = _images(bundle)
+    named = Bundle(
+        [image.array.replace(name=f"{image.group}/0".lstrip("/")) for image in images],
+        groups=bundle.groups,
+    )
+    forms = [
+        form_of(array, key, options)
+        for array, key in zip(named.arrays, keys_of(named)[0], strict=True)
+    ]
+    titles = dict(zip(named.names, bundle.names, strict=True))
+    fits += [
+        fit._replace(array=titles.get(fit.array, fit.array))
+        for fit in fits_of(named, forms, options)
+        if fit.property != "names" and "other programs see" not in fit.reason
+    ]
+    fits += _name_fits(bundle, images)
+
+    def write(target: Folder) -> None:
+        from .writer import write_images
+
+        write_images(bundle, images, target, options, version, count, filter)
+
+    return Plan(fits, write, names=bundle.names)
+
+
+def checked_levels(levels: str) -> str:
+    """The option, if it is a number of levels or ``auto``."""
+    good = levels.isascii() and levels.isdecimal() and len(levels) < 3
+    if levels != "auto" and not (good and 1 <= int(levels) <= MOST_LEVELS):
+        raise UsageError(
+            f"option levels={levels} is not understood", expected=f"1 to {MOST_LEVELS}, or auto"
+        )
+    return levels
+
+
+def _images(bundle: Bundle) -> tuple[list[Image], list[Fit]]:
+    """The images, and what does not fit: the first one is the root if all others are labels."""
+    fits: list[Fit] = []
+    others = [name for name in bundle.names if not name.startswith(f"{LABELS}/")]
+    root = others[0] if len(others) == 1 else None
+    images = []
+    for array in bundle.arrays:
+        found = letters_of(array, TITLE, samples=False, ordered=True)
+        if found.reason:
+            fits.append(refused(array.name, "shape", f"{found.reason}; `--to zarr` writes any"))
+        if found.made_up:
+            reason = f"OME-Zarr names every axis: {', '.join(found.made_up)}"
+            fits.append(equivalent(array.name, "metadata", reason))
+        letters = found.text or "?" * array.ndim
+        images.append(Image(array, "" if array.name == root else array.name, letters))
+    return images, fits
+
+
+def _name_fits(bundle: Bundle, images: list[Image]) -> list[Fit]:
+    """Names that no group can have, and attributes that OME has another meaning for."""
+    fits, groups = [], [image.group for image in images]
+    for image in images:
+        name = image.array.name
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            fits.append(refused(name, "names", "the name is not valid text"))
+            continue
+        if groups.count(image.group) > 1:
+            fits.append(refused(name, "names", "the name is used twice"))
+        above = {"/".join(name.split("/")[:n]) for n in range(1, name.count("/") + 1)}
+        inside = [group for group in groups if group and group in above]
+        if inside and name[len(inside[0]) + 1 :].split("/")[0].isdecimal():
+            fits.append(refused(name, "names", f"it lies in the image '{inside[0]}'"))
+        if not image.group and (not name or name != name.strip("/") or len(name) > 1000):
+            fits.append(refused(name, "names", "the name is empty, long, or begins with '/'"))
+    places = {"": bundle.attributes, **bundle.groups}
+    taken = [key for own in places.values() for key in own if key in (OME, MARK, *KEYS)]
+    if taken:
+        reason = f"attributes of the file that have a meaning in OME are left out: {taken[0]}"
+        fits.append(equivalent("", "metadata", reason))
+    return fits
+
+
+def documents_of(
+    bundle: Bundle, images: list[Image], levels: list[list[Level]], version: str, how: str
+) -> dict[str, Document]:
+    """The attributes of OME for the root and each group, by their paths."""
+    documents: dict[str, Document] = {}
+    for image, own in zip(images, levels, strict=True):
+        name = image.array.name
+        document = multiscales(image.array, image.letters, own, name, version, how)
+        said = multiscale_of(version, document, name, DEFAULT).metadata(0)
+        record = record_of(image.array, said, whole=False)
+        documents[image.group] = wrapped(document, version)
+        if record:
+            documents[image.group][MARK] = roundtrip.text_of(record)
+    space = bundle.formats.get(NAMESPACE)
+    kept = space.get("plate") if isinstance(space, dict) else None
+    plate = plate_of([image.group for image in images], kept, version)
+    if plate is not None:
+        documents[""] = wrapped({"plate": plate}, version)
+        for image in images:
+            row, column, field = well_path(image.group) or ("", "", "")
+            well = documents.setdefault(f"{row}/{column}", {"fields": []})
+            well["fields"].append(field)
+        for path, well in documents.items():
+            if "fields" in well:
+                listed = {"images": [{"path": field} for field in well["fields"]]}
+                listed |= {"version": version} if version == "0.4" else {}
+                documents[path] = wrapped({"well": listed}, version)
+    elif "" not in documents:
+        documents[""] = wrapped({LAYOUT: 3}, version)
+        series = {"series": [image.group for image in images]}
+        documents[OME.upper()] = wrapped(series, version)
+    labels = [image.group for image in images if image.group.startswith(f"{LABELS}/")]
+    if labels:
+        names = [group.removeprefix(f"{LABELS}/") for group in labels]
+        documents[LABELS] = wrapped({"labels": names}, version)
+    return documents
+
+
+def wrapped(document: Document, version: str) -> Document:
+    """The attributes of a group with this OME part."""
+    return document if version == "0.4" else {OME: {"version": version, **document}}
+
+
+def stripped(array: Array, name: str, letters: str) -> Array:
+    """An array to be stored: its axes are named by their letters, all else is said elsewhere."""
+    axes = [Axis(letter) for letter in letters]
+    meta = array.meta if array.described else Metadata()
+    meta = meta.without_format(NAMESPACE).replace(axes=axes, space=None)
+    return array.replace(name=name, meta=meta)
