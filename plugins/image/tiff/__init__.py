@@ -79,7 +79,6 @@ FORMAT = Format(
     title="TIFF image or stack",
     suffixes=(".tif", ".tiff", ".btf", ".tf8"),
     magic=tuple((0, magic) for magic in MAGICS),
-    proof=True,
     meta="some",
     holds=("spacing", "units", "description"),
     needs=(("PIL", "pillow"), ("tifffile", "tifffile")),
@@ -91,8 +90,12 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by byte order mark and version 42 or 43."""
-    return SURE if source.head.startswith(MAGICS) else NO
+    """Sure by byte order mark and version 42 or 43, unless it is an OME-TIFF."""
+    if not source.head.startswith(MAGICS):
+        return NO
+    from ...ome.tiff import sniff as sniff_images
+
+    return NO if sniff_images(source) else SURE
 
 
 def read(source: Source) -> Bundle:

@@ -1,0 +1,73 @@
+"""Plan of an OME-TIFF: what does not fit into its images."""
+
+from __future__ import annotations
+
+from raconvert.arrays.dtypes import FLOATS
+from raconvert.plugin import Array, Bundle, Plan, equivalent, file_fits, refused, type_name
+
+from ...image.tiff.ome import TYPES
+from ..axes import letters_of
+from ..zarr.plan import checked_levels
+from .metadata import is_clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.files.target import Target
+    from raconvert.plugin import Fit
+
+TITLE = "OME-TIFF"
+LONGEST = 0xFFFFFFFF  # a side of an image
+
+
+def plan(
+    bundle: Bundle, *, levels: str = "1", filter: str = "mean", compression: str = "none"
+) -> Plan:
+    """An image for each array; `UsageError` for options that are not understood."""
+    count = checked_levels(levels)
+    fits, letters = [], []
+    for array in bundle.arrays:
+        text, problems = _image_fits(array)
+        letters.append(text)
+        fits += problems
+        if bundle.names.count(array.name) > 1:
+            fits.append(refused(array.name, "names", "the name is used twice"))
+    fits += file_fits(bundle, TITLE)
+
+    def write(target: Target) -> None:
+        from .writer import write_images
+
+        write_images(bundle, letters, target, count, filter, compression)
+
+    return Plan(fits, write, names=bundle.names)
+
+
+def _image_fits(array: Array) -> tuple[str, list[Fit]]:
+    """The letters of the axes of an array, and what of it does not fit."""
+    name, fits, shape = array.name, [], array.dims[::-1]
+    if (array.element.kind, array.element.nbytes) not in TYPES:
+        reason = f"OME has no {type_name(array.element)}; its types are {_types()}"
+        kind = array.element.kind
+        flag = "--dtype float32" if kind in FLOATS else "--dtype int32" if kind == "int" else None
+        flag = "--dtype uint32" if kind == "uint" else flag
+        fits.append(refused(name, "type", reason, flag))
+    samples = array.element.kind != "bool"
+    found = letters_of(array, TITLE, samples=samples, ordered=False)
+    if found.reason:
+        fits.append(refused(name, "shape", f"{found.reason}; `--to tiff` writes any"))
+    if found.made_up:
+        reason = f"OME names every axis: {', '.join(found.made_up)}"
+        fits.append(equivalent(name, "metadata", reason))
+    if 0 in shape:
+        fits.append(refused(name, "shape", f"OME has no image without pixels: {shape}"))
+    elif max(shape, default=0) > LONGEST:
+        fits.append(refused(name, "shape", f"a side is above TIFF's {LONGEST}"))
+    if not name or not is_clean(name):
+        fits.append(refused(name, "names", "the name has characters that XML cannot have"))
+    if array.described and array.meta.items is not None:
+        reason = "what the items of a stack have of their own is left out"
+        fits.append(equivalent(name, "metadata", reason))
+    return found.text, fits
+
+
+def _types() -> str:
+    return ", ".join(TYPES.values())

@@ -1,0 +1,376 @@
+"""Reading: the images that OME-XML describes, each plane found among the pages of the files.
+
+The pages are read as in the format `tiff`: structure by tifffile, places and sizes checked there.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.arrays.bundle import some_sound
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.regions import full_key, range_of
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.plugin import Array, Bundle, element_of
+
+from ...image.tiff import reader as tiff
+from ...image.tiff.metadata import KNOWN, metadata_of_page
+from ...image.metadata import NAMESPACE as IMAGE
+from ...image.reader import guarded
+from ..axes import NAMESPACE
+from ..record import applied, record_in
+from .metadata import form_of, metadata_of, named
+from .xml import WHAT, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.plugin import Metadata, Source
+
+    from .metadata import Form
+    from .xml import Document, Pixels
+
+    Values = np.ndarray[Any, Any]
+    Place = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class File:
+    """A TIFF file of the set: its pages, each with where its strips or tiles are."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.pages: list[Any] = []
+        self.first: Any = None
+        self.places: dict[int, Place] = {}  # by the offset of the directory
+        self.seen: set[int] = set()
+        self.description = ""
+        with tiff._opened(source) as opened:
+            for page in opened.pages:
+                self._add(page)
+                self.pages.append(page)
+                for level in self._below(page):
+                    self._add(level)
+            if not self.pages:
+                raise Corrupt("has no page", path=source.path)
+            self.description = self.pages[0].description
+            self.meta = metadata_of_page(self.pages[0])
+            self.tags = sorted(code for code in self.pages[0].tags.keys() if code not in KNOWN)
+
+    def _add(self, page: Any) -> None:
+        if page.offset in self.seen:
+            where = f"byte {page.offset}"
+            raise Corrupt("directories form a loop", path=self.source.path, where=where)
+        self.seen.add(page.offset)
+        self.places[page.offset] = tiff._checked(page, self.source)
+
+    def _below(self, page: Any) -> list[Any]:
+        """The images below a page, the levels of its pyramid."""
+        count = len(page.subifds or ())
+        if count > self.source.limits.nesting_levels:
+            raise TooLarge(
+                "has too many images below a page", path=self.source.path, got=count,
+                expected=f"at most {self.source.limits.nesting_levels}",
+            )  # fmt: skip
+        page.levels = [level for level in islice(page.pages, count)] if count else []
+        return page.levels
+
+
+def read_images(source: Source, *, squeeze: bool) -> Bundle:
+    """The bundle that `raconvert.plugins.ome.tiff.read` promises."""
+    file = File(source)
+    document = parsed(file.description, source.path, source.limits)
+    return _Images(file, document, squeeze=squeeze).bundle()
+
+
+class _Images:
+    """The images of a document, and the files that their planes are in."""
+
+    def __init__(self, file: File, document: Document, *, squeeze: bool) -> None:
+        self.file, self.document, self.squeeze = file, document, squeeze
+        self.source = file.source
+        self.files: dict[str, File] = {}
+        self.notes: list[str] = []
+        self.more: list[Array] = []
+        self.names = named(document, self.source)
+        listed = {block.file for pixels in document.images for block in pixels.blocks}
+        self.single = len(listed) < 2  # a file that was renamed is still the one that it names
+
+    def bundle(self) -> Bundle:
+        arrays = []
+        for pixels, name in zip(self.document.images, self.names, strict=True):
+            try:
+                arrays += self._image(pixels, name)
+            except RaconvertError as error:
+                arrays.append(Array.unreadable(name, error))
+        arrays = some_sound(arrays)
+        if self.document.left_out:
+            left = ", ".join(sorted(self.document.left_out)[:8])
+            self.notes.append(f"elements of OME-XML that are left out: {left}")
+        if self.file.tags:
+            codes = ", ".join(map(str, self.file.tags))
+            self.notes.append(f"tags that are left out: {codes}")
+        if self.more:
+            shown = ", ".join(array.name for array in self.more[:5])
+            shown += ", ..." if len(self.more) > 5 else ""
+            self.notes.append(
+                f"lower levels of pyramids are left out, `--array NAME` takes them: {shown}"
+            )
+        bundle = Bundle(arrays, notes=self.notes)
+        bundle.more = self.more
+        for file in self.files.values():
+            bundle.close_with(file.source.close)
+        if self.document.plates and self.document.wells:
+            name = self.document.plates[0].get("Name")
+            bundle.formats = {NAMESPACE: {"plate": {"name": name} if name else {}}}
+        return bundle
+
+    def _file(self, name: str, uuid: str) -> File:
+        if not name or self.single or (uuid and uuid == self.document.uuid):
+            return self.file
+        if name == self.source.name:
+            return self.file
+        if name not in self.files:
+            if len(self.files) >= self.source.limits.external_files:
+                raise TooLarge(
+                    f"{WHAT} names too many files", path=self.source.path,
+                    expected=f"at most {self.source.limits.external_files}",
+                )  # fmt: skip
+            self.files[name] = File(self.source.named(name, "a file of the OME-TIFF"))
+        return self.files[name]
+
+    def _image(self, pixels: Pixels, name: str) -> list[Array]:
+        """The array of an image; its lower levels become further ones."""
+        if pixels.external:
+            raise Unsupported(
+                f"image '{name}' has metadata only: its elements are in other files",
+                path=self.source.path,
+            )
+        planes, first = self._planes(pixels)
+        form = form_of(pixels, self.document, first, self.source, squeeze=self.squeeze)
+        count = prod(form.pages)
+        absent = count - len(planes)
+        self._check_absent(name, absent, len(planes), first)
+        if absent:
+            self.notes.append(f"{absent} of {count} planes of image '{name}' are absent: zeros")
+        meta = self._metadata(pixels, form, first, 0)
+        array = self._array(name, form, planes, meta)
+        levels = {len(page.levels) for _, page in planes.values()}
+        if len(levels) > 1:
+            self.notes.append(f"planes of image '{name}' have different numbers of levels")
+        for level in range(min(levels)):
+            lower = {at: (file, page.levels[level]) for at, (file, page) in planes.items()}
+            try:
+                self.more.append(self._level(pixels, name, form, lower, level + 1))
+            except RaconvertError as error:
+                self.notes.append(f"level {level + 1} of image '{name}' is left out: {error.what}")
+        return [array]
+
+    def _level(
+        self, pixels: Pixels, name: str, form: Form, planes: dict[int, tuple[File, Any]],
+        level: int,
+    ) -> Array:  # fmt: skip
+        first = next(iter(planes.values()))[1]
+        wide = (first.imagelength, first.imagewidth)
+        if any(a > b for a, b in zip(wide, form.plane, strict=True)):
+            raise Corrupt("is larger than the image", path=self.source.path)
+        scaled = form._replace(plane=wide)
+        meta = self._metadata(pixels, form, first, level, scaled)
+        return self._array(f"{name}.level{level}", scaled, planes, meta)
+
+    def _planes(self, pixels: Pixels) -> tuple[dict[int, tuple[File, Any]], Any]:
+        """The page of each plane that is there, by its number in the order T, C, Z."""
+        sizes, order = pixels.sizes, pixels.fields.get("DimensionOrder", "XYCZT")[2:]
+        blocks = pixels.blocks
+        planes: dict[int, tuple[File, Any]] = {}
+        first: Any = None
+        samples = 0
+        start = 0
+        if not blocks:
+            from .xml import Block
+
+            before = self.document.images[: pixels.number]
+            if any(not other.blocks for other in before):
+                raise Corrupt(f"{WHAT} tells of no page of an image", path=self.source.path)
+            blocks = [Block(0, dict.fromkeys("ZCT", 0), None, "", "")]
+        for block in blocks:
+            file = self._file(block.file, block.uuid)
+            ifd = start if block.ifd is None and len(blocks) > 1 else block.ifd or 0
+            if ifd >= len(file.pages):
+                raise Corrupt(
+                    f"{WHAT} names a page that is not there", path=file.source.path,
+                    expected=f"below {len(file.pages)}", got=ifd,
+                )  # fmt: skip
+            if first is None:
+                first = file.pages[ifd]
+                samples = first.samplesperpixel
+                if sizes["C"] % samples:
+                    raise Corrupt(
+                        f"{WHAT} has {sizes['C']} channels, its pages {samples} samples",
+                        path=self.source.path,
+                    )
+            lengths = {**sizes, "C": sizes["C"] // samples}
+            total = prod(lengths[one] for one in order)
+            at = [block.first[one] for one in order]
+            if any(a >= lengths[one] for a, one in zip(at, order, strict=True)):
+                raise Corrupt(
+                    f"{WHAT} names a plane outside its image", path=self.source.path,
+                    got=str(block.first),
+                )  # fmt: skip
+            begin = at[0] + lengths[order[0]] * (at[1] + lengths[order[1]] * at[2])
+            given = block.ifd is not None and len(blocks) > 1
+            count = block.count if block.count is not None else (1 if given else total - begin)
+            count = min(count, total - begin)
+            if ifd + count > len(file.pages):
+                if block.count is not None:
+                    raise Corrupt(
+                        f"{WHAT} tells of more planes than there are pages",
+                        path=file.source.path, expected=f"at most {len(file.pages) - ifd}",
+                        got=count,
+                    )  # fmt: skip
+                count = len(file.pages) - ifd
+            for number in range(count):
+                flat, place = begin + number, {}
+                for one in order:
+                    flat, place[one] = divmod(flat, lengths[one])
+                slot = place["Z"] + lengths["Z"] * (place["C"] + lengths["C"] * place["T"])
+                if slot in planes:
+                    raise Corrupt(
+                        f"{WHAT} names a plane twice", path=self.source.path, got=str(place)
+                    )
+                planes[slot] = file, file.pages[ifd + number]
+            start = ifd + count
+        if not planes:
+            raise Corrupt(f"{WHAT} tells of no plane of an image", path=self.source.path)
+        return planes, first
+
+    def _check_absent(self, name: str, absent: int, there: int, page: Any) -> None:
+        limits = self.source.limits
+        if absent > limits.absent_ratio * there or (
+            absent * page.nbytes > limits.memory and absent > there
+        ):
+            raise TooLarge(
+                f"image '{name}' declares planes that are not in the file",
+                path=self.source.path, expected=f"{absent + there} pages", got=there,
+                remedy="read its pages as those of any TIFF, with `--from tiff`",
+            )  # fmt: skip
+
+    def _metadata(
+        self, pixels: Pixels, form: Form, page: Any, level: int, scaled: Form | None = None
+    ) -> Metadata:
+        said = metadata_of(pixels, form, scaled or form, self.notes if not level else [])
+        if level:
+            return said
+        meta = said.replace(description=pixels.description or None)
+        if pixels.number == 0:
+            own = self.file.meta.formats.get(IMAGE)
+            meta = meta.with_format(IMAGE, **own) if own else meta
+        text = self.document.notes.get(f"Annotation:Record:{pixels.number}")
+        return applied(
+            meta, said, record_in(text, self.source.limits, self.source.path), self.source.path
+        )
+
+    def _array(
+        self, name: str, form: Form, planes: dict[int, tuple[File, Any]], meta: Metadata
+    ) -> Array:
+        """The planes of an image as one array: an extent if they lie behind each other."""
+        numbers = sorted(planes)
+        file, page = planes[numbers[0]]
+        if (page.imagelength, page.imagewidth) != form.plane:
+            raise Corrupt(
+                f"image '{name}' has pages of another size than {WHAT} tells",
+                path=self.source.path, expected=f"{form.plane[0]} × {form.plane[1]}",
+                got=f"{page.imagelength} × {page.imagewidth}",
+                remedy="read its pages as those of any TIFF, with `--from tiff`",
+            )  # fmt: skip
+        for other_file, other in planes.values():
+            alike = (other.hash, other.planarconfig) == (page.hash, page.planarconfig)
+            alike = alike and other.parent.byteorder == page.parent.byteorder
+            if not alike:
+                raise Unsupported(
+                    f"image '{name}' has pages that are not alike", path=other_file.source.path,
+                    expected=f"{page.shape} {page.dtype}", got=f"{other.shape} {other.dtype}",
+                )  # fmt: skip
+        dtype, step = page.dtype.newbyteorder(page.parent.byteorder), page.nbytes
+        places = {n: (one, one.places[plane.offset]) for n, (one, plane) in planes.items()}
+        shape = form.shape
+        order: dict[str, Any] = {"name": name, "index_order": "C", "meta": meta}
+        order["storage"] = {"pages": len(planes), "compression": int(page.compression)}
+        start = places[numbers[0]][1][0][0]
+        behind = len(planes) == prod(form.pages) and all(
+            one is file and place[0][0] == start + n * step and planes[n][1].is_final
+            for n, (one, place) in places.items()
+        )
+        if behind and page.planarconfig == 1:
+            swap = 1
+            if dtype.byteorder == ">":
+                swap = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+            extent = file.source.extent(start, len(planes) * step, swap)
+            return Array(element_of(dtype), shape[::-1], extent=extent, **order)
+        stack = Planes(self.source, page, places, form)
+        what = f"'{self.source.path}': a page of {page.imagelength} × {page.imagewidth}"
+        check_memory(4 * step, self.source.max_memory, what)
+        return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **order)
+
+
+class Planes:
+    """Array source over planes, each of which is decoded when a region touches it.
+
+    A plane that no file has is zeros.
+    """
+
+    def __init__(
+        self, source: Source, page: Any, places: dict[int, tuple[File, Place]], form: Form
+    ) -> None:
+        self.shape = form.shape
+        self.dtype = page.dtype.newbyteorder("=")
+        self.max_memory = source.max_memory
+        self._page, self._places, self._form = page, places, form
+        self._rank = len(form.pages)
+
+    def plane(self, number: int) -> Values:
+        """The elements of a plane, whole."""
+        shape = self.shape[self._rank :]
+        found = self._places.get(number)
+        if found is None:
+            return np.zeros(shape, self.dtype)
+        file, place = found
+        pages = tiff.Pages(file.source, self._page, [place], shape, False)
+        with guarded(file.source.path, f"plane {number}"):
+            return np.asarray(pages._decoded(*place)).reshape(shape)
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces in stored order."""
+        step = max(1, max_bytes // self.dtype.itemsize)
+        for number in range(prod(self._form.pages)):
+            flat = self.plane(number).reshape(-1)
+            yield from (flat[start : start + step] for start in range(0, flat.size, step))
+
+    def __getitem__(self, key: Any) -> Any:
+        """A region: integers, slices and one Ellipsis."""
+        full = full_key(key, len(self.shape))
+        box, then = [], []
+        for part, length in zip(full[: self._rank], self.shape, strict=False):
+            low, end, rest = range_of(part, length)
+            box.append(range(low, end))
+            then.append(rest)
+        inside = [range_of(p, n) for p, n in zip(
+            full[self._rank :], self.shape[self._rank :], strict=True)]  # fmt: skip
+        cut = tuple(slice(low, end) for low, end, _ in inside)
+        lengths = (*map(len, box), *(end - low for low, end, _ in inside))
+        nbytes = prod(lengths) * self.dtype.itemsize
+        check_memory(nbytes, self.max_memory, "a region of an image")
+        out = np.empty(lengths, self.dtype)
+        for at in np.ndindex(*map(len, box)) if out.size else ():
+            number = 0
+            for one, index, length in zip(box, at, self._form.pages, strict=True):
+                number = number * length + one[index]
+            out[at] = self.plane(number)[cut]
+        return out[(*then, *(rest for _, _, rest in inside), ...)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
