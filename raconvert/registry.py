@@ -392,7 +392,12 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     name = source.path.lower()
     fitting = {row.name for row in rows if name.endswith(row.suffixes)}
     late = {row.name for row in rows if _is_asked_late(row, source.head)}
-    for row in sorted(rows, key=lambda row: (row.name in late, row.name not in fitting)):
+    likely_row = by_suffix(name)
+    by_likelihood = sorted(
+        rows,
+        key=lambda row: (row.name in late, row is not likely_row, row.name not in fitting),
+    )
+    for row in by_likelihood:
         if row.name in late and (certain or likely):
             break
         try:
@@ -404,7 +409,7 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
         candidates.append(Candidate(row.name, VERDICTS[verdict], reason))
         if verdict == SURE:
             certain.append((row, reason))
-            if row.proof:
+            if row.proof or (row is likely_row and len(fitting) > 1):
                 return row, reason
         elif verdict == MAYBE and row.name in fitting:
             likely.append((row, f"{reason}; suffix {suffix_of(source.path, row)}"))

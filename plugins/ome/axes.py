@@ -11,7 +11,7 @@ from math import isfinite
 
 from raconvert.arrays.space import coordinates, is_component
 from raconvert.declared import Record
-from raconvert.plugin import Axis, Space, facts_of_axes
+from raconvert.plugin import Axis, Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,13 +86,11 @@ def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Let
         how = "in this order (`--axes` can move them)" if ordered else "each once"
         return Letters("", [], f"{title} has T, C, Z {how}, not {listed} before the plane")
     pages = fitting[0]
-    made_up: list[list[str]] = [
-        [f"sort unknown: written as {letter.upper()}"] if one is None else []
-        for one, letter in zip(known, pages, strict=True)
+    unknown = [at for at, one in enumerate(known) if one is None]
+    made_up = [
+        f"axis {at} is written as {pages[at].upper()}, its sort is unknown" for at in unknown
     ]
-    made_up += [[]] * (len(axes) - len(outer))
-    text = "".join([*pages, "yx", "s" * has_samples])
-    return Letters(text, facts_of_axes(array, made_up[::-1]), "")
+    return Letters("".join([*pages, "yx", "s" * has_samples]), made_up, "")
 
 
 def _are_samples(axis: Axis, length: int) -> bool:

@@ -1,8 +1,8 @@
 """The levels of a pyramid: each half as high and wide as the one before, made while it is written.
 
 An element is the mean of a block of 2 × 2: integers are rounded, halves up; of a block at an odd
-end the elements that are there. Bools and elements that are no numbers, and all with the filter
-``nearest`` (for labels), are the first one of the block.
+end the elements that exist. Bools, records and texts, and all elements with the filter ``nearest`` (for
+labels), are the first one of the block.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.arrays.blocks import Feed, block_bytes, blocks, region_of
-from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.arrays.dtypes import ML_DTYPES, dtype_of, little
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.regions import full_key, range_of
 from raconvert.plugin import Array
@@ -33,18 +33,19 @@ def halved_shape(shape: tuple[int, ...], plane: int) -> tuple[int, ...]:
 def halved(values: Values, how: str) -> Values:
     """Halve rows and columns, the first two axes, of some rows of a plane."""
     kind = values.dtype.kind
-    if how == "nearest" or kind not in "iufc" and values.dtype.name != "bfloat16":
+    if how == "nearest" or (kind not in "iufc" and values.dtype.name not in ML_DTYPES):
         return values[::2, ::2]
     odd = [(0, n % 2) if at < 2 else (0, 0) for at, n in enumerate(values.shape)]
     whole = np.pad(values, odd, mode="edge")
-    block = [whole[y::2, x::2] for y in (0, 1) for x in (0, 1)]
+    block = np.stack([whole[y::2, x::2] for y in (0, 1) for x in (0, 1)])
     if kind in "iu":  # no wider type: there is none for 64 bits
-        high = sum(part >> 2 for part in block)
-        low = sum((part & 3).astype(np.uint8) for part in block)
-        return (high + ((low + 2) >> 2).astype(values.dtype)).astype(values.dtype)
+        high = (block >> 2).sum(0, dtype=values.dtype)
+        low = (block & 3).sum(0, dtype=np.uint8)
+        mean: Values = high + ((low + 2) >> 2).astype(values.dtype)
+        return mean
     wide = np.complex128 if kind == "c" else np.float64
     with np.errstate(all="ignore"):
-        return sum(part.astype(wide) * 0.25 for part in block).astype(values.dtype)
+        return (block.astype(wide) * 0.25).sum(0).astype(values.dtype)
 
 
 class Level:
@@ -124,13 +125,3 @@ def levels_of(array: Array, count: int, plane: int, how: str, max_memory: int) -
             )
         )  # fmt: skip
     return levels
-
-
-def count_of(option: str, shape: tuple[int, ...], plane: int) -> int:
-    """The number of levels that an option asks for: auto makes the last one at most 256 wide."""
-    if option != "auto":
-        return int(option)
-    side, count = max(shape[plane : plane + 2]), 1
-    while side > 256:
-        side, count = -(-side // 2), count + 1
-    return count

@@ -76,6 +76,7 @@ from raconvert.errors import UsageError
 from raconvert.files.paths import is_remote, is_there
 from raconvert.plugin import MODEL, NO, SURE, Array, Bundle, Format, Option, Plan, Source
 
+from ..ome.sniffing import is_ome_zarr
 from .options import WRITE_OPTIONS, Options, options_of
 from .plan import plan
 from .stores import check_target, target
@@ -118,9 +119,7 @@ def sniff(source: Source) -> int:
         head = source.read_at(0, LOOKED_AT)
     if b'"zarr_format"' not in head:
         return NO
-    from ..ome.zarr import sniff as sniff_images
-
-    return NO if sniff_images(source) else SURE
+    return NO if is_ome_zarr(source) else SURE
 
 
 def read(source: Source, *, metadata: bool = True, anndata: str = "plain") -> Bundle:

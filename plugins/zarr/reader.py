@@ -215,7 +215,11 @@ def _single(store: Store, name: str) -> Iterator[Found]:
     fields = header.document(text, source.path, limits)
     if "node_type" in fields or fields.get("zarr_format") == 3:
         if not header.is_array(fields, source.path):
-            raise Unsupported("is a group without its folder", path=source.path)
+            all_of = fields.get("consolidated_metadata")
+            if not isinstance(all_of, dict):
+                raise Unsupported("is a group without its folder", path=source.path)
+            yield from _consolidated_3(store, fields, all_of)
+            return
         yield "", None, header.node_of_3(fields, source.path, limits)
         return
     yield "", None, header.node_of_2(fields, {}, source.path, limits)

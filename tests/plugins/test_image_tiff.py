@@ -80,7 +80,7 @@ def test_axes_of_imagej(tmp_path: Path) -> None:
 @pytest.mark.parametrize("axes", ["TZCYX", "CZTYX", "ZCTYX"])
 def test_axes_of_ome(axes: str, tmp_path: Path) -> None:
     values = pages(2, 3, 4, 5, 6)
-    path = tmp_path / "x.ome.tif"
+    path = tmp_path / "x.tif"
     sizes = {"PhysicalSizeX": 0.3, "PhysicalSizeZ": 2.0, "PhysicalSizeZUnit": "nm"}
     tifffile.imwrite(path, values, ome=True, metadata={"axes": axes, **sizes})
 
@@ -97,7 +97,7 @@ def test_axes_of_ome(axes: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", ["", "nm", "µm", "&#181;m", "&#xB5;m"])
 def test_whole_numbers_as_sizes_of_ome(sizes: dict[str, int], unit: str, tmp_path: Path) -> None:
     """PhysicalSizeZ="2" is no number of planes; units may be written as entities."""
-    path = tmp_path / "x.ome.tif"
+    path = tmp_path / "x.tif"
     fields: dict[str, Any] = {f"PhysicalSize{name}": size for name, size in sizes.items()}
     if unit:
         fields |= {f"PhysicalSize{name}Unit": "nm" for name in sizes}
@@ -129,7 +129,7 @@ def test_labels_of_imagej_are_named_as_left_out(tmp_path: Path) -> None:
 
 def test_samples_are_channels_of_ome(tmp_path: Path) -> None:
     values = pages(2, 5, 6, 3).astype("u1")
-    path = tmp_path / "x.ome.tif"
+    path = tmp_path / "x.tif"
     tifffile.imwrite(path, values, ome=True, photometric="rgb", metadata={"axes": "ZYXS"})
 
     assert np.array_equal(raconvert.read(path), values)
@@ -149,7 +149,7 @@ def test_samples_are_channels_of_ome(tmp_path: Path) -> None:
 )
 def test_ome_that_says_something_else_gives_plain_pages(old: str, new: str, tmp_path: Path) -> None:
     values = pages(2, 3, 4, 5, 6)
-    path = tmp_path / "x.ome.tif"
+    path = tmp_path / "x.tif"
     tifffile.imwrite(path, values, ome=True, metadata={"axes": "TZCYX"})
     with tifffile.TiffFile(path) as opened:
         text = opened.ome_metadata

@@ -60,6 +60,7 @@ from raconvert.arrays.dtypes import FLOATS
 from raconvert.conversion.planes import split
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, refused, type_name
 
+from ...ome.sniffing import is_ome_tiff
 from ..metadata import metadata_fits
 from ..programs import tiff_programs as programs
 
@@ -79,6 +80,7 @@ FORMAT = Format(
     title="TIFF image or stack",
     suffixes=(".tif", ".tiff", ".btf", ".tf8"),
     magic=tuple((0, magic) for magic in MAGICS),
+    proof=True,
     meta="some",
     holds=("spacing", "units", "description"),
     needs=(("PIL", "pillow"), ("tifffile", "tifffile")),
@@ -90,12 +92,10 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by byte order mark and version 42 or 43, unless it is an OME-TIFF."""
+    """Sure by byte order mark and version 42 or 43, but for the OME-TIFF of another format."""
     if not source.head.startswith(MAGICS):
         return NO
-    from ...ome.tiff import sniff as sniff_images
-
-    return NO if sniff_images(source) else SURE
+    return NO if is_ome_tiff(source) else SURE
 
 
 def read(source: Source) -> Bundle:

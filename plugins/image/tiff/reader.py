@@ -80,7 +80,7 @@ class _Strict(logging.Handler):
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[Any]:
+def opened(source: Source) -> Iterator[Any]:
     """Open the file with tifffile."""
     strict, log = _Strict(source.path), logging.getLogger("tifffile")
     log.addHandler(strict)
@@ -98,7 +98,7 @@ def read_pages(source: Source) -> Bundle:
     first, places, verbatim = None, list["Place"](), True
     seen: set[int] = set()
     left_out: Counter[str] = Counter()
-    with _opened(source) as file:
+    with opened(source) as file:
         for number, page in enumerate(file.pages):
             if page.offset in seen:
                 where = f"byte {page.offset}"
@@ -108,7 +108,7 @@ def read_pages(source: Source) -> Bundle:
                 left_out["reduced images or masks"] += 1
                 continue
             first = first or page
-            places.append(_checked(page, source))
+            places.append(checked(page, source))
             if (page.hash, page.planarconfig) != (first.hash, first.planarconfig):
                 raise Unsupported(
                     f"page {number} is not like the first one", path=source.path,
@@ -129,7 +129,7 @@ def read_pages(source: Source) -> Bundle:
     return Bundle([array], notes=notes)
 
 
-def _checked(page: Any, source: Source) -> Place:
+def checked(page: Any, source: Source) -> Place:
     """Check a page, and return the offsets and lengths of its strips or tiles, and JPEG's tables.
 
     Raises `Unsupported` for a page that is not read here, `Corrupt` for one that cannot be.

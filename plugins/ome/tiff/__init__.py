@@ -1,15 +1,16 @@
-"""OME-TIFF: images of microscopy with their axes in OME-XML, in one file or several; read and write.
+"""OME-TIFF: images of microscopy, their axes in OME-XML, in one file or several; read and write.
 
 Specification: https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/, schema 2016-06; the pages
-as in the format `tiff`. Compared with: tifffile, and OME-TIFF files of Bio-Formats.
+as in the format `tiff`. Compared with: tifffile.
 
 Reads: every image of the document is an array with the axes T, C, Z, Y, X, also those of length 1
 (``squeeze=true`` leaves these out), and samples S behind them where a pixel has several. A single
-image has the name of the file; of several each has its own name, and in a plate its place: ``A/1/0``
+image has the name of the file; of several each has its own, and in a plate its place: ``A/1/0``
 (row, column, field). Planes are found by TiffData, in any order, and in other files of the folder
-that it names. Lower levels below the pages (SubIFDs) are left out, with a note, and are read by name:
-``--array NAME.level1``. Planes that lie behind each other are copied or mapped; of others those are
-decoded that a region touches. Planes that no file has are zeros, with a note.
+that it names. Lower levels below the pages (SubIFDs) are left out, with a note, and are read by
+name: ``--array NAME.level1``. Planes that lie behind each other are copied or mapped; of others
+those are decoded that a region touches. Planes that no file has are zeros, with a note. A file is
+taken for OME-TIFF by its content and its name, ``.ome.tif``; others with ``--from ometiff``.
 
 =============================  =================================================================
 OME-XML                        array
@@ -27,31 +28,29 @@ Plate, Well                    names, and the namespace ``ome`` of the file
 
 All other elements (instruments, regions, times of single planes) are left out, with a note.
 
-Writes: one file with an image for each array, the unit of sizes that are not known is ``reference
-frame``. ``levels=N`` makes lower levels while it writes, as for `omezarr`, and ``levels=auto`` until
-the last one is at most 256 wide, as SubIFDs. What OME has no word for is an annotation of ours,
-which we read as long as nobody changes the axes. Names of plates are written as a plate again.
+Writes: one file with an image for each array; the unit of sizes of which none is known is
+``reference frame``. ``levels=N`` makes lower levels while it writes, as for `omezarr`, and
+``levels=auto`` until the last one is at most 256 wide, as SubIFDs. What OME has no word for is an
+annotation of ours, which we read as long as nobody changes the axes. Names of plates are written as
+a plate again.
 
-Refused: types that OME lacks (``--dtype``); fewer than two axes, more than T, C, Z before the plane;
-a document type in the XML, and so entities; sizes that the pages do not have; pages named twice, or
-that are not there; planes outside the image; a document without images (a companion file); what the
-format `tiff` refuses of pages. ``--from tiff`` reads the pages of such a file.
+Refused: types that OME lacks (``--dtype``); fewer than two axes, more than T, C, Z before the
+plane; a document type in the XML, and so entities; sizes that the pages do not have; planes named
+twice, or outside the image; pages that are not there; a document without images (a companion file);
+what the format `tiff` refuses of pages. ``--from tiff`` reads the pages of such a file.
 """
 
 from __future__ import annotations
 
-from struct import Struct
-
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
 
+from ..options import OPTIONS
+from ..sniffing import is_ome_tiff
 from .plan import plan
 
 __all__ = ["FORMAT", "plan", "read", "sniff"]
 
 MAGICS = (b"II*\0", b"MM\0*", b"II+\0\x08\0\0\0", b"MM\0+\0\x08\0\0")
-IMAGE_DESCRIPTION = 270
-MOST_ENTRIES = 200  # of a directory that are looked at
-LOOKED_AT = 4096  # bytes of a description
 
 _XML = (
     b'<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0"><Pixels '
@@ -84,8 +83,7 @@ FORMAT = Format(
     names_files=True,
     read_options=(Option("squeeze", False, bool, "leave out T, C and Z of length 1"),),
     write_options=(
-        Option("levels", "1", str, "of the pyramid: a number, or auto (the last one 256 wide)"),
-        Option("filter", "mean", ("mean", "nearest"), "of lower levels, of 2 × 2 elements"),
+        *OPTIONS,
         Option("compression", "none", ("none", "deflate"), "of the strips"),
     ),
     samples={"pair_2x1.ome.tif": _SAMPLE},
@@ -96,28 +94,7 @@ FORMAT = Format(
 
 def sniff(source: Source) -> int:
     """Sure by OME-XML in the description of the first page."""
-    if not source.head.startswith(MAGICS):
-        return NO
-    return SURE if b"<OME" in description_of(source) else NO
-
-
-def description_of(source: Source) -> bytes:
-    """The beginning of the description of the first page of a TIFF; empty if it has none."""
-    head = source.head
-    order = "<" if head[:1] == b"I" else ">"
-    big = head[2:4] in (b"+\0", b"\0+")
-    number, entry = Struct(f"{order}{'Q' if big else 'I'}"), Struct(f"{order}HH{'QQ' if big else 'II'}")
-    count = Struct(f"{order}{'Q' if big else 'H'}")
-    try:
-        (start,) = number.unpack_from(head, 8 if big else 4)
-        (entries,) = count.unpack(source.read_at(start, count.size))
-        data = source.read_at(start + count.size, min(entries, MOST_ENTRIES) * entry.size)
-        for tag, kind, length, value in entry.iter_unpack(data[: len(data) // entry.size * entry.size]):
-            if tag == IMAGE_DESCRIPTION and kind in (1, 2, 7) and length > number.size:
-                return source.read_at(value, min(length, LOOKED_AT))
-    except Exception:  # noqa: BLE001 - whatever it is, it is no description
-        return b""
-    return b""
+    return SURE if source.head.startswith(MAGICS) and is_ome_tiff(source) else NO
 
 
 def read(source: Source, *, squeeze: bool = False) -> Bundle:

@@ -6,10 +6,9 @@ Units are those of the schema; names are translated where the core has others (u
 from __future__ import annotations
 
 from math import prod
-from xml.sax.saxutils import quoteattr, escape
+from xml.sax.saxutils import escape, quoteattr
 
 from raconvert.declared import Record
-
 from raconvert.metadata import roundtrip
 from raconvert.plugin import Metadata
 
@@ -28,7 +27,10 @@ if TYPE_CHECKING:
     from .xml import Document, Pixels
 
 ANY = "reference frame"  # the unit of sizes whose unit is not known
-_ODD = {"um": "\N{MICRO SIGN}m", "us": "\N{MICRO SIGN}s", "angstrom": "\N{ANGSTROM SIGN}", "mi": "mi"}
+_ODD = {
+    "um": "\N{MICRO SIGN}m", "us": "\N{MICRO SIGN}s",
+    "angstrom": "\N{LATIN CAPITAL LETTER A WITH RING ABOVE}",
+}  # fmt: skip
 _READ = {
     "\N{MICRO SIGN}m": "um", "\N{GREEK SMALL LETTER MU}m": "um", "\N{MICRO SIGN}s": "us",
     "\N{GREEK SMALL LETTER MU}s": "us", "\N{ANGSTROM SIGN}": "angstrom",
@@ -48,7 +50,7 @@ CHANNEL_FIELDS = ("Color", "Fluor", "EmissionWavelength", "EmissionWavelengthUni
                   "PinholeSizeUnit", "AcquisitionMode", "ContrastMethod", "IlluminationType",
                   "NDFilter")  # fmt: skip
 _SIZES = {"x": "PhysicalSizeX", "y": "PhysicalSizeY", "z": "PhysicalSizeZ", "t": "TimeIncrement"}
-_NO_XML = {code: None for code in (*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF)}
+_NO_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF))
 
 
 class Form(Record):
@@ -153,7 +155,7 @@ def metadata_of(pixels: Pixels, form: Form, scaled: Form, notes: list[str]) -> M
 
 
 def _factor(whole: int, part: int) -> float:
-    """How much shorter a level is: a whole number if its length is that of such a one, rounded."""
+    """The factor by which a level is shorter: a whole number if its length follows from one."""
     near = round(whole / part)
     return float(near) if part in (whole // near, -(-whole // near)) else whole / part
 
@@ -380,6 +382,3 @@ def _row_number(letters: str) -> int | None:
     for one in letters:
         number = 26 * number + ord(one) - ord("A") + 1
     return number - 1
-
-
-

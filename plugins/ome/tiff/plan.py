@@ -7,7 +7,7 @@ from raconvert.plugin import Array, Bundle, Plan, equivalent, file_fits, refused
 
 from ...image.tiff.ome import TYPES
 from ..axes import letters_of
-from ..zarr.plan import checked_levels
+from ..options import checked_levels
 from .metadata import is_clean
 
 TYPE_CHECKING = False

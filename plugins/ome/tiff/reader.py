@@ -17,13 +17,13 @@ from raconvert.arrays.regions import full_key, range_of
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
 from raconvert.plugin import Array, Bundle, element_of
 
+from ...image.metadata import NAMESPACE as IMAGE
 from ...image.tiff import reader as tiff
 from ...image.tiff.metadata import KNOWN, metadata_of_page
-from ...image.metadata import NAMESPACE as IMAGE
-from ...image.reader import guarded
 from ..axes import NAMESPACE
 from ..record import applied, record_in
 from .metadata import form_of, metadata_of, named
+from .planes import planes_of, runs_of
 from .xml import WHAT, parsed
 
 if TYPE_CHECKING:
@@ -45,39 +45,44 @@ class File:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.pages: list[Any] = []
-        self.first: Any = None
         self.places: dict[int, Place] = {}  # by the offset of the directory
+        self.levels: dict[int, list[Any]] = {}
         self.seen: set[int] = set()
         self.description = ""
-        with tiff._opened(source) as opened:
+        with tiff.opened(source) as opened:
             for page in opened.pages:
                 self._add(page)
                 self.pages.append(page)
-                for level in self._below(page):
+                for level in self.below(page):
                     self._add(level)
             if not self.pages:
                 raise Corrupt("has no page", path=source.path)
             self.description = self.pages[0].description
             self.meta = metadata_of_page(self.pages[0])
-            self.tags = sorted(code for code in self.pages[0].tags.keys() if code not in KNOWN)
+            self.tags = sorted(
+                code for code in list(self.pages[0].tags.keys()) if code not in KNOWN
+            )
 
     def _add(self, page: Any) -> None:
         if page.offset in self.seen:
             where = f"byte {page.offset}"
             raise Corrupt("directories form a loop", path=self.source.path, where=where)
         self.seen.add(page.offset)
-        self.places[page.offset] = tiff._checked(page, self.source)
+        self.places[page.offset] = tiff.checked(page, self.source)
 
-    def _below(self, page: Any) -> list[Any]:
+    def below(self, page: Any) -> list[Any]:
         """The images below a page, the levels of its pyramid."""
+        if page.offset in self.levels:
+            return self.levels[page.offset]
         count = len(page.subifds or ())
         if count > self.source.limits.nesting_levels:
             raise TooLarge(
                 "has too many images below a page", path=self.source.path, got=count,
                 expected=f"at most {self.source.limits.nesting_levels}",
             )  # fmt: skip
-        page.levels = [level for level in islice(page.pages, count)] if count else []
-        return page.levels
+        levels = list(islice(page.pages, count)) if count else []
+        self.levels[page.offset] = levels
+        return levels
 
 
 def read_images(source: Source, *, squeeze: bool) -> Bundle:
@@ -98,10 +103,13 @@ class _Images:
         self.more: list[Array] = []
         self.names = named(document, self.source)
         listed = {block.file for pixels in document.images for block in pixels.blocks}
-        self.single = len(listed) < 2  # a file that was renamed is still the one that it names
+        self.single: bool = (
+            len(listed) < 2
+        )  # a file that was renamed is still the one that it names
 
     def bundle(self) -> Bundle:
-        arrays = []
+        """All images as arrays."""
+        arrays: list[Array] = []
         for pixels, name in zip(self.document.images, self.names, strict=True):
             try:
                 arrays += self._image(pixels, name)
@@ -125,8 +133,8 @@ class _Images:
         for file in self.files.values():
             bundle.close_with(file.source.close)
         if self.document.plates and self.document.wells:
-            name = self.document.plates[0].get("Name")
-            bundle.formats = {NAMESPACE: {"plate": {"name": name} if name else {}}}
+            title = self.document.plates[0].get("Name")
+            bundle.formats = {NAMESPACE: {"plate": {"name": title} if title else {}}}
         return bundle
 
     def _file(self, name: str, uuid: str) -> File:
@@ -157,13 +165,13 @@ class _Images:
         self._check_absent(name, absent, len(planes), first)
         if absent:
             self.notes.append(f"{absent} of {count} planes of image '{name}' are absent: zeros")
-        meta = self._metadata(pixels, form, first, 0)
+        meta = self._metadata(pixels, form)
         array = self._array(name, form, planes, meta)
-        levels = {len(page.levels) for _, page in planes.values()}
+        levels = {len(file.below(page)) for file, page in planes.values()}
         if len(levels) > 1:
             self.notes.append(f"planes of image '{name}' have different numbers of levels")
         for level in range(min(levels)):
-            lower = {at: (file, page.levels[level]) for at, (file, page) in planes.items()}
+            lower = {at: (file, file.below(page)[level]) for at, (file, page) in planes.items()}
             try:
                 self.more.append(self._level(pixels, name, form, lower, level + 1))
             except RaconvertError as error:
@@ -179,71 +187,28 @@ class _Images:
         if any(a > b for a, b in zip(wide, form.plane, strict=True)):
             raise Corrupt("is larger than the image", path=self.source.path)
         scaled = form._replace(plane=wide)
-        meta = self._metadata(pixels, form, first, level, scaled)
+        meta = metadata_of(pixels, form, scaled, [])
         return self._array(f"{name}.level{level}", scaled, planes, meta)
 
     def _planes(self, pixels: Pixels) -> tuple[dict[int, tuple[File, Any]], Any]:
-        """The page of each plane that is there, by its number in the order T, C, Z."""
-        sizes, order = pixels.sizes, pixels.fields.get("DimensionOrder", "XYCZT")[2:]
-        blocks = pixels.blocks
-        planes: dict[int, tuple[File, Any]] = {}
-        first: Any = None
-        samples = 0
-        start = 0
-        if not blocks:
-            from .xml import Block
-
-            before = self.document.images[: pixels.number]
-            if any(not other.blocks for other in before):
-                raise Corrupt(f"{WHAT} tells of no page of an image", path=self.source.path)
-            blocks = [Block(0, dict.fromkeys("ZCT", 0), None, "", "")]
-        for block in blocks:
-            file = self._file(block.file, block.uuid)
-            ifd = start if block.ifd is None and len(blocks) > 1 else block.ifd or 0
-            if ifd >= len(file.pages):
+        """The page of each plane that is there, by its number; and the first of them."""
+        unsaid = [one for one in self.document.images[: pixels.number] if not one.blocks]
+        if not pixels.blocks and unsaid:
+            raise Corrupt(f"{WHAT} tells of no page of an image", path=self.source.path)
+        runs = runs_of(pixels.blocks)
+        pages = [self._file(run.file, run.uuid).pages for run in runs]
+        for run, there in zip(runs, pages, strict=True):
+            if run.ifd >= len(there):
                 raise Corrupt(
-                    f"{WHAT} names a page that is not there", path=file.source.path,
-                    expected=f"below {len(file.pages)}", got=ifd,
+                    f"{WHAT} names a page that is not there", path=self.source.path,
+                    expected=f"below {len(there)}", got=run.ifd,
                 )  # fmt: skip
-            if first is None:
-                first = file.pages[ifd]
-                samples = first.samplesperpixel
-                if sizes["C"] % samples:
-                    raise Corrupt(
-                        f"{WHAT} has {sizes['C']} channels, its pages {samples} samples",
-                        path=self.source.path,
-                    )
-            lengths = {**sizes, "C": sizes["C"] // samples}
-            total = prod(lengths[one] for one in order)
-            at = [block.first[one] for one in order]
-            if any(a >= lengths[one] for a, one in zip(at, order, strict=True)):
-                raise Corrupt(
-                    f"{WHAT} names a plane outside its image", path=self.source.path,
-                    got=str(block.first),
-                )  # fmt: skip
-            begin = at[0] + lengths[order[0]] * (at[1] + lengths[order[1]] * at[2])
-            given = block.ifd is not None and len(blocks) > 1
-            count = block.count if block.count is not None else (1 if given else total - begin)
-            count = min(count, total - begin)
-            if ifd + count > len(file.pages):
-                if block.count is not None:
-                    raise Corrupt(
-                        f"{WHAT} tells of more planes than there are pages",
-                        path=file.source.path, expected=f"at most {len(file.pages) - ifd}",
-                        got=count,
-                    )  # fmt: skip
-                count = len(file.pages) - ifd
-            for number in range(count):
-                flat, place = begin + number, {}
-                for one in order:
-                    flat, place[one] = divmod(flat, lengths[one])
-                slot = place["Z"] + lengths["Z"] * (place["C"] + lengths["C"] * place["T"])
-                if slot in planes:
-                    raise Corrupt(
-                        f"{WHAT} names a plane twice", path=self.source.path, got=str(place)
-                    )
-                planes[slot] = file, file.pages[ifd + number]
-            start = ifd + count
+        first = pages[0][runs[0].ifd]
+        placed = planes_of(pixels, runs, list(map(len, pages)), first, self.source.path)
+        planes = {
+            slot: (self._file(runs[run].file, runs[run].uuid), pages[run][ifd])
+            for slot, (run, ifd) in placed.items()
+        }
         if not planes:
             raise Corrupt(f"{WHAT} tells of no plane of an image", path=self.source.path)
         return planes, first
@@ -259,20 +224,14 @@ class _Images:
                 remedy="read its pages as those of any TIFF, with `--from tiff`",
             )  # fmt: skip
 
-    def _metadata(
-        self, pixels: Pixels, form: Form, page: Any, level: int, scaled: Form | None = None
-    ) -> Metadata:
-        said = metadata_of(pixels, form, scaled or form, self.notes if not level else [])
-        if level:
-            return said
+    def _metadata(self, pixels: Pixels, form: Form) -> Metadata:
+        said = metadata_of(pixels, form, form, self.notes)
         meta = said.replace(description=pixels.description or None)
-        if pixels.number == 0:
-            own = self.file.meta.formats.get(IMAGE)
-            meta = meta.with_format(IMAGE, **own) if own else meta
+        own = self.file.meta.formats.get(IMAGE) if pixels.number == 0 else None
+        meta = meta.with_format(IMAGE, **own) if own else meta
         text = self.document.notes.get(f"Annotation:Record:{pixels.number}")
-        return applied(
-            meta, said, record_in(text, self.source.limits, self.source.path), self.source.path
-        )
+        record = record_in(text, self.source.limits, self.source.path)
+        return applied(meta, said, record, self.source.path)
 
     def _array(
         self, name: str, form: Form, planes: dict[int, tuple[File, Any]], meta: Metadata
@@ -332,23 +291,25 @@ class Planes:
         self._page, self._places, self._form = page, places, form
         self._rank = len(form.pages)
 
-    def plane(self, number: int) -> Values:
-        """The elements of a plane, whole."""
+    def plane(self, number: int) -> Any:
+        """The array source of a plane."""
         shape = self.shape[self._rank :]
         found = self._places.get(number)
         if found is None:
-            return np.zeros(shape, self.dtype)
+            return np.broadcast_to(np.zeros((), self.dtype), shape)
         file, place = found
-        pages = tiff.Pages(file.source, self._page, [place], shape, False)
-        with guarded(file.source.path, f"plane {number}"):
-            return np.asarray(pages._decoded(*place)).reshape(shape)
+        return tiff.Pages(file.source, self._page, [place], shape, False)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order."""
         step = max(1, max_bytes // self.dtype.itemsize)
         for number in range(prod(self._form.pages)):
-            flat = self.plane(number).reshape(-1)
-            yield from (flat[start : start + step] for start in range(0, flat.size, step))
+            plane = self.plane(number)
+            if hasattr(plane, "stream"):
+                yield from plane.stream(max_bytes)
+                continue
+            flat = np.zeros(min(step, plane.size), self.dtype)
+            yield from (flat[: min(step, plane.size - at)] for at in range(0, plane.size, step))
 
     def __getitem__(self, key: Any) -> Any:
         """A region: integers, slices and one Ellipsis."""
@@ -369,7 +330,7 @@ class Planes:
             number = 0
             for one, index, length in zip(box, at, self._form.pages, strict=True):
                 number = number * length + one[index]
-            out[at] = self.plane(number)[cut]
+            out[at] = np.asarray(self.plane(number)[cut])
         return out[(*then, *(rest for _, _, rest in inside), ...)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:

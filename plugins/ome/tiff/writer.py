@@ -14,7 +14,8 @@ from raconvert.plugin import dtype_of
 
 from ...image.tiff.writer import BIG_FROM
 from ..axes import NAMESPACE
-from ..levels import count_of, levels_of
+from ..levels import levels_of
+from ..options import count_of
 from .metadata import document_of, plate_of
 
 if TYPE_CHECKING:

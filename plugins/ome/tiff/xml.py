@@ -35,7 +35,7 @@ class Block(Record):
 
     ifd: int | None
     first: dict[str, int]
-    count: int | None
+    number: int | None
     file: str
     uuid: str
 
@@ -184,7 +184,7 @@ class _Reader:
         row, column = (self._number(fields, one, 0) or 0 for one in ("Row", "Column"))
         self.well, self.sample = (_row(row), str(column + 1)), 0
 
-    def _wellsample(self, fields: Attributes) -> None:
+    def _wellsample(self, _: Attributes) -> None:
         self.sample += 1
 
     def _imageref(self, fields: Attributes) -> None:
@@ -223,7 +223,7 @@ class _Reader:
 
 
 def wrong(name: str, got: str, path: str, expected: str = "a number") -> Corrupt:
-    """The error for a field of OME-XML."""
+    """Return the error for a field of OME-XML."""
     return Corrupt(
         f"{WHAT} has a wrong {name}", path=path, expected=expected, got=repr(got)[:80],
         remedy="read its pages as those of any TIFF, with `--from tiff`",

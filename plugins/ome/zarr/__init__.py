@@ -1,8 +1,8 @@
-"""OME-Zarr: images of microscopy as pyramids of arrays in Zarr, versions 0.4 and 0.5; read and write.
+"""OME-Zarr: images of microscopy as pyramids of arrays in Zarr, 0.4 and 0.5; read and write.
 
 Specification: "Next-generation file formats (NGFF)" 0.4 and 0.5, https://ngff.openmicroscopy.org;
-the arrays as in the format `zarr`: version 0.4 is Zarr 2, 0.5 is Zarr 3. Compared with: ome-zarr-py,
-ome-zarr-models (the validator), zarr-python, napari-ome-zarr.
+the arrays as in the format `zarr`: version 0.4 is Zarr 2, 0.5 is Zarr 3. Compared with:
+ome-zarr-py, ome-zarr-models (the validator), zarr-python.
 
 Reads: a group with ``multiscales`` is an image. Its first level is an array; lower levels are left
 out, with a note, and are read by name: ``--array NAME.level1``. The image of the root has the name
@@ -31,9 +31,10 @@ wells. Options: ``version=0.4``; ``levels=N`` makes lower levels while it writes
 and wide as the one before (rounded up), or ``levels=auto``, until the last one is at most 256 wide.
 The filter ``mean`` takes the mean of 2 × 2 elements, of integers rounded (halves up), at an odd end
 of those that are there, and the first one of a block of bools; ``filter=nearest`` takes the first
-one always, as labels need it. Each level has its scale, and a translation to the centre of its first
-block. The window of a channel of which none is known is the range of its type. What OME has no word
-for is a text ``raconvert_image`` beside it, which we read as long as nobody changes the axes.
+one always, as labels need it. Each level has its scale, and a translation to the centre of its
+first block. The window of a channel of which none is known is the range of its type. What OME has
+no word for is a text ``raconvert_image`` beside it, which we read as long as nobody changes the
+axes.
 
 Refused: fewer than 2 or more than 5 axes; axes that are known to be in another order than T, C, Z,
 Y, X (``--axes`` moves them; also samples of colour behind the plane); more than one of a sort.
@@ -44,29 +45,27 @@ before 0.4 (``--from zarr`` reads the arrays alone).
 
 from __future__ import annotations
 
-import re
-
 from raconvert.arrays.dtypes import FLOAT8
-from raconvert.errors import RaconvertError
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
 
-from ...zarr import check_target, programs, target
-from ...zarr.tables import MARKS, V2_ATTRIBUTES, V2_GROUP
+from ...zarr.stores import check_target, target
+from ...zarr.tables import MARKS
+from ..options import OPTIONS
+from ..sniffing import is_ome_zarr
 from .plan import plan
 
-__all__ = ["FORMAT", "check_target", "plan", "programs", "read", "sniff", "target"]
+__all__ = ["FORMAT", "check_target", "plan", "read", "sniff", "target"]
 
-LOOKED_AT = 1 << 20  # bytes of a document
+# A group and, consolidated, its one array, of which no chunk is there.
 _SAMPLE = (
     b'{"zarr_format":3,"node_type":"group","attributes":{"ome":{"version":"0.5","multiscales":['
     b'{"axes":[{"name":"y","type":"space"},{"name":"x","type":"space"}],"datasets":[{"path":"0",'
-    b'"coordinateTransformations":[{"type":"scale","scale":[1,1]}]}]}]}}}'
+    b'"coordinateTransformations":[{"type":"scale","scale":[1,1]}]}]}]}},"consolidated_metadata":{'
+    b'"kind":"inline","must_understand":false,"metadata":{"0":{"zarr_format":3,"node_type":"array",'
+    b'"shape":[2,3],"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{'
+    b'"chunk_shape":[2,3]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":'
+    b'"/"}},"codecs":[{"name":"bytes"}],"fill_value":7,"attributes":{}}}}}'
 )
-# What tells images in the attributes of a group, in version 3 below the key ``ome``
-_OME_3 = re.compile(rb'"ome"\s*:\s*\{')
-_PARTS = re.compile(rb'"(?:multiscales|plate|well|labels|series|bioformats2raw\.layout)"\s*:')
-_OME_2 = re.compile(rb'"(?:multiscales|plate|bioformats2raw\.layout)"\s*:')
-_VERSION_2 = re.compile(rb'"version"\s*:\s*"0\.4[^"]{0,20}"|"bioformats2raw\.layout"\s*:\s*3')
 
 FORMAT = Format(
     name="omezarr",
@@ -84,8 +83,7 @@ FORMAT = Format(
     read_options=(Option("metadata", True, bool, "read what we keep beside the attributes"),),
     write_options=(
         Option("version", "0.5", ("0.5", "0.4"), "of OME-Zarr: 0.5 in Zarr 3, 0.4 in Zarr 2"),
-        Option("levels", "1", str, "of the pyramid: a number, or auto (the last one 256 wide)"),
-        Option("filter", "mean", ("mean", "nearest"), "of lower levels, of 2 × 2 elements"),
+        *OPTIONS,
         Option("chunks", "auto", str, "auto, none, or a length for each axis as 1,1,64,64"),
         Option("compress", "zstd", str, "none, zstd, gzip, blosc; with :LEVEL, blosc:lz4:LEVEL"),
     ),
@@ -97,24 +95,7 @@ FORMAT = Format(
 
 def sniff(source: Source) -> int:
     """Sure by the words of OME in the attributes of a group."""
-    head = source.head
-    if not head.lstrip().startswith(b"{"):
-        return NO
-    if source.name == V2_GROUP:
-        return SURE if _is_ome_2(source) else NO
-    text = source.read_at(0, LOOKED_AT) if source.name in MARKS else head
-    ours = b'"zarr_format"' in text and _OME_3.search(text) and _PARTS.search(text)
-    return SURE if ours else NO
-
-
-def _is_ome_2(source: Source) -> bool:
-    try:
-        attributes = source.named(V2_ATTRIBUTES, "the attributes")
-        text = attributes.read_at(0, LOOKED_AT)
-        attributes.close()
-    except RaconvertError:
-        return False
-    return bool(_OME_2.search(text) and _VERSION_2.search(text))
+    return SURE if is_ome_zarr(source) else NO
 
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:
@@ -122,6 +103,3 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     from .reader import read_images
 
     return read_images(source, metadata=metadata)
-
-
-

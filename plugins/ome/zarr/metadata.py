@@ -61,7 +61,7 @@ def ome_of(attributes: Document) -> tuple[str, Document]:
 
 def without_ome(attributes: Document) -> Document:
     """The attributes of a group that are not those of OME."""
-    version, own = ome_of(attributes)
+    _, own = ome_of(attributes)
     if not own:
         return attributes
     if OME in attributes and own is attributes[OME]:
@@ -118,8 +118,7 @@ def multiscale_of(version: str, own: Document, path: str, limits: Limits) -> Mul
         numbers = _transformed([(1.0, 0.0)] * len(letters), dataset, path, needed=True)
         moved = _moves(fields) or _moves(dataset)
         pairs = [
-            (a * step, b + a * start)
-            for (a, b), (step, start) in zip(common, numbers, strict=True)
+            (a * step, b + a * start) for (a, b), (step, start) in zip(common, numbers, strict=True)
         ]
         places.append(
             [_place(*pair, unit, moved=moved) for pair, unit in zip(pairs, units, strict=True)]
@@ -150,7 +149,7 @@ def _axes(listed: Any, path: str) -> tuple[str, list[str], list[str | None]]:
     """The letters, names and units of the axes."""
     if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_AXES:
         raise _wrong("axes", f"a list of 2 to {MOST_AXES} axes", listed, path)
-    letters, names, units = "", [], []
+    letters, names, units = "", list[str](), list[str | None]()
     spatial = [one for one in listed if isinstance(one, dict) and one.get("type") == "space"]
     left = [*"zyx"][3 - len(spatial) :] if len(spatial) <= 3 else []
     for axis in listed:
@@ -390,9 +389,8 @@ def plate_of(names: Sequence[str], kept: Any, version: str) -> Document | None:
 
 def _listed(kept: Document, field: str) -> list[str]:
     listed = kept.get(field)
-    names = [one.get("name") for one in listed if isinstance(one, dict)] if isinstance(
-        listed, list
-    ) else []
+    whole = listed if isinstance(listed, list) else []
+    names = [one.get("name") for one in whole if isinstance(one, dict)]
     return [name for name in names if isinstance(name, str) and name.isalnum()]
 
 

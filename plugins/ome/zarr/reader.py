@@ -112,7 +112,8 @@ class _Images:
         name = group or image.name or self._stem()
         if name in self.arrays and name not in self.taken:
             name = self._stem()
-        first, problem = levels[0], None
+        first = levels[0]
+        problem: RaconvertError | None = None
         if first is None:
             problem = Corrupt(
                 f"has no array '{image.paths[0]}', the first level of the image", path=path
@@ -170,4 +171,3 @@ class _Images:
         for suffix in (".zarr", ".ome"):
             stem = stem.removesuffix(suffix)
         return stem or "image"
-

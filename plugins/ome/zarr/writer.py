@@ -10,15 +10,16 @@ from ...zarr.keys import keys_of
 from ...zarr.plan import form_of
 from ...zarr.writer import Writer
 from ..axes import NAMESPACE
-from ..levels import count_of, levels_of
+from ..levels import levels_of
+from ..options import count_of
+from .documents import documents_of, stripped
 from .metadata import KEYS, MARK, OME, Level
-from .plan import documents_of, stripped
 
 if TYPE_CHECKING:
     from raconvert.files.folder_target import Folder
 
     from ...zarr.options import Options
-    from .plan import Image
+    from .documents import Image
 
 
 def write_images(

@@ -1,0 +1,33 @@
+"""The options of writing pyramids, which both formats have."""
+
+from __future__ import annotations
+
+from raconvert.errors import UsageError
+from raconvert.plugin import Option
+
+MOST_LEVELS = 32
+SMALL = 256  # elements: how wide and high the last level is at most, with levels=auto
+OPTIONS = (
+    Option("levels", "1", str, "of the pyramid: a number, or auto (the last one 256 wide)"),
+    Option("filter", "mean", ("mean", "nearest"), "of lower levels, of 2 × 2 elements"),
+)
+
+
+def checked_levels(levels: str) -> str:
+    """The option, if it is a number of levels or ``auto``; else raises `UsageError`."""
+    good = levels.isascii() and levels.isdecimal() and len(levels) < 3
+    if levels != "auto" and not (good and 1 <= int(levels) <= MOST_LEVELS):
+        raise UsageError(
+            f"option levels={levels} is not understood", expected=f"1 to {MOST_LEVELS}, or auto"
+        )
+    return levels
+
+
+def count_of(levels: str, shape: tuple[int, ...], plane: int) -> int:
+    """The number of levels that the option asks for; `plane` is the index of the axis of rows."""
+    if levels != "auto":
+        return int(levels)
+    side, count = max(shape[plane : plane + 2]), 1
+    while side > SMALL:
+        side, count = -(-side // 2), count + 1
+    return count
