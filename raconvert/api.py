@@ -19,7 +19,7 @@ from raconvert.arrays.metadata import Metadata, meta_for, spelled
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.inputs import is_pattern
 from raconvert.conversion.options import Reading, Settings, Writing, options_of
-from raconvert.conversion.outputs import prepare_target, target_spec
+from raconvert.conversion.outputs import prepare_target, stem_of, target_spec
 from raconvert.conversion.reopened import open_here
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
@@ -317,7 +317,7 @@ def write(
 def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) -> Report:
     path, name = target_spec(word, settings.to)
     row = registry.target_row(path, settings.to, container=bool(name or settings.name))
-    stem = name or os.path.splitext(os.path.basename(path))[0]
+    stem = name or stem_of(path)
     changes: list[tuple[str, str]] = []
     if kind_of(arrays):
         bundle = bundle_of(arrays, stem, changes, several=row.many and name is None)

@@ -365,6 +365,7 @@ NO_LIMITS = {
         plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MAX_RANK
         plugins.nifti.tables.MOST_HEADER_BYTES plugins.npy.header.MAX_ITEM_BYTES
         plugins.npy.header.MAX_RANK plugins.npz.tables.LONGEST_NAME
+        plugins.ome.axes.MOST_SAMPLES plugins.ome.tiff.plan.LONGEST plugins.ome.zarr.metadata.MOST_AXES
         plugins.nrrd.fields.MAX_NUMBER_CHARS plugins.nrrd.fields.MAX_SKIP
         plugins.nrrd.header.MAX_NUMBER_WIDTH plugins.nrrd.tables.MAX_ARRAY_BYTES
         plugins.nrrd.tables.MAX_BLOCK_BYTES plugins.nrrd.tables.MAX_RANK
@@ -384,6 +385,7 @@ NO_LIMITS = {
         plugins.nrrd.metadata.MAX_TEXT_BYTES
         plugins.tables.arrow_plan.MAX_LIST plugins.tables.xlsx_plan.MAX_RECORD
         plugins.tables.xlsx_plan.MAX_TEXT
+        plugins.nrrd.metadata.MAX_TEXT_BYTES plugins.ome.options.MOST_LEVELS
         plugins.png.plan.MAX_CHANNELS plugins.scidb.metadata.MAX_NAME_BYTES
         plugins.zarr.metadata.MOST plugins.zarr.options.MAX_CHUNK_BYTES
         plugins.zarr.plan.MAX_PATH_BYTES references.pieces.MOST_PIECES""",
@@ -432,7 +434,8 @@ ASKS_FOR_DEFAULTS = {
         metadata.yaml plugins.cfl plugins.hdf5.attributes
         plugins.hdf5.descriptions plugins.hdf5.elements plugins.hdf5.scales plugins.hdf5.structure
         plugins.hdf5.writer plugins.mat.contents plugins.metaimage.plan plugins.npy.plan
-        plugins.netcdf3.structure plugins.netcdf3.writer
+        plugins.netcdf3.structure plugins.netcdf3.writer plugins.ome.tiff.metadata
+        plugins.ome.zarr.documents
         plugins.nrrd.metadata plugins.scidb.groups plugins.scidb.plan plugins.zarr.metadata
         plugins.zarr.writer""",
     "an argument that may be left out, where a folder or a server is looked at": """

@@ -141,6 +141,18 @@ FIELD = {
         "sources": "the decoder of data, by its encoding",
         "space": "space, directions and origin, from which the place of an image comes",
     },
+    "ome": {
+        "axes": "axes of OME as axes of the core, both ways, with their units and channels",
+        "levels": "the lower levels of a pyramid, made of the one above",
+        "options": "the options of pyramids",
+        "record": "our record of what OME has no word for",
+        "sniffing": "what tells images of OME from other TIFF and Zarr",
+    },
+    "ome/tiff": {
+        "planes": "in which pages of which files the planes of an image lie",
+        "xml": "OME-XML, parsed within bounds",
+    },
+    "ome/zarr": {"documents": "the attributes of OME of each group of a hierarchy"},
     "png": {
         "alike": "small files that begin and end alike, one at a time",
         "engine": "compiled loops, and what stands in for them",
@@ -196,6 +208,7 @@ NO_PLAN = {
     "pytorch": "it is read only",
     "hdf5/ondisk": "checks of bytes only, for hdf5",
     "image/tiff": "the plan of all images, image/plan.py",
+    "ome": "what the two formats below it share",
 }
 
 

@@ -70,7 +70,7 @@ def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Let
         count = "2 to 5, and samples" if samples else "2 to 5"
         return Letters("", [], f"{title} has {count} axes, not {array.ndim}")
     for axis in axes[plane : plane + 2]:
-        if _letter(axis) in ("t", "c"):
+        if _is_outside(axis):
             where = "they come before it; `--axes` can move them"
             return Letters("", [], f"{title} has no channels or times inside the plane: {where}")
     known = [_letter(axis) for axis in outer]
@@ -87,15 +87,21 @@ def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Let
         return Letters("", [], f"{title} has T, C, Z {how}, not {listed} before the plane")
     pages = fitting[0]
     unknown = [at for at, one in enumerate(known) if one is None]
-    made_up = [
-        f"axis {at} is written as {pages[at].upper()}, its sort is unknown" for at in unknown
-    ]
+    made_up = [f"axis {at} of unknown sort is written as {pages[at].upper()}" for at in unknown]
     return Letters("".join([*pages, "yx", "s" * has_samples]), made_up, "")
 
 
 def _are_samples(axis: Axis, length: int) -> bool:
     colour = axis.kind in COLOURS.values() or (axis.name or "").lower() == "s"
     return 1 < length <= MOST_SAMPLES and (colour or is_component(axis))
+
+
+def _is_outside(axis: Axis) -> bool:
+    """True for an axis that cannot be one of the plane: time, or channels."""
+    if axis.direction is not None or (axis.name or "").lower() in ("x", "y"):
+        return False
+    named = (axis.name or "").lower() in ("t", "c")
+    return named or axis.kind == "time" or axis.units in TIMES.values() or is_component(axis)
 
 
 def _letter(axis: Axis) -> str | None:
@@ -159,8 +165,7 @@ def axes_from(
     placed = [at[letter].start for letter in world]
     known = any(start is not None for start in placed)
     axes = []
-    for number, letter in enumerate(letters):
-        place = at[letter]
+    for number, (letter, place) in enumerate(zip(letters, places, strict=True)):
         fields: dict[str, Any] = {"name": names[number] if names else letter}
         fields |= {"kind": COLOURS.get(samples, "list") if letter == "s" else KINDS.get(letter)}
         fields |= {"spacing": place.step, "units": place.units}

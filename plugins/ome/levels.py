@@ -1,8 +1,8 @@
 """The levels of a pyramid: each half as high and wide as the one before, made while it is written.
 
 An element is the mean of a block of 2 × 2: integers are rounded, halves up; of a block at an odd
-end the elements that exist. Bools, records and texts, and all elements with the filter ``nearest`` (for
-labels), are the first one of the block.
+end the elements that exist. Bools, records and texts, and all elements with the filter ``nearest``
+(for labels), are the first one of the block.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def halved(values: Values, how: str) -> Values:
         return mean
     wide = np.complex128 if kind == "c" else np.float64
     with np.errstate(all="ignore"):
-        return (block.astype(wide) * 0.25).sum(0).astype(values.dtype)
+        floats: Values = (block.astype(wide) * 0.25).sum(0).astype(values.dtype)
+    return floats
 
 
 class Level:

@@ -79,11 +79,12 @@ def template_fields(dst: str | None) -> set[str]:
 def stem_of(path: str) -> str:
     """Return the last part of a path without its suffix; of a folder only that of a format."""
     name = os.path.basename(path.rstrip("/" + os.sep))
-    return (
-        name
-        if os.path.isdir(path) and not registry.names_folder(name)
-        else os.path.splitext(name)[0]
-    )
+    if os.path.isdir(path) and not registry.names_folder(name):
+        return name
+    row = registry.by_suffix(name)
+    suffix = registry.suffix_of(name, row) if row is not None and row.many else ""
+    stem = name[: -len(suffix)] if suffix else ""
+    return stem or os.path.splitext(name)[0]
 
 
 def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:

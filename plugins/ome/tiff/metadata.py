@@ -165,7 +165,7 @@ def _unit(word: str) -> str | None:
 
 
 def _starts(pixels: Pixels, notes: list[str]) -> dict[str, float]:
-    """Where the first plane lies, of axes whose positions are in the unit of their size."""
+    """The place of the first plane along axes whose positions are in the unit of their size."""
     starts = {}
     for letter in "xyz":
         one = letter.upper()

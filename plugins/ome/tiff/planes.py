@@ -1,4 +1,4 @@
-"""Where the planes of an image lie: the runs of pages that TiffData tells of, plane by plane."""
+"""The places of the planes of an image: the runs of pages that TiffData tells of."""
 
 from __future__ import annotations
 

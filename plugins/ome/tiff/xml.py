@@ -60,7 +60,7 @@ class Pixels(Record):
 
 
 class Document(Record):
-    """What is read of OME-XML: images, wells by image, records of ours, elements left out."""
+    """Facts in OME-XML: images, wells by image, records of ours, elements left out."""
 
     uuid: str
     creator: str
@@ -240,7 +240,7 @@ def _row(number: int) -> str:
 
 
 def parsed(text: str, path: str, limits: Limits) -> Document:
-    """Read OME-XML. Raises `Unsafe` for a document type, `Corrupt` for what is no OME-XML."""
+    """Read OME-XML. Raises `Unsafe` for a document type, `Corrupt` for any other text."""
     if len(text) > limits.document_bytes:
         raise TooLarge(
             f"{WHAT} is too long", path=path, expected=f"at most {limits.document_bytes} bytes",

@@ -6,7 +6,7 @@ ome-zarr-py, ome-zarr-models (the validator), zarr-python.
 
 Reads: a group with ``multiscales`` is an image. Its first level is an array; lower levels are left
 out, with a note, and are read by name: ``--array NAME.level1``. The image of the root has the name
-in its metadata, else that of the folder; all others have the path of their group: those of a plate
+of the folder, or that under which we wrote it; all others have the path of their group: in a plate
 ``A/1/0`` (row, column, field), of a collection (bioformats2raw) ``0``, labels ``labels/nuclei``.
 Arrays that belong to no image are read as in `zarr`.
 
@@ -22,7 +22,8 @@ colour, window, the rest    namespace ``ome``, with the axis of channels; ``imag
 ``plate``                   namespace ``ome`` of the file
 ==========================  ====================================================================
 
-A scale of 1 without a unit is no spacing, since OME-Zarr has to say one; so is 0 or less. Without a
+A scale of 1 without a unit means that the spacing is unknown, since OME-Zarr has to say one; so does
+0 or less. Without a
 translation nothing is known of where the image lies. Axes of length 1 stay.
 
 Writes: one array, with its labels if there are any, is the image of the root; several are a
@@ -39,7 +40,7 @@ axes.
 Refused: fewer than 2 or more than 5 axes; axes that are known to be in another order than T, C, Z,
 Y, X (``--axes`` moves them; also samples of colour behind the plane); more than one of a sort.
 Read, these are errors of the image: a first level that is missing, axes without names, scales that
-are no numbers, paths that lead out of the group, levels that grow, other transformations, versions
+are not numbers, paths that lead out of the group, levels that grow, other transformations, versions
 before 0.4 (``--from zarr`` reads the arrays alone).
 """
 

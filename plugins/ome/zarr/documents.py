@@ -52,7 +52,7 @@ def documents_of(
             well["fields"].append(field)
         for path, well in documents.items():
             if "fields" in well:
-                listed = {"images": [{"path": field} for field in well["fields"]]}
+                listed: Document = {"images": [{"path": field} for field in well["fields"]]}
                 listed |= {"version": version} if version == "0.4" else {}
                 documents[path] = wrapped({"well": listed}, version)
     elif "" not in documents:

@@ -36,13 +36,15 @@ if TYPE_CHECKING:
 
 OME = "ome"  # the key of all of it in version 0.5
 LAYOUT = "bioformats2raw.layout"
-KEYS = ("multiscales", "omero", "plate", "well", "labels", "image-label", LAYOUT, "series")
+KEYS = ("multiscales", "omero", "plate", "well", "labels", "image-label", LAYOUT, "series",
+        "_creator")
 VERSIONS = ("0.4", "0.5")
+CREATOR, OURS = "_creator", {"name": "raconvert"}  # beside the multiscales of the root
 MARK = "raconvert_image"  # our record, a text beside the OME part
 MOST_AXES = 5
 _SPATIAL, _OTHERS = ("x", "y", "z"), {"time": "t", "channel": "c"}
 _WORDS = {symbol: word for word, symbol in (LENGTHS | TIMES).items()}
-_MOST_NAME = 1000  # characters of the name of an image that becomes that of an array
+NAME_LENGTH = 1000  # characters of the name of an image that becomes that of an array
 
 
 def ome_of(attributes: Document) -> tuple[str, Document]:
@@ -134,8 +136,8 @@ def multiscale_of(version: str, own: Document, path: str, limits: Limits) -> Mul
         rest["image-label"] = own["image-label"]
     if len(listed) > 1:
         rest["multiscales"] = len(listed)
-    name = fields.get("name")
-    name = name.strip("/") if isinstance(name, str) and len(name) <= _MOST_NAME else ""
+    name = fields.get("name") if own.get(CREATOR) == OURS else ""
+    name = name if isinstance(name, str) and len(name) <= NAME_LENGTH else ""
     return Multiscale(name, letters, names, paths, places, labels, channels, rest)
 
 
@@ -155,8 +157,9 @@ def _axes(listed: Any, path: str) -> tuple[str, list[str], list[str | None]]:
     for axis in listed:
         name = axis.get("name") if isinstance(axis, dict) else None
         kind, unit = (axis.get("type"), axis.get("unit")) if isinstance(axis, dict) else (None, "")
-        known = isinstance(name, str) and 0 < len(name) <= _MOST_NAME and name not in names
-        if not known or not isinstance(kind, str | None) or not isinstance(unit, str | None):
+        known = isinstance(name, str) and 0 < len(name) <= NAME_LENGTH and name not in names
+        sound = known and isinstance(kind, str | None) and isinstance(unit, str | None)
+        if not sound or name is None:
             raise _wrong("axes", "a name, a type and a unit for each axis, in texts", axis, path)
         if kind == "space":
             if not left:
@@ -240,7 +243,7 @@ def _channels(omero: Any, path: str, limits: Limits) -> tuple[list[str] | None, 
 
 
 def check_shapes(image: Multiscale, shapes: Sequence[tuple[int, ...]], path: str) -> None:
-    """Refuse (`Corrupt`) levels that are no levels of one image.
+    """Refuse (`Corrupt`) levels that do not belong to one image.
 
     Rank, and lengths that grow from a level to the next, are looked at; lengths of channels, too.
     """
@@ -302,6 +305,7 @@ def multiscales(
     document: Document = {"multiscales": [fields]}
     omero = _omero(array, letters, kept, version)
     document |= {"omero": omero} if omero else {}
+    document[CREATOR] = OURS
     if isinstance(kept.get("image-label"), dict):
         document["image-label"] = kept["image-label"]
     return document
