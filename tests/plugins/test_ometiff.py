@@ -90,12 +90,9 @@ def test_every_order_of_axes_is_what_tifffile_reads(axes: str, tmp_path: Path) -
     if "C" in axes:
         assert [one["Name"] for one in pixels["Channel"]] == ["DAPI", "GFP", "RFP"]
     array = only(path)
-    # Reading gives T, C, Z in this order.
-    order = sorted(range(len(axes)), key=lambda at: "TCZYXS".index(axes[at]))
-    assert np.array_equal(np.asarray(array), values.transpose(order)) or axes == array.name
+    assert np.array_equal(np.asarray(array), values)
     assert array.meta.space == meta.space
-    if order == [*range(len(axes))]:
-        assert array.meta.axes == meta.axes
+    assert array.meta.axes == meta.axes
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -103,9 +100,7 @@ def test_every_order_of_axes_is_what_tifffile_reads(axes: str, tmp_path: Path) -
 def test_every_type_comes_back(dtype: str, compression: str, tmp_path: Path) -> None:
     path, values = tmp_path / "x.ome.tif", values_of("ZYX", dtype)
 
-    raconvert.write(
-        path, values, out_opts={"levels": "2", "compression": compression}, verify=True
-    )
+    raconvert.write(path, values, out_opts={"levels": "2", "compression": compression}, verify=True)
 
     array = only(path)
     assert np.array_equal(np.asarray(array), values)
@@ -190,10 +185,14 @@ def test_several_images_in_one_file(tmp_path: Path) -> None:
 
 
 def test_plates_come_back_as_plates(tmp_path: Path) -> None:
-    arrays = {f"{well}/{field}": values_of("YX") + number
-              for number, (well, field) in enumerate(itertools.product(("A/1", "H/12"), "01"))}
+    arrays = {
+        f"{well}/{field}": values_of("YX") + number
+        for number, (well, field) in enumerate(itertools.product(("A/1", "H/12"), "01"))
+    }
     first = tmp_path / "x.ome.zarr"
-    bundle = raconvert.Bundle([raconvert.Array(values, name=name) for name, values in arrays.items()])
+    bundle = raconvert.Bundle(
+        [raconvert.Array(values, name=name) for name, values in arrays.items()]
+    )
     bundle.formats = {"ome": {"plate": {"name": "p"}}}
 
     raconvert.write(first, bundle)
@@ -234,9 +233,7 @@ def test_what_ome_has_no_word_for_comes_back_until_somebody_changes_it(tmp_path:
 @pytest.mark.parametrize("big", [False, True])
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("axes", AXES)
-def test_every_order_of_axes_of_tifffile(
-    axes: str, order: str, big: bool, tmp_path: Path
-) -> None:
+def test_every_order_of_axes_of_tifffile(axes: str, order: str, big: bool, tmp_path: Path) -> None:
     """All of T, C, Z, Y, X are there, in this order, also those of length 1."""
     path, values = tmp_path / "x.ome.tif", values_of(axes, "u1" if "S" in axes else "u2")
     said = {"axes": axes, "PhysicalSizeX": 0.5, "PhysicalSizeXUnit": "nm"}
@@ -255,9 +252,7 @@ def test_every_order_of_axes_of_tifffile(
     squeezed = only(path, in_opts={"squeeze": "true"})
     expected = values.transpose(order_of)
     assert squeezed.shape == expected.shape
-    assert "".join(axis.name for axis in squeezed.meta.axes) == "".join(
-        axes[at] for at in order_of
-    )
+    assert "".join(axis.name for axis in squeezed.meta.axes) == "".join(axes[at] for at in order_of)
 
 
 @pytest.mark.parametrize("compression", [None, "zlib"])
@@ -394,10 +389,11 @@ def test_the_chain_of_a_microscopist_loses_nothing(axes: str, tmp_path: Path) ->
     with first, last:
         assert last.series[0].axes == first.series[0].axes == axes
         assert np.array_equal(last.series[0].asarray(), values)
-        texts = [re.sub(r"<StructuredAnnotations>.*|Name=\"[ad]\"", "", file.ome_metadata or "")
+        texts = [re.sub(r"<StructuredAnnotations>.*|Name=\"[ac]\"", "", file.ome_metadata or "")
                  for file in (first, last)]  # fmt: skip
     assert texts[0] == texts[1]
-    assert only(paths[-1]).meta.to_dict() == only(paths[0]).meta.to_dict() == meta.to_dict()
+    assert only(paths[0]).meta.to_dict() == meta.to_dict()
+    assert only(paths[-1]).meta.without_format("nrrd").to_dict() == meta.to_dict()
 
 
 def test_the_chain_of_a_file_of_others(tmp_path: Path) -> None:
@@ -422,11 +418,11 @@ def test_the_chain_of_a_file_of_others(tmp_path: Path) -> None:
 
 def test_other_tiff_files_by_this_name_are_read_as_such(tmp_path: Path) -> None:
     path, values = tmp_path / "x.ome.tif", values_of("ZYX")
-    tifffile.imwrite(path, values, photometric="minisblack")
+    tifffile.imwrite(path, values, photometric="minisblack", ome=False)
     assert np.array_equal(raconvert.read(path), values)
     with raconvert.open(path) as array:
         assert array.shape == values.shape
-    with pytest.raises(Corrupt, match="from_=\"tiff\""):
+    with pytest.raises(Corrupt, match='from_="tiff"'):
         raconvert.open_bundle(path, from_="ometiff")
 
 

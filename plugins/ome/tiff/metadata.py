@@ -125,13 +125,15 @@ def stem_of(source: Source) -> str:
     return stem.removesuffix(".ome") or stem
 
 
-def metadata_of(pixels: Pixels, form: Form, scaled: Form, notes: list[str]) -> Metadata:
+def metadata_of(
+    pixels: Pixels, form: Form, scaled: Form, notes: list[str], level: int = 0
+) -> Metadata:
     """The axes, the space and the namespace that OME tells of an image, or of a level of it."""
     fields, places = pixels.fields, []
     starts = _starts(pixels, notes)
     factors = {
-        letter: _factor(*lengths)
-        for letter, *lengths in zip("yx", form.plane, scaled.plane, strict=True)
+        letter: _factor(whole, part, level)
+        for letter, whole, part in zip("yx", form.plane, scaled.plane, strict=True)
     }
     for letter in form.letters:
         word = _SIZES.get(letter, "")
@@ -154,10 +156,15 @@ def metadata_of(pixels: Pixels, form: Form, scaled: Form, notes: list[str]) -> M
     return Metadata(axes=axes, space=space, formats={NAMESPACE: own} if own else None)
 
 
-def _factor(whole: int, part: int) -> float:
-    """The factor by which a level is shorter: a whole number if its length follows from one."""
-    near = round(whole / part)
-    return float(near) if part in (whole // near, -(-whole // near)) else whole / part
+def _factor(whole: int, part: int, level: int) -> float:
+    """The factor by which a level is shorter: a whole number if its length follows from one.
+
+    That is the usual one, half of the level above, wherever it may be.
+    """
+    for near in (1 << level, round(whole / part)):
+        if part in (whole // near, -(-whole // near)):
+            return float(near)
+    return whole / part
 
 
 def _unit(word: str) -> str | None:

@@ -45,12 +45,12 @@ def runs_of(blocks: Sequence[Block]) -> list[Run]:
 
 
 def planes_of(
-    pixels: Pixels, runs: Sequence[Run], pages: Sequence[int], page: Any, path: str
+    pixels: Pixels, letters: str, runs: Sequence[Run], pages: Sequence[int], page: Any, path: str
 ) -> dict[int, tuple[int, int]]:
     """The run and the page of each plane that is there; `pages` is how many the file of each has.
 
-    Planes are counted in the order T, C, Z. Raises `Corrupt` for planes that are not in the image,
-    or named twice.
+    Planes are counted in the order of `letters`, the slowest first. Raises `Corrupt` for planes
+    that are not in the image, or named twice.
     """
     order = pixels.fields.get("DimensionOrder", "XYCZT")[2:]
     lengths = {**pixels.sizes, "C": _channels(pixels, page, path)}
@@ -65,7 +65,7 @@ def planes_of(
             )  # fmt: skip
         count = min(count, left, count if run.number is None else run.number)
         for number in range(count):
-            slot = _slot(begin + number, order, lengths)
+            slot = _slot(begin + number, order, lengths, letters)
             if slot in planes:
                 raise Corrupt(f"{WHAT} names a plane twice", path=path, got=f"plane {slot}")
             planes[slot] = at, run.ifd + number
@@ -95,9 +95,13 @@ def _begin(run: Run, order: str, lengths: dict[str, int], path: str) -> int:
     return number
 
 
-def _slot(number: int, order: str, lengths: dict[str, int]) -> int:
-    """The number in the order T, C, Z of the plane that has one in the order of the image."""
+def _slot(number: int, order: str, lengths: dict[str, int], letters: str) -> int:
+    """The number in the order of the array of the plane that has one in the order of the image."""
     place = {}
     for one in order:
         number, place[one] = divmod(number, lengths[one])
-    return place["Z"] + lengths["Z"] * (place["C"] + lengths["C"] * place["T"])
+    slot = 0
+    for one in letters.upper():
+        if one in place:
+            slot = slot * lengths[one] + place[one]
+    return slot

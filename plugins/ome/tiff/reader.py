@@ -158,11 +158,10 @@ class _Images:
                 f"image '{name}' has metadata only: its elements are in other files",
                 path=self.source.path,
             )
-        planes, first = self._planes(pixels)
-        form = form_of(pixels, self.document, first, self.source, squeeze=self.squeeze)
+        form, planes = self._planes(pixels)
         count = prod(form.pages)
         absent = count - len(planes)
-        self._check_absent(name, absent, len(planes), first)
+        self._check_absent(name, absent, len(planes), next(iter(planes.values()))[1])
         if absent:
             self.notes.append(f"{absent} of {count} planes of image '{name}' are absent: zeros")
         meta = self._metadata(pixels, form)
@@ -187,11 +186,11 @@ class _Images:
         if any(a > b for a, b in zip(wide, form.plane, strict=True)):
             raise Corrupt("is larger than the image", path=self.source.path)
         scaled = form._replace(plane=wide)
-        meta = metadata_of(pixels, form, scaled, [])
+        meta = metadata_of(pixels, form, scaled, [], level)
         return self._array(f"{name}.level{level}", scaled, planes, meta)
 
-    def _planes(self, pixels: Pixels) -> tuple[dict[int, tuple[File, Any]], Any]:
-        """The page of each plane that is there, by its number; and the first of them."""
+    def _planes(self, pixels: Pixels) -> tuple[Form, dict[int, tuple[File, Any]]]:
+        """The form of an image, and the page of each plane that is there, by its number."""
         unsaid = [one for one in self.document.images[: pixels.number] if not one.blocks]
         if not pixels.blocks and unsaid:
             raise Corrupt(f"{WHAT} tells of no page of an image", path=self.source.path)
@@ -204,14 +203,16 @@ class _Images:
                     expected=f"below {len(there)}", got=run.ifd,
                 )  # fmt: skip
         first = pages[0][runs[0].ifd]
-        placed = planes_of(pixels, runs, list(map(len, pages)), first, self.source.path)
+        form = form_of(pixels, self.document, first, self.source, squeeze=self.squeeze)
+        counts = list(map(len, pages))
+        placed = planes_of(pixels, form.letters, runs, counts, first, self.source.path)
         planes = {
             slot: (self._file(runs[run].file, runs[run].uuid), pages[run][ifd])
             for slot, (run, ifd) in placed.items()
         }
         if not planes:
             raise Corrupt(f"{WHAT} tells of no plane of an image", path=self.source.path)
-        return planes, first
+        return form, planes
 
     def _check_absent(self, name: str, absent: int, there: int, page: Any) -> None:
         limits = self.source.limits

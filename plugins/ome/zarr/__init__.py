@@ -22,9 +22,9 @@ colour, window, the rest    namespace ``ome``, with the axis of channels; ``imag
 ``plate``                   namespace ``ome`` of the file
 ==========================  ====================================================================
 
-A scale of 1 without a unit means that the spacing is unknown, since OME-Zarr has to say one; so does
-0 or less. Without a
-translation nothing is known of where the image lies. Axes of length 1 stay.
+A scale of 1 without a unit means that the spacing is unknown, since OME-Zarr has to say one; so
+does 0 or less. Without a translation nothing is known of where the image lies. Axes of length 1
+stay.
 
 Writes: one array, with its labels if there are any, is the image of the root; several are a
 collection (``bioformats2raw.layout``), or a plate again if they were read from one and all lie in

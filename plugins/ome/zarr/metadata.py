@@ -36,8 +36,17 @@ if TYPE_CHECKING:
 
 OME = "ome"  # the key of all of it in version 0.5
 LAYOUT = "bioformats2raw.layout"
-KEYS = ("multiscales", "omero", "plate", "well", "labels", "image-label", LAYOUT, "series",
-        "_creator")
+KEYS = (
+    "multiscales",
+    "omero",
+    "plate",
+    "well",
+    "labels",
+    "image-label",
+    LAYOUT,
+    "series",
+    "_creator",
+)
 VERSIONS = ("0.4", "0.5")
 CREATOR, OURS = "_creator", {"name": "raconvert"}  # beside the multiscales of the root
 MARK = "raconvert_image"  # our record, a text beside the OME part

@@ -104,9 +104,7 @@ class _Images:
             image = multiscale_of(version, own, path, self.source.limits)
         except RaconvertError as error:
             error.path = error.path or path
-            inside = f"{group}/" if group else ""
-            self.taken |= {name for name in self.arrays if name.startswith(inside)}
-            return Array.unreadable(group or self._stem(), error)
+            return self._unreadable(group, group or self._stem(), error)
         levels = [self.arrays.get(f"{group}/{one}" if group else one) for one in image.paths]
         self.taken |= {level.name for level in levels if level is not None}
         name = group or image.name or self._stem()
@@ -121,11 +119,16 @@ class _Images:
         elif first.problem is not None:
             problem = first.problem
         if first is None or problem is not None:
-            return Array.unreadable(name, problem or Corrupt("is missing", path=path))
+            return self._unreadable(group, name, problem or Corrupt("is missing", path=path))
         try:
             return self._levels(image, name, levels, attributes, path)
         except RaconvertError as error:
-            return Array.unreadable(name, error)
+            return self._unreadable(group, name, error)
+
+    def _unreadable(self, group: str, name: str, error: RaconvertError) -> Array:
+        """An image that cannot be read, in the place of all arrays of its group."""
+        self.taken |= {one for one in self.arrays if one.rpartition("/")[0] == group}
+        return Array.unreadable(name, error)
 
     def _levels(
         self, image: Multiscale, name: str, levels: list[Array | None], attributes: Document,
