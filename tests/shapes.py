@@ -897,6 +897,57 @@ def tiff_of_strips_of_jpeg(size: int) -> bytes:
     return tiff_of_strips(size, 7, room.getvalue())
 
 
+def ome_tiff(text: bytes) -> bytes:
+    """Return a page of one pixel that OME-XML describes."""
+    page = tiff(1, [], text)
+    start = 16 + len(text)
+    entries = [page[start + 2 + 12 * n : start + 14 + 12 * n] for n in range(9)]
+    entries.insert(5, struct.pack("<HHII", 270, 2, len(text), 16))
+    return page[:start] + struct.pack("<H", 10) + b"".join(entries) + bytes(4)
+
+
+def ome_xml(inside: bytes = b"", after: bytes = b"", size: bytes = b"1") -> bytes:
+    return (
+        b'<OME><Image ID="a"><Pixels DimensionOrder="XYZCT" Type="uint8" SizeX="1" SizeY="1" '
+        b'SizeZ="' + size + b'" SizeC="1" SizeT="1">' + inside + b"</Pixels></Image>" + after
+        + b"</OME>"
+    )  # fmt: skip
+
+
+@shape(".ome.tif")
+def ometiff_of_elements(size: int) -> bytes:
+    return ome_tiff(ome_xml(after=b"<A/>" * (size // 4)))
+
+
+@shape(".ome.tif")
+def ometiff_of_nested_elements(size: int) -> bytes:
+    return ome_tiff(ome_xml(after=b"<A>" * (size // 7) + b"</A>" * (size // 7)))
+
+
+@shape(".ome.tif")
+def ometiff_of_planes(size: int) -> bytes:
+    """Every plane names the same page."""
+    parts = [b'<TiffData IFD="0" FirstZ="%d" PlaneCount="1"/>' % n for n in range(size // 48)]
+    return ome_tiff(ome_xml(b"".join(parts), size=b"%d" % max(1, len(parts))))
+
+
+@shape(".ome.tif")
+def ometiff_of_channels(size: int) -> bytes:
+    return ome_tiff(ome_xml(b'<Channel Name="c"/>' * (size // 19) + b"<TiffData/>"))
+
+
+@shape(".ome.tif")
+def ometiff_of_a_text(size: int) -> bytes:
+    return ome_tiff(ome_xml(after=b"<Description>" + b"&amp;" * (size // 5) + b"</Description>"))
+
+
+@shape(".ome.tif")
+def ometiff_of_images(size: int) -> bytes:
+    """All of them share a page, and a name."""
+    one = ome_xml(b'<TiffData IFD="0"/>')[5:-6]
+    return ome_tiff(b"<OME>" + one * max(1, size // len(one)) + b"</OME>")
+
+
 @shape(".jpg")
 def jpeg_of_markers(size: int) -> bytes:
     return b"\xff\xd8" + b"\xff\xfe\0\3x" * (size // 5) + pillow("JPEG")[2:]
@@ -1485,6 +1536,45 @@ def zarr_names(size: int) -> bytes:
 def zarr_chunks(size: int) -> bytes:
     grid = {"name": "regular", "configuration": {"chunk_shape": [1, 1]}}
     return zarr_json(shape=[size, 1 << 40], chunk_grid=grid)
+
+
+def ome_zarr(document: dict[str, object]) -> bytes:
+    """Return a group with one array, in one document."""
+    listed = {"0": json.loads(zarr_json())}
+    said = {"kind": "inline", "must_understand": False, "metadata": listed}
+    return json.dumps({
+        "zarr_format": 3, "node_type": "group", "attributes": {"ome": document},
+        "consolidated_metadata": said,
+    }).encode()  # fmt: skip
+
+
+def ome_image(**said: object) -> dict[str, object]:
+    axes = [{"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
+    scale = [{"type": "scale", "scale": [1, 1]}]
+    datasets = [{"path": "0", "coordinateTransformations": scale}]
+    return {"multiscales": [{"axes": axes, "datasets": datasets, **said}]}
+
+
+@shape(".ome.zarr")
+def omezarr_levels(size: int) -> bytes:
+    return ome_zarr(ome_image(datasets=[{"path": "0"}] * (size // 15)))
+
+
+@shape(".ome.zarr")
+def omezarr_axes(size: int) -> bytes:
+    return ome_zarr(ome_image(axes=[{"name": "x"}] * (size // 16)))
+
+
+@shape(".ome.zarr")
+def omezarr_channels(size: int) -> bytes:
+    channels = [{"label": "c"}] * (size // 16)
+    return ome_zarr({**ome_image(), "omero": {"channels": channels}})
+
+
+@shape(".ome.zarr")
+def omezarr_wells(size: int) -> bytes:
+    wells = [{"path": f"A/{n}"} for n in range(size // 18)]
+    return ome_zarr({"plate": {"wells": wells}})
 
 
 def zarr_shard(chunk: int, inner: object = "bytes", **more: object) -> bytes:

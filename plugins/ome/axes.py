@@ -173,7 +173,7 @@ def axes_from(
             fields["direction"] = tuple(float(one == letter) for one in world)
             fields["spacing"] = 1.0 if place.step is None else place.step
         elif letter not in world:
-            fields["origin"] = place.start
+            fields["origin"] = place.start or None  # they begin at 0 without one
         if letter == "c" and labels is not None:
             fields["labels"] = tuple(labels)
         axes.append(Axis(**fields))

@@ -51,6 +51,8 @@ CASES = [
     one("zarr", "x.zarr", "two.npz"),
     one("zarr-2", "x.zarr", "two.npz", out_opts={"format": "2"}),
     one("tiff", "x.tif"),
+    one("ometiff", "x.ome.tif"),
+    one("omezarr", "x.ome.zarr", out_opts={"levels": "2"}),
     one("bmp", "x.bmp"),
     one("pnm", "x.pgm"),
     one("gif", "x.gif"),

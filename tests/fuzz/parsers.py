@@ -50,6 +50,8 @@ PARSERS: dict[str, Parser] = {
     "hdf5": Parser(("x.h5",), "hdf5/*.h5", None, "hdf5"),
     "gif": Parser(("x.gif",), "image/*.gif", None, "gif"),
     "tiff": Parser(("x.tif",), "image/*.tif", None, "tiff"),
+    "ometiff": Parser(("x.ome.tif",), "ome/*.ome.tif", None, "ometiff"),
+    "omezarr": Parser(("zarr.json",), "", mutate.json_text, "omezarr"),
     "jpeg": Parser(("x.jpg",), "image/*.jpg", None, "jpeg"),
     "webp": Parser(("x.webp",), "image/*.webp", None, "webp"),
     "bmp": Parser(("x.bmp",), "image/*.bmp", None, "bmp"),
@@ -87,7 +89,7 @@ _CODECS = (
 _SHAPE_SUFFIXES = {
     "ra": (".ra",), "zip": (".zip",), "tar": (".tar",), "npy": (".npy",), "npz": (".npz",),
     "png": (".png",), "nrrd": (".nrrd",), "har": (".har",), "mat": (".mat",), "hdf5": (".h5",),
-    "gif": (".gif",), "tiff": (".tif",), "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
+    "gif": (".gif",), "tiff": (".tif",), "ometiff": (".ome.tif",), "omezarr": (".ome.zarr",), "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
     "netpbm": (".ppm", ".pgm", ".pam"), "idx": (".idx.gz",), "safetensors": (".safetensors",),
     "nifti": (".nii",), "metaimage": (".mha",), "netcdf3": (".nc3",),
     "nifti": (".nii",), "metaimage": (".mha",), "dicom": (".dcm",),

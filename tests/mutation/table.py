@@ -68,6 +68,14 @@ AREAS = {
     "mrc": _file("mrc"),
     "netcdf3": _plugin("netcdf3", "header", "reader"),
     "tables": _plugin("tables", "words", "cells", "footer", "sheets"),
+    "ome-tiff": Area(
+        ("plugins/ome/tiff/xml.py", "plugins/ome/tiff/planes.py"),
+        ("tests/plugins/test_ometiff.py", "tests/plugins/test_ome_hostile.py"),
+    ),
+    "ome-zarr": Area(
+        ("plugins/ome/zarr/metadata.py",),
+        ("tests/plugins/test_omezarr.py", "tests/plugins/test_ome_hostile.py"),
+    ),
     "raw": _file("raw"),
     "zarr": _plugin("zarr", "header", "metadata"),
     "diff": Area(

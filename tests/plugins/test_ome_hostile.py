@@ -37,6 +37,9 @@ def sized(**sizes: int | str) -> str:
     return ORDER + "".join(f' Size{one}="{length}"' for one, length in said.items())
 
 
+MANY_FILES = "".join(
+    f'<TiffData IFD="0" FirstZ="{n}"><UUID FileName="{n}.tif"/></TiffData>' for n in range(5000)
+)
 LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
 TEXTS: dict[str, str] = {
     "entities inside each other": xml(
@@ -76,11 +79,7 @@ TEXTS: dict[str, str] = {
         inside='<TiffData IFD="0" PlaneCount="1"/><TiffData IFD="0" FirstZ="1">'
         '<UUID FileName="/dev/zero">urn:uuid:1</UUID></TiffData>'
     ),
-    "very many files": xml(
-        sized(Z=5000),
-        "".join(f'<TiffData IFD="0" FirstZ="{n}"><UUID FileName="{n}.tif"/></TiffData>'
-                for n in range(5000)),
-    ),  # fmt: skip
+    "very many files": xml(sized(Z=5000), MANY_FILES),
     "an image without pixels": f'<OME xmlns="{SCHEMA}"><Image ID="Image:0"/></OME>',
     "no image": f'<OME xmlns="{SCHEMA}"/>',
     "elements elsewhere": xml(inside="<MetadataOnly/>"),
@@ -92,7 +91,7 @@ TEXTS: dict[str, str] = {
         'Namespace="raconvert"><Value>{"raconvert":2,"axes":[{"name":7}]}</Value>'
         "</CommentAnnotation></StructuredAnnotations>"
     ),
-}  # fmt: skip
+}
 # Shapes that are read, since nothing of the elements depends on them
 READ: dict[str, str] = {
     "thousands of channels": xml(

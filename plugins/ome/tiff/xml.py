@@ -25,7 +25,7 @@ RECORD = "raconvert"  # namespace of annotations of ours
 KNOWN = frozenset((
     "OME", "Image", "Description", "AcquisitionDate", "Pixels", "Channel", "TiffData", "UUID",
     "Plane", "Plate", "Well", "WellSample", "ImageRef", "StructuredAnnotations", "MapAnnotation",
-    "CommentAnnotation", "Value", "M", "BinData", "MetadataOnly", "BinaryOnly",
+    "CommentAnnotation", "Value", "M", "LightPath", "BinData", "MetadataOnly", "BinaryOnly",
 ))  # fmt: skip
 DIMENSIONS = "ZCT"
 

@@ -7,6 +7,7 @@ arrays of the hierarchy, which have been found before.
 from __future__ import annotations
 
 from math import isfinite
+from reprlib import Repr
 
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsafe, Unsupported
@@ -53,6 +54,7 @@ MARK = "raconvert_image"  # our record, a text beside the OME part
 MOST_AXES = 5
 _SPATIAL, _OTHERS = ("x", "y", "z"), {"time": "t", "channel": "c"}
 _WORDS = {symbol: word for word, symbol in (LENGTHS | TIMES).items()}
+SHORT = Repr()  # of values of any size, without reading all of them
 NAME_LENGTH = 1000  # characters of the name of an image that becomes that of an array
 
 
@@ -151,8 +153,9 @@ def multiscale_of(version: str, own: Document, path: str, limits: Limits) -> Mul
 
 
 def _wrong(field: str, expected: str, got: Any, path: str) -> Corrupt:
+    shown = SHORT.repr(got)[:80]
     return Corrupt(
-        f"OME metadata field '{field}' is wrong", path=path, expected=expected, got=repr(got)[:80]
+        f"OME metadata field '{field}' is wrong", path=path, expected=expected, got=shown
     )
 
 
