@@ -218,7 +218,7 @@ def _single(store: Store, name: str) -> Iterator[Found]:
             all_of = fields.get("consolidated_metadata")
             if not isinstance(all_of, dict):
                 raise Unsupported("is a group without its folder", path=source.path)
-            yield from _consolidated_3(store, fields, all_of)
+            yield from _consolidated_3(store, fields, all_of, source.path)
             return
         yield "", None, header.node_of_3(fields, source.path, limits)
         return
@@ -234,7 +234,7 @@ def _nodes(store: Store) -> Iterator[Found]:
         all_of = fields.get("consolidated_metadata")
         store.listed = _listed(all_of)
         if store.remote and isinstance(all_of, dict):
-            yield from _consolidated_3(store, fields, all_of)
+            yield from _consolidated_3(store, fields, all_of, store.path(V3_FILE))
         else:
             yield from _walk(store, _node_3, fields)
         return
@@ -344,8 +344,9 @@ def node_at(store: Store, key: str) -> Node | None:
     return None if isinstance(node, RaconvertError) else node
 
 
-def _consolidated_3(store: Store, fields: dict[str, Any], all_of: Any) -> Iterator[Found]:
-    path = store.path(V3_FILE)
+def _consolidated_3(
+    store: Store, fields: dict[str, Any], all_of: Any, path: str
+) -> Iterator[Found]:
     yield _of_3(store, "", fields, path)
     listed = all_of.get("metadata")
     for key in _keys(listed, path, store.source.limits):

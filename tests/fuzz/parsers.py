@@ -51,7 +51,7 @@ PARSERS: dict[str, Parser] = {
     "gif": Parser(("x.gif",), "image/*.gif", None, "gif"),
     "tiff": Parser(("x.tif",), "image/*.tif", None, "tiff"),
     "ometiff": Parser(("x.ome.tif",), "ome/*.ome.tif", None, "ometiff"),
-    "omezarr": Parser(("zarr.json",), "", mutate.json_text, "omezarr"),
+    "omezarr": Parser(("x.ome.zarr",), "", mutate.json_text, "omezarr"),
     "jpeg": Parser(("x.jpg",), "image/*.jpg", None, "jpeg"),
     "webp": Parser(("x.webp",), "image/*.webp", None, "webp"),
     "bmp": Parser(("x.bmp",), "image/*.bmp", None, "bmp"),
