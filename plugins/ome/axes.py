@@ -11,14 +11,14 @@ from math import isfinite
 
 from raconvert.arrays.space import coordinates, is_component
 from raconvert.declared import Record
-from raconvert.plugin import Axis, Space
+from raconvert.plugin import Axis, Space, equivalent, facts_of_axes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from raconvert.plugin import Array
+    from raconvert.plugin import Array, Fit
 
 NAMESPACE = "ome"
 ORDER = "tczyx"  # of OME-Zarr, slowest axis first
@@ -89,6 +89,17 @@ def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Let
     unknown = [at for at, one in enumerate(known) if one is None]
     made_up = [f"axis {at} of unknown sort is written as {pages[at].upper()}" for at in unknown]
     return Letters("".join([*pages, "yx", "s" * has_samples]), made_up, "")
+
+
+def renamed_fit(array: Array, letters: str) -> Fit | None:
+    """The fit for axes that other programs know by another name: that of their letter."""
+    pairs = zip(axes_of(array), letters, strict=True)
+    other = [["name"] * ((axis.name or one).lower() != one) for axis, one in pairs]
+    if not letters or not any(other):
+        return None
+    listed = ", ".join(facts_of_axes(array, other[::-1]))
+    reason = f"other programs see the letters of OME as names, these are kept for us: {listed}"
+    return equivalent(array.name, "metadata", reason)
 
 
 def _are_samples(axis: Axis, length: int) -> bool:

@@ -169,7 +169,7 @@ def by_xarray(path: Path, name: str) -> Seen:
     import xarray
 
     def opened(**how: Any) -> Any:
-        if path.suffix == ".zarr":
+        if path.is_dir():
             return xarray.open_zarr(path, consolidated=False, chunks=None, **how)
         engine = "netcdf4" if path.suffix == ".cdf" else "h5netcdf"
         return xarray.open_dataset(path, engine=engine, **how)
@@ -400,6 +400,61 @@ def by_tifffile(path: Path, name: str) -> Seen:
     return Seen(values.reshape(shape), axes, {"description": ome["Image"].get("Description")})
 
 
+def by_tifffile_of_ome(path: Path, name: str) -> Seen:
+    """An image of OME-XML, with what its elements say; of ours the axes of length 1 that exist."""
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        ome = tifffile.xml2dict(file.ome_metadata or "")["OME"]
+        images = ome["Image"] if isinstance(ome["Image"], list) else [ome["Image"]]
+        number = next(n for n, image in enumerate(images) if str(image["Name"]) == name)
+        series = file.series[number]
+        values = series.asarray()
+    notes = ome["StructuredAnnotations"]["CommentAnnotation"]
+    notes = notes if isinstance(notes, list) else [notes]
+    letters = {note["ID"]: note["Value"] for note in notes}[f"Annotation:Axes:{number}"].upper()
+    pixels, axes = images[number]["Pixels"], []
+    shape = [values.shape[-1] if one == "S" else pixels[f"Size{one}"] for one in letters]
+    shape = [n // shape[-1] if one == "C" and letters[-1] == "S" else n
+             for one, n in zip(letters, shape, strict=True)]  # fmt: skip
+    for letter in letters:
+        told: dict[str, Any] = {"name": letter}
+        field = "TimeIncrement" if letter == "T" else f"PhysicalSize{letter}"
+        if field in pixels:
+            unit = pixels[f"{field}Unit"]
+            told["units"] = None if unit == "reference frame" else unit.replace("\u00b5", "u")
+            told["spacing"] = pixels[field]
+        if f"Position{letter}" in pixels.get("Plane", {}):
+            told["origin"] = pixels["Plane"][f"Position{letter}"]
+        axes.append(told)
+    told_of_all = {"description": images[number].get("Description")}
+    return Seen(values.reshape(shape), axes, told_of_all)
+
+
+def by_ome_zarr(path: Path, name: str) -> Seen:
+    """An image of OME-Zarr by ome-zarr-py; attributes of its first level as xarray has them."""
+    from ome_zarr.format import FormatV05
+    from ome_zarr.io import parse_url
+    from ome_zarr.reader import Reader
+
+    root = path if (path / "0" / "zarr.json").exists() else path / name
+    with quiet():
+        (image, *_) = Reader(parse_url(str(root), fmt=FormatV05()))()
+        values = np.asarray(image.data[0])
+        level = by_xarray(root, "0")
+    steps, *moves = image.metadata["coordinateTransformations"][0]
+    origins = moves[0]["translation"] if moves else [None] * values.ndim
+    units = {"micrometer": "um", "millimeter": "mm", "meter": "m", "second": "s"}
+    axes = [
+        {"name": axis["name"], "units": units.get(axis.get("unit"), axis.get("unit")),
+         "spacing": step, "origin": origin}
+        for axis, step, origin in zip(
+            image.metadata["axes"], steps["scale"], origins, strict=True
+        )
+    ]  # fmt: skip
+    return Seen(values, axes, level.whole, None, level.attributes, level.physical)
+
+
 def by_hand_cfl(path: Path, name: str) -> Seen:
     """The lengths in the second line of the header, the fastest first; the data by NumPy."""
     dims = [int(word) for word in path.with_suffix(".hdr").read_text().splitlines()[1].split()]
@@ -480,6 +535,7 @@ READERS = {
     "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
     "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "cdf": by_xarray, "nrrd": by_pynrrd,
     "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
+    "ome.tif": by_tifffile_of_ome, "ome.zarr": by_ome_zarr,
     "scidb": by_hand_scidb, "zip": by_members, "tar": by_members, "bundle": by_members,
 }  # fmt: skip
 # Formats of few types and shapes, which know nothing but values.
@@ -488,6 +544,6 @@ OF_VALUES = {
     "jpg": by_pillow, "pnm": by_hand_netpbm, "webp": by_pillow, "cifar.bin": by_hand_cifar,
 }  # fmt: skip
 READERS |= OF_VALUES
-MANY = {"npz", "fits", "safetensors", "mat", "h5", "nc", "cdf", "zarr", "har", "scidb", "zip", "tar",
-        "bundle", "cifar.bin"}  # fmt: skip
+MANY = {"npz", "fits", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr", "har", "scidb",
+        "zip", "tar", "bundle", "cifar.bin"}  # fmt: skip
 BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "cdf", "scidb")

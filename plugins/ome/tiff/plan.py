@@ -6,7 +6,7 @@ from raconvert.arrays.dtypes import FLOATS
 from raconvert.plugin import Array, Bundle, Plan, equivalent, file_fits, refused, type_name
 
 from ...image.tiff.ome import TYPES
-from ..axes import letters_of
+from ..axes import letters_of, renamed_fit
 from ..options import checked_levels
 from .metadata import is_clean
 
@@ -57,6 +57,8 @@ def _image_fits(array: Array) -> tuple[str, list[Fit]]:
     if found.made_up:
         reason = f"OME names every axis: {', '.join(found.made_up)}"
         fits.append(equivalent(name, "metadata", reason))
+    renamed = renamed_fit(array, found.text) if found.text else None
+    fits += [renamed] if renamed is not None else []
     if 0 in shape:
         fits.append(refused(name, "shape", f"OME has no image without pixels: {shape}"))
     elif max(shape, default=0) > LONGEST:

@@ -76,6 +76,7 @@ FORMAT = Format(
     many=True,
     float8=FLOAT8,
     meta="all",
+    holds=("labels", "spacing", "space", "scale", "units", "description", "attributes"),
     folder=True,
     marks=MARKS,
     needs=(("numcodecs", "numcodecs"), ("google_crc32c", "google-crc32c")),
