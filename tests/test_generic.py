@@ -81,6 +81,7 @@ def test_query_after_the_query_of_ra(tmp_path: Path) -> None:
 def test_the_rows_say_what_is_special() -> None:
     special = {row.name: (row.sidecar, row.trailer, row.folder) for row in ROWS}
     assert special.pop("ra") == ("auto", True, False)
-    assert special.pop("bundle") == special.pop("zarr") == special.pop("omezarr") == ("never", False, True)
+    assert special.pop("bundle") == special.pop("zarr") == ("never", False, True)
+    assert special.pop("omezarr") == ("never", False, True)
     assert special.pop("zip") == special.pop("tar") == ("never", False, False)
     assert set(special.values()) == {("asked", False, False)}

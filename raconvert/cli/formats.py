@@ -73,9 +73,17 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         row["name"],
         ("r" if row["reads"] else "-") + ("w" if row["writes"] else "-"),
         "many" if row["many"] else "one",
-        "all" if set(MODEL) <= set(row["holds"]) else " ".join(row["holds"]) or "-",
+        _kept(row["holds"]),
         " ".join(row["suffixes"]),
     )
+
+
+def _kept(holds: Sequence[str]) -> str:
+    """The words of `MODEL` that a format holds; of all but one the other one."""
+    left = [word for word in MODEL if word not in holds]
+    if len(left) < 2:
+        return " but ".join(["all", *left])
+    return " ".join(holds) or "-"
 
 
 def _cut(line: str) -> str:
