@@ -184,6 +184,29 @@ def test_several_images_in_one_file(tmp_path: Path) -> None:
             assert np.array_equal(np.asarray(bundle.get(name)), values)
 
 
+@pytest.mark.parametrize("compression", ["none", "deflate"])
+def test_itk_reads_the_pages(compression: str, tmp_path: Path) -> None:
+    """It knows nothing of OME: the planes are one volume."""
+    itk = pytest.importorskip("SimpleITK")
+    path, values = tmp_path / "x.ome.tif", values_of("ZYX")
+    raconvert.write(path, values, out_opts={"compression": compression})
+    assert np.array_equal(itk.GetArrayFromImage(itk.ReadImage(str(path))), values)
+
+
+@pytest.mark.parametrize("name", ["v4.ome.zarr", "v5.ome.zarr", "pyramid.ome.tif"])
+def test_fixtures_of_others(name: str) -> None:
+    """All of them are the same image, made by other programs."""
+    path = Path(__file__).parents[2] / "fixtures" / "ome" / name
+    bundle = raconvert.open_bundle(path)
+    array, lower = bundle.arrays[0], bundle.more[0]
+    expected = (np.arange(576) % 251).astype("u2").reshape(2, 3, 2, 8, 6)
+    assert np.array_equal(np.asarray(array), expected)
+    assert [axis.spacing for axis in array.meta.axes] == [1.5, None, 2.0, 0.5, 0.25]
+    assert [axis.units for axis in array.meta.axes] == ["s", None, "um", "um", "um"]
+    assert lower.shape == (2, 3, 2, 4, 3)
+    assert lower.meta.axes[4].spacing == 0.5
+
+
 def test_plates_come_back_as_plates(tmp_path: Path) -> None:
     arrays = {
         f"{well}/{field}": values_of("YX") + number

@@ -145,8 +145,6 @@ def multiscale_of(version: str, own: Document, path: str, limits: Limits) -> Mul
         }
     if isinstance(own.get("image-label"), dict):
         rest["image-label"] = own["image-label"]
-    if len(listed) > 1:
-        rest["multiscales"] = len(listed)
     name = fields.get("name") if own.get(CREATOR) == OURS else ""
     name = name if isinstance(name, str) and len(name) <= NAME_LENGTH else ""
     return Multiscale(name, letters, names, paths, places, labels, channels, rest)

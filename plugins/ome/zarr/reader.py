@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from raconvert.arrays.bundle import some_sound
 from raconvert.errors import Corrupt, RaconvertError
-from raconvert.plugin import Array, Bundle
+from raconvert.plugin import Array, Bundle, first_of
 
 from ... import zarr
 from ..axes import NAMESPACE
 from ..record import applied, record_in
 from .metadata import (
+    KEYS,
     MARK,
     check_plate,
     check_shapes,
@@ -58,8 +59,7 @@ class _Images:
                 images[group] = image
             if "plate" in own:
                 self._plate(own)
-            if "series" in own:
-                self.notes.append("series of OME: the images are in the order of their names")
+            self._name_rest(group, own)
         arrays = [images[group] for group in sorted(images, key=self._position)]
         names = {array.name for array in arrays}
         arrays += [
@@ -82,6 +82,21 @@ class _Images:
             or own
         }  # fmt: skip
         return self.found
+
+    def _name_rest(self, group: str, own: Document) -> None:
+        """Note what of the OME part of a group has no place here."""
+        rest = [f"'{key[:80]}'" for key in own if key not in (*KEYS, "version")]
+        listed = own.get("multiscales")
+        if isinstance(listed, list) and len(listed) > 1:
+            rest.append(f"{len(listed) - 1} further multiscales")
+        well = own.get("well")
+        images = well.get("images") if isinstance(well, dict) else None
+        listed = images if isinstance(images, list) else []
+        if any(isinstance(one, dict) and "acquisition" in one for one in listed):
+            rest.append("acquisitions of the images of a well")
+        if rest:
+            where = f"group '{group}'" if group else "the root"
+            self.notes.append(f"OME metadata of {where} that is left out: {first_of(rest)}")
 
     def _position(self, group: str) -> int:
         inside = f"{group}/" if group else ""
