@@ -363,7 +363,17 @@ def test_elements_that_are_left_out_are_named(tmp_path: Path) -> None:
     more = '<Instrument ID="I:0"><Objective ID="O:0"/></Instrument><Image'
     tifffile.imwrite(path, values_of("YX"), metadata=None,
                      description=text.replace("<Image", more, 1).encode())  # fmt: skip
-    assert "elements of OME-XML that are left out: Instrument" in raconvert.open_bundle(path).notes
+    assert "OME-XML that is left out: Instrument" in raconvert.open_bundle(path).notes
+
+
+def test_facts_of_single_planes_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.ome.tif"
+    planes = {"PositionX": [1.0, 2.0, 3.0, 4.0], "DeltaT": [0.0, 1.0, 2.0, 3.0]}
+    said = {"axes": "ZYX", "Name": "a name", "SignificantBits": 12, "Plane": planes}
+    tifffile.imwrite(path, values_of("ZYX"), ome=True, metadata=said)
+    (note,) = (note for note in raconvert.open_bundle(path).notes if "left out" in note)
+    for word in ("DeltaT of Plane", "PositionX of Plane", "SignificantBits of Pixels", "'a name'"):
+        assert word in note
 
 
 @pytest.mark.parametrize("color", ["FF0000", "00FF00", "0000FF", "12345678", "00000000"])

@@ -26,7 +26,7 @@ Image Description              description
 Plate, Well                    names, and the namespace ``ome`` of the file
 =============================  =================================================================
 
-All other elements (instruments, regions, times of single planes) are left out, with a note.
+All else (instruments, regions, times and places of single planes) is left out, with a note.
 
 Writes: one file with an image for each array; the unit of sizes of which none is known is
 ``reference frame``. ``levels=N`` makes lower levels while it writes, as for `omezarr`, and

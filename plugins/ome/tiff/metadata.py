@@ -15,7 +15,7 @@ from raconvert.plugin import Metadata
 from ...image.tiff.ome import SCHEMA, TYPES
 from ..axes import NAMESPACE, Place, axes_from, channels_of, places_of, with_channels
 from ..record import record_of
-from .xml import RECORD, number_of, wrong
+from .xml import CHANNEL_FIELDS, RECORD, number_of, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,10 +45,6 @@ TIMES = frozenset({
     "Ys", "Zs", "Es", "Ps", "Ts", "Gs", "Ms", "ks", "hs", "das", "s", "ds", "cs", "ms", "us", "ns",
     "ps", "fs", "as", "zs", "ys", "min", "h", "d",
 })  # fmt: skip
-CHANNEL_FIELDS = ("Color", "Fluor", "EmissionWavelength", "EmissionWavelengthUnit",
-                  "ExcitationWavelength", "ExcitationWavelengthUnit", "PinholeSize",
-                  "PinholeSizeUnit", "AcquisitionMode", "ContrastMethod", "IlluminationType",
-                  "NDFilter")  # fmt: skip
 _SIZES = {"x": "PhysicalSizeX", "y": "PhysicalSizeY", "z": "PhysicalSizeZ", "t": "TimeIncrement"}
 _NO_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF))
 

@@ -15,7 +15,7 @@ from raconvert.arrays.bundle import some_sound
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.regions import full_key, range_of
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
-from raconvert.plugin import Array, Bundle, element_of
+from raconvert.plugin import Array, Bundle, element_of, first_of
 
 from ...image.metadata import NAMESPACE as IMAGE
 from ...image.tiff import reader as tiff
@@ -116,9 +116,12 @@ class _Images:
             except RaconvertError as error:
                 arrays.append(Array.unreadable(name, error))
         arrays = some_sound(arrays)
-        if self.document.left_out:
-            left = ", ".join(sorted(self.document.left_out)[:8])
-            self.notes.append(f"elements of OME-XML that are left out: {left}")
+        left = sorted(self.document.left_out)
+        own = self.document.images[0].name
+        if len(self.names) == 1 and own not in ("", "Image0", self.names[0]):  # 0: of tifffile
+            left.append(f"the name '{own[:80]}'")
+        if left:
+            self.notes.append(f"OME-XML that is left out: {first_of(left, 8)}")
         if self.file.tags:
             codes = ", ".join(map(str, self.file.tags))
             self.notes.append(f"tags that are left out: {codes}")

@@ -23,11 +23,25 @@ if TYPE_CHECKING:
 WHAT = "the OME-XML"
 RECORD = "raconvert"  # namespace of annotations of ours
 KNOWN = frozenset((
-    "OME", "Image", "Description", "AcquisitionDate", "Pixels", "Channel", "TiffData", "UUID",
+    "OME", "Image", "Description", "Pixels", "Channel", "TiffData", "UUID",
     "Plane", "Plate", "Well", "WellSample", "ImageRef", "StructuredAnnotations", "MapAnnotation",
     "CommentAnnotation", "Value", "M", "LightPath", "BinData", "MetadataOnly", "BinaryOnly",
 ))  # fmt: skip
 DIMENSIONS = "ZCT"
+CHANNEL_FIELDS = (
+    "Color", "Fluor", "EmissionWavelength", "EmissionWavelengthUnit", "ExcitationWavelength",
+    "ExcitationWavelengthUnit", "PinholeSize", "PinholeSizeUnit", "AcquisitionMode",
+    "ContrastMethod", "IlluminationType", "NDFilter",
+)  # fmt: skip
+# Attributes of elements that are read, or that only say how the elements are stored
+_READ = {
+    "Pixels": {"ID", "DimensionOrder", "Type", "TimeIncrement", "TimeIncrementUnit", "BigEndian",
+               "Interleaved", *(f"Size{one}" for one in "XYZCT"),
+               *(f"PhysicalSize{one}{unit}" for one in "XYZ" for unit in ("", "Unit"))},
+    "Channel": {"ID", "Name", "SamplesPerPixel", *CHANNEL_FIELDS},
+    "Plane": {"TheZ", "TheC", "TheT"},
+}  # fmt: skip
+_POSITIONS = {f"Position{one}{unit}" for one in "XYZ" for unit in ("", "Unit")}
 
 
 class Block(Record):
@@ -146,10 +160,19 @@ class _Reader:
     def _pixels(self, fields: Attributes) -> None:
         if self.images and self.stack[-2:-1] == ["Image"]:
             self.images[-1]["fields"] = fields
+            self._leave_out("Pixels", fields)
+
+    def _leave_out(self, name: str, fields: Attributes, read: frozenset[str] = frozenset()) -> None:
+        """Count the attributes of an element that have no place."""
+        for field in fields.keys() - _READ[name] - read:
+            if not field.endswith("Unit"):
+                word = f"{field} of {name}"
+                self.left_out[word] = self.left_out.get(word, 0) + 1
 
     def _channel(self, fields: Attributes) -> None:
         if self.images and self.stack[-2:-1] == ["Pixels"]:
             self.images[-1]["channels"].append(fields)
+            self._leave_out("Channel", fields)
 
     def _metadataonly(self, _: Attributes) -> None:
         if self.images:
@@ -171,8 +194,10 @@ class _Reader:
     def _plane(self, fields: Attributes) -> None:
         if not self.images or self.stack[-2:-1] != ["Pixels"]:
             return
-        if not any(self._number(fields, f"The{one}", 0) for one in DIMENSIONS):
+        first = not any(self._number(fields, f"The{one}", 0) for one in DIMENSIONS)
+        if first:
             self.images[-1]["plane"] = fields
+        self._leave_out("Plane", fields, frozenset(_POSITIONS) if first else frozenset())
 
     def _description(self, _: Attributes) -> None:
         self.text = []
