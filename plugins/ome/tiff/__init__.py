@@ -42,7 +42,7 @@ what the format `tiff` refuses of pages. ``--from tiff`` reads the pages of such
 
 from __future__ import annotations
 
-from raconvert.plugin import MODEL, NO, SURE, Bundle, Format, Option, Source
+from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
 
 from ..options import OPTIONS
 from ..sniffing import is_ome_tiff
@@ -79,7 +79,7 @@ FORMAT = Format(
     magic=tuple((0, magic) for magic in MAGICS),
     many=True,
     meta="some",
-    holds=MODEL,
+    holds=("labels", "spacing", "space", "scale", "units", "description", "attributes"),
     needs=(("PIL", "pillow"), ("tifffile", "tifffile")),
     names_files=True,
     read_options=(Option("squeeze", False, bool, "leave out T, C and Z of length 1"),),
