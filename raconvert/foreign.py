@@ -58,7 +58,6 @@ def _all_by_python(module: str, code: str) -> str:
 
 
 _BY_IMAGECODECS = _by_python("imagecodecs", "imagecodecs.imread(FILE)")
-_R = _all_by_python("rdata", "rdata.read_rda(FILE)")
 _FREESURFER = "in Python: import nibabel; nibabel.save(nibabel.load(FILE), 'x.nii.gz')"
 
 
@@ -104,8 +103,6 @@ FOREIGN: tuple[Foreign, ...] = (
             "{n: f.select(n).get() for f in [pyhdf.SD.SD(FILE)] for n in f.datasets()}",
         ),
     ),
-    Foreign("wrapped", "R data", (), (".rda", ".rdata"), _R),
-    Foreign("wrapped", "R data", (), (".rds",), _by_python("rdata", "rdata.read_rds(FILE)")),
     Foreign(
         "wrapped",
         "a FreeSurfer volume (MGZ)",
@@ -165,10 +162,6 @@ FOREIGN: tuple[Foreign, ...] = (
         ((0, b"root"),),
         (),
         _all_by_python("uproot", "uproot.open(FILE)['TREE'].arrays(library='np')"),
-    ),
-    Foreign("binary", "R data", ((0, b"RDX"), (0, b"RDA")), (), _R),
-    Foreign(
-        "binary", "R data", ((0, b"X\n\x00\x00"),), (), _by_python("rdata", "rdata.read_rds(FILE)")
     ),
     Foreign(
         "binary",

@@ -212,6 +212,7 @@ class Format(Record):
     reads: has `sniff` and `read`
     writes: has `plan`
     many: holds many named arrays; without it a bundle always has exactly one
+    alone: one array by itself has no name in the file: it has that of the file
     lazy: data is read when it is asked for
     stream: is written front to back, so that `-o -` works; sources are always files
     meta: how much common metadata it can hold: "all", "some" or "none"
@@ -246,6 +247,7 @@ class Format(Record):
     reads: bool = True
     writes: bool = True
     many: bool = False
+    alone: bool = False
     lazy: bool = True
     stream: bool = False
     meta: str = "none"

@@ -30,11 +30,19 @@ class Case(Record):
     type: Any
     shape: tuple[int, ...]
     order: str
+    tame: bool = False  # no NUL in texts, and no times that are millennia away
 
     @property
     def values(self) -> Values:
         """The elements in logical order, read-only; the same at every call."""
         values = filled(np.dtype(self.type), self.shape)
+        if self.tame and values.dtype.kind in "SU":
+            marks = ("\0", "n") if values.dtype.kind == "U" else (b"\0", b"n")
+            texts = [text.replace(*marks) for text in values.ravel().tolist()]
+            values = np.array(texts, values.dtype).reshape(values.shape)
+        elif self.tame and values.dtype.kind in "mM":
+            counts = values.view(values.dtype.str[0] + "i8")
+            values = np.asarray(counts % (1 << 20), counts.dtype).view(values.dtype)
         values.flags.writeable = False
         return values
 

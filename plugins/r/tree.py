@@ -1,0 +1,477 @@
+"""From the objects of a file to a bundle: names, shapes, labels, what is missing, what is left out.
+
+A vector is an array, with a second one of bools where values are missing (`NA`); a list, a data
+frame and an S4 object are groups of what lies in them. What paths and shapes do not tell is in the
+namespace ``rds``, so that it is written as it was.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from functools import partial
+from math import isnan, prod
+
+import numpy as np
+
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, listed
+from raconvert.files.quoting import r
+from raconvert.plugin import Array, Axis, Element, Metadata, element
+
+from . import values
+from .tables import (
+    CPLX,
+    DATE,
+    FACTOR,
+    FRAME,
+    INT,
+    INTEGER64,
+    LGL,
+    LIST,
+    MOST_EXACT,
+    NA_INTEGER,
+    NA_REAL_LOW,
+    NIL,
+    NO_NULLS,
+    NULLS,
+    OWN,
+    RAW,
+    REAL,
+    RESERVED,
+    ROW_NAMES,
+    S4,
+    STR,
+    TIME,
+    TYPE_NAMES,
+    UNITS,
+    VEC,
+    WIDTHS,
+)
+from .values import File, Vector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from raconvert.plugin import Source
+
+    from .items import Node
+
+NUMBERS = {INT: ("int", 4, "i4"), REAL: ("float", 8, "f8"), CPLX: ("complex", 16, "c16"),
+           RAW: ("uint", 1, "u1")}  # fmt: skip
+MOST_AXES = 64  # as many as NumPy has
+MOST_NOTES = 50
+GROUPS = (LIST, VEC, S4)
+KEPT_ATTRIBUTE = 1000  # elements of an attribute that is kept
+
+
+class Names:
+    """Names in one group, each once."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def add(self, name: str) -> str:
+        """Take a name as one part of a path, with a number behind it if it is taken."""
+        chosen = name.replace("%", "%25").replace("/", "%2F") if "/" in name else name
+        chosen = own = chosen or "unnamed"
+        while chosen in self._used:
+            self._used[own] += 1
+            chosen = f"{own}~{self._used[own]}"
+        self._used[chosen] = 1
+        return chosen
+
+
+class Tree:
+    """Arrays, groups and notes of one file; `forms` and `own` are of its groups."""
+
+    def __init__(self, source: Source, file: File) -> None:
+        self.source = source
+        self.file = file
+        self.arrays: list[Array] = []
+        self.groups: dict[str, dict[str, Any]] = {}
+        self.own: dict[str, dict[str, Any]] = {}
+        self.forms: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.left_out: list[str] = []
+        self._labels = 0
+
+    def note(self, text: str) -> None:
+        """Add a note, unless there are many."""
+        if len(self.notes) < MOST_NOTES:
+            self.notes.append(text)
+        elif len(self.notes) == MOST_NOTES:
+            self.notes.append(f"there are more than {MOST_NOTES} notes, the others are not shown")
+
+    def leave_out(self, path: str, what: str) -> None:
+        """Name an object that has no form here."""
+        self.left_out.append(f"'{path}' ({what})")
+        self.note(f"'{path}' was left out: it is {what}")
+
+    def add(self, path: str, node: Node, names: Names, place: str | None = None) -> None:
+        """Add an object: an array, or a group with all that lies in it.
+
+        `place` is what R says behind the object of the file for it; None if that is not simple.
+        """
+        if node.kind == NIL:
+            self.leave_out(path, "NULL")
+        elif node.what:
+            self.leave_out(path, node.what)
+        elif node.kind in GROUPS:
+            self.group(path, node, place)
+        else:
+            try:
+                self.array(path, node, names, place)
+            except (Corrupt, TooLarge, Unsupported) as error:
+                error.path = error.path or self.source.path
+                error.where = f"'{path[:80]}'" + (f", {error.where}" if error.where else "")
+                self.arrays.append(Array.unreadable(path, error))
+
+    # --- groups -----------------------------------------------------------------------------
+
+    def group(self, path: str, node: Node, place: str | None = "") -> None:
+        """Add a list, a data frame, or the slots of an S4 object; the root has no path."""
+        classes = self.strings(node.attribute("class"))
+        members, named = self._members(node)
+        names, before = Names(), len(self.arrays)
+        for number, (name, member) in enumerate(members, 1):
+            chosen = names.add(name)
+            if chosen != name:
+                self.note(f"'{name}' was read as '{path}/{chosen}'" if path else
+                          f"'{name}' was read as '{chosen}'")  # fmt: skip
+            inside = f"{path}/{chosen}" if path else chosen
+            key = _key(name if named and chosen == name else number)
+            simple = place is not None and key is not None and node.kind != S4
+            self.add(inside, member, names, f"{place}[[{key}]]" if simple else None)
+        rows = node.attribute(ROW_NAMES)
+        if rows is not None and not self._counted(rows):
+            self.add(f"{path}/{ROW_NAMES}" if path else ROW_NAMES, rows, names)
+        own: dict[str, Any] = {"class": classes} if classes else {}
+        if not named and members:
+            own["unnamed"] = True
+        if node.kind == S4:
+            own["S4"] = True
+        if dims := self.integers(node.attribute("dim")):
+            own["dim"] = dims
+        attributes = {} if node.kind == S4 else self.attributes(path, node)
+        if own:
+            self.own[path] = own
+        if (form := _form(node, own)) and path:
+            self.forms[path] = form
+        if attributes or len(self.arrays) == before:
+            self.groups[path] = attributes
+
+    def _members(self, node: Node) -> tuple[list[tuple[str, Node]], bool]:
+        """The members of a list by name, and whether they have names."""
+        if node.kind == S4:
+            return [(n, one) for n, one in node.attributes if n != "class"], True
+        names: list[Any] = [name for name, _ in node.members]
+        if node.kind == VEC:
+            names = self.strings(node.attribute("names"))
+        if len(names) != len(node.members) or not any(names):
+            return [(str(n), one) for n, (_, one) in enumerate(node.members, 1)], False
+        return [
+            (name or str(n), one)
+            for n, (name, (_, one)) in enumerate(zip(names, node.members, strict=True), 1)
+        ], True
+
+    def _counted(self, rows: Node) -> bool:
+        """True for row names that only count the rows: c(NA, -n), or 1 to n."""
+        if rows.sequence is not None:
+            return rows.sequence == (1, 1)
+        return rows.kind == INT and rows.count in (0, 2) and rows.nulls | (rows.count == 0)
+
+    # --- arrays -----------------------------------------------------------------------------
+
+    def array(self, path: str, node: Node, names: Names, place: str | None) -> None:
+        """Add a vector as an array of its shape, and which of its values are missing."""
+        classes = self.strings(node.attribute("class"))
+        shape, axes = self._axes(node)
+        own: dict[str, Any] = {"class": classes} if classes else {}
+        if node.attribute("dim") is not None and len(shape) == 1:
+            own["dim"] = True
+        kind, pieces, nulls = self._typed(node, classes, own)
+        dims = shape
+        self._check_span(node, kind, dims)
+        meta = Metadata(axes=axes if any(axes) else (), attributes=self.attributes(path, node))
+        attributes = dict(meta.attributes)
+        for name, field in (("units", "units"), ("comment", "description")):
+            if isinstance(attributes.get(name), str) and attributes[name]:
+                meta = meta.replace(**{field: attributes.pop(name)})
+        meta = meta.replace(attributes=attributes)
+        nulls = nulls or node.attribute(NO_NULLS) is not None
+        ending = ""
+        if nulls:
+            ending = names.add(f"{path.rpartition('/')[2]}.{NULLS}")
+            above = path.rpartition("/")[0]
+            ending = f"{above}/{ending}" if above else ending
+            own["companions"] = {ending: "nulls"}
+        made = self._lazy(
+            path, node, kind, dims, meta.with_format(OWN, **own) if own else meta, pieces
+        )
+        wrap = "as.character({})" if "levels" in own else "{}"
+        self.arrays.append(_placed(made, place, wrap))
+        if nulls:
+            gone = partial(values.missing, self.file, node)
+            kind = element("bool", 1)
+            meta = Metadata(axes=axes if any(axes) else ())
+            made = self._lazy(ending, node, kind, dims, meta, gone)
+            self.arrays.append(_placed(made, place, "is.na({})"))
+
+    def _typed(
+        self, node: Node, classes: list[str], own: dict[str, Any]
+    ) -> tuple[Element, Callable[[], Iterator[Any]] | None, bool]:
+        """The element of a vector, what makes its pieces, and whether values are missing."""
+        file = self.file
+        if node.kind == STR:
+            return (*self._texts(node), node.nulls)
+        if node.kind == LGL:
+            return element("bool", 1), partial(values.logicals, file, node), node.nulls
+        if node.kind == INT and FACTOR in classes:
+            levels = self.strings(node.attribute("levels"))
+            own["levels"] = levels
+            kind = _text_element(max(map(len, levels), default=1))
+            return kind, partial(values.labels, file, node, levels), node.nulls
+        for name in (DATE, TIME):
+            if name in classes and node.kind in (INT, REAL) and (unit := self._unit(node, name)):
+                if node.kind == INT:
+                    own["stored"] = "integer"
+                kind = Element("user", 8, "|", f"<M8[{unit}]")
+                return kind, partial(values.times, file, node, unit), False
+        order = file.order
+        if node.kind == REAL and INTEGER64 in classes:
+            return element("int", 8, order), partial(file.numbers, node, "i8"), True
+        name, nbytes, code = NUMBERS[node.kind]
+        return element(name, nbytes, order), partial(file.numbers, node, code), node.nulls
+
+    def _texts(self, node: Node) -> tuple[Element, Callable[[], Iterator[Any]]]:
+        if "undecodable" in node.codings:
+            raise Unsupported(
+                "holds a string that is not in the encoding that the file says",
+                remedy="name the encoding with `--in-opt encoding=latin-1`, or another one",
+            )
+        width = node.width
+        if node.deferred is not None:
+            width = 11
+        kind = _text_element(width)
+        if "bytes" in node.codings:
+            if node.codings - {"", "bytes"}:
+                raise Unsupported("holds texts and strings of bytes without an encoding")
+            kind = Element("user", max(1, width), "|", f"|S{max(1, width)}")
+        dtype = np.dtype(kind.descr)
+        return kind, partial(values.texts, self.file, node, dtype)
+
+    def _unit(self, node: Node, name: str) -> str | None:
+        """The coarsest unit of datetime64 that is exact for all elements of a vector."""
+        units = [unit for unit, _ in UNITS[name]]
+        if node.kind == INT:
+            return units[0]
+        found = node.times
+        if found is None:
+            from .items import exact_units
+
+            found = frozenset(units)
+            for piece in self.file.numbers(node, "f8"):
+                found = exact_units(piece, found)
+                if not found:
+                    break
+        return next((unit for unit in units if unit in found), None)
+
+    def _lazy(
+        self, path: str, node: Node, kind: Element, shape: tuple[int, ...], meta: Metadata,
+        pieces: Callable[[], Iterator[Any]] | None,
+    ) -> Array:  # fmt: skip
+        """The array of a vector: an extent where it lies in the file as it is."""
+        order = "F" if len(shape) > 1 else "C"
+        storage = {"class": TYPE_NAMES[node.kind]}
+        if packing := self.file.stream.packing:
+            storage["compression"] = packing
+        fields: dict[str, Any] = {"name": path, "index_order": order, "meta": meta}
+        fields["storage"] = storage
+        plain = kind.kind in ("int", "uint", "float", "complex") and node.sequence is None
+        if plain and not packing:
+            swap = 1 if kind.order != ">" else kind.nbytes // (2 if kind.kind == "complex" else 1)
+            nbytes = node.count * WIDTHS[node.kind]
+            return Array(kind, shape, extent=self.source.extent(node.at, nbytes, swap), **fields)
+        return Array(kind, shape, data=partial(_made, self.file, path, shape, kind, pieces),
+                     **fields)  # fmt: skip
+
+    def _check_span(self, node: Node, kind: Element, shape: tuple[int, ...]) -> None:
+        """Refuse axes that do not hold the elements, or far more than the file has bytes for."""
+        if prod(shape) != node.count:
+            raise Corrupt("dims do not fit the number of elements", expected=node.count, got=shape)
+        if len(shape) > MOST_AXES:
+            raise Unsupported("array has too many axes", expected=f"at most {MOST_AXES}",
+                              got=len(shape))  # fmt: skip
+        if spanned(shape, kind.nbytes) > MAX_SPAN:
+            raise Corrupt("dims that no array has", got=shape)
+        limits, nbytes = self.source.limits, node.count * kind.nbytes
+        if nbytes > max(limits.memory, limits.expansion_ratio * self.source.size):
+            raise TooLarge(
+                f"declares {nbytes} bytes of elements of which little is stored",
+                expected=f"at most {limits.memory} (`--max-memory`), unless more is stored",
+                got=f"{self.source.size} bytes in the file",
+            )
+
+    def _axes(self, node: Node) -> tuple[tuple[int, ...], list[Axis]]:
+        """The lengths of the axes, and their names and labels."""
+        dim, names = node.attribute("dim"), node.attribute("dimnames")
+        if dim is None:
+            return (node.count,), [Axis(labels=self._labels_of(node.attribute("names"), node))]
+        shape = tuple(self.integers(dim))
+        if dim.count != len(shape) or not shape or any(n < 0 for n in shape):
+            raise Corrupt("dims are no lengths of axes", got=shape)
+        if len(shape) > MOST_AXES:
+            raise Unsupported("array has too many axes", expected=f"at most {MOST_AXES}",
+                              got=len(shape))  # fmt: skip
+        axes = [Axis() for _ in shape]
+        if names is not None and names.kind == VEC:
+            called = self.strings(names.attribute("names"))
+            called += [""] * (len(names.members) - len(called))
+            if len(names.members) != len(shape):
+                raise Corrupt("names of dims are not as many as dims", expected=len(shape),
+                              got=len(names.members))  # fmt: skip
+            axes = [
+                Axis(name or None, labels=self._labels_of(one, None, length))
+                for name, (_, one), length in zip(called, names.members, shape, strict=False)
+            ]
+        return shape, axes
+
+    def _labels_of(
+        self, node: Node | None, of: Node | None, length: int | None = None
+    ) -> list[str | None] | None:
+        length = of.count if of is not None else length
+        if node is None or node.kind == NIL:
+            return None
+        labels: list[Any] = self.strings(node)
+        if node.kind != STR or len(labels) != length:
+            raise Corrupt("labels are not as many as elements", expected=length, got=node.count)
+        self._labels += len(labels)
+        return labels
+
+    # --- plain values -----------------------------------------------------------------------
+
+    def strings(self, node: Node | None) -> list[Any]:
+        """The strings of an attribute, None for NA; none for other objects."""
+        if node is None or node.kind != STR:
+            return []
+        if node.texts is None and node.deferred is None:
+            raise TooLarge(
+                "holds too many strings in attributes",
+                expected=f"at most {self.source.limits.attribute_bytes} bytes of them",
+            )
+        if {"undecodable", "bytes"} & node.codings:
+            raise Unsupported(
+                "has a name or a label that is not in the encoding that the file says",
+                remedy="name the encoding with `--in-opt encoding=latin-1`, or another one",
+            )
+        return list(self.file.texts(node))
+
+    def integers(self, node: Node | None) -> list[int]:
+        """The numbers of a short attribute."""
+        if node is None or node.kind not in (INT, REAL) or node.count > KEPT_ATTRIBUTE:
+            return []
+        code = "i4" if node.kind == INT else "f8"
+        found = [one for piece in self.file.numbers(node, code) for one in piece.tolist()]
+        if any(not 0 <= one < MOST_EXACT or one % 1 for one in found):
+            return []
+        return [int(one) for one in found]
+
+    def attributes(self, path: str, node: Node) -> dict[str, Any]:
+        """The attributes as plain values; those that have none are named and left out."""
+        found, lost = {}, []
+        for name, one in node.attributes:
+            if name in RESERVED:
+                continue
+            value = self._plain(one)
+            if value is None:
+                lost.append(f"{name} ({one.what or TYPE_NAMES.get(one.kind, 'NULL')})")
+            else:
+                found[name] = value
+        if lost:
+            self.note(f"attributes of '{path}' were left out: {listed(lost, 5)}")
+        return found
+
+    def _plain(self, node: Node) -> Any:
+        """The value of an attribute: one, or a list; None for what has no plain form."""
+        if node.what or node.count > KEPT_ATTRIBUTE or node.attributes:
+            return None
+        if node.kind == RAW:
+            return node.held
+        if node.kind == STR:
+            if {"undecodable", "bytes"} & node.codings or (
+                node.texts is None and node.deferred is None
+            ):
+                return None
+            found: list[Any] = list(self.file.texts(node))
+        elif node.kind in (LGL, INT, REAL):
+            code = "f8" if node.kind == REAL else "i4"
+            found = [one for piece in self.file.numbers(node, code) for one in piece.tolist()]
+            found = [None if _is_missing(one) else one for one in found]
+            if node.kind == LGL:
+                found = [one if one is None else bool(one) for one in found]
+        else:
+            return None
+        return found[0] if len(found) == 1 and found[0] is not None else found
+
+
+def _key(name: str | int) -> str | None:
+    """What stands in double brackets for a member of a list; None for what no program may name."""
+    if isinstance(name, int):
+        return str(name)
+    return None if not name.isprintable() or _WORDS.search(name) else r(name)
+
+
+_WORDS = re.compile(r"\b(FILE|NAME|PATH)\b")  # they stand for others in a program
+
+
+def _placed(array: Array, place: str | None, wrap: str) -> Array:
+    """The array, which keeps the expression of R for it, of what it calls ``x``."""
+    if place is not None:
+        array.storage["in R"] = wrap.replace("{}", f"x{place}")
+    return array
+
+
+def _is_missing(value: float) -> bool:
+    """True for NA."""
+    if isinstance(value, float):
+        bits = int.from_bytes(struct.pack("<d", value), "little")
+        return isnan(value) and bits & 0xFFFFFFFF == NA_REAL_LOW
+    return value == NA_INTEGER
+
+
+def _text_element(width: int) -> Element:
+    width = max(1, width)
+    return Element("user", 4 * width, "|", f"<U{width}")
+
+
+def _form(node: Node, own: dict[str, Any]) -> str:
+    """The form of a group that its members do not show, in words."""
+    classes = own.get("class", [])
+    if node.kind == S4:
+        return f"S4 {listed(classes)}"
+    if FRAME in classes:
+        return FRAME
+    words = [f"list {' x '.join(map(str, own['dim']))}"] if "dim" in own else []
+    return " ".join([*words, *(["class", listed(classes)] if classes else [])])
+
+
+def _made(file: File, path: str, shape: tuple[int, ...], kind: Element, pieces: Any) -> Vector:
+    from raconvert.arrays.dtypes import dtype_of
+
+    return Vector(file, path, shape[::-1], dtype_of(kind), pieces)
+
+
+def check_found(tree: Tree) -> None:
+    """Refuse a file of which nothing can be converted, by what it holds."""
+    problems: list[RaconvertError | None] = [array.problem for array in tree.arrays]
+    if None in problems:
+        return
+    if problems and problems[0] is not None:
+        raise problems[0]
+    raise Unsupported(
+        "holds no array", path=tree.source.path, expected="vectors of R, or lists of them",
+        got=listed(tree.left_out, 5) or "empty lists",
+    )  # fmt: skip

@@ -1,0 +1,438 @@
+"""Writing an object of R: XDR, version 3, front to back, in memory that does not grow with it."""
+
+from __future__ import annotations
+
+import struct
+from zlib import DEFLATED, compressobj
+
+import numpy as np
+
+from raconvert.arrays.blocks import block_bytes, blocks, index_of
+from raconvert.errors import WouldLose
+from raconvert.files.copy import write_all
+from raconvert.files.inflate import GZIP_WBITS
+from raconvert.files.paths import write_failed
+from raconvert.plugin import refused
+
+from .plan import Box, Leaf, vector_type
+from .tables import (
+    ASCII_BIT,
+    BYTES_BIT,
+    CHAR,
+    CPLX,
+    DATE,
+    FACTOR,
+    FRAME,
+    HAS_ATTRIBUTES,
+    HAS_TAG,
+    INT,
+    INTEGER64,
+    IS_OBJECT,
+    LGL,
+    LIST,
+    MOST_EXACT,
+    NA_INTEGER,
+    NA_REAL_BITS,
+    NIL_VALUE,
+    NO_NULLS,
+    RAW,
+    REAL,
+    REF,
+    ROW_NAMES,
+    STR,
+    SYM,
+    TIME,
+    UTF8_BIT,
+    VEC,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.plugin import Target
+
+    Values = np.ndarray[Any, Any]
+
+HEADER = b"X\n" + struct.pack(">iii", 3, 0x00040000, 0x00030500) + struct.pack(">i", 5) + b"UTF-8"
+LEVEL = 6  # of gzip, as in R
+BUFFER_BYTES = 1 << 16
+STORED = {LGL: ">i4", INT: ">i4", REAL: ">f8", CPLX: ">c16", RAW: "u1"}
+LONGEST_SHORT = (1 << 31) - 1
+PER_SECOND = {"D": 1, "s": 1, "ms": 1000, "us": 1_000_000}
+
+
+def _encoder(compress: str) -> Any:
+    if compress == "bzip2":
+        from bz2 import BZ2Compressor
+
+        return BZ2Compressor()
+    if compress == "xz":
+        from lzma import LZMACompressor
+
+        return LZMACompressor()
+    return compressobj(LEVEL, DEFLATED, GZIP_WBITS) if compress == "gzip" else None
+
+
+class Sink:
+    """The file, through a compressor if there is one; symbols that were written, by number."""
+
+    def __init__(self, file: Any, compress: str) -> None:
+        self._file = file
+        self._encoder = _encoder(compress)
+        self._parts: list[bytes] = []
+        self._pending = 0
+        self._symbols: dict[str, int] = {}
+
+    def put(self, data: Any) -> None:
+        """Write bytes."""
+        self._parts.append(data)
+        self._pending += len(data)
+        if self._pending >= BUFFER_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what was put."""
+        data, self._parts, self._pending = b"".join(self._parts), [], 0
+        write_all(self._file, [self._encoder.compress(data) if self._encoder else data])
+
+    def close(self) -> None:
+        """Write the end of the compressed data."""
+        self.flush()
+        if self._encoder:
+            write_all(self._file, [self._encoder.flush()])
+
+    def integers(self, *numbers: int) -> None:
+        """Write integers."""
+        self.put(struct.pack(f">{len(numbers)}i", *numbers))
+
+    def length(self, count: int) -> None:
+        """Write the number of elements of a vector."""
+        if count <= LONGEST_SHORT:
+            self.integers(count)
+        else:
+            self.put(struct.pack(">iII", -1, count >> 32, count & 0xFFFFFFFF))
+
+    def string(self, text: str | bytes | None) -> None:
+        """Write a string: ASCII, UTF-8, bytes, or NA."""
+        if text is None:
+            self.integers(CHAR, -1)
+            return
+        raw = text.encode() if isinstance(text, str) else text
+        mark = UTF8_BIT if isinstance(text, str) else BYTES_BIT
+        self.integers(CHAR | (ASCII_BIT if raw.isascii() else mark), len(raw))
+        self.put(raw)
+
+    def symbol(self, name: str) -> None:
+        """Write a symbol, or a reference to one that was written before."""
+        if name in self._symbols:
+            self.integers(self._symbols[name] << 8 | REF)
+            return
+        self._symbols[name] = len(self._symbols) + 1
+        self.integers(SYM)
+        self.string(name)
+
+    def tagged(self, name: str) -> None:
+        """Begin a member of a pairlist."""
+        self.integers(LIST | HAS_TAG)
+        self.symbol(name)
+
+    def end(self) -> None:
+        """End a pairlist."""
+        self.integers(NIL_VALUE)
+
+    def plain(self, value: Any) -> None:
+        """Write a plain value as a vector."""
+        kind = vector_type(value)
+        if kind == RAW:
+            self.integers(RAW, len(value))
+            self.put(value)
+            return
+        items = list(value) if isinstance(value, list | tuple) else [value]
+        self.integers(kind if kind is not None else LGL, len(items))
+        for one in items:
+            if kind == STR:
+                self.string(one)
+            elif kind == REAL:
+                self.put(struct.pack(">Q", NA_REAL_BITS) if one is None else struct.pack(">d", one))
+            else:
+                self.integers(NA_INTEGER if one is None else int(one))
+
+    def texts(self, texts: Any) -> None:
+        """Write a vector of strings."""
+        self.integers(STR, len(texts))
+        for text in texts:
+            self.string(text)
+
+
+def write_object(target: Target, root: Leaf | Box, compress: str) -> None:
+    """Write the file. Raises `WouldLose` for a value that R has not."""
+    file = target.open()
+    try:
+        sink = Sink(file, compress)
+        sink.put(HEADER)
+        _object(sink, target, root)
+        sink.close()
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _object(sink: Sink, target: Target, one: Leaf | Box) -> None:
+    if isinstance(one, Box):
+        _list(sink, target, one)
+    else:
+        _vector(sink, target, one)
+
+
+# --- lists ----------------------------------------------------------------------------------------
+
+
+def _list(sink: Sink, target: Target, box: Box) -> None:
+    members = dict(box.members)
+    rows = members.pop(ROW_NAMES, None) if box.is_frame else None
+    classes = [] if box.own.get("S4") or (FRAME in box.classes and not box.is_frame) else (
+        box.classes)  # fmt: skip
+    counted = [*members] == [str(n) for n in range(1, len(members) + 1)]
+    unnamed = bool(box.own.get("unnamed")) and counted
+    has = (bool(members) and not unnamed) or classes or box.attributes or box.is_frame
+    flags = VEC | (IS_OBJECT if classes else 0) | (HAS_ATTRIBUTES if has else 0)
+    sink.integers(flags, len(members))
+    for member in members.values():
+        _object(sink, target, member)
+    if not has:
+        return
+    if members and not unnamed:
+        sink.tagged("names")
+        sink.texts([*members])
+    for name, value in box.attributes.items():
+        sink.tagged(name)
+        sink.plain(value)
+    if classes:
+        sink.tagged("class")
+        sink.texts(classes)
+    if box.is_frame:
+        sink.tagged(ROW_NAMES)
+        if isinstance(rows, Leaf):
+            _vector(sink, target, rows)
+        else:
+            sink.plain([None, -next(iter(box.rows), 0)])
+    sink.end()
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+
+def _vector(sink: Sink, target: Target, leaf: Leaf) -> None:
+    attributes = _attributes(leaf)
+    is_object = "class" in attributes
+    has = attributes or leaf.nulls is not None or _dimnames(leaf) is not None
+    sink.integers(leaf.kind | (IS_OBJECT if is_object else 0) | (HAS_ATTRIBUTES if has else 0))
+    sink.length(leaf.array.count)
+    some = _elements(sink, target, leaf)
+    if not has:
+        return
+    _write_dimnames(sink, leaf)
+    for name, value in attributes.items():
+        sink.tagged(name)
+        sink.plain(value)
+    if leaf.nulls is not None and not some:
+        sink.tagged(NO_NULLS)
+        sink.plain(value=False)
+    sink.end()
+
+
+def _attributes(leaf: Leaf) -> dict[str, Any]:
+    """The attributes of a vector but for the names of its elements."""
+    array, meta = leaf.array, leaf.array.meta
+    attributes: dict[str, Any] = {}
+    if array.ndim > 1 or (array.ndim and _is_array(leaf)):
+        attributes["dim"] = list(array.dims)
+    if meta.units:
+        attributes["units"] = meta.units
+    if meta.description:
+        attributes["comment"] = meta.description
+    attributes |= {k: v for k, v in leaf.attributes.items() if k not in attributes}
+    if leaf.levels:
+        attributes["levels"] = leaf.levels
+    if classes := _classes(leaf):
+        attributes["class"] = classes
+    return attributes
+
+
+def _is_array(leaf: Leaf) -> bool:
+    """True for one axis that is kept as an array, not as a vector."""
+    return bool(leaf.own.get("dim")) or bool(leaf.array.axes and leaf.array.axes[0].name)
+
+
+def _classes(leaf: Leaf) -> list[str]:
+    """The classes of a vector, as they were, if they fit what it is now."""
+    known = leaf.own.get("class")
+    known = [one for one in known if isinstance(one, str)] if isinstance(known, list) else []
+    descr = leaf.array.element.descr
+    is_time = isinstance(descr, str) and descr[1:3] == "M8"
+    if is_time:
+        usual = [DATE] if descr.endswith("[D]") else [TIME, "POSIXt"]
+        return known if usual[0] in known else usual
+    if (
+        leaf.own.get("levels") is not None
+        and leaf.kind == INT
+        and leaf.array.element.kind == "user"
+    ):
+        return known if FACTOR in known else [FACTOR]
+    if INTEGER64 in known and leaf.array.element.kind != "int":
+        return [one for one in known if one != INTEGER64]
+    return [one for one in known if one not in (FACTOR, DATE, TIME, "POSIXt")]
+
+
+def _dimnames(leaf: Leaf) -> list[list[str | None] | None] | None:
+    """The labels of all axes, as texts; None if there are none, and no names of axes."""
+    axes = leaf.array.axes
+    if not any(axis.labels is not None or axis.name for axis in axes):
+        return None
+    return [None if axis.labels is None else
+            [one if one is None else str(one) for one in axis.labels] for axis in axes]  # fmt: skip
+
+
+def _write_dimnames(sink: Sink, leaf: Leaf) -> None:
+    labels = _dimnames(leaf)
+    if labels is None:
+        return
+    if leaf.array.ndim == 1 and not _is_array(leaf):
+        sink.tagged("names")
+        sink.texts(labels[0] or [])
+        return
+    names = [axis.name or "" for axis in leaf.array.axes]
+    sink.tagged("dimnames")
+    sink.integers(VEC | (HAS_ATTRIBUTES if any(names) else 0), len(labels))
+    for one in labels:
+        if one is None:
+            sink.end()
+        else:
+            sink.texts(one)
+    if any(names):
+        sink.tagged("names")
+        sink.texts(names)
+        sink.end()
+
+
+# --- elements -------------------------------------------------------------------------------------
+
+
+def _elements(sink: Sink, target: Target, leaf: Leaf) -> bool:
+    """Write all elements; True if some are missing."""
+    step = block_bytes(target.max_memory)
+    nulls = _Nulls(leaf.nulls, step)
+    done, some = 0, False
+    for block in target.counted(blocks(leaf.array, step)):
+        values = block.reshape(-1)
+        gone = nulls.take(values.size)
+        some = some or (gone is not None and bool(gone.any()))
+        if leaf.kind == STR:
+            _strings(sink, leaf, values, gone, done)
+        else:
+            sink.put(_stored(target, leaf, values, gone, done).tobytes())
+        done += values.size
+    return some
+
+
+class _Nulls:
+    """What is missing, front to back, as many at once as are asked for."""
+
+    def __init__(self, array: Array | None, step: int) -> None:
+        self._pieces: Iterator[Values] | None = None if array is None else (
+            block.reshape(-1) for block in blocks(array, step))  # fmt: skip
+        self._rest: Values = np.zeros(0, bool)
+
+    def take(self, count: int) -> Values | None:
+        """The next values; None if there is no such array."""
+        if self._pieces is None:
+            return None
+        while self._rest.size < count:
+            self._rest = np.concatenate([self._rest, next(self._pieces)])
+        taken, self._rest = self._rest[:count], self._rest[count:]
+        return taken
+
+
+def _lost(leaf: Leaf, index: int, what: str, word: str | None) -> WouldLose:
+    where = f"element {index_of(leaf.array, index)}"
+    return WouldLose(
+        f"array '{leaf.name}': {what}", where=where,
+        remedy=f"allow it with `--allow {word}`" if word else "no option allows this",
+    )  # fmt: skip
+
+
+def _stored(target: Target, leaf: Leaf, values: Values, gone: Values | None, done: int) -> Values:
+    """The elements as R stores them; `WouldLose` for one that R has not."""
+    element = leaf.array.element
+    if leaf.levels or (element.kind == "user" and leaf.kind == INT):
+        return _codes(leaf, values, gone, done)
+    if element.kind == "user":
+        return _times(target, leaf, values, done)
+    if element.kind == "int" and leaf.kind == REAL:  # of class integer64
+        return values.astype(">i8")
+    with np.errstate(all="ignore"):  # of signalling NaNs
+        stored = values.astype(STORED[leaf.kind])
+    if leaf.kind == INT and element.nbytes == 4:
+        bad = values == NA_INTEGER if gone is None else (values == NA_INTEGER) & ~gone
+        if bad.any():
+            what = f"{NA_INTEGER} is R's missing integer (NA)"
+            if not target.allows("nulls"):
+                raise _lost(leaf, done + int(bad.argmax()), what, "nulls")
+            _once(target, refused(leaf.name, "nulls", what, "--allow nulls"))
+    if gone is not None and leaf.kind == REAL:
+        stored.view(">u8")[gone] = NA_REAL_BITS
+    elif gone is not None:
+        stored[gone] = NA_INTEGER
+    return stored
+
+
+def _once(target: Target, fit: Any) -> None:
+    if fit not in target.lost:
+        target.lost.append(fit)
+
+
+def _codes(leaf: Leaf, values: Values, gone: Values | None, done: int) -> Values:
+    """The numbers of the levels of a factor."""
+    codes = {level: number for number, level in enumerate(leaf.levels, 1)}
+    missing = [False] * values.size if gone is None else gone.tolist()
+    found = [
+        NA_INTEGER if lost else codes.get(text, 0)
+        for text, lost in zip(values.tolist(), missing, strict=True)
+    ]
+    if 0 in found:
+        raise _lost(leaf, done + found.index(0), "is no level of the factor", None)
+    return np.array(found, ">i4")
+
+
+def _times(target: Target, leaf: Leaf, values: Values, done: int) -> Values:
+    """Days or seconds since 1970, NA for NaT."""
+    unit = str(leaf.array.element.descr)[4:-1]
+    counts = values.astype(f"<M8[{unit}]").view("<i8")
+    gone = counts == np.iinfo(np.int64).min
+    numbers = np.where(gone, 0, counts)
+    seconds = numbers / PER_SECOND[unit]
+    bad = (abs(numbers) >= MOST_EXACT) | (np.rint(seconds * PER_SECOND[unit]) != numbers)
+    if bad.any():
+        what = "is no time that a double holds exactly"
+        if not target.allows("precision"):
+            raise _lost(leaf, done + int(bad.argmax()), what, "precision")
+        _once(target, refused(leaf.name, "precision", what, "--allow precision"))
+    stored = seconds.astype(">f8")
+    stored.view(">u8")[gone] = NA_REAL_BITS
+    return stored
+
+
+def _strings(sink: Sink, leaf: Leaf, values: Values, gone: Values | None, done: int) -> None:
+    missing = [False] * values.size if gone is None else gone.tolist()
+    as_text = leaf.array.meta.encoding == "utf-8"
+    for number, (text, lost) in enumerate(zip(values.tolist(), missing, strict=True)):
+        nul = "\0" if isinstance(text, str) else b"\0"
+        if nul in text:
+            raise _lost(leaf, done + number, "holds a NUL, which no string of R does", None)
+        try:
+            one = text.decode() if as_text and isinstance(text, bytes) else text
+            sink.string(None if lost else one)
+        except UnicodeError:
+            raise _lost(leaf, done + number, "is not valid text", None) from None
