@@ -165,6 +165,22 @@ def package() -> Callable[..., None]:
 
 
 @pytest.fixture(scope="session")
+def r(tool: Callable[..., str]) -> Callable[..., str]:
+    """Return `r(code, cwd=None)`, which runs code in R and returns its output."""
+
+    def run(code: str, cwd: Path | str | None = None) -> str:
+        command = [tool("Rscript"), "--vanilla", "-"]
+        done = subprocess.run(
+            command, cwd=cwd, input=code, capture_output=True, text=True, check=False,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )  # fmt: skip
+        assert done.returncode == 0, f"R failed: {done.stderr}\n{code}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def octave(tool: Callable[..., str]) -> Callable[..., str]:
     """Return `octave(code, cwd=None)`, which runs code in GNU Octave and returns its output.
 

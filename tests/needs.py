@@ -102,6 +102,7 @@ VERSION = {
 
 # The package of Debian and Ubuntu that has a program, where it is not called like the program.
 PACKAGES = {
+    "Rscript": "r-base-core",
     "bmptopnm": "netpbm",
     "djpeg": "libjpeg-turbo-progs",
     "dwebp": "webp",

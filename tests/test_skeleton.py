@@ -185,6 +185,14 @@ FIELD = {
         "xlsx": "a format of its own",
         "xlsx_plan": "arrays as sheets",
     },
+    "r": {
+        "items": "the objects of a serialization, one after the other",
+        "rdata": "a format of its own",
+        "rds": "a format of its own",
+        "streams": "decompressed bytes, front to back",
+        "tree": "arrays and groups of the objects",
+        "values": "array sources over vectors",
+    },
     "scidb": {
         "groups": "arrays that belong to one attribute",
         "record": "the layout of a record",

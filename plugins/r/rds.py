@@ -50,8 +50,8 @@ Writes: XDR, version 3, gzip as R does (``compress=none``, ``bzip2``, ``xz``); o
 vector, several as a list (``object=list`` or ``vector`` says which). int8, int16 and uint16 become
 integer, float16, float32 and bfloat16 double, complex64 complex. int64, uint32 and uint64 are
 refused, or become double with ``--dtype float64``. uint8 is raw; ``bytes=integer`` makes numbers of
-it. An int32 of -2147483648, which is R's NA, is refused unless ``--allow nulls``; datetime64 of
-other units, durations and structures are refused.
+it. An int32 of -2147483648, which is R's NA, is refused (``--dtype float64`` holds it); datetime64
+of other units, durations and structures are refused.
 """
 
 from __future__ import annotations

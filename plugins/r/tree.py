@@ -133,28 +133,9 @@ class Tree:
 
     def group(self, path: str, node: Node, place: str | None = "") -> None:
         """Add a list, a data frame, or the slots of an S4 object; the root has no path."""
-        classes = self.strings(node.attribute("class"))
-        members, named = self._members(node)
-        names, before = Names(), len(self.arrays)
-        for number, (name, member) in enumerate(members, 1):
-            chosen = names.add(name)
-            if chosen != name:
-                self.note(f"'{name}' was read as '{path}/{chosen}'" if path else
-                          f"'{name}' was read as '{chosen}'")  # fmt: skip
-            inside = f"{path}/{chosen}" if path else chosen
-            key = _key(name if named and chosen == name else number)
-            simple = place is not None and key is not None and node.kind != S4
-            self.add(inside, member, names, f"{place}[[{key}]]" if simple else None)
-        rows = node.attribute(ROW_NAMES)
-        if rows is not None and not self._counted(rows):
-            self.add(f"{path}/{ROW_NAMES}" if path else ROW_NAMES, rows, names)
-        own: dict[str, Any] = {"class": classes} if classes else {}
-        if not named and members:
-            own["unnamed"] = True
-        if node.kind == S4:
-            own["S4"] = True
-        if dims := self.integers(node.attribute("dim")):
-            own["dim"] = dims
+        before = len(self.arrays)
+        own = self._group_facts(node)
+        self._add_members(path, node, place, own)
         attributes = {} if node.kind == S4 else self.attributes(path, node)
         if own:
             self.own[path] = own
@@ -162,6 +143,41 @@ class Tree:
             self.forms[path] = form
         if attributes or len(self.arrays) == before:
             self.groups[path] = attributes
+
+    def _group_facts(self, node: Node) -> dict[str, Any]:
+        """What the namespace says of a group, but for the names of its members."""
+        own: dict[str, Any] = {}
+        if classes := self.strings(node.attribute("class")):
+            own["class"] = classes
+        if node.kind == S4:
+            own["S4"] = True
+        if dims := self.integers(node.attribute("dim")):
+            own["dim"] = dims
+            if node.attribute("dimnames") is not None:
+                self.note("labels of the axes of a list were left out")
+        return own
+
+    def _add_members(self, path: str, node: Node, place: str | None, own: dict[str, Any]) -> None:
+        """Add what lies in a group; `own` gets what its names do not tell."""
+        members, named = self._members(node)
+        names, inside = Names(), f"{path}/" if path else ""
+        changed: dict[str, str] = {}
+        for number, (name, member) in enumerate(members, 1):
+            chosen = names.add(name or str(number))
+            if chosen != name:
+                changed[chosen] = name
+                if name:
+                    self.note(f"'{name}' was read as '{inside}{chosen}'")
+            key = _key(name if named and chosen == name else number)
+            simple = place is not None and key is not None and node.kind != S4
+            self.add(inside + chosen, member, names, f"{place}[[{key}]]" if simple else None)
+        rows = node.attribute(ROW_NAMES)
+        if rows is not None and not self._counted(rows):
+            self.add(inside + ROW_NAMES, rows, names)
+        if not named and members:
+            own["unnamed"] = True
+        elif changed:
+            own["names"] = changed
 
     def _members(self, node: Node) -> tuple[list[tuple[str, Node]], bool]:
         """The members of a list by name, and whether they have names."""
@@ -172,10 +188,7 @@ class Tree:
             names = self.strings(node.attribute("names"))
         if len(names) != len(node.members) or not any(names):
             return [(str(n), one) for n, (_, one) in enumerate(node.members, 1)], False
-        return [
-            (name or str(n), one)
-            for n, (name, (_, one)) in enumerate(zip(names, node.members, strict=True), 1)
-        ], True
+        return [(name or "", one) for name, (_, one) in zip(names, node.members, strict=True)], True
 
     def _counted(self, rows: Node) -> bool:
         """True for row names that only count the rows: c(NA, -n), or 1 to n."""
@@ -192,6 +205,8 @@ class Tree:
         own: dict[str, Any] = {"class": classes} if classes else {}
         if node.attribute("dim") is not None and len(shape) == 1:
             own["dim"] = True
+        if node.attribute("dimnames") is not None and not any(axes):
+            own["dimnames"] = True
         kind, pieces, nulls = self._typed(node, classes, own)
         dims = shape
         self._check_span(node, kind, dims)

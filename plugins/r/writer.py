@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from math import prod
 from zlib import DEFLATED, compressobj
 
 import numpy as np
@@ -194,9 +195,10 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
     rows = members.pop(ROW_NAMES, None) if box.is_frame else None
     classes = [] if box.own.get("S4") or (FRAME in box.classes and not box.is_frame) else (
         box.classes)  # fmt: skip
-    counted = [*members] == [str(n) for n in range(1, len(members) + 1)]
-    unnamed = bool(box.own.get("unnamed")) and counted
-    has = (bool(members) and not unnamed) or classes or box.attributes or box.is_frame
+    unnamed = bool(box.own.get("unnamed")) and all(name.isdecimal() for name in members)
+    dims = box.own.get("dim")
+    dims = dims if isinstance(dims, list) and prod(dims) == len(members) else None
+    has = (bool(members) and not unnamed) or classes or box.attributes or box.is_frame or dims
     flags = VEC | (IS_OBJECT if classes else 0) | (HAS_ATTRIBUTES if has else 0)
     sink.integers(flags, len(members))
     for member in members.values():
@@ -205,8 +207,11 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
         return
     if members and not unnamed:
         sink.tagged("names")
-        sink.texts([*members])
-    for name, value in box.attributes.items():
+        known = box.own.get("names")
+        known = known if isinstance(known, dict) else {}
+        sink.texts([str(known.get(name, name)) for name in members])
+    attributes = {"dim": dims, **box.attributes} if dims else box.attributes
+    for name, value in attributes.items():
         sink.tagged(name)
         sink.plain(value)
     if classes:
@@ -289,7 +294,8 @@ def _classes(leaf: Leaf) -> list[str]:
 def _dimnames(leaf: Leaf) -> list[list[str | None] | None] | None:
     """The labels of all axes, as texts; None if there are none, and no names of axes."""
     axes = leaf.array.axes
-    if not any(axis.labels is not None or axis.name for axis in axes):
+    empty = leaf.own.get("dimnames") and len(axes) > 1
+    if not empty and not any(axis.labels is not None or axis.name for axis in axes):
         return None
     return [None if axis.labels is None else
             [one if one is None else str(one) for one in axis.labels] for axis in axes]  # fmt: skip
@@ -377,10 +383,11 @@ def _stored(target: Target, leaf: Leaf, values: Values, gone: Values | None, don
     if leaf.kind == INT and element.nbytes == 4:
         bad = values == NA_INTEGER if gone is None else (values == NA_INTEGER) & ~gone
         if bad.any():
-            what = f"{NA_INTEGER} is R's missing integer (NA)"
-            if not target.allows("nulls"):
-                raise _lost(leaf, done + int(bad.argmax()), what, "nulls")
-            _once(target, refused(leaf.name, "nulls", what, "--allow nulls"))
+            raise WouldLose(
+                f"array '{leaf.name}': {NA_INTEGER} is R's missing integer (NA)",
+                where=f"element {index_of(leaf.array, done + int(bad.argmax()))}",
+                remedy="write doubles with `--dtype float64`",
+            )
     if gone is not None and leaf.kind == REAL:
         stored.view(">u8")[gone] = NA_REAL_BITS
     elif gone is not None:

@@ -60,6 +60,8 @@ PARSERS: dict[str, Parser] = {
     "safetensors": Parser(("x.safetensors",), "learning/*.safetensors", None, "safetensors"),
     "dicom": Parser(("x.dcm",), "dicom/*", None, "dicom"),
     "gguf": Parser(("x.gguf",), "models/*.gguf", None, "gguf"),
+    "rds": Parser(("x.rds",), "r/*.rds", None, "rds"),
+    "rdata": Parser(("x.rdata",), "r/*.RData", None, "rdata"),
     "torch": Parser(("x.pt",), "models/*.pt*", mutate.archive, "torch"),
     "netcdf3": Parser(("x.nc",), "netcdf3/*.*", None, "netcdf3"),
     "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
