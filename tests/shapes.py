@@ -2129,3 +2129,157 @@ def xlsx_of_merged_cells(size: int) -> bytes:
     return _package(
         "<row><c><v>1</v></c></row>" + lines(size, lambda n: '<mergeCell ref="A1:B2"/>')
     )
+# R -----------------------------------------------------------------------------------------------
+
+
+def r_ints(*values: int) -> bytes:
+    return struct.pack(f">{len(values)}i", *values)
+
+
+R_HEAD = b"X\n" + r_ints(3, 0x40202, 0x30500, 5) + b"UTF-8"
+R_ONE = r_ints(13, 1, 7)  # an integer
+R_NIL = r_ints(254)
+
+
+def r_text(text: bytes) -> bytes:
+    return r_ints(0x40009, len(text)) + text
+
+
+def r_symbol(text: bytes) -> bytes:
+    return r_ints(1) + r_text(text)
+
+
+def r_names(names: list[bytes]) -> bytes:
+    """The attribute of a list that has the names of its members."""
+    texts = b"".join(map(r_text, names))
+    return r_ints(0x402) + r_symbol(b"names") + r_ints(16, len(names)) + texts + R_NIL
+
+
+@shape(".rds")
+def rds_of_vectors(size: int) -> bytes:
+    """A list of vectors of one number."""
+    count = max(1, size // len(R_ONE))
+    return R_HEAD + r_ints(19, count) + R_ONE * count
+
+
+@shape(".rds")
+def rds_of_nothings(size: int) -> bytes:
+    """A list of NULL, and one vector."""
+    count = max(1, size // 4)
+    return R_HEAD + r_ints(19, count + 1) + R_ONE + R_NIL * count
+
+
+@shape(".rds")
+def rds_of_equal_names(size: int) -> bytes:
+    """A list of vectors of one name."""
+    count = max(1, size // 21)
+    return R_HEAD + r_ints(0x213, count) + R_ONE * count + r_names([b"a"] * count)
+
+
+@shape(".rds")
+def rds_of_names_that_end_in_numbers(size: int) -> bytes:
+    """A list of vectors, of which the names are those that equal ones would get."""
+    count = max(1, size // 44)
+    names = [b"a~%d" % n for n in range(2, count + 2)] + [b"a"] * count
+    return R_HEAD + r_ints(0x213, 2 * count) + R_ONE * (2 * count) + r_names(names)
+
+
+@shape(".rds")
+def rds_of_a_long_name(size: int) -> bytes:
+    """A list in a list of a long name, with many members."""
+    count = max(1, size // 24)
+    inner = r_ints(19, count) + R_ONE * count
+    return R_HEAD + r_ints(0x213, 1) + inner + r_names([b"a" * (size // 2)])
+
+
+@shape(".rds")
+def rds_of_strings(size: int) -> bytes:
+    """A vector of empty strings."""
+    count = max(1, size // 8)
+    return R_HEAD + r_ints(16, count) + r_ints(9, 0) * count
+
+
+@shape(".rds")
+def rds_of_one_long_string(size: int) -> bytes:
+    """A vector of empty strings, and one long one."""
+    count = max(1, size // 16)
+    long = r_text(b"a" * (size // 2))
+    return R_HEAD + r_ints(16, count + 1) + r_ints(9, 0) * count + long
+
+
+@shape(".rds")
+def rds_of_attributes(size: int) -> bytes:
+    """A vector with many attributes of one name."""
+    one = r_ints(0x402) + r_symbol(b"a") + R_ONE
+    return R_HEAD + r_ints(0x20D, 1, 7) + one * max(1, size // len(one)) + R_NIL
+
+
+@shape(".rds")
+def rds_of_attributes_by_reference(size: int) -> bytes:
+    """A vector with many attributes, of which a number says the name."""
+    first = r_ints(0x402) + r_symbol(b"a") + R_ONE
+    one = r_ints(0x402, 1 << 8 | 255) + R_ONE
+    return R_HEAD + r_ints(0x20D, 1, 7) + first + one * max(1, size // len(one)) + R_NIL
+
+
+@shape(".rds")
+def rds_of_levels(size: int) -> bytes:
+    """A factor of one element with many levels, one of them long."""
+    count = max(1, size // 20)
+    texts = b"".join(r_text(b"%d" % n) for n in range(count)) + r_text(b"a" * (size // 4))
+    levels = r_ints(0x402) + r_symbol(b"levels") + r_ints(16, count + 1) + texts
+    kind = r_ints(0x402) + r_symbol(b"class") + r_ints(16, 1) + r_text(b"factor")
+    return R_HEAD + r_ints(0x30D, 1, 1) + levels + kind + R_NIL
+
+
+@shape(".rds")
+def rds_of_labels(size: int) -> bytes:
+    """Labels for each element, of two axes of one element besides."""
+    count = max(1, size // 16)
+    names = r_ints(16, count) + b"".join(r_text(b"%d" % n) for n in range(count))
+    dim = r_ints(0x402) + r_symbol(b"dim") + r_ints(13, 3, count, 1, 1)
+    labels = r_ints(0x402) + r_symbol(b"dimnames") + r_ints(19, 3) + names + R_NIL * 2
+    return R_HEAD + r_ints(0x20D, count) + r_ints(*[7] * count) + dim + labels + R_NIL
+
+
+@shape(".rds")
+def rds_of_calls(size: int) -> bytes:
+    """A call of calls of calls, and a vector."""
+    return R_HEAD + r_ints(19, 2) + R_ONE + r_ints(6) * (size // 8) + R_NIL * (size // 8 + 1)
+
+
+@shape(".rds")
+def rds_of_symbols(size: int) -> bytes:
+    """A list of symbols, and a vector."""
+    one = r_symbol(b"a")
+    count = max(1, size // len(one))
+    return R_HEAD + r_ints(19, count + 1) + R_ONE + one * count
+
+
+@shape(".rds")
+def rds_of_bytecode(size: int) -> bytes:
+    """Bytecode of many constants, and a vector."""
+    count = max(1, size // 16)
+    code = r_ints(21, 1) + R_ONE + r_ints(count) + (r_ints(13) + R_ONE) * count
+    return R_HEAD + r_ints(19, 2) + R_ONE + code
+
+
+@shape(".rds")
+def rds_of_squeezed_vectors(size: int) -> bytes:
+    """As `rds_of_vectors`, compressed."""
+    return gzip.compress(rds_of_vectors(size))
+
+
+@shape(".rds")
+def rds_of_squeezed_missing_values(size: int) -> bytes:
+    """Vectors of missing numbers too long to be kept, compressed."""
+    count = max(1, size // (1 << 17))
+    one = r_ints(13, 1 << 15) + r_ints(-(1 << 31)) * (1 << 15)
+    return gzip.compress(R_HEAD + r_ints(19, count) + one * count)
+
+
+@shape(".rda")
+def rda_of_objects(size: int) -> bytes:
+    """Many objects by name."""
+    one = r_ints(0x402) + r_symbol(b"a") + R_ONE
+    return b"RDX3\n" + R_HEAD + one * max(1, size // len(one)) + R_NIL

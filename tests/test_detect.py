@@ -39,7 +39,7 @@ BUILT_IN = {row.name for row in ROWS}
 # File of the corpus -> the format that reads it, or words of the refusal
 CORPUS = {
     "ascii_pbm.pbm": "netpbm",
-    "gzip_magic_but_rdata.rda": "gzip-compressed",
+    "gzip_magic_but_rdata.rda": "rdata",
     "gzip_of_text.gz": "gzip-compressed",
     "matlab_v4_nomagic_bigendian.mat": "mat",
     "matlab_v4_sparse.mat": "mat",

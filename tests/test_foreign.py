@@ -60,14 +60,6 @@ def onnx(path: Path) -> None:
     onnx.save(onnx.helper.make_model(onnx.helper.make_graph([], "g", [], [], tensors)), path)
 
 
-def rds(path: Path) -> None:
-    pytest.importorskip("rdata").write_rds(path, VALUES.astype("f8"))
-
-
-def rda(path: Path) -> None:
-    pytest.importorskip("rdata").write_rda(path, {"a": VALUES.astype("f8")})
-
-
 def exr(path: Path) -> None:
     openexr = pytest.importorskip("OpenEXR")
     with openexr.File({"type": openexr.scanlineimage}, {"Y": VALUES}) as file:
@@ -86,8 +78,8 @@ def hdf4(path: Path) -> None:
 MADE: dict[str, tuple[Callable[[Path], None], str]] = {  # name of a file -> its maker, its format
     "x.wav": (wav, "WAV"), "x.mgz": (freesurfer, "MGZ"), "x.mgh": (freesurfer, "MGH"),
     "x.jp2": (jpeg2000, "JPEG 2000"), "x.jxl": (jpeg_xl, "JPEG XL"), "x.root": (root, "ROOT"),
-    "x.tdms": (tdms, "TDMS"), "x.onnx": (onnx, "ONNX"), "x.rds": (rds, "R data"),
-    "x.rda": (rda, "R data"), "x.exr": (exr, "OpenEXR"), "x.hdf": (hdf4, "HDF4"),
+    "x.tdms": (tdms, "TDMS"), "x.onnx": (onnx, "ONNX"),
+    "x.exr": (exr, "OpenEXR"), "x.hdf": (hdf4, "HDF4"),
 }  # fmt: skip
 
 

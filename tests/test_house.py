@@ -362,6 +362,7 @@ NO_LIMITS = {
         plugins.netcdf3.tables.MOST_BEGIN plugins.netcdf3.tables.MOST_BYTES
         plugins.netcdf3.tables.MOST_LENGTH
         plugins.tables.sheets.MAX_COLUMNS plugins.tables.sheets.MAX_ROWS
+        plugins.r.items.MOST_SEQUENCE plugins.r.tables.MOST_EXACT plugins.r.tree.MOST_AXES
         plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MAX_RANK
         plugins.nifti.tables.MOST_HEADER_BYTES plugins.npy.header.MAX_ITEM_BYTES
         plugins.npy.header.MAX_RANK plugins.npz.tables.LONGEST_NAME
@@ -386,6 +387,8 @@ NO_LIMITS = {
         plugins.tables.arrow_plan.MAX_LIST plugins.tables.xlsx_plan.MAX_RECORD
         plugins.tables.xlsx_plan.MAX_TEXT
         plugins.nrrd.metadata.MAX_TEXT_BYTES plugins.ome.options.MOST_LEVELS
+        plugins.r.contents.MAX_INTEGER plugins.r.plan.MOST_ELEMENTS plugins.r.plan.MOST_LENGTH
+        plugins.r.writer.LONGEST_SHORT
         plugins.png.plan.MAX_CHANNELS plugins.scidb.metadata.MAX_NAME_BYTES
         plugins.zarr.metadata.MOST plugins.zarr.options.MAX_CHUNK_BYTES
         plugins.zarr.plan.MAX_PATH_BYTES references.pieces.MOST_PIECES""",
@@ -395,14 +398,14 @@ NO_LIMITS = {
         files.paths.MOST_NAMES plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES
         plugins.hdf5.anndata.MOST_NAMED plugins.mat.contents.MOST_NAMED
         plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
-        plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.scidb.header.LARGEST_SHOWN
+        plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.r.tree.LONGEST_PLACE plugins.r.tree.MOST_NOTES plugins.scidb.header.LARGEST_SHOWN
         references.check.MOST_NAMED""",
     "beyond it another way is taken, or a cache is emptied": """
         arrays.blocks.LARGEST_BLOCK arrays.regions.MOST_REGIONS arrays.transpose.LARGEST_SLAB
         files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST
         plugins.hdf5.chunks.LARGEST_UNCHECKED plugins.hdf5.chunks.LARGEST_UNFILTERED
         plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS plugins.mat.parts.MAX_STOPPED
-        plugins.npy.header._MOST_KNOWN plugins.png.alike.MOST_BYTES""",
+        plugins.r.streams.MOST_KEPT plugins.npy.header._MOST_KNOWN plugins.png.alike.MOST_BYTES""",
     "values of a program; those of a source are counted where they are parsed": """
         arrays.metadata._MAX_DEPTH""",
     "not a number: where the system says how much memory there is": "arrays.memory.CGROUP_LIMIT",
@@ -437,6 +440,8 @@ ASKS_FOR_DEFAULTS = {
         plugins.netcdf3.structure plugins.netcdf3.writer plugins.ome.tiff.metadata
         plugins.ome.zarr.documents
         plugins.nrrd.metadata plugins.scidb.groups plugins.scidb.plan plugins.zarr.metadata
+        plugins.netcdf3.structure plugins.netcdf3.writer
+        plugins.nrrd.metadata plugins.r.plan plugins.scidb.groups plugins.scidb.plan plugins.zarr.metadata
         plugins.zarr.writer""",
     "an argument that may be left out, where a folder or a server is looked at": """
         files.paths files.remote.listing files.remote.target files.unfinished plugins.png""",

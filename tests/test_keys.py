@@ -20,6 +20,7 @@ FILES: dict[str, dict[str, Any]] = {
     "x.npy": {}, "f.npy": {}, "x.ra": {}, "x.mat": {}, "x.h5": {}, "gz.h5": {"compress": "gzip:1"},
     "x.zarr": {}, "v2.zarr": {"format": "2"}, "x.npz": {}, "x.nrrd": {}, "x.nii": {}, "x.mha": {}, "x.mrc": {},
     "x.parquet": {}, "x.arrow": {}, "x.xlsx": {},
+    "x.rds": {"object": "list"}, "plain.rds": {"object": "list", "compress": "none"},
     "x.har": {}, "x.safetensors": {}, "x.tif": {}, "x.zip": {}, "x.scidb": {}, "x.cfl": {},
 }  # fmt: skip
 KEYS: list[Any] = [
@@ -51,6 +52,7 @@ def array(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         "h5",
         "zarr",
         "npz",
+        "rds",
         "har",
         "safetensors",
         "zip",

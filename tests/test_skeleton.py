@@ -186,6 +186,7 @@ FIELD = {
         "xlsx_plan": "arrays as sheets",
     },
     "r": {
+        "contents": "vectors and lists of the file to be",
         "items": "the objects of a serialization, one after the other",
         "rdata": "a format of its own",
         "rds": "a format of its own",

@@ -27,8 +27,9 @@ RULES = {
     "tar": "padded", "mat 7": "padded to 8", "ra": "kept", "har": "forbidden", "scidb": "forbidden",
     "idx": "noted", "idx.gz": "noted", "nii": "noted", "nii.gz": "noted", "mha": "noted",
     "mha zlib": "noted", "safetensors": "forbidden", "mrc": "noted",
+    "rds": "noted", "rds none": "noted",
 }  # fmt: skip
-OPTIONS = {"nrrd": "encoding", "mat": "version", "mha": "compress"}
+OPTIONS = {"nrrd": "encoding", "mat": "version", "mha": "compress", "rds": "compress"}
 
 
 def written(form: str, folder: Path) -> tuple[Path, np.ndarray]:

@@ -98,7 +98,8 @@ class Node:
     """One object: `count` elements of type `kind` at decoded byte `at`, or `members` by name."""
 
     __slots__ = (
-        "at", "attributes", "codings", "count", "deferred", "held", "kind", "members", "nulls",
+        "at", "attributes", "codings", "count", "deferred", "held", "kind", "members", "nbytes",
+        "nulls",
         "sequence", "texts", "times", "what", "width",
     )  # fmt: skip
 
@@ -106,6 +107,7 @@ class Node:
         self.kind = kind
         self.count = count
         self.at = at
+        self.nbytes = 0  # decoded bytes of the elements
         self.what = what  # what it is, if it holds no data
         self.attributes: list[tuple[str, Node]] = []
         self.members: list[tuple[str | None, Node]] = []
@@ -160,10 +162,14 @@ class Parser:
         self.path = source.path
         self.limits = source.limits
         self.native = native  # the encoding of strings without a mark
-        self.order = ">"
-        self._int = struct.Struct(">i")
+        self.set_order(">")
         self._refs: list[str | None] = []  # the names of symbols, None for others
         self._steps = self._nodes = self._held = self._kept = self._strings = 0
+
+    def set_order(self, order: str) -> None:
+        """Take integers in this order of bytes."""
+        self.order = order
+        self._int, self._two = struct.Struct(f"{order}i"), struct.Struct(f"{order}2i")
 
     # --- the header -------------------------------------------------------------------------
 
@@ -178,7 +184,7 @@ class Parser:
         if form not in (MAGIC_X, MAGIC_B):
             raise self.corrupt("is no serialization of R", "X or B, and a newline", form)
         if form == MAGIC_B:
-            self.order, self._int = "<", struct.Struct("<i")
+            self.set_order("<")
         version = self.integer()
         if version not in VERSIONS:
             big = int.from_bytes(version.to_bytes(4, "little", signed=True), "big")
@@ -231,7 +237,7 @@ class Parser:
 
     def string(self) -> tuple[int, bytes | None]:
         """The next string: its flags, and its bytes or None for NA."""
-        flags, length = struct.unpack(f"{self.order}ii", self.cursor.take(8))
+        flags, length = self._two.unpack(self.cursor.take(8))
         if flags & 0xFF != CHAR or flags & HAS_ATTRIBUTES or length < -1:
             raise self.corrupt("is not a string", f"type {CHAR}", f"type {flags & 0xFF}")
         if length == -1:
@@ -270,33 +276,43 @@ class Parser:
 
     def _texts(self, node: Node, *, keep: bool) -> None:
         """Look through the strings of a vector; keep them if they are to be."""
-        kept: list[Any] | None = [] if keep else None
-        most = self.limits.memory // STRING_COST
         self._strings += node.count
+        most = self.limits.memory // STRING_COST
+        if self._strings > most:
+            raise self.too_large("holds too many strings (`--max-memory`)", most)
+        kept: list[Any] | None = [] if keep else None
         for _ in range(node.count):
             flags, raw = self.string()
             value: Any = None
             if raw is None:
                 node.nulls = True
+            elif raw.isascii():
+                value = raw.decode() if keep else raw
+                node.width = max(node.width, len(raw))
             else:
-                coding = self.coding(flags, raw)
-                value, length = raw, len(raw)
-                if coding != "bytes":
-                    try:
-                        value = self.text(flags, raw)
-                        length = len(value)
-                    except (UnicodeDecodeError, LookupError):
-                        coding = "undecodable"
-                node.codings.add(coding)
-                node.width = max(node.width, length)
+                value = self._odd_text(node, flags, raw)
             if kept is not None:
                 self._kept += STRING_COST + len(raw or b"")
                 kept.append(value)
                 if self._kept > self.limits.attribute_bytes:
                     kept = None
-        if self._strings > most:
-            raise self.too_large("holds too many strings (`--max-memory`)", most)
         node.texts = kept
+
+    def _odd_text(self, node: Node, flags: int, raw: bytes) -> Any:
+        """A string that is not ASCII, decoded if it can be; the vector keeps its encoding."""
+        coding, value = self.coding(flags, raw), raw
+        if coding != "bytes":
+            try:
+                text = self.text(flags, raw)
+            except (UnicodeDecodeError, LookupError):
+                coding = "undecodable"
+            else:
+                node.codings.add(coding)
+                node.width = max(node.width, len(text))
+                return text
+        node.codings.add(coding)
+        node.width = max(node.width, len(raw))
+        return value
 
     # --- objects ----------------------------------------------------------------------------
 
@@ -342,6 +358,7 @@ class Parser:
                 node.members.append((None, self.item(depth + 1, keep=keep)))
         else:
             self._numbers(node)
+        node.nbytes = self.cursor.position - node.at
         return node
 
     def _numbers(self, node: Node) -> None:

@@ -6,6 +6,7 @@ import os
 from math import prod
 
 from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, spanned
+from raconvert.files.limits import DEFAULT
 from raconvert.plugin import (
     Array,
     Bundle,
@@ -22,6 +23,7 @@ from raconvert.plugin import (
     type_name,
 )
 
+from .contents import Box, Leaf, held_attributes, is_text, own_of
 from .tables import (
     CPLX,
     FRAME,
@@ -32,69 +34,21 @@ from .tables import (
     OWN,
     RAW,
     REAL,
-    RESERVED,
     STR,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Any
 
     from raconvert.plugin import Target
 
 MOST_LENGTH = (1 << 31) - 1  # of one of several axes
 MOST_ELEMENTS = 1 << 52
-MAX_INTEGER = (1 << 31) - 1
 TIMES = {"<M8[D]", "<M8[s]", "<M8[ms]", "<M8[us]"}
 TIMES |= {f">{one[1:]}" for one in TIMES}
 HAS_NULLS = (LGL, INT, REAL, STR)
-
-
-class Leaf:
-    """A vector: the array, the array of what is missing, and its type in R."""
-
-    def __init__(self, array: Array, nulls: Array | None, kind: int, levels: list[str]) -> None:
-        self.array = array
-        self.nulls = nulls
-        self.kind = kind
-        self.levels = levels  # of a factor
-        self.own = own_of(array)
-        self.attributes: dict[str, Any] = {}
-        self.name = array.name
-
-
-class Box:
-    """A list: its members by name, and what the namespace of the file says of it."""
-
-    def __init__(self, own: dict[str, Any], attributes: dict[str, Any]) -> None:
-        self.members: dict[str, Leaf | Box] = {}
-        self.own = own
-        self.attributes = attributes
-
-    @property
-    def is_frame(self) -> bool:
-        """True if it is to be a data frame, and its columns are of one length."""
-        return FRAME in self.classes and len(self.rows) <= 1
-
-    @property
-    def rows(self) -> set[int]:
-        """The numbers of rows of its members; -1 for those that have none."""
-        leaves = self.members.values()
-        return {one.array.shape[0] if isinstance(one, Leaf) and one.array.ndim else -1
-                for one in leaves}  # fmt: skip
-
-    @property
-    def classes(self) -> list[str]:
-        """The classes of the object."""
-        classes = self.own.get("class")
-        return [one for one in classes if isinstance(one, str)] if isinstance(classes, list) else []
-
-
-def own_of(array: Array) -> dict[str, Any]:
-    """The namespace of an array."""
-    own = array.meta.formats.get(OWN)
-    return dict(own) if isinstance(own, dict) else {}
 
 
 def make_plan(bundle: Bundle, *, compress: str, numbers: str, form: str) -> Plan:
@@ -168,9 +122,11 @@ def _root(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[Fi
     box("")
     for leaf in leaves:
         above, _, name = leaf.name.rpartition("/")
-        around = box(above)
+        problem = _name_problem(leaf.name)
+        around = None if problem else box(above)
         if around is None or name in around.members:
-            fits.append(refused(leaf.name, "names", "the name stands for something else, too"))
+            problem = problem or "the name stands for something else, too"
+            fits.append(refused(leaf.name, "names", problem))
         else:
             around.members[name] = leaf
     for path in bundle.explicit_groups():
@@ -178,6 +134,12 @@ def _root(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[Fi
     for path, made in boxes.items():
         fits += _box_fits(path, made)
     return boxes[""]
+
+
+def _name_problem(name: str) -> str:
+    if max(map(len, name.split("/"))) > DEFAULT.name_bytes:
+        return f"names of more than {DEFAULT.name_bytes} characters are not read again"
+    return "" if is_text(name) else "the name is no valid text"
 
 
 def _box_fits(path: str, box: Box) -> Iterator[Fit]:
@@ -292,40 +254,3 @@ def _shape_fits(array: Array) -> Iterator[Fit]:
     if spans or any(length > most for length in array.dims) or prod(array.dims) > MOST_ELEMENTS:
         yield refused(array.name, "shape", f"R has no axes of more than {most}, and "
                       f"no more than {MOST_ELEMENTS} elements")  # fmt: skip
-
-
-# --- attributes -----------------------------------------------------------------------------------
-
-
-def held_attributes(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Those attributes that R can hold as vectors, and the names of the others."""
-    kept = {name: value for name, value in attributes.items()
-            if isinstance(name, str) and name and name not in RESERVED
-            and vector_type(value) is not None and "\0" not in name}  # fmt: skip
-    return kept, [str(name) for name in attributes if name not in kept]
-
-
-def vector_type(value: Any) -> int | None:
-    """The type of the vector of R that a plain value is, or None."""
-    if isinstance(value, bytes):
-        return RAW
-    items = list(value) if isinstance(value, list | tuple) else [value]
-    kinds = {type(one) for one in items} - {type(None)}
-    if kinds == {bool}:
-        return LGL
-    if kinds == {str}:
-        return STR if all(one is None or _is_text(one) for one in items) else None
-    if kinds and kinds <= {int, float}:
-        if kinds == {int} and all(one is None or abs(one) <= MAX_INTEGER for one in items):
-            return INT
-        return REAL if all(one is None or abs(one) <= 1 << 53 or isinstance(one, float)
-                           for one in items) or kinds == {float} else None  # fmt: skip
-    return None
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text

@@ -64,6 +64,8 @@ NUMBERS = {INT: ("int", 4, "i4"), REAL: ("float", 8, "f8"), CPLX: ("complex", 16
 MOST_AXES = 64  # as many as NumPy has
 MOST_NOTES = 50
 GROUPS = (LIST, VEC, S4)
+LONGEST_PLACE = 200  # characters of an expression of R that is kept for people
+WIDENING = 256  # how much longer texts of one width may be than those that are stored
 KEPT_ATTRIBUTE = 1000  # elements of an attribute that is kept
 
 
@@ -96,7 +98,7 @@ class Tree:
         self.forms: dict[str, str] = {}
         self.notes: list[str] = []
         self.left_out: list[str] = []
-        self._labels = 0
+        self._letters = 0  # of all paths
 
     def note(self, text: str) -> None:
         """Add a note, unless there are many."""
@@ -115,6 +117,11 @@ class Tree:
 
         `place` is what R says behind the object of the file for it; None if that is not simple.
         """
+        self._letters += len(path)
+        most = self.source.limits.path_characters
+        if self._letters > most:
+            raise TooLarge("names are too long, one inside the other", path=self.source.path,
+                           expected=f"at most {most} characters of all paths")  # fmt: skip
         if node.kind == NIL:
             self.leave_out(path, "NULL")
         elif node.what:
@@ -163,6 +170,10 @@ class Tree:
         names, inside = Names(), f"{path}/" if path else ""
         changed: dict[str, str] = {}
         for number, (name, member) in enumerate(members, 1):
+            if len(name) > self.source.limits.name_bytes:
+                raise TooLarge("a name is too long", path=self.source.path, where=f"'{path[:80]}'",
+                               expected=f"at most {self.source.limits.name_bytes} characters",
+                               got=len(name))  # fmt: skip
             chosen = names.add(name or str(number))
             if chosen != name:
                 changed[chosen] = name
@@ -170,6 +181,7 @@ class Tree:
                     self.note(f"'{name}' was read as '{inside}{chosen}'")
             key = _key(name if named and chosen == name else number)
             simple = place is not None and key is not None and node.kind != S4
+            simple = simple and len(f"{place}{key}") <= LONGEST_PLACE
             self.add(inside + chosen, member, names, f"{place}[[{key}]]" if simple else None)
         rows = node.attribute(ROW_NAMES)
         if rows is not None and not self._counted(rows):
@@ -248,7 +260,11 @@ class Tree:
             levels = self.strings(node.attribute("levels"))
             own["levels"] = levels
             kind = _text_element(max(map(len, levels), default=1))
-            return kind, partial(values.labels, file, node, levels), node.nulls
+            return (
+                kind,
+                partial(values.labels, file, node, levels, np.dtype(kind.descr)),
+                node.nulls,
+            )
         for name in (DATE, TIME):
             if name in classes and node.kind in (INT, REAL) and (unit := self._unit(node, name)):
                 if node.kind == INT:
@@ -323,11 +339,14 @@ class Tree:
         if spanned(shape, kind.nbytes) > MAX_SPAN:
             raise Corrupt("dims that no array has", got=shape)
         limits, nbytes = self.source.limits, node.count * kind.nbytes
-        if nbytes > max(limits.memory, limits.expansion_ratio * self.source.size):
+        stored, most = self.source.size, limits.expansion_ratio * self.source.size
+        if isinstance(kind.descr, str) and kind.descr[1] in "US":
+            stored, most = node.nbytes, WIDENING * node.nbytes
+        if nbytes > max(limits.memory, most):
             raise TooLarge(
                 f"declares {nbytes} bytes of elements of which little is stored",
                 expected=f"at most {limits.memory} (`--max-memory`), unless more is stored",
-                got=f"{self.source.size} bytes in the file",
+                got=f"{stored} stored bytes",
             )
 
     def _axes(self, node: Node) -> tuple[tuple[int, ...], list[Axis]]:
@@ -363,7 +382,6 @@ class Tree:
         labels: list[Any] = self.strings(node)
         if node.kind != STR or len(labels) != length:
             raise Corrupt("labels are not as many as elements", expected=length, got=node.count)
-        self._labels += len(labels)
         return labels
 
     # --- plain values -----------------------------------------------------------------------

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 STEP = 1 << 18  # bytes decoded at once
+TABLE_BYTES = 1 << 16  # of the labels of a factor as an array, besides what they need anyway
 FACTORS = {unit: factor for rows in UNITS.values() for unit, factor in rows}
 
 
@@ -67,7 +68,7 @@ class File:
     def parser(self, cursor: Any) -> Parser:
         """A parser of what the file holds."""
         parser = Parser(cursor, self.stream.source, self.native)
-        parser.order = self.order
+        parser.set_order(self.order)
         return parser
 
     def texts(self, node: Node) -> Iterator[str | bytes | None]:
@@ -131,15 +132,22 @@ def texts(file: File, node: Node, dtype: np.dtype[Any]) -> Iterator[Values]:
     yield from _batches((empty if one is None else one for one in file.texts(node)), dtype)
 
 
-def labels(file: File, node: Node, levels: list[str]) -> Iterator[Values]:
+def labels(file: File, node: Node, levels: list[str], dtype: np.dtype[Any]) -> Iterator[Values]:
     """Yield the labels of a factor, empty where one is missing."""
-    known = np.array(["", *levels])
+    few = (len(levels) + 1) * dtype.itemsize <= TABLE_BYTES + 8 * sum(map(len, levels))
+    known = np.array(["", *levels], dtype) if few else None
     for piece in file.numbers(node, "i4"):
         codes = np.where(piece == NA_INTEGER, 0, piece)
         if ((codes < 0) | (codes > len(levels)) | (piece == 0)).any():
             raise Corrupt("a factor has a code without a level", path=file.stream.source.path,
                           expected=f"1 to {len(levels)}")  # fmt: skip
-        yield known[codes]
+        step = max(1, STEP // dtype.itemsize)
+        for first in range(0, codes.size, step):
+            part = codes[first : first + step]
+            if known is not None:
+                yield known[part]
+            else:
+                yield np.array([levels[code - 1] if code else "" for code in part], dtype)
 
 
 def times(file: File, node: Node, unit: str) -> Iterator[Values]:

@@ -65,6 +65,7 @@ CASES = [
     one("nifti-pair-gzip", "x.img.gz"),
     one("cfl", "x.cfl", dtype="complex64"),
     one("mha", "x.mha"),
+    one("rds", "x.rds", "two.npz"),
     one("mrc", "x.mrc", dtype="float32"),
     one("csv", "x.csv"),
     one("parquet", "x.parquet"),

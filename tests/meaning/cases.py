@@ -37,6 +37,7 @@ ANY = Holds(TYPES)
 HOLDS = {
     "cfl": Holds(["c8"]),
     "idx": Holds(["u1", "i1", "i2", "i4", "f4", "f8"]),
+    "rds": Holds(["i1", "i2", "u2", "i4", "f4", "f8", "?", "c8", "f2"]),
     "mrc": Holds(["i1", "i2", "u2", "f2", "f4", "c8"]),
     "fits": Holds(["u1", "i1", "i2", "u2", "i4", "u4", "i8", "f4", "f8", "?"]),
     "ome.tif": Holds(["u1", "i1", "i2", "u2", "i4", "u4", "f4", "f8", "?", "c8"]),

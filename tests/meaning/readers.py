@@ -526,6 +526,50 @@ def by_hand_scidb(path: Path, name: str) -> Seen:
     return Seen(values.reshape([int(high) - int(low) + 1 for _, low, high in dims]), axes)
 
 
+def by_rdata(path: Path, name: str) -> Seen:
+    """A vector of a list, or of a file that is one, by the parser of the package `rdata`."""
+    import rdata
+
+    root = rdata.parser.parse_file(path).object
+    if root.info.type.name == "VEC":
+        names = [one.value.decode() for one in _attributes_of_r(root)["names"].value]
+        root = root.value[names.index(name)]
+    said = _attributes_of_r(root)
+    values = np.asarray(root.value)
+    if root.info.type.name == "STR":
+        values = np.array([one.value.decode() for one in root.value])
+    values = values.astype(bool) if root.info.type.name == "LGL" else values
+    dims = [*map(int, said["dim"].value)] if "dim" in said else [values.size]
+    axes: list[dict[str, Any]] = [{} for _ in dims]
+    if "names" in said:
+        axes[0]["labels"] = [one.value.decode() for one in said["names"].value]
+    if "dimnames" in said:
+        for axis, labels in zip(axes, said["dimnames"].value, strict=True):
+            if labels.info.type.name == "STR":
+                axis["labels"] = [one.value.decode() for one in labels.value]
+        inner = _attributes_of_r(said["dimnames"])
+        for axis, one in zip(axes, inner["names"].value if "names" in inner else (), strict=False):
+            axis["name"] = one.value.decode() or None
+    texts = {key: said[key].value[0].value.decode() for key in ("units", "comment") if key in said}
+    whole = {"units": texts.get("units"), "description": texts.get("comment")}
+    plain = {
+        key: node.value[0].value.decode() if node.info.type.name == "STR" else node.value[0]
+        for key, node in said.items()
+        if key not in ("dim", "dimnames", "names", "units", "comment", "class", "raconvert.NA")
+        and len(node.value) == 1
+    }
+    return Seen(values.reshape(dims, order="F"), axes, whole, None, plain)
+
+
+def _attributes_of_r(node: Any) -> dict[str, Any]:
+    found, rest = {}, node.attributes
+    while rest is not None and rest.tag is not None:
+        tag = rest.tag.referenced_object or rest.tag
+        found[tag.value.value.decode()] = rest.value[0]
+        rest = rest.value[1]
+    return found
+
+
 def bare(values: np.ndarray) -> Seen:
     """Values of which nothing more is said."""
     return Seen(values, [{} for _ in values.shape])
@@ -536,6 +580,7 @@ READERS = {
     "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "cdf": by_xarray, "nrrd": by_pynrrd,
     "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
     "ome.tif": by_tifffile_of_ome, "ome.zarr": by_ome_zarr,
+    "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "rds": by_rdata, "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
     "scidb": by_hand_scidb, "zip": by_members, "tar": by_members, "bundle": by_members,
 }  # fmt: skip
 # Formats of few types and shapes, which know nothing but values.
