@@ -73,7 +73,7 @@ SHAPES = [(), (1,), (3,), (1, 1), (5, 1), (2, 1, 3), (4, 3, 3), (3, 2, 2, 2)]
 TYPES = ["u1", ">i4", "<i8", "f2", "<f4", "c8", "?", "S3", "<U2", "<M8[s]", "V5"]
 
 
-@pytest.mark.parametrize("name", [row.name for row in ROWS])
+@pytest.mark.parametrize("name", [row.name for row in ROWS if row.writes])
 def test_every_writer_says_what_it_changes(name: str, tmp_path: Path) -> None:
     """Each shape and type, with and without metadata: written and verified, or refused."""
     row = next(row for row in ROWS if row.name == name)

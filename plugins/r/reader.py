@@ -91,7 +91,7 @@ def _workspace(head: bytes, source: Source) -> None:
 
 
 def _bundle(source: Source, stream: Stream, parser: Parser, node: Node, *, named: bool) -> Bundle:
-    tree = Tree(source, File(stream, parser.order, parser.native))
+    tree = Tree(source, File(stream, parser.order, parser.native), parser.cursor.position)
     own: dict[str, object] = {}
     if node.kind in GROUPS and not node.what:
         tree.group("", node)

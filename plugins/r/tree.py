@@ -65,6 +65,7 @@ MOST_AXES = 64  # as many as NumPy has
 MOST_NOTES = 50
 GROUPS = (LIST, VEC, S4)
 LONGEST_PLACE = 200  # characters of an expression of R that is kept for people
+LETTERS_PER_BYTE = 64  # of the paths of all objects, for each decoded byte
 WIDENING = 256  # how much longer texts of one width may be than those that are stored
 KEPT_ATTRIBUTE = 1000  # elements of an attribute that is kept
 
@@ -89,8 +90,9 @@ class Names:
 class Tree:
     """Arrays, groups and notes of one file; `forms` and `own` are of its groups."""
 
-    def __init__(self, source: Source, file: File) -> None:
+    def __init__(self, source: Source, file: File, nbytes: int) -> None:
         self.source = source
+        self.nbytes = nbytes  # of all objects, decoded
         self.file = file
         self.arrays: list[Array] = []
         self.groups: dict[str, dict[str, Any]] = {}
@@ -118,7 +120,7 @@ class Tree:
         `place` is what R says behind the object of the file for it; None if that is not simple.
         """
         self._letters += len(path)
-        most = self.source.limits.path_characters
+        most = min(self.source.limits.path_characters, LETTERS_PER_BYTE * (1000 + self.nbytes))
         if self._letters > most:
             raise TooLarge("names are too long, one inside the other", path=self.source.path,
                            expected=f"at most {most} characters of all paths")  # fmt: skip
