@@ -53,6 +53,7 @@ class Pairs(NamedTuple):
     usual: str = "uint8"  # the type in which it has all shapes
     types: str = ""  # empty: not in the tables, see `images`
     shapes: str = ""
+    by_value: tuple[str, ...] = ()  # types refused for some values, which the suite has
     special: Callable[[str, Shape], str] = lambda name, shape: ""  # =, ~ or x in place of `types`
     images: Mapping[Case, str] = {}  # of what is written only where nothing is lost
     law: Mapping[str, str | None] | None = (

@@ -64,7 +64,7 @@ def own_of(array: Array) -> dict[str, Any]:
 
 
 def held_attributes(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Those attributes that R can hold as vectors, and the names of the others."""
+    """The attributes that R can hold as vectors, and the names of the others."""
     kept = {name: value for name, value in attributes.items()
             if isinstance(name, str) and name and name not in RESERVED
             and vector_type(value) is not None and "\0" not in name}  # fmt: skip

@@ -126,7 +126,7 @@ class Node:
 
 
 def exact_units(values: Values, units: frozenset[str]) -> frozenset[str]:
-    """Those units of which every number of days or seconds is a whole number; NA is one, too.
+    """The units of which every number of days or seconds is a whole number; NA is one, too.
 
     A fraction of seconds is one if it is the float next to the decimal fraction.
     """
@@ -182,7 +182,7 @@ class Parser:
                 expected="the binary forms X or B", remedy=REMEDY_XDR,
             )  # fmt: skip
         if form not in (MAGIC_X, MAGIC_B):
-            raise self.corrupt("is no serialization of R", "X or B, and a newline", form)
+            raise self.corrupt("is not a serialization of R", "X or B, and a newline", form)
         if form == MAGIC_B:
             self.set_order("<")
         version = self.integer()
@@ -250,7 +250,7 @@ class Parser:
         return flags, raw
 
     def coding(self, flags: int, raw: bytes) -> str:
-        """The encoding of a string; empty for ASCII, ``bytes`` for what is no text."""
+        """The encoding of a string; empty for ASCII, ``bytes`` for what is not text."""
         if raw.isascii():
             return ""
         if flags & BYTES_BIT:
@@ -392,7 +392,9 @@ class Parser:
         if flags & 0xFF in (NIL_VALUE, NIL):
             return []
         if flags & 0xFF != LIST:
-            raise self.corrupt("attributes are no pairlist", f"type {LIST}", f"type {flags & 0xFF}")
+            raise self.corrupt(
+                "attributes are not a pairlist", f"type {LIST}", f"type {flags & 0xFF}"
+            )
         own, members = self._pairs(flags, depth, keep=True)
         if own or any(name is None for name, _ in members):
             raise self.corrupt("attributes have no names")
@@ -425,7 +427,7 @@ class Parser:
             return self._reference(flags)
         if kind in (NIL_VALUE, NIL):
             return None
-        raise self.corrupt("the name of a member is no symbol", f"type {SYM}", f"type {kind}")
+        raise self.corrupt("the name of a member is not a symbol", f"type {SYM}", f"type {kind}")
 
     def _reference(self, flags: int) -> str | None:
         number = (flags >> 8) & 0xFFFFFF or self.integer()

@@ -1,4 +1,4 @@
-"""Whether arrays fit an object of R, and the object that they become."""
+"""The object of R that arrays become, and what is lost on the way."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ HAS_NULLS = (LGL, INT, REAL, STR)
 def make_plan(bundle: Bundle, *, compress: str, numbers: str, form: str) -> Plan:
     """One vector, or a list of all arrays, groups as lists inside it."""
     fits: list[Fit] = []
-    companions = _companions(bundle)
+    nulls_by_name = _nulls_by_name(bundle)
     own = bundle.formats.get(OWN)
     own = own if isinstance(own, dict) else {}
-    taken = {nulls.name for nulls in companions.values()}
+    taken = {nulls.name for nulls in nulls_by_name.values()}
     leaves = [
-        _leaf(array, companions.get(array.name), numbers, fits)
+        _leaf(array, nulls_by_name.get(array.name), numbers, fits)
         for array in bundle.arrays
         if array.name not in taken
     ]
     bare = len(leaves) == 1 and not bundle.explicit_groups() and form != "list"
     bare = bare and (form == "vector" or own.get("root") != "list")
     if form == "vector" and not bare:
-        fits.append(refused("", "elements", "several arrays are no one vector; write a list"))
+        fits.append(refused("", "elements", "several arrays are a list, not one vector"))
     if bare:
         fits += file_fits(bundle, "an .rds of one vector")
         names = bundle.names
@@ -139,7 +139,7 @@ def _root(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[Fi
 def _name_problem(name: str) -> str:
     if max(map(len, name.split("/"))) > DEFAULT.name_bytes:
         return f"names of more than {DEFAULT.name_bytes} characters are not read again"
-    return "" if is_text(name) else "the name is no valid text"
+    return "" if is_text(name) else "the name is not valid text"
 
 
 def _box_fits(path: str, box: Box) -> Iterator[Fit]:
@@ -149,14 +149,14 @@ def _box_fits(path: str, box: Box) -> Iterator[Fit]:
             "", "metadata", f"{name}: an S4 object is written as the list of its slots"
         )
     elif FRAME in box.classes and not box.is_frame:
-        reason = f"{name}: columns of different lengths are a list, no data frame"
+        reason = f"{name}: columns of different lengths are a list, not a data frame"
         yield equivalent("", "metadata", reason)
 
 
 # --- vectors --------------------------------------------------------------------------------------
 
 
-def _companions(bundle: Bundle) -> dict[str, Array]:
+def _nulls_by_name(bundle: Bundle) -> dict[str, Array]:
     """The arrays of what is missing, by the name of the array that they belong to."""
     found: dict[str, Array] = {}
     for array in bundle.arrays:

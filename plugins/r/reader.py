@@ -71,7 +71,9 @@ def _native(encoding: str) -> str | None:
 
     known = NATIVE.get(encoding.upper(), encoding.lower())
     if known not in NATIVE.values():
-        raise UsageError(f"'{encoding}' is no encoding of R", expected="such as latin-1 or UTF-8")
+        raise UsageError(
+            f"'{encoding}' is not an encoding of R", expected="such as latin-1 or UTF-8"
+        )
     return codecs.lookup(known).name
 
 
@@ -80,7 +82,7 @@ def _workspace(head: bytes, source: Source) -> None:
         raise Unsupported("is a workspace of version 1, of R before 1.4", path=source.path,
                           remedy="in R: load(FILE); save.image('x.RData')")  # fmt: skip
     if head not in RDATA:
-        raise Corrupt("is no workspace of R", path=source.path, where="byte 0",
+        raise Corrupt("is not a workspace of R", path=source.path, where="byte 0",
                       expected="RDX2 or RDX3", got=head)  # fmt: skip
     if head.startswith(b"RDA"):
         raise Unsupported(
@@ -97,7 +99,7 @@ def _bundle(source: Source, stream: Stream, parser: Parser, node: Node, *, named
         tree.group("", node)
         own["root"] = "list"
     elif named:
-        raise Corrupt("is no list of named objects", path=source.path, expected=f"type {LIST}",
+        raise Corrupt("is not a list of named objects", path=source.path, expected=f"type {LIST}",
                       got=f"type {node.kind}")  # fmt: skip
     else:
         place = os.path.basename(source.place)

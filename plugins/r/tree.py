@@ -154,7 +154,7 @@ class Tree:
             self.groups[path] = attributes
 
     def _group_facts(self, node: Node) -> dict[str, Any]:
-        """What the namespace says of a group, but for the names of its members."""
+        """The facts of a group in the namespace, but for the names of its members."""
         own: dict[str, Any] = {}
         if classes := self.strings(node.attribute("class")):
             own["class"] = classes
@@ -323,8 +323,8 @@ class Tree:
             storage["compression"] = packing
         fields: dict[str, Any] = {"name": path, "index_order": order, "meta": meta}
         fields["storage"] = storage
-        plain = kind.kind in ("int", "uint", "float", "complex") and node.sequence is None
-        if plain and not packing:
+        as_stored = kind.kind in ("int", "uint", "float", "complex") and node.sequence is None
+        if as_stored and not packing:
             swap = 1 if kind.order != ">" else kind.nbytes // (2 if kind.kind == "complex" else 1)
             nbytes = node.count * WIDTHS[node.kind]
             return Array(kind, shape, extent=self.source.extent(node.at, nbytes, swap), **fields)
@@ -358,7 +358,7 @@ class Tree:
             return (node.count,), [Axis(labels=self._labels_of(node.attribute("names"), node))]
         shape = tuple(self.integers(dim))
         if dim.count != len(shape) or not shape or any(n < 0 for n in shape):
-            raise Corrupt("dims are no lengths of axes", got=shape)
+            raise Corrupt("dims are not lengths of axes", got=shape)
         if len(shape) > MOST_AXES:
             raise Unsupported("array has too many axes", expected=f"at most {MOST_AXES}",
                               got=len(shape))  # fmt: skip
@@ -420,7 +420,7 @@ class Tree:
         for name, one in node.attributes:
             if name in RESERVED:
                 continue
-            value = self._plain(one)
+            value = self._attribute_value(one)
             if value is None:
                 lost.append(f"{name} ({one.what or TYPE_NAMES.get(one.kind, 'NULL')})")
             else:
@@ -429,7 +429,7 @@ class Tree:
             self.note(f"attributes of '{path}' were left out: {listed(lost, 5)}")
         return found
 
-    def _plain(self, node: Node) -> Any:
+    def _attribute_value(self, node: Node) -> Any:
         """The value of an attribute: one, or a list; None for what has no plain form."""
         if node.what or node.count > KEPT_ATTRIBUTE or node.attributes:
             return None
@@ -453,7 +453,7 @@ class Tree:
 
 
 def _key(name: str | int) -> str | None:
-    """What stands in double brackets for a member of a list; None for what no program may name."""
+    """The word in double brackets for a member of a list; None for what no program may name."""
     if isinstance(name, int):
         return str(name)
     return None if not name.isprintable() or _WORDS.search(name) else r(name)

@@ -26,7 +26,7 @@ FACTORS = {unit: factor for rows in UNITS.values() for unit, factor in rows}
 
 
 class File:
-    """What all vectors of a file share: its decoded bytes, their order, and an encoding."""
+    """The part that all vectors of a file share: decoded bytes, their order, and an encoding."""
 
     def __init__(self, stream: Stream, order: str, native: str | None) -> None:
         self.stream = stream
@@ -72,7 +72,7 @@ class File:
         return parser
 
     def texts(self, node: Node) -> Iterator[str | bytes | None]:
-        """Yield all strings of a vector, None for NA; bytes, if some of them are no text."""
+        """Yield all strings of a vector, None for NA; bytes, if some of them are not text."""
         if node.deferred is not None:
             for piece in self.numbers(node.deferred, "i4"):
                 yield from (None if one == NA_INTEGER else str(one) for one in piece.tolist())

@@ -144,7 +144,7 @@ class Sink:
         """End a pairlist."""
         self.integers(NIL_VALUE)
 
-    def plain(self, value: Any) -> None:
+    def value(self, value: Any) -> None:
         """Write a plain value as a vector."""
         kind = vector_type(value)
         if kind == RAW:
@@ -213,7 +213,7 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
     attributes = {"dim": dims, **box.attributes} if dims else box.attributes
     for name, value in attributes.items():
         sink.tagged(name)
-        sink.plain(value)
+        sink.value(value)
     if classes:
         sink.tagged("class")
         sink.texts(classes)
@@ -222,7 +222,7 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
         if isinstance(rows, Leaf):
             _vector(sink, target, rows)
         else:
-            sink.plain([None, -next(iter(box.rows), 0)])
+            sink.value([None, -next(iter(box.rows), 0)])
     sink.end()
 
 
@@ -241,10 +241,10 @@ def _vector(sink: Sink, target: Target, leaf: Leaf) -> None:
     _write_dimnames(sink, leaf)
     for name, value in attributes.items():
         sink.tagged(name)
-        sink.plain(value)
+        sink.value(value)
     if leaf.nulls is not None and not some:
         sink.tagged(NO_NULLS)
-        sink.plain(value=False)
+        sink.value(value=False)
     sink.end()
 
 
@@ -344,7 +344,7 @@ def _elements(sink: Sink, target: Target, leaf: Leaf) -> bool:
 
 
 class _Nulls:
-    """What is missing, front to back, as many at once as are asked for."""
+    """The missing values, front to back, as many at once as are asked for."""
 
     def __init__(self, array: Array | None, step: int) -> None:
         self._pieces: Iterator[Values] | None = None if array is None else (
@@ -352,7 +352,7 @@ class _Nulls:
         self._rest: Values = np.zeros(0, bool)
 
     def take(self, count: int) -> Values | None:
-        """The next values; None if there is no such array."""
+        """The next values; None without such an array."""
         if self._pieces is None:
             return None
         while self._rest.size < count:
@@ -409,7 +409,7 @@ def _codes(leaf: Leaf, values: Values, gone: Values | None, done: int) -> Values
         for text, lost in zip(values.tolist(), missing, strict=True)
     ]
     if 0 in found:
-        raise _lost(leaf, done + found.index(0), "is no level of the factor", None)
+        raise _lost(leaf, done + found.index(0), "is not a level of the factor", None)
     return np.array(found, ">i4")
 
 
@@ -422,7 +422,7 @@ def _times(target: Target, leaf: Leaf, values: Values, done: int) -> Values:
     seconds = numbers / PER_SECOND[unit]
     bad = (abs(numbers) >= MOST_EXACT) | (np.rint(seconds * PER_SECOND[unit]) != numbers)
     if bad.any():
-        what = "is no time that a double holds exactly"
+        what = "is not a time that a double holds exactly"
         if not target.allows("precision"):
             raise _lost(leaf, done + int(bad.argmax()), what, "precision")
         _once(target, refused(leaf.name, "precision", what, "--allow precision"))
