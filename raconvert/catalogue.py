@@ -440,6 +440,7 @@ ROWS: tuple[Row, ...] = (
         writes=False,
         many=True,
         meta="some",
+        holds=("names", "labels", "scale", "units", "description", "attributes"),
         index_orders="F",
     ),
     Row(
@@ -454,6 +455,7 @@ ROWS: tuple[Row, ...] = (
         many=True,
         stream=True,
         meta="some",
+        holds=("names", "labels", "scale", "units", "description", "attributes"),
         index_orders="F",
     ),
     Row(

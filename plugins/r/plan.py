@@ -14,6 +14,7 @@ from raconvert.plugin import (
     Plan,
     equivalent,
     facts_of,
+    facts_of_axes,
     fields_of_axes,
     file_fits,
     first_of,
@@ -190,8 +191,7 @@ def _leaf(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) -> L
     lost = [f"attributes ({first_of(lost)})"] if lost else []
     if array.described and array.meta:
         more = ("kind", "units", "spacing", "origin", "direction")
-        said = fields_of_axes([*array.axes], *more)
-        lost += [f"axes ({', '.join(said)})"] if said else []
+        lost += facts_of_axes(array, [fields_of_axes([one], *more) for one in array.ra_axes])
         lost += facts_of(array, "description", "units", "axes", "attributes", OWN)
         if any(not isinstance(one, str | None) for axis in array.axes for one in axis.labels or ()):
             fits.append(equivalent(array.name, "metadata", "labels are written as text"))

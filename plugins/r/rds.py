@@ -78,6 +78,7 @@ FORMAT = Format(
     alone=True,
     stream=True,
     meta="some",
+    holds=("names", "labels", "scale", "units", "description", "attributes"),
     index_orders="F",
     read_options=(
         Option("encoding", "auto", str, "encoding of strings of which the file does not say it"),

@@ -23,7 +23,9 @@ from .readers import BETWEEN, MANY, OF_VALUES, READERS, Seen, quiet
 
 SEEN, KEPT, NAMED, SILENT = "seen", "kept", "named", "silent"
 LOSSY = {"jpg": {"allow": ["precision"]}}
-TO = {"bundle": {"to": "bundle"}}  # formats that no suffix names
+TO: dict[str, dict[str, Any]] = {  # what a format needs besides a suffix
+    "bundle": {"to": "bundle"}, "rds": {"out_opts": {"object": "list"}},
+}  # fmt: skip
 RAW = "raw"  # bytes, which are read only
 OF_OME = {*"TCZYXS"}  # which TIFF has for every axis
 # What a report says is gone: a term of a list, and the facts that it is about.

@@ -9,8 +9,10 @@ what the values stand for, as the reader works it out, None if the file says tha
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import re
+import struct
 import tarfile
 import warnings
 import zipfile
@@ -530,7 +532,7 @@ def by_rdata(path: Path, name: str) -> Seen:
     """A vector of a list, or of a file that is one, by the parser of the package `rdata`."""
     import rdata
 
-    root = rdata.parser.parse_file(path).object
+    root = rdata.parser.parse_data(_integers_for_raw(gzip.decompress(path.read_bytes()))).object
     if root.info.type.name == "VEC":
         names = [one.value.decode() for one in _attributes_of_r(root)["names"].value]
         root = root.value[names.index(name)]
@@ -552,13 +554,27 @@ def by_rdata(path: Path, name: str) -> Seen:
             axis["name"] = one.value.decode() or None
     texts = {key: said[key].value[0].value.decode() for key in ("units", "comment") if key in said}
     whole = {"units": texts.get("units"), "description": texts.get("comment")}
-    plain = {
-        key: node.value[0].value.decode() if node.info.type.name == "STR" else node.value[0]
-        for key, node in said.items()
-        if key not in ("dim", "dimnames", "names", "units", "comment", "class", "raconvert.NA")
-        and len(node.value) == 1
-    }
+    structural = ("dim", "dimnames", "names", "units", "comment", "class", "raconvert.NA")
+    plain = {key: _value_of_r(node) for key, node in said.items() if key not in structural}
     return Seen(values.reshape(dims, order="F"), axes, whole, None, plain)
+
+
+def _integers_for_raw(data: bytes) -> bytes:
+    """The same serialization of a vector with integers in the place of bytes, which rdata lacks."""
+    flags, count = struct.unpack_from(">2i", data, 23)
+    if flags & 255 != 24:
+        return data
+    numbers = np.frombuffer(data, "u1", count, 31).astype(">i4").tobytes()
+    return data[:23] + struct.pack(">2i", flags - 11, count) + numbers + data[31 + count :]
+
+
+def _value_of_r(node: Any) -> Any:
+    if node.info.type.name == "STR":
+        values = [one.value.decode() for one in node.value]
+    else:
+        values = np.asarray(node.value).tolist()
+    values = [bool(one) for one in values] if node.info.type.name == "LGL" else values
+    return values[0] if len(values) == 1 else values
 
 
 def _attributes_of_r(node: Any) -> dict[str, Any]:
@@ -591,4 +607,6 @@ OF_VALUES = {
 READERS |= OF_VALUES
 MANY = {"npz", "fits", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr", "har", "scidb",
         "zip", "tar", "bundle", "cifar.bin"}  # fmt: skip
+MANY = {"npz", "fits", "rds", "safetensors", "mat", "h5", "nc", "cdf", "zarr", "har", "scidb", "zip", "tar",
+        "bundle", "cifar.bin"}  # fmt: skip
 BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "cdf", "scidb")

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import every
-from pairs import Pairs, little, nothing_said, quiet
+from meaning.readers import by_rdata
+from pairs import Pairs, little, quiet
 
 import raconvert
 from raconvert import Axis, Metadata
@@ -67,6 +68,15 @@ def elements(path: Path) -> np.ndarray:
     return little(values.reshape(dims, order="F"))
 
 
+def said(path: Path) -> dict[str, Any]:
+    """The facts that a file says, by the parser of `rdata`."""
+    with quiet():
+        seen = by_rdata(path, "vals")
+    facts = {f"{fact}s": [axis.get(fact) for axis in seen.axes] for fact in ("name", "labels")}
+    facts["labels"] = facts.pop("labelss")
+    return {**facts, **seen.whole, "attributes": seen.attributes}
+
+
 def save(path: Path, values: np.ndarray) -> None:
     """Write a vector by `rdata`."""
     with quiet():
@@ -93,7 +103,7 @@ IN_PAIRS = (
         """,
         by_value=("bytes", "seconds"),  # a NUL inside, and more than 2**53
         shapes="= * ~ ()",
-        said=nothing_said,
+        said=said,
     ),
 )
 
@@ -308,7 +318,7 @@ def test_labels_units_and_attributes_arrive_in_r(tmp_path: Path, r: Callable[...
         axes=[Axis("place", labels=["here", "there"]), Axis("time", spacing=0.5)],
     )  # fmt: skip
     report = raconvert.write(tmp_path / "x.rds", np.zeros((2, 3)), meta=meta)
-    assert "axes (spacing)" in "".join(map(str, report.equivalent))
+    assert "axis 1 'time' (spacing)" in "".join(map(str, report.equivalent))
     out = r('x <- readRDS("x.rds"); cat(rownames(x), names(dimnames(x)), attr(x, "units"), '
             'comment(x), attr(x, "by"), attr(x, "n"), attr(x, "ok"), class(attr(x, "raw")))',
             tmp_path)  # fmt: skip
