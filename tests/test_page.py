@@ -150,6 +150,41 @@ def test_the_matlab_programs_read_the_arrays_in_octave(
         assert np.array_equal(out[f"x{number}"], values), TYPES[number]
 
 
+# How R writes what the program has read, and the type of that.
+SAID_BY_R = {
+    "integer": ("writeBin(as.vector(x), f)", "<i4"), "double": ("writeBin(as.vector(x), f)", "<f8"),
+    "complex": ("writeBin(as.vector(x), f)", "<c16"), "logical": ("writeBin(as.integer(x), f)", "<i4"),
+    "raw": ("writeBin(as.vector(x), f)", "u1"),
+}  # fmt: skip
+
+
+def test_the_r_programs_read_the_arrays_in_r(tmp_path: Path, r: Callable[..., str]) -> None:
+    """All types; those that R has not are bytes, as the program says."""
+    script, expected = [], []
+    for number, dtype in enumerate(TYPES):
+        path, values = stored(tmp_path, dtype, "C")
+        _, found = programs_of(path)
+        lines = "; ".join(f"{kind} = {code}" for kind, (code, _) in SAID_BY_R.items())
+        lines = ", ".join(lines.split("; "))
+        script += [
+            found["R"], f'f <- file("{number}.out", "wb")', f"switch(typeof(x), {lines})",
+            "close(f)", "cat(typeof(x), dim(x), '\\n')",
+        ]  # fmt: skip
+        expected.append(values)
+    said = r("\n".join(script), tmp_path).splitlines()
+    for number, values in enumerate(expected):
+        kind, *dims = said[number].split()
+        out = np.fromfile(tmp_path / f"{number}.out", SAID_BY_R[kind][1])
+        shape = tuple(map(int, dims))
+        if kind == "raw":  # 64 bits, of which R has no numbers
+            assert "# R has no such numbers" in script[5 * number], TYPES[number]
+            assert out.tobytes() == values.tobytes(), TYPES[number]
+            assert shape == (values.itemsize, *values.shape[::-1])
+        else:
+            assert shape == values.shape[::-1], TYPES[number]
+            assert np.array_equal(out.reshape(values.shape), values), TYPES[number]
+
+
 def test_programs_of_an_encoded_array_are_true_once_it_is_plain(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,6 +138,16 @@ def test_expressions_of_octave(tmp_path: Path, tool: Callable[..., str]) -> None
     assert told(run(words, tmp_path)) == expected(TEXTS)
 
 
+def test_literals_of_r(tmp_path: Path, r: Callable[..., str]) -> None:
+    literals = [quoting.r(text) for text in TEXTS]
+    assert_printable(literals)
+    lines = [f"writeBin(c(charToRaw({one}), as.raw(0), charToRaw('<end>'), as.raw(0)), f)"
+             for one in literals]  # fmt: skip
+    r("\n".join(['f <- file("out", "wb")', *lines, "close(f)"]), tmp_path)
+
+    assert told((tmp_path / "out").read_bytes()) == expected(TEXTS)
+
+
 @pytest.mark.parametrize("language", ["Julia", "R"])
 def test_literals_of_other_languages_are_closed(language: str) -> None:
     """No quote ends a literal early, nothing is inserted, and the bytes are those of the name."""
