@@ -93,6 +93,7 @@ _SHAPE_SUFFIXES = {
     "png": (".png",), "nrrd": (".nrrd",), "har": (".har",), "mat": (".mat",), "hdf5": (".h5",),
     "gif": (".gif",), "tiff": (".tif",), "ometiff": (".ome.tif",), "omezarr": (".ome.zarr",), "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
     "netpbm": (".ppm", ".pgm", ".pam"), "idx": (".idx.gz",), "safetensors": (".safetensors",),
+    "rds": (".rds",), "rdata": (".rda",),
     "nifti": (".nii",), "metaimage": (".mha",), "netcdf3": (".nc3",),
     "nifti": (".nii",), "metaimage": (".mha",), "dicom": (".dcm",),
     "csv": (".csv",), "xlsx": (".xlsx",),
