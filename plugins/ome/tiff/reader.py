@@ -5,6 +5,7 @@ The pages are read as in the format `tiff`: structure by tifffile, places and si
 
 from __future__ import annotations
 
+from copy import copy  # Pages change the page that they are given
 from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
@@ -19,7 +20,9 @@ from raconvert.plugin import Array, Bundle, element_of, first_of
 
 from ...image.metadata import NAMESPACE as IMAGE
 from ...image.tiff import reader as tiff
+from ...image.tiff.codecs import JPEG
 from ...image.tiff.metadata import KNOWN, metadata_of_page
+from ...image.tiff.pages import Grid, Pages
 from ..axes import NAMESPACE
 from ..record import applied, record_in
 from .metadata import form_of, metadata_of, named
@@ -32,11 +35,11 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Metadata, Source
 
+    from ...image.tiff.pages import Place
     from .metadata import Form
     from .xml import Document, Pixels
 
     Values = np.ndarray[Any, Any]
-    Place = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class File:
@@ -275,8 +278,12 @@ class _Images:
             extent = file.source.extent(start, len(planes) * step, swap)
             return Array(element_of(dtype), shape[::-1], extent=extent, **order)
         stack = Planes(self.source, page, places, form)
-        what = f"'{self.source.path}': a page of {page.imagelength} × {page.imagewidth}"
-        check_memory(4 * step, self.source.max_memory, what)
+        largest = max(max(place[1]) for _, place in places.values())
+        needs = Grid(page).needs(page.dtype.itemsize, page.compression) + largest
+        what = f"'{self.source.path}': a strip or a row of tiles"
+        check_memory(needs, self.source.max_memory, what)
+        if page.compression == JPEG:
+            self.notes.append(f"image '{name}' is compressed by JPEG: as libjpeg-turbo decodes it")
         return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **order)
 
 
@@ -290,7 +297,10 @@ class Planes:
         self, source: Source, page: Any, places: dict[int, tuple[File, Place]], form: Form
     ) -> None:
         self.shape = form.shape
-        self.dtype = page.dtype.newbyteorder("=")
+        file, place = next(iter(places.values()))
+        self.dtype = Pages(
+            file.source, copy(page), [place], form.shape[len(form.pages) :], False
+        ).dtype
         self.max_memory = source.max_memory
         self._page, self._places, self._form = page, places, form
         self._rank = len(form.pages)
@@ -302,7 +312,7 @@ class Planes:
         if found is None:
             return np.broadcast_to(np.zeros((), self.dtype), shape)
         file, place = found
-        return tiff.Pages(file.source, self._page, [place], shape, False)
+        return Pages(file.source, copy(self._page), [place], shape, False)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order."""
