@@ -1,6 +1,7 @@
 """Parquet: tables in columns, read and written.
 
-Specification: Apache Parquet, https://parquet.apache.org/docs/file-format/. Compared with: pandas and pyarrow. pyarrow reads and writes; the extra is ``raconvert[parquet]``.
+Specification: Apache Parquet, https://parquet.apache.org/docs/file-format/. Compared with: pandas
+and pyarrow. pyarrow reads and writes; the extra is ``raconvert[parquet]``.
 
 Reads: integers, floats, float16, bools, texts, bytes (of one width as void), dates (datetime64[D]),
 timestamps (datetime64 of their unit, in UTC; the zone is the attribute ``timezone``), durations,
