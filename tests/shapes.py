@@ -2053,6 +2053,8 @@ def torch_of_shared_lists(size: int) -> bytes:
 def torch_of_members(size: int) -> bytes:
     members = {f"data/{n}": b"" for n in range(1, size // 110)}
     return torch_file(b"\x80\x02" + TORCH_TENSOR + b".", **{"data/0": bytes(8), **members})
+
+
 # Tables ------------------------------------------------------------------------------------------
 
 
@@ -2129,6 +2131,8 @@ def xlsx_of_merged_cells(size: int) -> bytes:
     return _package(
         "<row><c><v>1</v></c></row>" + lines(size, lambda n: '<mergeCell ref="A1:B2"/>')
     )
+
+
 # R -----------------------------------------------------------------------------------------------
 
 
