@@ -110,7 +110,6 @@ PACKAGES = {
     "giftopnm": "netpbm",
     "h5diff": "hdf5-tools",
     "h5dump": "hdf5-tools",
-    "Rscript": "r-base-core",
     "java": "default-jre-headless",  # runs the Nu Html Checker
     "man": "man-db",
     "matdump": "matio-tools",

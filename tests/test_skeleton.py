@@ -104,7 +104,6 @@ FIELD = {
         "tiles": "images in compressed tiles",
     },
     "gguf": {"blocks": "the values of quantised blocks"},
-    "image/tiff": {"ome": "OME-XML: sizes, units and times along the axes"},
     "mat": {
         "adding": "how a further array comes into a file that exists",
         "classes": "objects of MATLAB's own classes as arrays and groups, a row for each",

@@ -36,7 +36,8 @@ SHOWN = 200  # characters of a name in a message
 # How the name of the first member ends in kinds of archives that are known by it: bundles, NumPy's
 # files, PyTorch's, documents of Office. An archive with another first name may be any of them.
 FIRST_NAMES = (
-    b"bundle.yaml", b".npy", b"/data.pkl", b"/constants.pkl", b"[Content_Types].xml", b"_rels/.rels",
+    b"bundle.yaml", b".npy", b"/data.pkl", b"/constants.pkl", b"[Content_Types].xml",
+    b"_rels/.rels",
 )  # fmt: skip
 END_BYTES = 22  # bytes of the end record without its comment
 END64_BYTES = 56 + 20  # bytes of the ZIP64 end record and its locator, which precede it

@@ -67,7 +67,6 @@ PARSERS: dict[str, Parser] = {
     "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
     "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
     "fits": Parser(("x.fits",), "fits/*.fits", None, "fits"),
-    "fits": Parser(("x.fits",), "", None, "fits"),
     "csv": Parser(("x.csv",), "tables/*.csv", None, "csv"),
     "parquet": Parser(("x.parquet",), "tables/*.parquet", None, "parquet"),
     "arrow": Parser(("x.arrow",), "tables/*.arrow", None, "arrow"),
@@ -91,11 +90,11 @@ _CODECS = (
 _SHAPE_SUFFIXES = {
     "ra": (".ra",), "zip": (".zip",), "tar": (".tar",), "npy": (".npy",), "npz": (".npz",),
     "png": (".png",), "nrrd": (".nrrd",), "har": (".har",), "mat": (".mat",), "hdf5": (".h5",),
-    "gif": (".gif",), "tiff": (".tif",), "ometiff": (".ome.tif",), "omezarr": (".ome.zarr",), "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
+    "gif": (".gif",), "tiff": (".tif",), "ometiff": (".ome.tif",), "omezarr": (".ome.zarr",),
+    "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
     "netpbm": (".ppm", ".pgm", ".pam"), "idx": (".idx.gz",), "safetensors": (".safetensors",),
     "rds": (".rds",), "rdata": (".rda",),
-    "nifti": (".nii",), "metaimage": (".mha",), "netcdf3": (".nc3",),
-    "nifti": (".nii",), "metaimage": (".mha",), "dicom": (".dcm",),
+    "nifti": (".nii",), "metaimage": (".mha",), "netcdf3": (".nc3",), "dicom": (".dcm",),
     "csv": (".csv",), "xlsx": (".xlsx",),
 }  # fmt: skip
 

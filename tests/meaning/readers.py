@@ -593,10 +593,11 @@ def bare(values: np.ndarray) -> Seen:
 
 READERS = {
     "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
-    "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "cdf": by_xarray, "nrrd": by_pynrrd,
-    "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
+    "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "cdf": by_xarray,
+    "nrrd": by_pynrrd,
+    "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "rds": by_rdata,
+    "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
     "ome.tif": by_tifffile_of_ome, "ome.zarr": by_ome_zarr,
-    "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "rds": by_rdata, "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
     "scidb": by_hand_scidb, "zip": by_members, "tar": by_members, "bundle": by_members,
 }  # fmt: skip
 # Formats of few types and shapes, which know nothing but values.
@@ -605,8 +606,8 @@ OF_VALUES = {
     "jpg": by_pillow, "pnm": by_hand_netpbm, "webp": by_pillow, "cifar.bin": by_hand_cifar,
 }  # fmt: skip
 READERS |= OF_VALUES
-MANY = {"npz", "fits", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr", "har", "scidb",
-        "zip", "tar", "bundle", "cifar.bin"}  # fmt: skip
-MANY = {"npz", "fits", "rds", "safetensors", "mat", "h5", "nc", "cdf", "zarr", "har", "scidb", "zip", "tar",
-        "bundle", "cifar.bin"}  # fmt: skip
+MANY = {
+    "npz", "fits", "rds", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr",
+    "har", "scidb", "zip", "tar", "bundle", "cifar.bin",
+}  # fmt: skip
 BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "cdf", "scidb")

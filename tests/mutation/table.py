@@ -65,7 +65,6 @@ AREAS = {
     "cifar": _file("cifar"),
     "dicom": _plugin("dicom", "header", "form", "frames", "series", "mosaic"),
     "fits": _plugin("fits", "header", "columns", "heap"),
-    "fits": _file("fits"),
     "r": Area(("plugins/r/items.py", "plugins/r/tree.py"), ("tests/plugins/test_rds.py",)),
     "mrc": _file("mrc"),
     "netcdf3": _plugin("netcdf3", "header", "reader"),
