@@ -343,69 +343,71 @@ PARSERS = ("plugins.", "arrays.", "bundle.", "files.", "metadata.", "ra.", "refe
 NO_LIMITS = {
     "the format, or the program that reads it, has no more": """
         files.inflate.MAX_RATIO files.remote.target.MOST_PARTS files.zips.MAX_NAME_BYTES
-        files.zips._LARGEST files.zips._MOST files.zipsplice._LARGEST files.zipsplice._MOST_EXTRA
-        metadata.plain.MAX_INDENT arrays.dtypes.MAX_SPAN arrays.dtypes.MAX_FIELD_AXES
-        arrays.dtypes._MOST_AXES arrays.memory.MAX_RANK
+        files.zips._LARGEST files.zips._MOST files.zipsplice._LARGEST
+        files.zipsplice._MOST_EXTRA metadata.plain.MAX_INDENT arrays.dtypes.MAX_SPAN
+        arrays.dtypes.MAX_FIELD_AXES arrays.dtypes._MOST_AXES arrays.memory.MAX_RANK
         metadata.reals.LARGEST metadata.yaml.MAX_KEY plugins.cfl.MOST_AXES
-        plugins.fits.tables.MAX_COLUMNS plugins.fits.tables.MAX_RANK plugins.har.header.MOST_BYTES plugins.har.records._MAX_BYTES plugins.har.tables.DELPHI_LIMIT
-        plugins.har.tables.FULL_LIMIT plugins.har.tables.MATRIX_LIMIT plugins.har.tables.MAX_INT32
-        plugins.har.tables.MAX_RANK plugins.har.tables.SPARSE_LIMIT plugins.hdf5.dense.MAX_INDIRECT
+        plugins.fits.tables.MAX_COLUMNS plugins.fits.tables.MAX_RANK
+        plugins.har.header.MOST_BYTES plugins.har.records._MAX_BYTES
+        plugins.har.tables.DELPHI_LIMIT plugins.har.tables.FULL_LIMIT
+        plugins.har.tables.MATRIX_LIMIT plugins.har.tables.MAX_INT32 plugins.har.tables.MAX_RANK
+        plugins.har.tables.SPARSE_LIMIT plugins.hdf5.dense.MAX_INDIRECT
         plugins.hdf5.files.MOST_BYTES plugins.hdf5.ondisk.btrees.MAX_EMPTY_NODE
         plugins.hdf5.ondisk.header.MAX_RANK plugins.hdf5.storage.MAX_BYTES
         plugins.hdf5.tables.MAX_LENGTH plugins.hdf5.tables.MAX_RANK plugins.idx.MAX_LENGTH
         plugins.idx.MAX_RANK plugins.idx.MOST_HEADER_BYTES plugins.image.bmp.MAX_SIDE
         plugins.image.gif.MAX_SIDE plugins.image.jpeg.MAX_SIDE plugins.image.netpbm.MAX_SIDE
-        plugins.image.tiff.metadata.MAX_RANK plugins.image.webp.MAX_SIDE plugins.mat.tables.MAX_DIM
-        plugins.mat.tables.MAX_NAME plugins.mat.tables.MAX_RANK plugins.mat.tables.MAX_V5_BYTES
-        plugins.mat.tree.MAX_AXES plugins.mat.writer.MAX_CHARACTER plugins.metaimage.header.MAX_RANK
-        plugins.mrc.MAX_LENGTH plugins.mrc.MAX_RANK
-        plugins.netcdf3.tables.MOST_BEGIN plugins.netcdf3.tables.MOST_BYTES
-        plugins.netcdf3.tables.MOST_LENGTH
+        plugins.image.tiff.metadata.MAX_RANK plugins.image.webp.MAX_SIDE
+        plugins.mat.tables.MAX_DIM plugins.mat.tables.MAX_NAME plugins.mat.tables.MAX_RANK
+        plugins.mat.tables.MAX_V5_BYTES plugins.mat.tree.MAX_AXES
+        plugins.mat.writer.MAX_CHARACTER plugins.metaimage.header.MAX_RANK
+        plugins.mrc.MAX_LENGTH plugins.mrc.MAX_RANK plugins.netcdf3.tables.MOST_BEGIN
+        plugins.netcdf3.tables.MOST_BYTES plugins.netcdf3.tables.MOST_LENGTH
         plugins.tables.sheets.MAX_COLUMNS plugins.tables.sheets.MAX_ROWS
         plugins.r.items.MOST_SEQUENCE plugins.r.tables.MOST_EXACT plugins.r.tree.MOST_AXES
         plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MAX_RANK
         plugins.nifti.tables.MOST_HEADER_BYTES plugins.npy.header.MAX_ITEM_BYTES
         plugins.npy.header.MAX_RANK plugins.npz.tables.LONGEST_NAME
-        plugins.ome.axes.MOST_SAMPLES plugins.ome.tiff.plan.LONGEST plugins.ome.zarr.metadata.MOST_AXES
-        plugins.nrrd.fields.MAX_NUMBER_CHARS plugins.nrrd.fields.MAX_SKIP
-        plugins.nrrd.header.MAX_NUMBER_WIDTH plugins.nrrd.tables.MAX_ARRAY_BYTES
-        plugins.nrrd.tables.MAX_BLOCK_BYTES plugins.nrrd.tables.MAX_RANK
-        plugins.nrrd.tables.MAX_SPACE_RANK plugins.png.pixels.MAX_STORED_BYTES
-        plugins.png.tables.MAX_SIDE plugins.raw.MAX_RANK plugins.safetensors.MAX_HEADER_BYTES
-        plugins.safetensors.MAX_RANK plugins.scidb.schema.MAX_COORDINATE
-        plugins.scidb.schema._MAX_DIGITS plugins.scidb.tables.MAX_COUNT
-        plugins.scidb.tables.MAX_SIZE plugins.zarr.tables.MAX_RANK ra.header.LARGEST
-        ra.leb128.MAX_GROUP_BYTES ra.lz4.MAX_BLOCK_BYTES ra.lz4.MAX_RATIO
-        references.headers.MOST_AXES references.headers.MOST_BANDS
-        references.headers.MOST_BYTES_OF_INT""",
+        plugins.ome.axes.MOST_SAMPLES plugins.ome.tiff.plan.LONGEST
+        plugins.ome.zarr.metadata.MOST_AXES plugins.nrrd.fields.MAX_NUMBER_CHARS
+        plugins.nrrd.fields.MAX_SKIP plugins.nrrd.header.MAX_NUMBER_WIDTH
+        plugins.nrrd.tables.MAX_ARRAY_BYTES plugins.nrrd.tables.MAX_BLOCK_BYTES
+        plugins.nrrd.tables.MAX_RANK plugins.nrrd.tables.MAX_SPACE_RANK
+        plugins.png.pixels.MAX_STORED_BYTES plugins.png.tables.MAX_SIDE plugins.raw.MAX_RANK
+        plugins.safetensors.MAX_HEADER_BYTES plugins.safetensors.MAX_RANK
+        plugins.scidb.schema.MAX_COORDINATE plugins.scidb.schema._MAX_DIGITS
+        plugins.scidb.tables.MAX_COUNT plugins.scidb.tables.MAX_SIZE
+        plugins.zarr.tables.MAX_RANK ra.header.LARGEST ra.leb128.MAX_GROUP_BYTES
+        ra.lz4.MAX_BLOCK_BYTES ra.lz4.MAX_RATIO references.headers.MOST_AXES
+        references.headers.MOST_BANDS references.headers.MOST_BYTES_OF_INT""",
     "only writing asks": """
-        bundle.members.MAX_PATH_BYTES plugins.fits.tables.MAX_TEXT files.names._LONGEST plugins.hdf5.descriptions.MAX_TYPE_BYTES
-        plugins.hdf5.options.MAX_CHUNK_BYTES arrays.interop.dimensions.MOST_WRITTEN
-        plugins.image.tiff.ome.MOST_SAMPLES plugins.image.tiff.writer.MAX_SAMPLES
-        plugins.mat.metadata.MOST_GAPS plugins.metaimage.metadata.MAX_TEXT
-        plugins.nrrd.metadata.MAX_TEXT_BYTES
-        plugins.tables.arrow_plan.MAX_LIST plugins.tables.xlsx_plan.MAX_RECORD
-        plugins.tables.xlsx_plan.MAX_TEXT
+        bundle.members.MAX_PATH_BYTES plugins.fits.tables.MAX_TEXT files.names._LONGEST
+        plugins.hdf5.descriptions.MAX_TYPE_BYTES plugins.hdf5.options.MAX_CHUNK_BYTES
+        arrays.interop.dimensions.MOST_WRITTEN plugins.image.tiff.ome.MOST_SAMPLES
+        plugins.image.tiff.writer.MAX_SAMPLES plugins.mat.metadata.MOST_GAPS
+        plugins.metaimage.metadata.MAX_TEXT plugins.tables.arrow_plan.MAX_LIST
+        plugins.tables.xlsx_plan.MAX_RECORD plugins.tables.xlsx_plan.MAX_TEXT
         plugins.nrrd.metadata.MAX_TEXT_BYTES plugins.ome.options.MOST_LEVELS
         plugins.r.contents.MAX_INTEGER plugins.r.plan.MOST_ELEMENTS plugins.r.plan.MOST_LENGTH
-        plugins.r.writer.LONGEST_SHORT
-        plugins.png.plan.MAX_CHANNELS plugins.scidb.metadata.MAX_NAME_BYTES
-        plugins.zarr.metadata.MOST plugins.zarr.options.MAX_CHUNK_BYTES
-        plugins.zarr.plan.MAX_PATH_BYTES references.pieces.MOST_PIECES""",
+        plugins.r.writer.LONGEST_SHORT plugins.png.plan.MAX_CHANNELS
+        plugins.scidb.metadata.MAX_NAME_BYTES plugins.zarr.metadata.MOST
+        plugins.zarr.options.MAX_CHUNK_BYTES plugins.zarr.plan.MAX_PATH_BYTES
+        references.pieces.MOST_PIECES""",
     "people are shown, or metadata keeps, so many": """
         arrays.summary.MOST_AXES arrays.summary.MOST_LABELS arrays.summary.MOST_LINES
-        arrays.summary.MOST_NUMBERS arrays.summary.MOST_TEXT
-        files.paths.MOST_NAMES plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES
+        arrays.summary.MOST_NUMBERS arrays.summary.MOST_TEXT files.paths.MOST_NAMES
+        plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES
         plugins.hdf5.anndata.MOST_NAMED plugins.mat.contents.MOST_NAMED
         plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
-        plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.r.tree.LONGEST_PLACE plugins.r.tree.MOST_NOTES plugins.scidb.header.LARGEST_SHOWN
-        references.check.MOST_NAMED""",
+        plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.r.tree.LONGEST_PLACE
+        plugins.r.tree.MOST_NOTES plugins.scidb.header.LARGEST_SHOWN references.check.MOST_NAMED""",
     "beyond it another way is taken, or a cache is emptied": """
         arrays.blocks.LARGEST_BLOCK arrays.regions.MOST_REGIONS arrays.transpose.LARGEST_SLAB
         files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST
         plugins.hdf5.chunks.LARGEST_UNCHECKED plugins.hdf5.chunks.LARGEST_UNFILTERED
-        plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS plugins.mat.parts.MAX_STOPPED
-        plugins.r.streams.MOST_KEPT plugins.npy.header._MOST_KNOWN plugins.png.alike.MOST_BYTES""",
+        plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS
+        plugins.mat.parts.MAX_STOPPED plugins.r.streams.MOST_KEPT plugins.npy.header._MOST_KNOWN
+        plugins.png.alike.MOST_BYTES""",
     "values of a program; those of a source are counted where they are parsed": """
         arrays.metadata._MAX_DEPTH""",
     "not a number: where the system says how much memory there is": "arrays.memory.CGROUP_LIMIT",
@@ -434,15 +436,12 @@ def test_bounds_of_parsers_are_fields_of_limits() -> None:
 ASKS_FOR_DEFAULTS = {
     "what is written must be readable again, by whoever asks for no other limits": """
         bundle.manifest conversion.outputs metadata.json metadata.roundtrip metadata.sidecar
-        metadata.yaml plugins.cfl plugins.hdf5.attributes
-        plugins.hdf5.descriptions plugins.hdf5.elements plugins.hdf5.scales plugins.hdf5.structure
-        plugins.hdf5.writer plugins.mat.contents plugins.metaimage.plan plugins.npy.plan
-        plugins.netcdf3.structure plugins.netcdf3.writer plugins.ome.tiff.metadata
-        plugins.ome.zarr.documents
-        plugins.nrrd.metadata plugins.scidb.groups plugins.scidb.plan plugins.zarr.metadata
-        plugins.netcdf3.structure plugins.netcdf3.writer
-        plugins.nrrd.metadata plugins.r.plan plugins.scidb.groups plugins.scidb.plan plugins.zarr.metadata
-        plugins.zarr.writer""",
+        metadata.yaml plugins.cfl plugins.hdf5.attributes plugins.hdf5.descriptions
+        plugins.hdf5.elements plugins.hdf5.scales plugins.hdf5.structure plugins.hdf5.writer
+        plugins.mat.contents plugins.metaimage.plan plugins.npy.plan plugins.netcdf3.structure
+        plugins.netcdf3.writer plugins.ome.tiff.metadata plugins.ome.zarr.documents
+        plugins.nrrd.metadata plugins.r.plan plugins.scidb.groups plugins.scidb.plan
+        plugins.zarr.metadata plugins.zarr.writer""",
     "an argument that may be left out, where a folder or a server is looked at": """
         files.paths files.remote.listing files.remote.target files.unfinished plugins.png""",
     "a number, which nothing is nested in": "plugins.hdf5.datatypes",
