@@ -13,6 +13,7 @@ from typing import Any
 import dicom_files as made
 import numpy as np
 import pytest
+from pairs import Pairs
 from raconvert.plugins.dicom import codecs
 from raconvert.plugins.dicom.frames import seconds_of
 
@@ -34,6 +35,13 @@ pydicom = pytest.importorskip("pydicom")
 nibabel = pytest.importorskip("nibabel")
 
 Point = tuple[float, ...]
+
+
+def by_pydicom(path: Path) -> np.ndarray:
+    return np.asarray(pydicom.dcmread(path).pixel_array)
+
+
+IN_PAIRS = (Pairs(name="dicom", suffix=".dcm", read=by_pydicom, reads_only=True),)
 
 
 def read(path: Path, **reading: Any) -> raconvert.Bundle:

@@ -105,6 +105,7 @@ IN_PAIRS = (
         shapes="= * ~ ()",
         said=said,
     ),
+    Pairs(name="rdata", suffix=".rdata", read=elements, reads_only=True),
 )
 
 
