@@ -94,6 +94,14 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
     Foreign(
         "format",
+        "NASA's CDF",
+        ((0, b"\xcd\xf3\x00\x01"), (0, b"\xcd\xf2\x60\x02")),
+        (),
+        "It shares the suffix .cdf with netCDF classic, and nothing else; in Python: import "
+        "cdflib.xarray; cdflib.xarray.cdf_to_xarray(FILE).to_netcdf('x.nc')",
+    ),
+    Foreign(
+        "format",
         "HDF4",
         ((0, b"\x0e\x03\x13\x01"),),
         (".h4", ".hdf4"),

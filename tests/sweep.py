@@ -164,7 +164,8 @@ def by_astropy(path: Path) -> Arrays:
                 bits = 8 * values.itemsize
                 if values.dtype.kind == "i" and card == 1 << (bits - 1):
                     values = (values.astype("i8") + (1 << (bits - 1))).astype(f"u{bits // 8}")
-                found[one.name or f"HDU{number}"] = values
+                version = f",{one.ver}" if one.name and one.ver != 1 else ""
+                found[(one.name or f"HDU{number}") + version] = values
     return found
 
 

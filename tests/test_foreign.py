@@ -106,6 +106,7 @@ BEGINNINGS = {  # of formats that only their own programs write
     "x.dm3": (b"\0\0\0\x03\0\0\0\x80\0\0\0\x01", "DM3"),
     "data.mdb": (bytes(16) + b"\xde\xc0\xef\xbe\x01\0\0\0", "LMDB"),
     "x.grb": (b"GRIB" + bytes(28), "GRIB"),
+    "x.cdf": (b"\xcd\xf3\0\x01\0\0\xff\xff" + bytes(24), "NASA's CDF"),
 }
 
 

@@ -157,8 +157,9 @@ class _Cursor:
             most = self.source.limits.name_bytes
             raise self.wrong(at, f"the name of {what} is too long or empty", f"1 to {most}", length)
         raw = self.padded(length, f"the name of {what}")
-        name = text_of(raw, f"the name of {what}", self.notes)
-        if "/" in name or min(name) < " " or name in (".", "..") or name in known:
+        # Old libraries count the NULs that fill a name up; it ends before them for all readers.
+        name = text_of(raw.rstrip(b"\0"), f"the name of {what}", self.notes)
+        if not name or "/" in name or min(name) < " " or name in (".", "..") or name in known:
             raise self.wrong(
                 at, f"the name of {what} is not allowed", "one of its own, without '/'", name
             )

@@ -68,6 +68,15 @@ def random_file(path: Path, seed: int) -> None:
                 one[...] = some(rng, one.dtype.str[1:], shape)
 
 
+def test_a_name_that_is_filled_up_with_nuls(tmp_path: Path) -> None:
+    """Old libraries wrote such; all readers end the name before them."""
+    path = tmp_path / "x.cdf"
+    path.write_bytes(SAMPLE.replace(b"\0\0\0\1n\0\0\0", b"\0\0\0\4n\0\0\0", 1))
+    with netcdf4.Dataset(path) as file, read(path) as bundle:
+        [name] = file.variables["x"].dimensions
+        assert [axis.name for axis in bundle["x"].axes] == [name] == ["n"]
+
+
 @pytest.mark.parametrize("seed", range(FILES))
 def test_every_variable_is_what_netcdf4_reads(seed: int, tmp_path: Path) -> None:
     """Names, axes, types, bits and attributes; whole, by regions, and through a copy in RA."""
