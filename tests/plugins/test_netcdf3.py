@@ -209,7 +209,6 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError]]] = {
     "name_without_end": (b"CDF\1" + words(0, 10, 1, 1 << 30), Corrupt),
     "empty_name": (whole(variable(b"")), Corrupt),
     "name_with_a_slash": (whole(variable(b"../x")), Corrupt),
-    "name_with_a_null": (whole(variable(b"x\0")), Corrupt),
     "name_used_twice": (whole(variable(), variable()), Corrupt),
     "unknown_type": (whole(variable(kind=99)), Corrupt),
     "type_of_cdf5_in_cdf1": (whole(variable(kind=10)), Corrupt),
