@@ -182,14 +182,23 @@ def by_pydicom(path: Path) -> Arrays:
     return {ONE: np.asarray(pydicom.dcmread(path).pixel_array)}
 
 
+def by_tifffile_of_ome(path: Path) -> Arrays:
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        return {ONE: np.asarray(file.series[0].asarray(level=0))}
+
+
 READERS: dict[str, Callable[[Path], Arrays]] = {
     "npy": by_numpy, "npz": by_numpy, "hdf5": by_h5py, "mat": by_scipy, "nrrd": by_pynrrd,
     "nifti": by_nibabel, "metaimage": by_simpleitk, "tiff": by_tifffile, "png": by_pillow,
     "gif": by_pillow, "bmp": by_pillow, "jpeg": by_pillow, "netpbm": by_pillow,
     "webp": by_pillow, "safetensors": by_safetensors, "zarr": by_zarr, "har": by_harpy,
     "netcdf3": by_netcdf4, "fits": by_astropy, "mrc": by_mrcfile,
-    "dicom": by_pydicom,
+    "dicom": by_pydicom, "ometiff": by_tifffile_of_ome,
 }  # fmt: skip
+
+SQUEEZED = ("ometiff",)  # whose other reader leaves out axes of length 1
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -227,6 +236,8 @@ def compared(path: Path) -> tuple[str, str, str]:
         return name, "not read by the other", f"{type(error).__name__}: {error}"[:100]
     if theirs.keys() == {ONE} and len(ours) == 1:  # of a container with a name of its own
         ours = {ONE: next(iter(ours.values()))}
+    if name in SQUEEZED:
+        ours = {key: np.squeeze(values) for key, values in ours.items()}
     for key, values in theirs.items():
         own = ours.get(key)
         if own is None or not _is_same(own, values):
