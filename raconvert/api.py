@@ -165,7 +165,7 @@ def _open(
         return _opened(bundle, held.path, array)
     if isinstance(path, (str, os.PathLike)):
         word = os.fspath(path)
-        several = is_pattern(word) or (os.path.isdir(word) and registry.row_of_folder(word) is None)
+        several = is_pattern(word) or (os.path.isdir(word) and not registry.is_one_source(word))
         if several:
             bundle = _stacked([word], reading, mmap=mmap)
         else:

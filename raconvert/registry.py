@@ -183,22 +183,31 @@ def folder_row() -> Row:
     return next(row for row in ROWS if row.folder)
 
 
+def is_one_source(folder: str) -> bool:
+    """True for a folder of which some format makes one source (`row_of_folder`)."""
+    return bool(_marked(folder)) or row_together(folder) is not None
+
+
 def row_of_folder(path: str) -> Row | None:
     """The format of which a folder is one source, by the files in it; None for any other.
 
     Of several formats with such a file, the first one that is sure of it, else the last.
     """
-    found: Row | None = None
-    for row in ROWS:
-        mark = next((m for m in row.marks if os.path.isfile(os.path.join(path, m))), None)
-        if mark is None:
-            continue
-        found = row
-        if sum(mark in other.marks for other in ROWS) < 2 or _is_sure(row, path, mark):
+    marked = _marked(path)
+    for row, mark in marked[:-1]:
+        if sum(mark in other.marks for other in ROWS) == 1 or _is_sure(row, path, mark):
             return row
-    return found or row_together(path)
+    return marked[-1][0] if marked else row_together(path)
 
 
+def _marked(folder: str) -> list[tuple[Row, str]]:
+    """The formats with a mark that is a file in the folder, each with its first such mark."""
+    there = {mark for mark in _MARKS if os.path.isfile(os.path.join(folder, mark))}
+    found = ((row, next((mark for mark in row.marks if mark in there), "")) for row in ROWS)
+    return [(row, mark) for row, mark in found if mark]
+
+
+_MARKS = {mark for row in ROWS for mark in row.marks}
 FIRST_BYTES = 512  # in which such a magic lies
 PROBED = 8  # files of a folder, without a suffix that is known, of which the first bytes are read
 

@@ -64,9 +64,9 @@ def is_tree(path: str) -> bool:
     """True for a folder, unless it is one source, as a bundle is."""
     if not os.path.isdir(path):
         return False
-    from raconvert.registry import row_of_folder
+    from raconvert.registry import is_one_source
 
-    return row_of_folder(path) is None
+    return not is_one_source(path)
 
 
 def below(args: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from raconvert.files.paths import (
 )
 from raconvert.files.source import read_failed
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
-from raconvert.registry import by_suffix, names_folder, row_of_folder, row_together
+from raconvert.registry import by_suffix, is_one_source, names_folder, row_together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _is_literal(word: str) -> bool:
     """True if a word means one file, or a folder that is one source."""
     if is_remote(word):
         return by_suffix(word) is not None
-    return not is_pattern(word) and (not os.path.isdir(word) or row_of_folder(word) is not None)
+    return not is_pattern(word) and (not os.path.isdir(word) or is_one_source(word))
 
 
 def _is_natural(paths: Sequence[str]) -> bool:
@@ -320,7 +320,7 @@ def _expand(
     """
     if is_remote(word := public_name(word)):
         return _at_url(word, recursive, include, exclude)
-    if row_of_folder(word) is not None:
+    if is_one_source(word):
         return [word], True
     if os.path.isdir(word):
         paths = natural_sorted(files_in(word, recursive, include, exclude))

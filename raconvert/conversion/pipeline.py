@@ -111,7 +111,7 @@ def _is_one_to_one(words: list[str], dst: str, settings: Settings) -> bool:
         and "{" not in dst
         and not dst.endswith(("/", os.sep))
         and (not os.path.isdir(dst) or registry.names_folder(dst))
-        and (os.path.isfile(words[0]) or registry.row_of_folder(words[0]) is not None)
+        and (os.path.isfile(words[0]) or registry.is_one_source(words[0]))
     )
 
 
