@@ -136,6 +136,10 @@ ROWS: tuple[Row, ...] = (
         magic=((0, b"ARROW1\x00\x00"),),
         many=True,
         meta="some",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         needs=(("pyarrow", "pyarrow>=18"),),
         native=True,
     ),
@@ -171,6 +175,8 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".csv", ".tsv", ".tab"),
         many=True,
         stream=True,
+        meta="some",
+        holds=("names", "labels", "spacing"),
     ),
     Row(
         name="dicom",
@@ -439,6 +445,10 @@ ROWS: tuple[Row, ...] = (
         magic=((0, b"PAR1"),),
         many=True,
         meta="some",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
         needs=(("pyarrow", "pyarrow>=18"),),
         native=True,
     ),
@@ -558,6 +568,10 @@ ROWS: tuple[Row, ...] = (
         many=True,
         lazy=False,
         meta="some",
+        holds=(
+            "names", "labels", "spacing", "space", "scale", "units", "description",
+            "attributes",
+        ),
     ),
     Row(
         name="zarr",

@@ -12,7 +12,7 @@ and Feather 1 are not read.
 from __future__ import annotations
 
 from raconvert.errors import Corrupt
-from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
+from raconvert.plugin import MODEL, NO, SURE, Bundle, Format, Option, Plan, Source
 
 from .options import READING, WIDE
 
@@ -45,6 +45,7 @@ FORMAT = Format(
     magic=((0, MAGIC + b"\0\0"),),
     many=True,
     meta="some",
+    holds=MODEL,
     needs=(("pyarrow", "pyarrow>=18"),),
     native=True,
     read_options=(

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.plugin import Array, Target
+    from raconvert.plugin import Array, Axis, Target
 
     from .plan import Planned
 
@@ -91,6 +91,8 @@ FORMAT = Format(
     suffixes=(".csv", ".tsv", ".tab"),
     many=True,
     stream=True,
+    meta="some",
+    holds=("names", "labels", "spacing"),
     read_options=(
         *READING,
         Option("types", "", str, "types of columns: x:float32,y:text, or one for all values"),
@@ -196,9 +198,10 @@ def plan(bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: st
         fits.append(refused("", "storage", str(error.what)))
         sign = ","
     for planned in made[:1]:
+        _indexed(planned)
         fits += _fits(planned)
     for array in bundle.arrays:
-        facts = _facts(array)
+        facts = _facts(array, made[0] if made else None)
         if facts:
             reason = f"CSV has no place for it: {', '.join(facts)}"
             fits.append(equivalent(array.name, "metadata", reason))
@@ -231,21 +234,49 @@ def _sign(delimiter: str, decimal: str) -> str:
     return sign
 
 
-def _facts(array: Array) -> list[str]:
-    """The facts of an array that a table does not hold: all but names and labels of axes."""
+def _indexed(planned: Planned) -> None:
+    """Number an axis of length 1 without labels from 0: one number tells no spacing."""
+    import numpy as np
+
+    planned.keys = [
+        key._replace(values=np.arange(1)) if len(key.values) == 1 and not key.labelled else key
+        for key in planned.keys
+    ]
+
+
+def _facts(array: Array, planned: Planned | None) -> list[str]:
+    """The facts of an array that are not read from its table again."""
     from .model import NAMESPACE
 
     if not array.described:
         return []
-    kept = [axis.replace(name=None, labels=None, spacing=None, origin=None) for axis in array.axes]
+    axes = _left_out(array, planned)
     own = array.meta.formats.get(NAMESPACE, {})
-    meta = array.meta.replace(axes=kept if any(kept) else ())
+    meta = array.meta.replace(axes=axes if any(axes) else ())
     if set(own) <= {"companions"}:
         meta = meta.without_format(NAMESPACE)
-    facts = facts_of(array.replace(meta=meta), "encoding")
-    if array.element.kind == "user" and isinstance(array.element.descr, tuple):
-        facts += ["names and labels of axes"] * any(axis.name or axis.labels for axis in array.axes)
-    return facts
+    return facts_of(array.replace(meta=meta), "encoding")
+
+
+def _left_out(array: Array, planned: Planned | None) -> list[Axis]:
+    """The axes of an array without what their columns say."""
+    from .reader import axis_of
+
+    axes = [*array.axes]
+    if planned is None or planned.form != "long":
+        return axes
+    columns = [number for number in range(len(axes)) if number != planned.wide]
+    for place, (number, key) in enumerate(zip(columns, planned.keys, strict=False)):
+        axis, read = axes[number], axis_of(key.header, place, key.values)
+        said = {"name": read.name, "labels": read.labels, "spacing": read.spacing,
+                "origin": read.origin}  # fmt: skip
+        if read.spacing is not None and axis.origin is None and not read.origin:
+            said["origin"] = None
+        held = {field: None for field, value in said.items() if getattr(axis, field) == value}
+        axes[number] = axis.replace(**held)
+    if planned.wide is not None:  # whose labels are the names of columns
+        axes[planned.wide] = axes[planned.wide].replace(name=None, labels=None)
+    return axes
 
 
 USUAL = {("int", 8), ("uint", 8), ("float", 8), ("complex", 16), ("bool", 1)}

@@ -30,7 +30,7 @@ Refused: encrypted files, footers that cannot be right. Writing: arrays of diffe
 from __future__ import annotations
 
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
+from raconvert.plugin import MODEL, NO, SURE, Bundle, Format, Option, Plan, Source
 
 from .options import READING, WIDE
 
@@ -60,6 +60,7 @@ FORMAT = Format(
     magic=((0, MAGIC),),
     many=True,
     meta="some",
+    holds=MODEL,
     needs=(("pyarrow", "pyarrow>=18"),),
     native=True,
     read_options=(

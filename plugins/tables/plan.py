@@ -16,7 +16,7 @@ from raconvert.arrays.dtypes import type_name
 from raconvert.declared import Record
 from raconvert.plugin import Array, Fit, dtype_of, equivalent, first_of, refused
 
-from .model import INDEX, NAMESPACE
+from .model import INDEX, NAMESPACE, numbers_along
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -209,7 +209,8 @@ def _along(array: Array, form: str) -> Any:
     """The facts that arrays in one table have in common."""
     axes = array.axes if array.described else ()
     known: tuple[Any, ...] = tuple(
-        (axis.name, axis.labels, axis.origin, axis.spacing) if axis else () for axis in axes
+        (axis.name, axis.labels, axis.origin, axis.spacing, axis.direction is None) if axis else ()
+        for axis in axes
     )
     shape = array.shape[:1] if form == "rows" else array.shape
     try:
@@ -299,10 +300,7 @@ def _key(planned: Planned, axis: Axis, number: int, length: int) -> Key:
         reason = f"labels of axis {header} are not unique: indices in their place"
         planned.fits.append(equivalent(name, "metadata", reason))
         return Key(header, np.arange(length), False)
-    regular = axis.values(length) if axis.direction is None else None
-    if regular is None or regular.dtype.kind not in "if" or len(np.unique(regular)) < length:
-        regular = np.arange(length)
-    return Key(header, regular, False)
+    return Key(header, numbers_along(axis, length), False)
 
 
 def _is_text(values: Values) -> bool:

@@ -28,7 +28,17 @@ from raconvert.errors import RaconvertError, TooLarge, UsageError, worded
 from raconvert.plugin import Array, Axis, Bundle, Metadata
 
 from . import record as records
-from .model import INDEX, MASK, NAMESPACE, Column, Table, incomplete, no_column, unique_names
+from .model import (
+    INDEX,
+    MASK,
+    NAMESPACE,
+    Column,
+    Table,
+    incomplete,
+    no_column,
+    numbers_along,
+    unique_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -376,13 +386,31 @@ def axis_of(name: str, number: int, labels: Any, *, labelled: bool | None = None
     if labels.dtype.kind == "S":
         return Axis(named, labels=[one.decode("latin-1") for one in labels.tolist()])
     if labels.dtype.kind in "iuf" and not labelled and len(labels) > 1:
-        values = labels.tolist()
-        step = values[1] - values[0]
-        made = Axis(named, origin=values[0], spacing=step)
-        regular: Any = made.values(len(labels))
-        if step and np.array_equal(regular, labels):
-            return made
+        regular = _regular(labels)
+        if regular is not None:
+            return Axis(named, origin=regular[0], spacing=regular[1])
     return Axis(named, labels=labels.tolist())
+
+
+def _regular(labels: Values) -> tuple[Any, Any] | None:
+    """The origin and the spacing of which numbers are made exactly; None if there is none.
+
+    The spacing is the one of the fewest digits: a difference of rounded numbers has too many.
+    """
+    first, second = labels[:2].tolist()
+    step = second - first
+    steps = [step]
+    if labels.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            odd = np.diff(labels) - step
+        if not np.isfinite(odd).all() or np.abs(odd).max() > abs(step) / 1000:
+            return None
+        steps = [*dict.fromkeys(float(f"{step:.{digits}g}") for digits in range(1, 18))]
+    for one in steps:
+        made: Any = Axis(origin=first, spacing=one).values(len(labels))
+        if one and np.array_equal(made, labels):
+            return first, one
+    return None
 
 
 # Arrays ------------------------------------------------------------------------------------------
@@ -726,21 +754,23 @@ def _recorded_axes(
         if place < len(grid.columns):
             now = grid.labels[place]
         has_labels = place < len(labelled) and labelled[place] is True
-        if now is None or (not has_labels and np.array_equal(_numbers(before, len(now)), now)):
+        if now is None or _says_the_same(before, now, labelled=has_labels):
             axes.append(before)
             continue
         name = table.columns[grid.columns[place]].name
         made = axis_of(name, place, now, labelled=has_labels or None)
-        axes.append(before.replace(name=before.name or made.name, labels=made.labels,
-                                   spacing=made.spacing, origin=made.origin))  # fmt: skip
+        own = before.replace(direction=None, labels=made.labels, spacing=made.spacing)
+        axes.append(own.replace(name=before.name or made.name, origin=made.origin))
     if wide is not None and isinstance(wide.get("labels"), list):
         axes[-1] = axes[-1].replace(labels=wide["labels"])
     return axes
 
 
-def _numbers(axis: Axis, length: int) -> Any:
-    values = axis.replace(labels=None).values(length)
-    return np.arange(length) if values is None else values
+def _says_the_same(axis: Axis, now: Any, *, labelled: bool) -> bool:
+    """True if the cells have the labels or numbers of an axis of a record."""
+    if not labelled:
+        return np.array_equal(numbers_along(axis, len(now)), now)
+    return axis.labels is not None and list(axis.labels) == list(now.tolist())
 
 
 def _recorded_structures(

@@ -48,7 +48,8 @@ def array_record(array: Array, column: str, mask: str | None) -> dict[str, Any]:
     }
     formats = {name: own for name, own in formats.items() if own}
     for axis in fields.get("axes", ()):
-        axis.pop("labels", None)  # the cells say them
+        if axis.keys() <= {"name", "kind", "units", "labels"}:
+            axis.pop("labels", None)  # the cells say them
     meta = {**fields, **({"formats": formats} if formats else {})}
     made = {"name": array.name, "column": column, "type": code_of(little(array.element))}
     return {**made, **({"meta": meta} if meta else {}), **({"mask": mask} if mask else {})}

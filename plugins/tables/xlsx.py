@@ -35,7 +35,7 @@ macros and charts are left out. Writing: more than 1,048,575 rows, 16,384 column
 from __future__ import annotations
 
 from raconvert.files.zips import LOCAL, LOCAL_MAGIC
-from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
+from raconvert.plugin import MODEL, NO, SURE, Bundle, Format, Option, Plan, Source
 
 from .options import READING, WIDE
 from .sample import WORKBOOK
@@ -53,6 +53,7 @@ FORMAT = Format(
     many=True,
     lazy=False,
     meta="some",
+    holds=MODEL,
     read_options=(
         *READING,
         Option("header", "auto", ("auto", "yes", "no"), "the first row has the names of columns"),

@@ -40,6 +40,7 @@ HOLDS = {
     "rds": Holds(["i1", "i2", "u2", "i4", "f4", "f8", "?", "c8", "f2"]),
     "mrc": Holds(["i1", "i2", "u2", "f2", "f4", "c8"]),
     "fits": Holds(["u1", "i1", "i2", "u2", "i4", "u4", "i8", "f4", "f8", "?"]),
+    "xlsx": Holds([one for one in TYPES if one not in ("i8", "c8")]),
     "ome.tif": Holds(["u1", "i1", "i2", "u2", "i4", "u4", "f4", "f8", "?", "c8"]),
     "png": Holds(["u1", "u2", "?"], [0, 1, 2, 3, 4]),
     "bmp": Holds(["u1", "?"], [0, 3]),

@@ -19,7 +19,7 @@ from raconvert import Bundle
 from raconvert.errors import Unsupported, UsageError, WouldLose
 
 from .cases import HOLDS, OF_AXES, Known, array_of, several
-from .readers import BETWEEN, MANY, OF_VALUES, READERS, Seen, quiet
+from .readers import BETWEEN, COLUMNS, MANY, OF_VALUES, READERS, Seen, quiet
 
 SEEN, KEPT, NAMED, SILENT = "seen", "kept", "named", "silent"
 LOSSY = {"jpg": {"allow": ["precision"]}}
@@ -111,10 +111,21 @@ def asked(target: Path) -> dict[str, Any]:
     return {**LOSSY.get(form, {}), **TO.get(form, {})}
 
 
-def reading(path: Path, known: Known) -> dict[str, Any]:
-    """The options that reading a file needs: those of plain bytes."""
-    if form_of(path)[1] != RAW:
+def columns(path: Path | str) -> dict[str, Any]:
+    """The options that reading a table needs which does not say what its columns are."""
+    file = Path(str(path).partition("#")[0])
+    if file.suffix != ".csv":
         return {}
+    header = file.read_text(encoding="utf-8").partition("\n")[0].split(",")
+    axes = [one for one in header if one.strip('"') not in COLUMNS]
+    chosen = {"axes": ",".join(axes)} if axes else {"layout": "columns"}
+    return {"in_opts": {**chosen, "header": "yes"}}
+
+
+def reading(path: Path | str, known: Known) -> dict[str, Any]:
+    """The options that reading a file needs: those of plain bytes, and of tables."""
+    if isinstance(path, str) or form_of(path)[1] != RAW:
+        return columns(path)
     shape = ",".join(map(str, known.values.shape))
     return {"from_": RAW, "in_opts": {"dtype": known.values.dtype.str, "shape": shape}}
 
@@ -171,7 +182,7 @@ def _is_whole(known: Known, source: Any, name: str) -> bool:
     """False where a format that has no vectors made a matrix of one, and said so."""
     if form_of(Path(source))[1] == RAW:
         return True
-    with raconvert.open(source, index_order="C") as opened:
+    with raconvert.open(source, index_order="C", **columns(source)) as opened:
         array = opened[name] if isinstance(opened, Bundle) else opened
         return bool(array.shape == known.values.shape)
 
@@ -180,7 +191,7 @@ def _write_one(
     name: str, one: Known, source: Any, target: Path, *, as_xarray: bool
 ) -> dict[str, Known]:
     """Read the array, and write it, or what xarray has of it."""
-    reads = reading(source, one) if isinstance(source, Path) else {}
+    reads = reading(source, one)
     with raconvert.open(source, index_order="C", **reads) as opened:
         array = opened[name] if isinstance(opened, Bundle) else opened
         if as_xarray:
@@ -237,7 +248,7 @@ def _unscaled(known: Known) -> Known:
 
 
 def _all(known: dict[str, Known], path: Path, target: Path, **options: Any) -> dict[str, Known]:
-    options |= asked(target)
+    options |= asked(target) | columns(path)
     report = raconvert.convert(path, target, index_order="C", arrays=tuple(known), **options)
     return told(known, report)
 
@@ -255,14 +266,14 @@ def _unscale(known: dict[str, Known], path: Path, target: Path) -> dict[str, Kno
 
 
 def _write(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
-    with raconvert.open(path, index_order="C") as opened:
+    with raconvert.open(path, index_order="C", **columns(path)) as opened:
         arrays = {name: opened[name] for name in known}
         return told(known, raconvert.write(target, arrays, **asked(target)))
 
 
 def _xarray(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
     known = {name: replace(one, decoded=True) for name, one in known.items()}
-    with raconvert.open(path, index_order="C") as opened:
+    with raconvert.open(path, index_order="C", **columns(path)) as opened:
         dataset = opened.to_xarray()[list(known)]
         return told(known, raconvert.write(target, dataset, **asked(target)))
 
@@ -273,7 +284,8 @@ def _added(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known
     for name, one in known.items():
         word = f"{target}#{name}"
         try:
-            report = raconvert.convert(f"{path}#{name}", word, index_order="C", **asked(target))
+            options = asked(target) | columns(path)
+            report = raconvert.convert(f"{path}#{name}", word, index_order="C", **options)
         except (WouldLose, UsageError, Unsupported):
             if not found:
                 raise
@@ -474,7 +486,8 @@ def judge(known: dict[str, Known], path: Path, chain: list[str]) -> Verdict:
 def judge_array(found: Judge, path: Path) -> None:
     known, form = found.known, found.form
     seen = READERS[form](path, found.name)
-    with raconvert.open(path, None if form not in MANY else found.name, index_order="C") as back:
+    chosen = None if form not in MANY else found.name
+    with raconvert.open(path, chosen, index_order="C", **columns(path)) as back:
         axes, meta, order, shape = back.axes, back.meta, back.index_order, back.shape
     if form in ("nrrd", "mha") and order == "F":  # their axes are only listed, here the other way
         seen = seen.reversed()

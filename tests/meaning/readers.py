@@ -25,8 +25,9 @@ import png
 import yaml
 from PIL import Image
 
-from .cases import ATTRIBUTES, FILL, IMAGE, OFFSET, SLOPE
+from .cases import ATTRIBUTES, FILL, IMAGE, IMAGE_WITH_LABELS, OFFSET, SLOPE
 
+COLUMNS = {"X", "Y", "LVL", *IMAGE_WITH_LABELS}  # of arrays in a table; others are of axes
 KNOWN = {*ATTRIBUTES, SLOPE, OFFSET, FILL}  # attributes that cases have; others are of the format
 
 
@@ -586,6 +587,72 @@ def _attributes_of_r(node: Any) -> dict[str, Any]:
     return found
 
 
+def by_pandas(path: Path, name: str) -> Seen:
+    """A long table: the columns that are no arrays are axes, each label or number once."""
+    import pandas as pd
+
+    return _of_columns(pd.read_csv(path, float_precision="round_trip"), name)
+
+
+def by_openpyxl(path: Path, name: str) -> Seen:
+    """The sheet that has a column of this name."""
+    import openpyxl
+    import pandas as pd
+
+    book = openpyxl.load_workbook(path, data_only=True)
+    try:
+        for sheet in book:
+            headers, *rows = sheet.iter_rows(values_only=True)
+            if name in headers:
+                return _of_columns(pd.DataFrame(rows, columns=headers), name)
+    finally:
+        book.close()
+    raise KeyError(name)
+
+
+def _of_columns(table: Any, name: str) -> Seen:
+    """An array of a long table, by the order in which labels come first."""
+    keys = [one for one in table.columns if one not in COLUMNS]
+    places = [table[key].drop_duplicates().tolist() for key in keys]
+    values = table[name].to_numpy()
+    if values.dtype.kind == "O":  # pandas has no complex numbers in CSV
+        values = np.array([complex(one) for one in values])
+    told: list[dict[str, Any]] = [
+        {"name": _named(key), "places": place} for key, place in zip(keys, places, strict=True)
+    ]
+    return Seen(values.reshape([*map(len, places)]), told)
+
+
+def by_pyarrow(path: Path, name: str) -> Seen:
+    """A column of a long table, or of a row for each index of the first axis, with tensors."""
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    table = parquet.read_table(path) if path.suffix == ".parquet" else feather.read_table(path)
+    column = table.column(name).combine_chunks()
+    keys = [one for one in table.column_names if one not in COLUMNS]
+    rows, inner, dims = len(column), [], None
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        inner, dims = column.type.shape, column.type.dim_names
+        column = column.storage
+    while pa.types.is_fixed_size_list(column.type):
+        inner = inner or [column.type.list_size]
+        column = column.flatten()
+    places = [list(dict.fromkeys(table.column(key).to_pylist())) for key in keys]
+    first = [*map(len, places)] if keys else [rows]
+    told: list[dict[str, Any]] = [{} for _ in (*first, *inner)]
+    for axis, key, place in zip(told, keys, places, strict=False):
+        axis.update(name=_named(key), places=place)
+    for axis, label in zip(told[len(first) :], dims or (), strict=False):
+        axis["name"] = label or None
+    return Seen(column.to_numpy(zero_copy_only=False).reshape([*first, *inner]), told)
+
+
+def _named(column: str) -> str | None:
+    """The name of an axis by that of its column: the number of an axis is none."""
+    return None if column.startswith("dim_") else column
+
+
 def bare(values: np.ndarray) -> Seen:
     """Values of which nothing more is said."""
     return Seen(values, [{} for _ in values.shape])
@@ -598,6 +665,7 @@ READERS = {
     "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "rds": by_rdata,
     "fits": by_astropy, "har": by_harpy, "tif": by_tifffile,
     "ome.tif": by_tifffile_of_ome, "ome.zarr": by_ome_zarr,
+    "csv": by_pandas, "parquet": by_pyarrow, "arrow": by_pyarrow, "xlsx": by_openpyxl,
     "scidb": by_hand_scidb, "zip": by_members, "tar": by_members, "bundle": by_members,
 }  # fmt: skip
 # Formats of few types and shapes, which know nothing but values.
@@ -608,6 +676,6 @@ OF_VALUES = {
 READERS |= OF_VALUES
 MANY = {
     "npz", "fits", "rds", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr",
-    "har", "scidb", "zip", "tar", "bundle", "cifar.bin",
+    "har", "scidb", "zip", "tar", "bundle", "cifar.bin", "csv", "parquet", "arrow", "xlsx",
 }  # fmt: skip
 BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "cdf", "scidb")
