@@ -156,6 +156,9 @@ def table_record(planned: Planned, arrays: list[dict[str, Any]]) -> dict[str, An
         "labelled": [key.labelled for key in planned.keys],
         "arrays": arrays,
     }
+    for value, one in zip(planned.values, arrays, strict=True):
+        if value.array.shape != planned.first.shape:  # of rows, which have a first axis in common
+            one["shape"] = list(value.array.shape)
     if planned.wide is not None:
         shape.insert(planned.wide, shape.pop())
         axis = planned.first.axes[-1]

@@ -105,32 +105,33 @@ class Planned:
 
         A piece has a row for each of the rows; it is valid until the next is asked for.
         """
-        count = self.first.count
-        if not count:
+        if not self.first.count:
             return
-        inner = count // self.rows
-        nbytes = sum(value.array.element.nbytes + 1 for value in self.values) * inner
+        inner = [value.array.count // self.rows for value in self.values]
+        nbytes = sum(
+            (value.array.element.nbytes + 1) * count
+            for value, count in zip(self.values, inner, strict=True)
+        )
         step = max(1, min(max(1 << 16, max_memory // 32), 4 << 20) // max(1, nbytes))
-        streams = [self._stream(value.array, step * inner) for value in self.values]
+        pairs = [*zip(self.values, inner, strict=True)]
+        streams = [self._stream(value.array, step, count) for value, count in pairs]
         masks = [
-            self._stream(value.mask, step * inner) if value.mask is not None else None
-            for value in self.values
+            self._stream(value.mask, step, count) if value.mask is not None else None
+            for value, count in pairs
         ]
         start = 0
         for first in streams[0]:
             others = [next(stream) for stream in streams[1:]]
             absent = [None if mask is None else next(mask) for mask in masks]
-            shaped = [
-                piece.reshape(-1, inner) if inner > 1 else piece for piece in [first, *others]
-            ]
-            absent = [m if m is None or inner == 1 else m.reshape(-1, inner) for m in absent]
-            yield start, shaped, absent
-            start += len(shaped[0])
+            yield start, [first, *others], absent
+            start += len(first)
 
-    def _stream(self, array: Array, count: int) -> Iterator[Values]:
+    def _stream(self, array: Array, rows: int, inner: int) -> Iterator[Values]:
+        """Yield the elements of so many rows, with those of a row on an axis if they are many."""
         from raconvert.arrays.blocks import runs
 
-        return runs(array, count, 4 << 20)
+        for run in runs(array, rows * inner, 4 << 20):
+            yield run.reshape(-1, inner) if inner > 1 else run
 
 
 def tables_of(

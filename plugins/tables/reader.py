@@ -695,7 +695,8 @@ def _recorded(
     if column is None:
         return None
     inner = column.shape + ((len(numbers),) if wide is not None else ())
-    full = _recorded_shape(table, said, grid, inner)
+    shape = tuple(one.get("shape", said["shape"]))
+    full = _recorded_shape(table, said["form"], shape, grid, inner)
     if full is None:
         return None
     meta = records.meta_in(one)
@@ -715,16 +716,15 @@ def _recorded(
 
 
 def _recorded_shape(
-    table: Table, said: dict[str, Any], grid: Grid, inner: tuple[int, ...]
+    table: Table, form: str, shape: tuple[int, ...], grid: Grid, inner: tuple[int, ...]
 ) -> tuple[int, ...] | None:
     """The shape of arrays by the cells, or as recorded if no cells say it; None if they differ."""
-    shape = tuple(said["shape"])
     full = (grid.shape if grid.columns else (table.rows,)) + inner
     if not prod(shape) and not table.rows:
         return shape
-    if said["form"] == "rows" and not shape and full == (1,):
+    if form == "rows" and not shape and full == (1,):
         return ()
-    if not grid.columns and prod(full) == prod(shape) and said["form"] == "long":
+    if not grid.columns and prod(full) == prod(shape) and form == "long":
         return shape
     return full if len(full) == len(shape) else None
 

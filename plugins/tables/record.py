@@ -6,11 +6,12 @@ property of XLSX::
     {"raconvert": 1, "tables": {NAME: {
         "axes": [names of the columns that are axes], "shape": [...], "form": "long",
         "wide": {"axis": number, "name": ..., "labels": [...]},
-        "arrays": [{"name", "type", "meta", "column", "mask"}]}}, "file": {"attributes", "formats"}}
+        "arrays": [{"name", "type", "meta", "column", "mask", "shape"}]}},
+     "file": {"attributes", "formats"}}
 
 `form` is ``long`` (a column for each axis), ``rows`` (a value for each row, of any inner shape) or
-``records`` (an array of structures). A record that contradicts its table is ignored, and said to
-be.
+``records`` (an array of structures). An array of another shape than the first has its own. A record
+that contradicts its table is ignored, and said to be.
 """
 
 from __future__ import annotations
@@ -88,9 +89,7 @@ def _is_table(table: Any) -> bool:
     wide = table.get("wide")
     return (
         _are(axes, str)
-        and _are(shape, int)
-        and all(type(length) is int and 0 <= length < 1 << 62 for length in shape or ())
-        and len(shape or ()) <= 64
+        and _is_shape(shape)
         and _are(arrays, dict)
         and all(_is_array(array) for array in arrays or ())
         and (wide is None or _is_wide(wide, shape or []))
@@ -99,6 +98,11 @@ def _is_table(table: Any) -> bool:
 
 def _are(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+
+def _is_shape(shape: Any) -> bool:
+    lengths = shape if _are(shape, int) else [-1]
+    return len(lengths) <= 64 and all(type(n) is int and 0 <= n < 1 << 62 for n in lengths)
 
 
 def _is_wide(wide: Any, shape: list[int]) -> bool:
@@ -113,7 +117,9 @@ def _is_wide(wide: Any, shape: list[int]) -> bool:
 def _is_array(array: dict[str, Any]) -> bool:
     named = isinstance(array.get("name"), str) and bool(array["name"])
     said = isinstance(array.get("column"), str) and isinstance(array.get("meta", {}), dict)
-    return named and said and isinstance(array.get("mask", ""), str)
+    return named and said and isinstance(array.get("mask", ""), str) and (
+        _is_shape(array.get("shape", []))
+    )  # fmt: skip
 
 
 def dtype_in(array: Mapping[str, Any]) -> np.dtype[Any] | None:

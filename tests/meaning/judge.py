@@ -19,7 +19,7 @@ from raconvert import Bundle
 from raconvert.errors import Unsupported, UsageError, WouldLose
 
 from .cases import HOLDS, OF_AXES, Known, array_of, several
-from .readers import BETWEEN, COLUMNS, MANY, OF_VALUES, READERS, Seen, quiet
+from .readers import BETWEEN, MANY, OF_VALUES, READERS, Seen, axes_of_table, quiet
 
 SEEN, KEPT, NAMED, SILENT = "seen", "kept", "named", "silent"
 LOSSY = {"jpg": {"allow": ["precision"]}}
@@ -116,8 +116,8 @@ def columns(path: Path | str) -> dict[str, Any]:
     file = Path(str(path).partition("#")[0])
     if file.suffix != ".csv":
         return {}
-    header = file.read_text(encoding="utf-8").partition("\n")[0].split(",")
-    axes = [one for one in header if one.strip('"') not in COLUMNS]
+    header = file.read_text(encoding="utf-8").partition("\n")[0]
+    axes = axes_of_table(header.replace('"', "").split(","))
     chosen = {"axes": ",".join(axes)} if axes else {"layout": "columns"}
     return {"in_opts": {**chosen, "header": "yes"}}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
 import re
 import struct
@@ -612,7 +613,7 @@ def by_openpyxl(path: Path, name: str) -> Seen:
 
 def _of_columns(table: Any, name: str) -> Seen:
     """An array of a long table, by the order in which labels come first."""
-    keys = [one for one in table.columns if one not in COLUMNS]
+    keys = axes_of_table([*table.columns])
     places = [table[key].drop_duplicates().tolist() for key in keys]
     values = table[name].to_numpy()
     if values.dtype.kind == "O":  # pandas has no complex numbers in CSV
@@ -630,7 +631,7 @@ def by_pyarrow(path: Path, name: str) -> Seen:
 
     table = parquet.read_table(path) if path.suffix == ".parquet" else feather.read_table(path)
     column = table.column(name).combine_chunks()
-    keys = [one for one in table.column_names if one not in COLUMNS]
+    keys = axes_of_table(table.column_names)
     rows, inner, dims = len(column), [], None
     if isinstance(column.type, pa.FixedShapeTensorType):
         inner, dims = column.type.shape, column.type.dim_names
@@ -648,9 +649,15 @@ def by_pyarrow(path: Path, name: str) -> Seen:
     return Seen(column.to_numpy(zero_copy_only=False).reshape([*first, *inner]), told)
 
 
+def axes_of_table(columns: list[str]) -> list[str]:
+    """The columns before the last ones, which are arrays; an axis may have the name of one, too."""
+    count = sum(1 for _ in itertools.takewhile(COLUMNS.__contains__, reversed(columns)))
+    return columns[: len(columns) - count]
+
+
 def _named(column: str) -> str | None:
-    """The name of an axis by that of its column: the number of an axis is none."""
-    return None if column.startswith("dim_") else column
+    """The name of an axis by that of its column: a number is none, nor one that is in its place."""
+    return None if column.startswith("dim_") or column.endswith("_axis") else column
 
 
 def bare(values: np.ndarray) -> Seen:
@@ -678,4 +685,7 @@ MANY = {
     "npz", "fits", "rds", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr",
     "har", "scidb", "zip", "tar", "bundle", "cifar.bin", "csv", "parquet", "arrow", "xlsx",
 }  # fmt: skip
-BETWEEN = ("zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "cdf", "scidb")
+BETWEEN = (
+    "zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "cdf", "scidb",
+    "csv", "parquet", "xlsx",
+)  # fmt: skip

@@ -519,3 +519,33 @@ def test_refusals_of_writing(name: str, tmp_path: Path) -> None:
     with pytest.raises(WouldLose, match="surrogate"):
         raconvert.write(tmp_path / f"x.{name}", half)
     assert not list(tmp_path.iterdir())
+
+
+@every("suffix", FORMATS)
+def test_arrays_of_other_inner_shapes_are_columns_of_one_table(suffix: str, tmp_path: Path) -> None:
+    held = {"x": np.arange(24).reshape(2, 3, 4), "y": np.arange(4.0).reshape(2, 2), "z": np.ones(2)}
+    raconvert.write(tmp_path / f"a.{suffix}", held)
+    found = arrays(tmp_path / f"a.{suffix}")
+    assert {name: one.tolist() for name, one in found.items()} == {
+        name: one.tolist() for name, one in held.items()
+    }
+    assert len(loaded(tmp_path / f"a.{suffix}")) == 2
+
+
+@every("axis", [
+    Axis("depth", spacing=0.5, direction=(1.0, 0.0), units="mm"),
+    Axis("depth", labels=["a", "b", "c"], spacing=0.5, origin=2.0),
+])  # fmt: skip
+def test_an_axis_is_what_it_was_unless_its_cells_are_others(axis: Axis, tmp_path: Path) -> None:
+    axes = [axis, Axis("place", labels=["x", "y"])]
+    array = Array(np.arange(6.0).reshape(3, 2), name="v", meta=Metadata(axes=axes))
+    raconvert.write(tmp_path / "a.parquet", array)
+    with raconvert.open(tmp_path / "a.parquet", "v") as back:
+        assert list(back.axes) == axes
+    table = loaded(tmp_path / "a.parquet")
+    save(tmp_path / "b.parquet", table.take([4, 5, 0, 1, 2, 3]))  # pyarrow keeps the record
+    with raconvert.open(tmp_path / "b.parquet", "v") as back:
+        assert np.array(back).tolist() == [[4, 5], [0, 1], [2, 3]]
+        assert back.axes[0].spacing is None
+        assert back.axes[0].direction is None
+        assert back.axes[0].labels == (("c", "a", "b") if axis.labels else (2, 0, 1))

@@ -531,3 +531,33 @@ def test_text_without_the_name_of_a_table_is_not_taken_for_one(name: str, tmp_pa
 def test_other_texts_are_no_tables(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(text)
     assert CSV.sniff(Source(str(tmp_path / "x.csv"))) == 0
+
+
+@every("axis, lost", [
+    (Axis("t", spacing=0.1, origin=1e6), ""),
+    (Axis("t", spacing=0.1, origin=0.3), ""),
+    (Axis("t", spacing=2, origin=1900), ""),
+    (Axis("t", spacing=1), "spacing"),  # as indices are
+    (Axis("t", spacing=1.0), ""),
+    (Axis("t", spacing=1 / 3, origin=1e6), "spacing, origin"),
+    (Axis("t", spacing=0.5, direction=(1.0, 0.0), units="mm"), "units, spacing, direction"),
+    (Axis("t", labels=["a", "b", "c"], spacing=0.5), "spacing"),
+    (Axis("t", labels=[2020, 2021, 2022]), "labels"),
+])  # fmt: skip
+def test_what_a_column_does_not_say_of_its_axis_is_named(
+    axis: Axis, lost: str, tmp_path: Path
+) -> None:
+    array = Array(np.arange(6.0).reshape(3, 2), name="v", meta=Metadata(axes=[axis, Axis("row")]))
+    report = raconvert.write(tmp_path / "a.csv", array)
+    said = [fit.reason for fit in report.equivalent if fit.property == "metadata"]
+    assert said == ([f"CSV has no place for it: axis 0 ({lost})"] if lost else [])
+    with raconvert.open(tmp_path / "a.csv", "v", in_opts={"axes": "t,row"}) as back:
+        if not lost:
+            assert back.axes == (axis.replace(origin=axis.origin or 0.0), Axis("row"))
+
+
+def test_one_number_tells_no_spacing(tmp_path: Path) -> None:
+    meta = Metadata(axes=[Axis("t", spacing=0.5, origin=8.0), Axis("row")])
+    report = raconvert.write(tmp_path / "a.csv", Array(np.ones((1, 2)), name="v", meta=meta))
+    assert "axis 0 (spacing, origin)" in str(report.equivalent)
+    assert (tmp_path / "a.csv").read_text() == "t,row,v\n0,0,1.0\n0,1,1.0\n"
