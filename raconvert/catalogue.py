@@ -188,6 +188,7 @@ ROWS: tuple[Row, ...] = (
         bare=True,
         writes=False,
         many=True,
+        holds=("spacing", "space", "scale", "units", "attributes"),
         index_orders="",
         marks=("DICOMDIR",),
         together=True,

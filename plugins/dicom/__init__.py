@@ -77,6 +77,7 @@ FORMAT = Format(
     magic=((PREAMBLE, MAGIC),),
     proof=True,
     bare=True,
+    holds=("spacing", "space", "scale", "units", "attributes"),
     index_orders="",
     writes=False,
     many=True,

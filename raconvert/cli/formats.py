@@ -79,10 +79,10 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _kept(holds: Sequence[str]) -> str:
-    """The words of `MODEL` that a format holds; of all but one the other one."""
+    """The words of `MODEL` that a format holds; of most of them those that it does not hold."""
     left = [word for word in MODEL if word not in holds]
-    if len(left) < 2:
-        return " but ".join(["all", *left])
+    if len(left) < len(holds):
+        return " but ".join(["all", " ".join(left)] if left else ["all"])
     return " ".join(holds) or "-"
 
 
