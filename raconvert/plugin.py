@@ -475,7 +475,8 @@ def facts_of(array: Array, *held: str) -> list[str]:
     meta = array.meta
     facts = [(name, name) for name in ("description", "units", "encoding") if getattr(meta, name)]
     said = [fields_of_axes([axis], *Axis.FIELDS) for axis in array.ra_axes]
-    facts += [("axes", words) for words in facts_of_axes(array, said)]
+    if any(said):
+        facts += [("axes", words) for words in facts_of_axes(array, said)]
     if meta.space is not None and meta.space.to_dict():
         facts.append(("space", "space"))
     if meta.attributes:

@@ -206,7 +206,8 @@ def test_axes_that_a_microscope_names_stay(tmp_path: Path, kind: str, axes: str)
 
     values = values_of((2,) * len(axes))
     tifffile.imwrite(tmp_path / f"in.{kind}.tif", values, metadata={"axes": axes}, **{kind: True})
-    with raconvert.open(tmp_path / f"in.{kind}.tif") as array:
+    options = {"squeeze": "yes"} if kind == "ome" else {}  # OME has five axes, tifffile drops some
+    with raconvert.open_array(tmp_path / f"in.{kind}.tif", in_opts=options) as array:
         assert [axis.name for axis in array.axes] == list(axes)
         taken, meta = np.array(array), array.meta
     for order in "CF":

@@ -138,6 +138,10 @@ def missing(wanted: Facts, found: Facts) -> list[str]:
     return odd
 
 
+# Lists of numbers and texts together, which RA's files say: netCDF has none, and the report says so.
+NAMED = {("ra", "netcdf3")}
+
+
 @every("target", TOLD)
 @every("source", SOURCES)
 def test_exact_says_all(source: str, target: str, tmp_path: Path) -> None:
@@ -155,7 +159,8 @@ def test_exact_says_all(source: str, target: str, tmp_path: Path) -> None:
             continue
         exact += 1
         assert missing(wanted, FORMATS[target].said(result)) == [], wanted
-    assert exact == 6 or not FORMATS[target].keeps
+    keeps = FORMATS[target].keeps and (source, target) not in NAMED
+    assert exact == 6 or not keeps
 
 
 def test_the_facts_are_noticed() -> None:

@@ -276,7 +276,8 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context, *, labels: 
         scales.apply(context.scaled, context.places, bundle.arrays, made, facts, limits)
     scales.settle(bundle.arrays, space, limits, netcdf=context.netcdf)
     _point(bundle, context)
-    anndata.describe(bundle, NAMESPACE, limits, labels=labels)
+    if bundle.groups or any(array.described for array in bundle.arrays):
+        anndata.describe(bundle, NAMESPACE, limits, labels=labels)
     if space:
         bundle.formats[NAMESPACE] = space
 
@@ -663,8 +664,10 @@ def _described(
     if context.netcdf:
         without_type_of_missing(attributes, array.element)
     values = attributes.values
-    take_times(values, attributes.types, record)
-    common: dict[str, Any] = take_common(values)
+    common: dict[str, Any] = {}
+    if values:
+        take_times(values, attributes.types, record)
+        common = take_common(values)
     if attributes.types:
         own["attributes"] = attributes.types
     array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)

@@ -136,7 +136,8 @@ def read(tree: Tree) -> dict[str, Any]:
     walker = Walker(tree, header.order, header.subsystem)
     with source.open() as file:
         compressed = walker.elements(file)
-    walker.objects.forget()
+    if walker.objects is not None:
+        walker.objects.forget()
     return {
         "version": "7" if compressed else "6",
         "header": header.text,
@@ -173,13 +174,26 @@ class Walker(Elements5):
         self.room = tree.source.max_memory // HELD_SHARE
         self.stopped: list[Inflater] = []
         self.variable = ""  # the one that is read; empty until its name was
-        self.objects = Objects(tree.source, lambda: None, CLASSES)
+        self.root: Walker = self  # the one of the whole file
+        self.file: FileIO | None = None  # which that one walks through
+        self.objects: Objects | None = None  # of the root, if the file refers to any
 
     def into(self, tree: Tree, order: str = "") -> Walker:
         """A walker that adds to another tree, or reads another byte order, in the same file."""
         other = Walker(tree, order or self.order, self.subsystem)
-        other.stopped, other.room, other.objects = self.stopped, self.room, self.objects
+        other.stopped, other.room, other.root = self.stopped, self.room, self.root
         return other
+
+    def _objects(self) -> Objects:
+        """The objects of the file, which all walkers of it share."""
+        root = self.root
+        if root.objects is None:
+            root.objects = Objects(root.tree.source, root._cells, CLASSES)
+        return root.objects
+
+    def _cells(self) -> Any:
+        """The cells of the subsystem; None if there is no file to look in."""
+        return None if self.file is None else cells_of(self, self.subsystem, self.file)
 
     # --- elements ---------------------------------------------------------------------------
 
@@ -191,7 +205,7 @@ class Walker(Elements5):
         source = self.tree.source
         offset, compressed = HEADER_BYTES, False
         cursor = FileCursor(source, file, offset, source.size)
-        self.objects = Objects(source, lambda: cells_of(self, self.subsystem, file), CLASSES)
+        self.file = file
         while source.size - offset >= 8:
             cursor.place = offset
             code, nbytes = parse_words(cursor.take(8), self.order)
@@ -334,7 +348,7 @@ class Walker(Elements5):
         if reference is None:
             self.tree.leave_out(path, f"{cls} ({system})" if system not in ("", MCOS) else cls)
             return
-        self.objects.add(self.tree, path, reference, cls)
+        self._objects().add(self.tree, path, reference, cls)
 
     def _reference(self, cursor: Cursor, end: int, path: str) -> Reference | None:
         """The reference that an opaque value holds; None if it holds anything else."""

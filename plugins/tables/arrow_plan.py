@@ -9,6 +9,7 @@ import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, little, type_name
 from raconvert.errors import WouldLose
+from raconvert.files.copy import write_all
 from raconvert.files.paths import write_failed
 from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused
 
@@ -18,6 +19,7 @@ from .plan import one_table, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from io import FileIO
     from typing import Any
 
     from raconvert.plugin import Array, Bundle, Target
@@ -277,6 +279,29 @@ def _split(
         yield values, None
 
 
+class _Whole:
+    """A file of which every write is whole: pyarrow does not look how much was written."""
+
+    closed = False
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        """Write all of the data, and return its length."""
+        return write_all(self._file, [data])
+
+    def tell(self) -> int:
+        """The place in the file."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Nothing waits to be written."""
+
+    def close(self) -> None:
+        """The target closes its file."""
+
+
 def _write(
     planned: Planned, target: Target, text: str, open_writer: Callable[[Any, Any], Any],
     *, parquet: bool,
@@ -288,10 +313,10 @@ def _write(
     schema = pa.schema(fields, metadata={records.KEY: text})
     file = target.open()
     try:
-        with open_writer(file, schema) as writer:
+        with open_writer(_Whole(file), schema) as writer:
             batches: list[Any] = []
             nbytes = 0
-            for start, values, masks in planned.pieces(target.max_memory):
+            for start, values, masks in planned.pieces(target.max_memory, target.path):
                 cells = columns.cells(start, values, masks)
                 batches.append(_owned(pa.record_batch(cells, schema=schema)))
                 nbytes += sum(block.nbytes for block in values)

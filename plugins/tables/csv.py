@@ -402,7 +402,7 @@ def _quoted(text: str) -> str:
 
 def _texts(planned: Planned, target: Target, sign: str, decimal: str) -> Iterator[bytes]:
     """The rows, in pieces."""
-    blocks = target.counted(_Counted(planned, target.max_memory))
+    blocks = target.counted(_Counted(planned, target))
     for piece in blocks:
         columns = [
             _column(values, None, "latin-1", decimal, planned.first)
@@ -444,8 +444,8 @@ class _Piece:
 class _Counted:
     """The pieces of a table, as `Target.counted` takes them."""
 
-    def __init__(self, planned: Planned, max_memory: int) -> None:
-        self._pieces = planned.pieces(max_memory)
+    def __init__(self, planned: Planned, target: Target) -> None:
+        self._pieces = planned.pieces(target.max_memory, target.path)
 
     def __iter__(self) -> Iterator[_Piece]:
         for start, values, masks in self._pieces:

@@ -13,6 +13,7 @@ from math import isnan, prod
 from typing import TYPE_CHECKING
 
 from raconvert.arrays.dtypes import type_name
+from raconvert.arrays.reinterpret import check_characters
 from raconvert.declared import Record
 from raconvert.plugin import Array, Fit, dtype_of, equivalent, first_of, refused
 
@@ -100,10 +101,13 @@ class Planned:
             stride //= max(1, len(key.values))
             yield key.values[rows // max(1, stride) % max(1, len(key.values))]
 
-    def pieces(self, max_memory: int) -> Iterator[tuple[int, list[Values], list[Values | None]]]:
+    def pieces(
+        self, max_memory: int, path: str
+    ) -> Iterator[tuple[int, list[Values], list[Values | None]]]:
         """Yield the number of the first row, and the values and masks of some rows, in order.
 
-        A piece has a row for each of the rows; it is valid until the next is asked for.
+        A piece has a row for each of the rows; it is valid until the next is asked for. Raises
+        `WouldLose` for text, on its way into the file `path`, that has no characters.
         """
         if not self.first.count:
             return
@@ -122,6 +126,8 @@ class Planned:
         start = 0
         for first in streams[0]:
             others = [next(stream) for stream in streams[1:]]
+            for block, (value, count) in zip((first, *others), pairs, strict=True):
+                check_characters(block, value.array, start * count, path)
             absent = [None if mask is None else next(mask) for mask in masks]
             yield start, [first, *others], absent
             start += len(first)

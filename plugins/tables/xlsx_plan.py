@@ -294,7 +294,7 @@ def _sheet(planned: Planned, target: Target, integers: str) -> Iterator[str]:
     letters = [letters_of(n) for n in range(len(planned.headers))]
     yield _XML + f'<worksheet xmlns="{_MAIN}"><sheetData>'
     yield _row(1, letters, [_text(name) for name in planned.headers])
-    for start, values, masks in planned.pieces(target.max_memory):
+    for start, values, masks in planned.pieces(target.max_memory, target.path):
         rows = len(values[0])
         columns = [_cells(one, None) for one in planned.key_cells(start, start + rows)]
         for value, block, mask in zip(planned.values, values, masks, strict=True):

@@ -261,7 +261,16 @@ def encoded(values: Values) -> Values:
 def encoded_block(block: Values, array: Array, done: int, path: str) -> Values:
     """A block of text (U) as UTF-8, on its way into the file `path`; `done` elements were before.
 
-    Raises `WouldLose` for a number that is not a character.
+    Raises what `check_characters` does.
+    """
+    check_characters(block, array, done, path)
+    return encoded(block)
+
+
+def check_characters(block: Values, array: Array, done: int, path: str) -> None:
+    """Raise `WouldLose` if a block of text (U) holds a number that is not a character.
+
+    `done` elements of the array were before, on its way into the file `path`.
     """
     from raconvert.arrays.blocks import index_of
 
@@ -275,7 +284,6 @@ def encoded_block(block: Values, array: Array, done: int, path: str) -> Values:
             got=f"U+{code:X}",
             remedy="no option allows this; NPY and Zarr can hold it; nothing was written",
         )
-    return encoded(block)
 
 
 def as_text(array: Array, element: Element, path: str) -> Array:

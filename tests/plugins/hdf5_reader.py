@@ -66,7 +66,10 @@ def said(path: Path) -> Facts:
         dataset = file[NAME]
         found = {}
         for name, value in dataset.attrs.items():
-            found[name] = value.tolist() if hasattr(value, "tolist") else value
+            listed = value.tolist() if hasattr(value, "tolist") else value
+            if isinstance(listed, list) and len(listed) == 1:  # a number, as netCDF stores it
+                [listed] = listed
+            found[name] = listed.decode() if isinstance(listed, bytes) else listed
         kept = json.loads(found.pop("raconvert", "{}"))
         axes = kept.get("axes", [])[::-1]
         facts = of_axes(axes or [{}] * dataset.ndim)

@@ -10,7 +10,7 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import NAME, Pairs, little, nothing_said
+from pairs import NAME, Facts, Pairs, little, of_axes
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
@@ -39,6 +39,15 @@ def save(path: Path, values: np.ndarray) -> None:
     image.writeto(path)
 
 
+def said(path: Path) -> Facts:
+    """What the cards say of the axes and values of the first image."""
+    with fits.open(path) as file:
+        header = next(one for one in file if one.is_image and one.header["NAXIS"]).header
+    numbers = range(header["NAXIS"], 0, -1)
+    axes = [{"name": header.get(f"CTYPE{n}"), "spacing": header.get(f"CDELT{n}")} for n in numbers]
+    return {**of_axes(axes), "units": header.get("BUNIT")}
+
+
 IN_PAIRS = (
     Pairs(
         name="fits",
@@ -53,7 +62,7 @@ IN_PAIRS = (
         types="= int8 int16 int16_big int32 int64 int64_big uint8 uint16 uint16_big uint32 uint64 "
         "float32 float32_big float64 ~ bool x *",
         shapes="= * ~ ()",
-        said=nothing_said,
+        said=said,
     ),
 )  # fmt: skip
 TYPES = ("u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")

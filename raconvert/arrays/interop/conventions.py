@@ -11,7 +11,7 @@ import re
 
 from raconvert.arrays.metadata import Axis
 from raconvert.arrays.space import coordinates
-from raconvert.errors import RaconvertError
+from raconvert.errors import RaconvertError, WouldLose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -315,9 +315,16 @@ def as_numbers(
     """Return the values of a coordinate of xarray, dates and durations as numbers, and their units.
 
     `changes` gets (name, what changed). All other values, and dates that no numbers say, are
-    returned as they are.
+    returned as they are. Raises `WouldLose` for values that xarray itself does not give.
     """
-    values, encoding = coordinate.values, coordinate.encoding
+    encoding = coordinate.encoding
+    try:
+        values = coordinate.values
+    except Exception as error:  # pandas may hold text in Arrow, which gives no odd characters back
+        raise WouldLose(
+            f"the coordinate along axis '{dim}' cannot be read from xarray: {error!s:.200}",
+            remedy="drop it first; nothing was written",
+        ) from error
     if values.dtype.kind not in "mM":
         return values, None
     numbers = numbered(values, encoding.get("units"), encoding.get("calendar"))
