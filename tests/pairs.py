@@ -133,7 +133,8 @@ def keeps_values(expected: np.ndarray, got: np.ndarray) -> bool:
     """True if all values are there, in another form than the exact one.
 
     Axes of length 1 may come and go, complex numbers be pairs on a new last axis, elements their
-    bare bytes, byte strings characters, bools two numbers, and numbers those of a wider type.
+    bare bytes, byte strings characters, bools two numbers, times the numbers of their steps, and
+    numbers those of a wider type.
     """
     expected, got = np.squeeze(expected), np.squeeze(got)
     if expected.dtype.kind == "c" and got.shape == (*expected.shape, 2):
@@ -146,6 +147,8 @@ def keeps_values(expected: np.ndarray, got: np.ndarray) -> bool:
         expected = np.char.decode(expected, "latin-1")
     if expected.dtype.kind in "mM" and expected.dtype == got.dtype:  # NaT, too
         expected, got = expected.view("<i8"), got.view("<i8")
+    if expected.dtype.kind in "mM" and got.dtype == "i8":  # the numbers of their steps
+        expected = expected.view("<i8")
     if expected.dtype.kind == "b" and got.dtype.kind in "iuf":
         return np.array_equal(expected, got != 0) and np.unique(got[expected]).size <= 1
     with np.errstate(all="ignore"):

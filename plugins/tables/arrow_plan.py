@@ -101,13 +101,19 @@ def _type_fits(array: Array, title: str) -> list[Fit]:
         return []
     if descr is not None and (not isinstance(descr, str) or descr[1] not in LETTERS):
         return [refused(array.name, "type", f"{title} has no {name}")]
+    if nbytes > MAX_LIST:
+        return [refused(array.name, "type", f"{title} has no elements of {nbytes} bytes")]
     if descr is not None and descr[1] in "Mm":
         unit, count = np.datetime_data(dtype_of(array.element))
         if count != 1 or unit not in (*UNITS, *("D" * (descr[1] == "M"))):
             reason = f"{name} is whole numbers for other programs"
             return [equivalent(array.name, "type", reason)]
-    if nbytes > MAX_LIST:
-        return [refused(array.name, "type", f"{title} has no elements of {nbytes} bytes")]
+        if title == "Parquet" and (descr[1], unit) == ("M", "s"):
+            reason = f"{name} is milliseconds, or beyond those whole numbers, for other programs"
+            return [equivalent(array.name, "type", reason)]
+    if descr is not None and descr[1] in "US":
+        form = "text of any length" if descr[1] == "U" else "bytes of one length, zeros included,"
+        return [equivalent(array.name, "type", f"{name} is {form} for other programs")]
     return []
 
 
