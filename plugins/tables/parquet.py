@@ -19,9 +19,9 @@ says that there are none. What raconvert writes says what its arrays were.
 Writes: arrays over the same axes as columns, a long table if an axis has labels (a dictionary for
 texts), else a row for each index of the first axis, with a tensor if there are more (the extension
 arrow.fixed_shape_tensor); ``layout=long`` or ``layout=tensor`` asks for one, ``wide=AXIS`` for a
-pivot. All types but float8 and structures inside structures; complex numbers are pairs, bfloat16 is
-float32, times of units that Parquet lacks are whole numbers, and all of them come back as they
-were. Masks of missing values become nulls, NaT does too. Metadata is kept in the schema, under
+pivot. All types but float8 and structures inside structures. To other programs complex numbers are
+pairs, bfloat16 float32, seconds milliseconds or, beyond those, whole numbers, as times of units
+that Parquet lacks are, texts of any length (named); all of them come back as they were. Masks of missing values become nulls, NaT does too. Metadata is kept in the schema, under
 ``raconvert``.
 
 Refused: encrypted files, footers that cannot be right. Writing: arrays of different axes.

@@ -25,7 +25,8 @@ makes a pivot. A cell is a double: bool, integers up to 32 bits, floats and bflo
 (NaN and infinity the words ``nan``, ``inf``), int64 and uint64 are refused, or checked value by
 value with ``integers=checked``, or beyond 2**53 text with ``integers=text``. Times of whole
 milliseconds between 1900-03-01 and 9999 are dates, others text of ISO 8601, as durations are.
-Metadata is kept in properties of the file, in pieces of 250 characters.
+Smaller types of numbers, texts and times come back as they were, which is named: to others each
+is a cell. Metadata is kept in properties of the file, in pieces of 250 characters.
 
 Refused: encrypted workbooks, which are not ZIP; document types in XML, and so entities; sheets of
 macros and charts are left out. Writing: more than 1,048,575 rows, 16,384 columns, texts above

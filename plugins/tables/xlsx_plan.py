@@ -77,7 +77,9 @@ def _fits(planned: Planned, integers: str) -> list[Fit]:
         fits.append(refused(array.name, "names", "a name of no or too many letters"))
     if any(length >= 1 << 62 for length in array.shape) or array.ndim > 64:
         fits.append(refused(array.name, "shape", f"XLSX has no {array.shape}"))
-    if not array.count and array.ndim != 1:
+    if not array.ndim:
+        fits.append(equivalent(array.name, "shape", "it is one row for other programs: (1,)"))
+    elif not array.count and array.ndim != 1:
         fits.append(refused(array.name, "shape", f"no row tells the lengths of {array.shape}"))
     for value in planned.values:
         if planned.form == "records":
@@ -115,15 +117,20 @@ def _type_fits(array: Array, integers: str) -> list[Fit]:
         flag = "--dtype float64 or --out-opt integers=checked"
         return [refused(array.name, "type", reason, flag)]
     if kind != "user":
-        return []
+        if kind == "bool" or (kind, nbytes) == ("float", 8):
+            return []
+        return [equivalent(array.name, "type", f"{name} is a double for other programs")]
     letter = descr[1:2] if isinstance(descr, str) else ""
     if letter in ("U", "S") and nbytes // (4 if letter == "U" else 1) <= MAX_TEXT:
-        return []
+        reason = f"{name} is text of any length for other programs"
+        return [equivalent(array.name, "type", reason)]
     if letter in ("M", "m"):
         unit, count = np.datetime_data(dtype_of(array.element))
         units = DATES if letter == "M" else DURATIONS
         if count == 1 and unit in units:
-            return []
+            form = "text of ISO 8601, or a date of milliseconds where it is one"
+            form = form if letter == "M" else "text of ISO 8601"
+            return [equivalent(array.name, "type", f"{name} is {form}, for other programs")]
         return [refused(array.name, "type", f"XLSX has no {name}: units are {', '.join(units)}")]
     return [refused(array.name, "type", f"XLSX has no {name}")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pyarrow as pa
+from openpyxl.utils.escape import unescape
 from pairs import NAME, Pairs
 from pyarrow import feather, parquet
 
@@ -27,30 +29,42 @@ def of_columns(table: pd.DataFrame, of_cells: Callable[[Any], np.ndarray]) -> np
 
 
 def from_csv(path: Path) -> np.ndarray:
-    table = pd.read_csv(path, float_precision="round_trip", keep_default_na=False,
-                        na_values={NAME: ["nan"]} if _numeric(path) else {})  # fmt: skip
-    return of_columns(table, _of_text)
-
-
-def _numeric(path: Path) -> bool:
-    """True if all that stands in the column of values are numbers, nan and its other bits."""
-    cells = pd.read_csv(path, dtype=str, keep_default_na=False)[NAME]
-    return all(re.fullmatch(r"[-+.\deE]+|-?nan|-?inf", cell) for cell in cells)
+    return of_columns(pd.read_csv(path, dtype=str, keep_default_na=False), _of_text)
 
 
 def _of_text(cells: pd.Series) -> np.ndarray:
-    """The values of cells that pandas leaves as text."""
-    if cells.dtype.kind in "biufc":
-        return cells.to_numpy()
+    """The values of the cells of a column, which pandas leaves as text."""
     texts = [str(one) for one in cells]
+    if {*texts} <= {"true", "false"}:
+        return np.array([one == "true" for one in texts])
+    for of in (int, _real, _complex):
+        try:
+            return np.array([of(one) for one in texts])
+        except (ValueError, OverflowError):
+            continue
     if all(map(TIME.match, texts)):
         return np.array(texts, "M8")
     if all(map(DURATION.match, texts)):
-        return np.array([pd.Timedelta(one).to_timedelta64() for one in texts])
-    try:
-        return np.array([complex(re.sub(r"nan:\w+", "nan", one)) for one in texts])
-    except ValueError:
-        return np.array(texts)
+        return np.array([_days(one) for one in texts], "m8[D]")
+    return np.array(texts)
+
+
+def _real(text: str) -> float:
+    """A number; a NaN of bits of its own has them behind a colon."""
+    word, _, bits = text.partition(":")
+    if not bits:
+        return float(text)
+    payload = int(bits, 16) | 0x7FF8 << 48 | (0x8000 << 48 if word.startswith("-") else 0)
+    return struct.unpack("<d", struct.pack("<Q", payload))[0]
+
+
+def _complex(text: str) -> complex:
+    return complex(re.sub(r"nan:0x[0-9a-f]+", "nan", text))
+
+
+def _days(text: str) -> int:
+    sign, days = re.fullmatch(r"(-?)P(\d+)D", text).groups()
+    return int(sign + days)
 
 
 def from_xlsx(path: Path) -> np.ndarray:
@@ -61,10 +75,13 @@ def from_xlsx(path: Path) -> np.ndarray:
 
 
 def _of_cells(cells: pd.Series) -> np.ndarray:
-    """The values of cells: a number is a double."""
-    values = [float(one) if one in ("nan", "inf", "-inf") else one for one in cells]
-    kinds = {type(one) for one in values}
-    return np.array(values, float if kinds <= {int, float} else None)
+    """The values of cells: a number is a double, and what is none of Excel's a word."""
+    values = ["" if one is None else one for one in cells]
+    if {type(one) for one in values} <= {bool}:
+        return np.array(values, bool)
+    if any(type(one) in (int, float) for one in values):
+        return np.array([_real(one) if isinstance(one, str) else one for one in values], float)
+    return _of_text(pd.Series([unescape(str(one)) for one in values], dtype=object))
 
 
 def from_arrow(path: Path) -> np.ndarray:
@@ -125,7 +142,8 @@ def as_arrow(values: np.ndarray) -> bool:
 
 def as_cells(values: np.ndarray) -> bool:
     """True for what a cell has a type for, and a table without a record has the shape of."""
-    return values.dtype in ("f8", "?") and values.size > 0 and values.ndim > 0
+    whole = values.dtype in ("f8", "?") and values.size > 0 and values.ndim > 0
+    return whole and bool(np.isfinite(values).all())  # pandas has no words for NaN of all bits
 
 
 _SHAPES = "= * ~ () x 4,0 2,0,3 3,0,2"
@@ -147,15 +165,15 @@ IN_PAIRS = (
     ),
     Pairs(
         name="csv", suffix=".csv", read=from_csv, write=to_csv, can_write=as_cells,
-        order="C", guest=True, usual="float64", types="x void structured ~ *", shapes=_LONG,
+        order="C", guest=True, usual="bool", types="x void structured ~ *", shapes=_LONG,
     ),
     Pairs(
         name="xlsx", suffix=".xlsx", read=from_xlsx, write=to_xlsx,
-        can_write=lambda values: as_cells(values) and bool(np.isfinite(values).all()),
-        order="C", guest=True, usual="float64", keeps=True,
+        can_write=as_cells,
+        order="C", guest=True, usual="bool", keeps=True,
         types="""
-            = bool float64 text text_big
-            ~ int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32 int16_big uint16_big
+            = bool float64
+            ~ text text_big int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32 int16_big uint16_big
               float32_big bytes datetime seconds timedelta
             x int64 uint64 int64_big complex64 complex128 complex128_big void structured
         """,
