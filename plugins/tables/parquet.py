@@ -21,8 +21,8 @@ texts), else a row for each index of the first axis, with a tensor if there are 
 arrow.fixed_shape_tensor); ``layout=long`` or ``layout=tensor`` asks for one, ``wide=AXIS`` for a
 pivot. All types but float8 and structures inside structures. To other programs complex numbers are
 pairs, bfloat16 float32, seconds milliseconds or, beyond those, whole numbers, as times of units
-that Parquet lacks are, texts of any length (named); all of them come back as they were. Masks of missing values become nulls, NaT does too. Metadata is kept in the schema, under
-``raconvert``.
+that Parquet lacks are, texts of any length (named); all of them come back as they were. Masks of
+missing values become nulls, NaT does too. Metadata is kept in the schema, under ``raconvert``.
 
 Refused: encrypted files, footers that cannot be right. Writing: arrays of different axes.
 """
