@@ -178,7 +178,7 @@ def _as_it_was(origin: Declaration, groups: list[Group], cells: Array | None) ->
             return None
         if shape is None:
             shape = (_count(group, column),)
-        if not _has_shape(group, column, shape):
+        if not _has_shape(group, column, shape) or (dense and _is_moved(group, origin)):
             return None
         outs.append(
             Out(column, name, group.values, group.null, group.offsets, group.bytes, None, "view")
@@ -227,6 +227,18 @@ def _has_shape(group: Group, column: Column, shape: tuple[int, ...]) -> bool:
     if group.values is not None:
         return group.values.dims == ((column.items, *dims) if column.items > 1 else dims)
     return _count(group, column) == prod(shape)
+
+
+def _is_moved(group: Group, origin: Declaration) -> bool:
+    """True if an axis has the name, or the first number, of another dimension than its own."""
+    values = group.values
+    if values is None or not values.described:
+        return False
+    for axis, dim in zip(values.axes, origin.schema.dims, strict=False):
+        known = None if dim.name in origin.unnamed else dim.name
+        if axis.name not in (None, known) or axis.origin not in (None, dim.lo):
+            return True
+    return False
 
 
 # Anything else ------------------------------------------------------------------------------------

@@ -713,3 +713,11 @@ def test_scidbpy_reads_several_attributes(scidbpy: Callable[..., Any], tmp_path:
     columns = [array.ravel().tolist() for array in arrays.values()]
     columns[1] = [struct.pack("<d", value).hex() for value in columns[1]]
     assert got == [list(row) for row in zip(*columns, strict=True)]
+
+
+def test_a_name_moves_with_its_axis_where_all_lengths_stay(tmp_path: Path) -> None:
+    meta = Metadata(axes=[Axis(), Axis(), Axis("time")])
+    raconvert.write(tmp_path / "a.scidb", Array(np.zeros((1, 2, 1)), name="x", meta=meta))
+    raconvert.convert(f"{tmp_path}/a.scidb#x", f"{tmp_path}/b.scidb#x", axes="2,1,0")
+    with raconvert.open(tmp_path / "b.scidb", "x") as back:
+        assert [axis.name for axis in back.axes] == ["time", None, None]
