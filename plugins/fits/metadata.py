@@ -454,15 +454,11 @@ def _scale_of(
         value: Any = attributes.get(name)
         if type(value) not in (int, float) or not isfinite(value):
             continue
-        if keyword == "BLANK" and (bits < 0 or type(value) is not int):
-            continue
-        if turned:  # BZERO is that of the type; BLANK is a stored number
-            value -= OTHER_SIGN[bits] if keyword == "BLANK" else 0
-            lowest = 0 if bits == 8 else -(1 << (bits - 1))
-            if keyword != "BLANK" or not lowest <= value < lowest + (1 << bits):
-                continue
-        scale[keyword] = value
-        del others[name]
+        # With BZERO for the sign, BLANK is a number that astropy does not read.
+        fine = not turned and (keyword != "BLANK" or (bits > 0 and type(value) is int))
+        if fine:
+            scale[keyword] = value
+            del others[name]
     if (
         bits in OTHER_SIGN
         and scale.get("BSCALE", 1) == 1

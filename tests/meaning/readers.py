@@ -338,9 +338,7 @@ def by_astropy(path: Path, name: str) -> Seen:
         rank = header["NAXIS"]
     with quiet(), fits.open(path) as file:
         physical = np.array(file[number].data)
-    zero = header.get("BZERO", 0)
-    turned = zero != 0 and not zero % 128 and "BSCALE" not in header  # another signedness
-    scaled = not turned and ("BSCALE" in header or "BLANK" in header or zero)
+    scaled = "BSCALE" in header or "BLANK" in header or header.get("BZERO", 0) % 128
     with quiet(), fits.open(path, do_not_scale_image_data=True) as file:
         values = np.array(file[number].data) if scaled else physical
     axes = []
@@ -353,9 +351,6 @@ def by_astropy(path: Path, name: str) -> Seen:
     attributes = {key: header[key] for key in KNOWN if key.upper() == key and key in header}
     known = {"BSCALE": SLOPE, "BZERO": OFFSET, "BLANK": FILL}
     attributes |= {key: header[card] for card, key in known.items() if scaled and card in header}
-    if turned and "BLANK" in header:  # which astropy leaves to the reader
-        attributes[FILL] = header["BLANK"] + int(zero)
-        scaled, physical = True, np.where(values == attributes[FILL], np.nan, values)
     return Seen(values, axes, {"units": header.get("BUNIT")}, None, attributes,
                 physical if scaled else None)  # fmt: skip
 

@@ -118,23 +118,6 @@ def test_scale_and_blank_are_those_of_astropy(tmp_path: Path) -> None:
     assert np.isnan(theirs[0, 0])
 
 
-@every("kind", ["u2", "u4", "u8", "i1"])
-def test_blank_of_the_other_sign_is_a_stored_number(kind: str, tmp_path: Path) -> None:
-    fill = int(np.iinfo(kind).max) - 1
-    values = numbers(kind, (2, 3))
-    meta = raconvert.Metadata(attributes={"_FillValue": fill})
-    report = raconvert.write(tmp_path / "x.fits", raconvert.Array(values, name="A", meta=meta))
-    assert not report.equivalent
-    header = fits.getheader(tmp_path / "x.fits")
-    assert header["BLANK"] + header["BZERO"] == fill
-    with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
-        assert dict(bundle["A"].meta.attributes) == {"_FillValue": fill}
-        assert np.array_equal(bundle["A"], values)
-    outside = raconvert.Metadata(attributes={"_FillValue": int(np.iinfo(kind).max) + 1})
-    report = raconvert.write(tmp_path / "y.fits", raconvert.Array(values, name="A", meta=outside))
-    assert "attributes (_FillValue)" in "\n".join(map(str, report.equivalent))
-
-
 def test_keywords_of_every_kind(tmp_path: Path) -> None:
     image = fits.PrimaryHDU(np.zeros((2, 3), "u1"))
     long = "a text that is far longer than one card, 'quoted', " * 5 + "to its end"
