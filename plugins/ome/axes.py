@@ -102,6 +102,20 @@ def renamed_fit(array: Array, letters: str) -> Fit | None:
     return equivalent(array.name, "metadata", reason)
 
 
+def unseen_fit(array: Array) -> Fit | None:
+    """The fit for numbers along axes that a scale above 0 and a translation do not say."""
+    unseen = []
+    for axis, place in zip(axes_of(array), places_of(array), strict=True):
+        backwards = axis.direction is None and axis.spacing is not None and place.step is None
+        origin = ["origin"] if axis.origin and place.start is None else []
+        unseen.append(["spacing", *origin] if backwards else [])
+    if not any(unseen):
+        return None
+    listed = ", ".join(facts_of_axes(array, unseen[::-1]))
+    reason = f"OME has only scales above 0, other programs see no such numbers: {listed}"
+    return equivalent(array.name, "metadata", reason)
+
+
 def _are_samples(axis: Axis, length: int) -> bool:
     colour = axis.kind in COLOURS.values() or (axis.name or "").lower() == "s"
     return 1 < length <= MOST_SAMPLES and (colour or is_component(axis))

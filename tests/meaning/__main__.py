@@ -49,7 +49,8 @@ def main() -> int:
                 print(f"seed {seed}: {type(error).__name__}: {error} ({where})")
                 faults += 1
                 continue
-        counts["refused" if verdict.refused else "arrived"] += 1
+        unjudged = verdict.chain[-1] == "(unjudged)"
+        counts["refused" if verdict.refused else "unjudged" if unjudged else "arrived"] += 1
         for (_, _, outcome), count in verdict.outcomes.items():
             outcomes[outcome] += count
         for fault in verdict.faults:

@@ -19,7 +19,7 @@ from raconvert import Bundle
 from raconvert.errors import Unsupported, UsageError, WouldLose
 
 from .cases import HOLDS, OF_AXES, Known, array_of, several
-from .readers import BETWEEN, MANY, OF_VALUES, READERS, Seen, axes_of_table, quiet
+from .readers import BETWEEN, MANY, OF_VALUES, READERS, Seen, Unjudged, axes_of_table, quiet
 
 SEEN, KEPT, NAMED, SILENT = "seen", "kept", "named", "silent"
 LOSSY = {"jpg": {"allow": ["precision"]}}
@@ -34,6 +34,7 @@ TERMS = (
     (re.compile(r"(space|frame of the space|origin beyond)\b"), "space"),
     (re.compile(r"attributes \((.*)\)$"), "attributes"),
     (re.compile(r"attribute '(.*)' of type"), "attributes"),
+    (re.compile(r"an attribute is .* only raconvert reads '(.*)'$"), "attributes"),
     (re.compile(r"its axis '(.*)' is not the dimension"), "an axis"),
     (re.compile(r"(description|units)( \(.*)?$"), "whole"),
 )
@@ -74,7 +75,10 @@ def judged(seed: int, folder: Path, largest: int = 4) -> Verdict:
         count = len(chain) // 2 + 1
         left = [one.name for one in folder.iterdir() if form_of(one)[0] == str(count)]
         return Verdict(chain, True, [f"refused, but {left} is there"] if left else [], Counter())
-    return judge(known, path, chain)
+    try:
+        return judge(known, path, chain)
+    except Unjudged:
+        return Verdict([*chain, "(unjudged)"], False, [], Counter())
 
 
 def _one_format(chance: random.Random) -> list[str]:
@@ -290,7 +294,7 @@ def _added(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known
             if not found:
                 raise
             break  # the others are as they were
-        found = told({**found, name: one}, report)
+        found = told({**found, name: replace(one, added=True)}, report)
     return found
 
 
@@ -431,9 +435,9 @@ class Judge:
         """Judge one fact: as wanted, as others see it, as raconvert reads it."""
         if wanted is None:
             letter = fact == "name" and own in OF_OME
-            shared = (
-                self.known.decoded
-            )  # in a Dataset, what one array says of a dimension is of all
+            # In a Dataset, what one array says of a dimension is of all; and an array that is
+            # added to a container takes part in the dimensions there (docs/guide.md).
+            shared = self.known.decoded or self.known.added
             if own and not (letter or shared) and key not in self.known.named:
                 self.faults.append(f"{self.name}: {fact} {key[1:]}: nothing is read as {own!r:.60}")
             return

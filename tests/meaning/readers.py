@@ -158,6 +158,8 @@ def by_h5py(path: Path, name: str) -> Seen:
         whole = {"units": text(data.attrs.get("units"))}
         whole["description"] = text(data.attrs.get("description", data.attrs.get("long_name")))
         attributes = {key: text(data.attrs[key]) for key in data.attrs if key in KNOWN}
+        # A number that netCDF stores as a list of one
+        attributes |= {k: v[0] for k, v in attributes.items() if np.shape(v) == (1,)}
         return Seen(np.asarray(data[()]), axes, whole, None, attributes)
 
 
@@ -341,6 +343,8 @@ def by_astropy(path: Path, name: str) -> Seen:
     scaled = "BSCALE" in header or "BLANK" in header or header.get("BZERO", 0) % 128
     with quiet(), fits.open(path, do_not_scale_image_data=True) as file:
         values = np.array(file[number].data) if scaled else physical
+    if header.get("BLANK") == 0:  # which astropy takes for none
+        physical = np.where(values == 0, np.nan, physical)
     axes = []
     for n in range(rank, 0, -1):
         told: dict[str, Any] = {"name": header.get(f"CTYPE{n}"), "units": header.get(f"CUNIT{n}")}
@@ -525,11 +529,19 @@ def by_hand_scidb(path: Path, name: str) -> Seen:
     return Seen(values.reshape([int(high) - int(low) + 1 for _, low, high in dims]), axes)
 
 
+class Unjudged(Exception):
+    """No other reader has a type of this file."""
+
+
 def by_rdata(path: Path, name: str) -> Seen:
     """A vector of a list, or of a file that is one, by the parser of the package `rdata`."""
     import rdata
 
-    root = rdata.parser.parse_data(_integers_for_raw(gzip.decompress(path.read_bytes()))).object
+    data = _integers_for_raw(gzip.decompress(path.read_bytes()))
+    try:
+        root = rdata.parser.parse_data(data).object
+    except NotImplementedError as error:  # bytes in a list
+        raise Unjudged from error
     if root.info.type.name == "VEC":
         names = [one.value.decode() for one in _attributes_of_r(root)["names"].value]
         root = root.value[names.index(name)]

@@ -7,7 +7,7 @@ from raconvert.plugin import Bundle, Plan, equivalent, refused
 from ...zarr.keys import keys_of
 from ...zarr.options import options_of
 from ...zarr.plan import fits_of, form_of
-from ..axes import letters_of, renamed_fit
+from ..axes import letters_of, renamed_fit, unseen_fit
 from ..options import checked_levels
 from .documents import LABELS, Image
 from .metadata import KEYS, MARK, OME
@@ -73,7 +73,7 @@ def _images(bundle: Bundle) -> tuple[list[Image], list[Fit]]:
             reason = f"OME-Zarr names every axis: {', '.join(found.made_up)}"
             fits.append(equivalent(array.name, "metadata", reason))
         renamed = renamed_fit(array, found.text) if found.text else None
-        fits += [renamed] if renamed is not None else []
+        fits += [fit for fit in (renamed, unseen_fit(array)) if fit is not None]
         letters = found.text or "?" * array.ndim
         images.append(Image(array, "" if array.name == root else array.name, letters))
     return images, fits
