@@ -42,7 +42,9 @@ NEEDED = {
 # Where a format has no place for this array: what it has one for.
 FITTING = {
     "cfl": VALUES.astype(np.complex64),
+    "csv": VALUES.astype(np.int64),  # the text of integers, which has no width
     "har": VALUES.astype(np.float32),
+    "mrc": VALUES.astype(np.uint16),
     "webp": np.dstack([VALUES, VALUES // 2, VALUES // 3]),
 }
 
