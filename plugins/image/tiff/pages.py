@@ -87,7 +87,7 @@ class Pages(Decoded):
         if self._compression not in (JPEG, *BY_ROWS):
             page.compression = NONE  # for tifffile, which gets the bytes unpacked
         page.fillorder = 1
-        page.init_decode()
+        page.decode  # noqa: B018 - made here, not by several threads at once
 
     @property
     def by_regions(self) -> bool:
