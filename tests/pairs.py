@@ -145,10 +145,12 @@ def keeps_values(expected: np.ndarray, got: np.ndarray) -> bool:
         return expected.tobytes() == got.tobytes()
     if expected.dtype.kind == "S" and got.dtype.kind == "U":
         expected = np.char.decode(expected, "latin-1")
-    if expected.dtype.kind in "mM" and expected.dtype == got.dtype:  # NaT, too
-        expected, got = expected.view("<i8"), got.view("<i8")
-    if expected.dtype.kind in "mM" and got.dtype == "i8":  # the numbers of their steps
-        expected = expected.view("<i8")
+    if expected.dtype.kind in "mM":
+        steps = expected.astype(expected.dtype.newbyteorder("<")).view("<i8")
+        if got.dtype.newbyteorder("<") == expected.dtype.newbyteorder("<"):  # NaT, too
+            expected, got = steps, got.astype(got.dtype.newbyteorder("<")).view("<i8")
+        elif got.dtype == "i8":  # the numbers of their steps
+            expected = steps
     if expected.dtype.kind == "b" and got.dtype.kind in "iuf":
         return np.array_equal(expected, got != 0) and np.unique(got[expected]).size <= 1
     with np.errstate(all="ignore"):

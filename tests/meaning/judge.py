@@ -198,8 +198,9 @@ def _write_one(
     reads = reading(source, one)
     with raconvert.open(source, index_order="C", **reads) as opened:
         array = opened[name] if isinstance(opened, Bundle) else opened
-        if as_xarray:
-            known = {name: replace(one, decoded=True)}
+        if as_xarray:  # whose coordinates need a spacing, as `to_xarray` says
+            gone = {("origin", key) for key in one.ids if ("spacing", key) in one.named}
+            known = {name: replace(one, decoded=True, named=one.named | gone)}
             named = array.to_xarray().rename(name)
             return told(known, raconvert.write(target, named, **asked(target)))
         made_of = array.replace(name=name)

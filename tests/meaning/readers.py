@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import itertools
 import json
 import re
 import struct
@@ -28,7 +27,7 @@ from PIL import Image
 
 from .cases import ATTRIBUTES, FILL, IMAGE, IMAGE_WITH_LABELS, OFFSET, SLOPE
 
-COLUMNS = {"X", "Y", "LVL", *IMAGE_WITH_LABELS}  # of arrays in a table; others are of axes
+COLUMNS = ("X", "Y", "LVL", *IMAGE_WITH_LABELS)  # of arrays in a table; others are of axes
 KNOWN = {*ATTRIBUTES, SLOPE, OFFSET, FILL}  # attributes that cases have; others are of the format
 
 
@@ -621,8 +620,8 @@ def by_openpyxl(path: Path, name: str) -> Seen:
 def _of_columns(table: Any, name: str) -> Seen:
     """An array of a long table, by the order in which labels come first."""
     keys = axes_of_table([*table.columns])
-    places = [table[key].drop_duplicates().tolist() for key in keys]
     values = table[name].to_numpy()
+    places = [table[key].drop_duplicates().tolist() for key in keys]
     if values.dtype.kind == "O":  # pandas has no complex numbers in CSV
         values = np.array([complex(one) for one in values])
     told: list[dict[str, Any]] = [
@@ -657,9 +656,16 @@ def by_pyarrow(path: Path, name: str) -> Seen:
 
 
 def axes_of_table(columns: list[str]) -> list[str]:
-    """The columns before the last ones, which are arrays; an axis may have the name of one, too."""
-    count = sum(1 for _ in itertools.takewhile(COLUMNS.__contains__, reversed(columns)))
-    return columns[: len(columns) - count]
+    """The columns before the last ones, which are arrays, in their order.
+
+    An axis may have the name of an array, too.
+    """
+    arrays, last = 0, len(COLUMNS)
+    for column in reversed(columns):
+        if column not in COLUMNS[:last]:
+            break
+        arrays, last = arrays + 1, COLUMNS.index(column)
+    return columns[: len(columns) - arrays]
 
 
 def _named(column: str) -> str | None:
