@@ -54,7 +54,8 @@ def types_of(attributes: list[Attribute]) -> Types:
             types[one.name] = {"type": {**text, "charset": charset}, "shape": []}
         elif one.type not in _BY_THEMSELVES:
             order = "|" if ELEMENTS[one.type].nbytes == 1 else "<"
-            types[one.name] = {"type": order + CODES[one.type], "shape": [one.length]}
+            shape = [one.length] if one.length != 1 else []  # one value is a number
+            types[one.name] = {"type": order + CODES[one.type], "shape": shape}
     return types
 
 
@@ -114,6 +115,8 @@ class Writing:
         if len(kinds) > 1 or not kinds <= {int, float}:
             return None, False
         if name == MISSING and missing is not None:
+            if CODES[missing][0] == "f":  # of elements that were integers before
+                numbers = [_as_float(n) for n in numbers]
             made = _numbers(name, numbers, missing) if missing != CHAR else None
             return made, made is not None and _is_same(made, value)
         code = type_of_attribute(meta, name) or ""
@@ -168,6 +171,12 @@ def _numbers(name: str, numbers: list[Any], number: int) -> Attribute | None:
     found = value_of(made, "", [])
     found = found if isinstance(found, list) else [found]
     return made if repr(found) == repr(numbers) and alike(found, numbers) else None
+
+
+def _as_float(number: Any) -> Any:
+    """An integer as the float of its value, if there is one; any other number as it is."""
+    exact = type(number) is int and abs(number) < 1 << 63 and float(number) == number
+    return float(number) if exact else number
 
 
 def _is_same(attribute: Attribute, value: Any) -> bool:

@@ -896,3 +896,14 @@ def test_nco(weather: Path, tmp_path: Path, tool: Tool) -> None:
         assert np.asarray(bundle["time"]).tolist() == [0, 6, 0, 6]
     raconvert.convert(tmp_path / "joined.nc", tmp_path / "again.nc3")
     ran(tool("ncks"), "-H", tmp_path / "again.nc3")
+
+
+@pytest.mark.parametrize("fill", [7, 7.0])
+def test_a_fill_value_follows_the_type_of_its_variable(fill: float, tmp_path: Path) -> None:
+    """A cast leaves the number; netCDF wants it in the type of the elements."""
+    meta = Metadata(attributes={"_FillValue": fill})
+    array = raconvert.Array(np.arange(9.0), name="x", meta=meta)
+    report = raconvert.write(tmp_path / "x.cdf", {"x": array})
+    assert not list(report.equivalent)
+    with netcdf4.Dataset(tmp_path / "x.cdf") as file:
+        assert np.ma.getmaskarray(file["x"][:]).tolist() == (np.arange(9) == 7).tolist()
