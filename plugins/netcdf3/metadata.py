@@ -115,7 +115,7 @@ class Writing:
         if len(kinds) > 1 or not kinds <= {int, float}:
             return None, False
         if name == MISSING and missing is not None:
-            if CODES[missing][0] == "f":  # of elements that were integers before
+            if CODES.get(missing, "")[:1] == "f":  # of elements that were integers before
                 numbers = [_as_float(n) for n in numbers]
             made = _numbers(name, numbers, missing) if missing != CHAR else None
             return made, made is not None and _is_same(made, value)

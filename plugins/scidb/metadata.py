@@ -114,31 +114,41 @@ def _origin(axis: Any) -> int:
 
 def all_metadata_fits(plan: RecordPlan, dims: list[Dimension]) -> list[Fit]:
     """List what SciDB cannot hold of the metadata of the arrays."""
+    given = {
+        axis.name for out in plan.outs if out.values is not None for axis in out.values.ra_axes
+    }
     return [
         fit
         for out in plan.outs
         for array in (out.values, out.offsets, out.bytes, out.null)
         if array is not None
         for fit in metadata_fits(
-            array, out.column.items if array is out.values else 1, out.column.type, dims
+            array, out.column.items if array is out.values else 1, out.column.type, dims, given
         )
     ]
 
 
-def metadata_fits(array: Array, items: int, kind: str, dims: list[Dimension]) -> list[Fit]:
-    """List what SciDB cannot hold of the metadata of one array, of the SciDB type `kind`."""
+def metadata_fits(
+    array: Array, items: int, kind: str, dims: list[Dimension], given: set[str | None]
+) -> list[Fit]:
+    """List what SciDB cannot hold of the metadata of one array, of the SciDB type `kind`.
+
+    `given` are the names of axes of all arrays, which share the dimensions.
+    """
     held = ["scidb"]
     if array.meta.units == UNITS.get(kind):
         held.append("units")
     lost = facts_of(array, "axes", *held)
-    lost += facts_of_axes(array, _lost_of_axes(array, items, dims))
+    lost += facts_of_axes(array, _lost_of_axes(array, items, dims, given))
     if not lost:
         return []
     reason = f"SciDB has no place for it: {', '.join(lost)}"
     return [equivalent(array.name, "metadata", reason)]
 
 
-def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[list[str]]:
+def _lost_of_axes(
+    array: Array, items: int, dims: list[Dimension], given: set[str | None]
+) -> list[list[str]]:
     """List the fields of axes, the fastest first, that the dimensions lack.
 
     All those of an axis within a cell are among them.
@@ -149,6 +159,7 @@ def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[list[
         said = {*fields_of_axes([axis], *Axis.FIELDS)}
         if dim is not None:
             said -= {"name"} if axis.name == dim.name else set()
+            said |= {"name"} if axis.name is None and dim.name in given else set()
             said -= {"origin"} if (axis.origin or 0) == (dim.lo or 0) else set()
             # A dimension that begins at 0 is read as one that nothing was said of.
             said -= {"spacing"} if axis.spacing == 1 and dim.lo else set()

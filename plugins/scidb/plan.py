@@ -66,7 +66,7 @@ def _records(bundle: Bundle, coords: str, *, by_names: bool) -> tuple[RecordPlan
     origin = _origin_of(bundle)
     raw = _raw(bundle, origin)
     if raw is not None:
-        return raw, metadata_fits(raw.raw, 1, "", raw.dims)
+        return raw, metadata_fits(raw.raw, 1, "", raw.dims, set())
     groups, cells = groups_of(bundle, by_names=by_names)
     if origin is not None and coords in ("auto", origin.coords):
         plan = _as_it_was(origin, groups, cells)
