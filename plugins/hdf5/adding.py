@@ -21,7 +21,7 @@ from raconvert.files.copy import copy_extent
 from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
-from raconvert.plugin import Axis, Plan, array_exists, equivalent, not_an_array
+from raconvert.plugin import Axis, Plan, array_exists, equivalent, facts_of_axes, not_an_array
 
 from . import dialects, scales
 from .attributes import write_attribute
@@ -154,7 +154,29 @@ def _clashes(root: Any, array: Array, link: str) -> list[Fit]:
                 "programs see another name, the axis itself is kept"
             )
             clashes.append(equivalent(array.name, "metadata", reason))
-    return clashes
+    return [*clashes, *_taken(root, array, link)]
+
+
+def _taken(root: Any, array: Array, link: str) -> list[Fit]:
+    """A change for the axes that say nothing, to which the dimensions of their names say more."""
+    paths = {axis.name: path for axis, _, path in _named_axes(array, link) if path != link}
+    more = []
+    for axis, length in zip(array.ra_axes, array.dims, strict=False):
+        path = paths.get(axis.name, "")
+        silent = bool(path) and values_of(axis, length) is None
+        told = silent and shares(root, path, axis, length) and _says_values(root, path)
+        more.append(["labels", "units", "spacing", "origin"] if told else [])
+    if not any(more):
+        return []
+    listed = ", ".join(facts_of_axes(array, more))
+    reason = f"it takes the coordinates that the container has for its dimensions: {listed}"
+    return [equivalent(array.name, "metadata", reason)]
+
+
+def _says_values(root: Any, path: str) -> bool:
+    """True if a dimension scale has values, and is not a length alone."""
+    name = h5ds.get_scale_name(h5d.open(root, path.encode()))
+    return scales.NO_VARIABLE.encode() not in name
 
 
 def _kind_at(root: Any, path: str) -> int | None:

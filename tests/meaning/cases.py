@@ -69,7 +69,6 @@ class Known:
     ids: tuple[int, ...] = ()
     named: frozenset[tuple[str, Any]] = frozenset()
     decoded: bool = False
-    added: bool = False  # to a container that had other arrays
 
     @property
     def meta(self) -> Metadata:

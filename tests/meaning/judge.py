@@ -295,7 +295,7 @@ def _added(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known
             if not found:
                 raise
             break  # the others are as they were
-        found = told({**found, name: replace(one, added=True)}, report)
+        found = told({**found, name: one}, report)
     return found
 
 
@@ -436,9 +436,8 @@ class Judge:
         """Judge one fact: as wanted, as others see it, as raconvert reads it."""
         if wanted is None:
             letter = fact == "name" and own in OF_OME
-            # In a Dataset, what one array says of a dimension is of all; and an array that is
-            # added to a container takes part in the dimensions there (docs/guide.md).
-            shared = self.known.decoded or self.known.added
+            # In a Dataset, what one array says of a dimension is of all.
+            shared = self.known.decoded
             if own and not (letter or shared) and key not in self.known.named:
                 self.faults.append(f"{self.name}: {fact} {key[1:]}: nothing is read as {own!r:.60}")
             return
