@@ -164,8 +164,8 @@ def _taken(root: Any, array: Array, link: str) -> list[Fit]:
     for axis, length in zip(array.ra_axes, array.dims, strict=False):
         path = paths.get(axis.name, "")
         silent = bool(path) and values_of(axis, length) is None
-        told = silent and shares(root, path, axis, length) and _says_values(root, path)
-        more.append(["labels", "units", "spacing", "origin"] if told else [])
+        taken = silent and shares(root, path, axis, length) and _says_values(root, path)
+        more.append(["labels", "units", "spacing", "origin"] if taken else [])
     if not any(more):
         return []
     listed = ", ".join(facts_of_axes(array, more))
