@@ -10,6 +10,7 @@ from raconvert.arrays.interop.dimensions import is_own, says, shared_name, value
 from raconvert.arrays.interop.times import times_of
 from raconvert.arrays.memory import MAX_RANK
 from raconvert.arrays.space import coordinates
+from raconvert.arrays.summary import facts_of_axes
 from raconvert.declared import Record
 from raconvert.errors import UsageError
 from raconvert.files.limits import DEFAULT
@@ -232,7 +233,8 @@ class Structure:
         if (known is not None and known != length) or (index and place == self.unlimited):
             return False
         if place in self.scales:
-            return self.scales[place].name == array.name or self._agrees(place, axis, length)
+            own = self.scales[place].name == array.name
+            return own or self._agrees(array, place, axis, index, length)
         values = values_of(axis, length)
         said = (length, "") if values is None else says(axis, length)
         if place in self._says:
@@ -242,17 +244,26 @@ class Structure:
         self._new(array, place, axis, length)
         return True
 
-    def _agrees(self, place: str, axis: Axis, length: int) -> bool:
-        """True unless an axis says other values than a coordinate that was there before."""
+    def _agrees(self, array: Array, place: str, axis: Axis, index: int, length: int) -> bool:
+        """True unless an axis says other values than a coordinate that was there before.
+
+        The axis takes what the coordinate says beyond it, which is named.
+        """
         scale = self._there.scales.get(place)
         if scale is None or scale is not self.scales[place]:
             return True
         (known,) = Coordinates({place: scale}, self._there.limits).axes_of("", [place], [length])
-        own = axis.to_dict()
-        fields = ["units", *(("spacing", "origin", "labels") if "labels" in own or "spacing" in own
-                             else ())]  # fmt: skip
-        said = known.to_dict()
-        return all(own[field] == said.get(field) for field in fields if field in own)
+        own, said = axis.to_dict(), known.to_dict()
+        of_values = ("spacing", "origin", "labels") if "labels" in own or "spacing" in own else ()
+        if any(own[field] != said.get(field) for field in ("units", *of_values) if field in own):
+            return False
+        more = [field for field in Axis.FIELDS if field in said and field not in own]
+        if more:
+            taken = [more if n == index else [] for n in range(array.ndim)]
+            listed = ", ".join(facts_of_axes(array, taken[::-1]))
+            reason = f"it takes the coordinates that the container has for its dimensions: {listed}"
+            self._equivalent(array, "metadata", reason)
+        return True
 
     def _new(self, array: Array, place: str, axis: Axis, length: int) -> None:
         """Take a new dimension, with a coordinate if the axis has values."""

@@ -160,6 +160,8 @@ def _lost_of_axes(
         if dim is not None:
             said -= {"name"} if axis.name == dim.name else set()
             said |= {"name"} if axis.name is None and dim.name in given else set()
+            # An axis that says no origin takes that of the dimension, counted in steps of 1.
+            said |= {"origin", "spacing"} if axis.origin is None and dim.lo else set()
             said -= {"origin"} if (axis.origin or 0) == (dim.lo or 0) else set()
             # A dimension that begins at 0 is read as one that nothing was said of.
             said -= {"spacing"} if axis.spacing == 1 and dim.lo else set()
