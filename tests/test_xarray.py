@@ -18,7 +18,7 @@ from pairs import quiet
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, UsageError
-from raconvert.plugin import Axis, Metadata, Space
+from raconvert.plugin import Array, Axis, Metadata, Space
 
 xr = pytest.importorskip("xarray")
 nrrd = pytest.importorskip("nrrd")
@@ -284,6 +284,23 @@ def _labelled(folder: Path, name: str, labels: list[str]) -> Path:
     values = np.arange(len(labels))
     raconvert.write(folder / name, xr.DataArray(values, coords={"k": labels}, dims="k"))
     return folder / name
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr", "arrow"])
+def test_an_array_of_the_name_of_its_axis_keeps_what_stands_along_it(
+    tmp_path: Path, suffix: str
+) -> None:
+    """Its values are not the coordinate, if the axis says another one."""
+    axis = Axis("x", units="mm", spacing=-1.25, origin=5)
+    raconvert.write(tmp_path / "x.zip", {"x": Array(np.arange(5), meta=Metadata(axes=[axis]))})
+    with raconvert.open(tmp_path / "x.zip") as bundle:
+        dataset = bundle.to_xarray()
+        (dim,) = dataset["x"].dims
+        np.testing.assert_array_equal(dataset[dim], [5, 3.75, 2.5, 1.25, 0])
+        raconvert.write(tmp_path / f"y.{suffix}", dataset)
+    with raconvert.open(tmp_path / f"y.{suffix}") as bundle:
+        assert bundle["x"].meta.axes == (axis,)
+        np.testing.assert_array_equal(bundle["x"], np.arange(5))
 
 
 def test_to_xarray_reads_when_it_is_asked(tmp_path: Path) -> None:

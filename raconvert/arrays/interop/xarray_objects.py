@@ -261,8 +261,9 @@ class _Dimensions:
         self._found: dict[str, tuple[str, ...]] = {}
         used = {axis.name for one in arrays.values() if one.ndim for axis in one.axes if axis.name}
         own = [name for name, one in arrays.items() if one.ndim == 1 and name in used]
-        for name in own:  # the values of the dimension of this name
-            if arrays[name].axes[0].name in (None, name):
+        for name in own:  # the values of the dimension of this name, if its axis has no others
+            (axis,) = arrays[name].axes
+            if axis.name in (None, name) and not _says(axis):
                 self._lengths[name], self._found[name] = arrays[name].count, (name,)
         for name in arrays:
             if name not in self._found:
