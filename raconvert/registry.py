@@ -185,7 +185,8 @@ def folder_row() -> Row:
 
 def is_one_source(folder: str) -> bool:
     """True for a folder of which some format makes one source (`row_of_folder`)."""
-    return bool(_marked(folder)) or row_together(folder) is not None
+    there = any(os.path.isfile(os.path.join(folder, mark)) for mark in _MARKS)
+    return there or row_together(folder) is not None
 
 
 def row_of_folder(path: str) -> Row | None:
@@ -195,7 +196,7 @@ def row_of_folder(path: str) -> Row | None:
     """
     marked = _marked(path)
     for row, mark in marked[:-1]:
-        if sum(mark in other.marks for other in ROWS) == 1 or _is_sure(row, path, mark):
+        if mark not in _SHARED_MARKS or _is_sure(row, path, mark):
             return row
     return marked[-1][0] if marked else row_together(path)
 
@@ -203,11 +204,15 @@ def row_of_folder(path: str) -> Row | None:
 def _marked(folder: str) -> list[tuple[Row, str]]:
     """The formats with a mark that is a file in the folder, each with its first such mark."""
     there = {mark for mark in _MARKS if os.path.isfile(os.path.join(folder, mark))}
-    found = ((row, next((mark for mark in row.marks if mark in there), "")) for row in ROWS)
+    if not there:
+        return []
+    found = ((row, next((mark for mark in row.marks if mark in there), "")) for row in _MARKED)
     return [(row, mark) for row, mark in found if mark]
 
 
-_MARKS = {mark for row in ROWS for mark in row.marks}
+_MARKED = [row for row in ROWS if row.marks]
+_MARKS = tuple(dict.fromkeys(mark for row in _MARKED for mark in row.marks))
+_SHARED_MARKS = {mark for mark in _MARKS if sum(mark in row.marks for row in _MARKED) > 1}
 FIRST_BYTES = 512  # in which such a magic lies
 PROBED = 8  # files of a folder, without a suffix that is known, of which the first bytes are read
 

@@ -265,7 +265,7 @@ def _bare(arrays: list[Array], row: Row) -> set[str]:
 def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str]:
     """Return the format of a source and the reason; of folders by what lies in them."""
     if folder:
-        there = registry.row_of_folder(source.path)
+        there = None if name else registry.row_of_folder(source.path)
         row = registry.by_name(name) if name else there or registry.folder_row()
         if row.together:
             return row, "a folder of its files"
