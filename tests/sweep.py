@@ -16,7 +16,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy as np
 import raconvert
 from raconvert import Bundle
 from raconvert.errors import RaconvertError
+from raconvert.registry import row_of_folder
 
 Arrays = dict[str, np.ndarray]
 OUTCOMES = ("equal", "different", "refused", "not read by the other", "no other reader")
@@ -131,6 +132,22 @@ def by_zarr(path: Path) -> Arrays:
     }  # fmt: skip
 
 
+def by_zarr_of_ome(path: Path) -> Arrays:
+    """The first level of each image."""
+    import zarr
+
+    top = zarr.open_group(path, mode="r")
+    groups = {ONE: top}
+    groups |= {n: g for n, g in top.members(max_depth=None) if isinstance(g, zarr.Group)}
+    found: Arrays = {}
+    for name, group in groups.items():
+        said = group.attrs.get("ome", group.attrs)
+        for image in said.get("multiscales", []) if isinstance(said, Mapping) else []:
+            level = group[image["datasets"][0]["path"]]
+            found[name or path.name.removesuffix(".zarr").removesuffix(".ome")] = level[...]
+    return found
+
+
 def by_harpy(path: Path) -> Arrays:
     from harpy import HarFileIO
 
@@ -193,7 +210,7 @@ READERS: dict[str, Callable[[Path], Arrays]] = {
     "npy": by_numpy, "npz": by_numpy, "hdf5": by_h5py, "mat": by_scipy, "nrrd": by_pynrrd,
     "nifti": by_nibabel, "metaimage": by_simpleitk, "tiff": by_tifffile, "png": by_pillow,
     "gif": by_pillow, "bmp": by_pillow, "jpeg": by_pillow, "netpbm": by_pillow,
-    "webp": by_pillow, "safetensors": by_safetensors, "zarr": by_zarr, "har": by_harpy,
+    "webp": by_pillow, "safetensors": by_safetensors, "zarr": by_zarr, "omezarr": by_zarr_of_ome, "har": by_harpy,
     "netcdf3": by_netcdf4, "fits": by_astropy, "mrc": by_mrcfile,
     "dicom": by_pydicom, "ometiff": by_tifffile_of_ome,
 }  # fmt: skip
@@ -214,7 +231,8 @@ def files_below(folder: Path) -> list[Path]:
 def compared(path: Path) -> tuple[str, str, str]:
     """Format, outcome and reason for one file."""
     try:
-        name = raconvert.probe(path).format or "unknown"
+        row = row_of_folder(str(path)) if path.is_dir() else None
+        name = row.name if row else raconvert.probe(path).format or "unknown"
     except RaconvertError as error:
         return "unknown", "refused", str(error).splitlines()[0]
     reader = READERS.get(name)

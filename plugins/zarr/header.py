@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64decode
 from math import prod
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.files.limits import Limits
+
+
+NUMBERS_AS_TEXT = ("int", "uint", *FLOATS)
+NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 
 
 class Codec(Record):
@@ -306,9 +311,16 @@ def node_of_2(
     )
     node = grid._replace(
         element=element, codecs=codecs, attributes=attributes, variable=variable,
-        data_type=fields.get("dtype"),
+        data_type=fields.get("dtype"), fill=_fill_of_2(grid.fill, element.kind),
     )  # fmt: skip
     return _checked(node, path)
+
+
+def _fill_of_2(fill: Any, kind: str) -> Any:
+    """The fill value as it is meant: jzarr, of bioformats2raw, writes numbers as texts."""
+    if isinstance(fill, str) and kind in NUMBERS_AS_TEXT and NUMBER.fullmatch(fill):
+        return int(fill) if fill.lstrip("-").isdecimal() else float(fill)
+    return fill
 
 
 def _grid_of_2(known: Fields) -> Node:

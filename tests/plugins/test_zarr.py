@@ -240,6 +240,16 @@ def test_chunks_written_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "array 'x': 1 of 9 chunks absent: fill value -1" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("fill", ["-1", "7", "0"])
+def test_a_fill_value_that_is_a_number_as_text(tmp_path: Path, fill: str) -> None:
+    """jzarr, with which bioformats2raw writes, has it so, and zarr-python reads it."""
+    path = by_hand(tmp_path / "x.zarr", fill_value=fill)
+    (path / "1.1").unlink()
+    expected = zarr.open(path, mode="r")[...]
+    assert expected[2, 5] == int(fill)
+    assert np.array_equal(raconvert.read(path, "x"), expected)
+
+
 @pytest.mark.parametrize("damage", ["cut", "longer", "bits", "empty", "shorter"])
 def test_a_damaged_chunk_is_named(damage: str, tmp_path: Path) -> None:
     path = by_hand(tmp_path / "x.zarr")
