@@ -68,6 +68,15 @@ def unscaled(array: Array, scale: Scale, *, round_values: bool = False) -> Array
     )
 
 
+def physical_values(array: Array, scale: Scale) -> Callable[[Values], Values]:
+    """Return a function that converts stored elements of an array to physical values.
+
+    `scale` has one slope and one intercept for all. Integers that do not fit are rounded.
+    """
+    convert = _Physical(array, scale, round_values=True).of
+    return lambda values: convert(values, 0)
+
+
 def _unscaled_parts(array: Array, scale: Scale) -> Array:
     """The array in float64, each of its parts by its own factors."""
     return array.replace(

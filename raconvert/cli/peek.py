@@ -6,7 +6,6 @@ import os
 import re
 import sys
 
-from raconvert.arrays.scales import scale_notes
 from raconvert.cli.console import colorful, one_line
 from raconvert.cli.info import array_text
 from raconvert.cli.sources import below, each, expand, failing, naming, opened_to_look
@@ -15,6 +14,7 @@ from raconvert.registry import by_name
 from raconvert.views import terminal
 from raconvert.views.filmstrip import labels_beside
 from raconvert.views.peek import Screen, chosen_array, facts_of, lines_of, tree_lines
+from raconvert.views.sample import values_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def _look(path: str, args: Any, screen: Screen, console: Console) -> list[str]:
             return lines
         name = f"{console.bold(one_line(array.name))}   " if row.many else ""
         lines.append(f"  {name}{array_text(describe_array(array, bundle))}")
-        lines += [f"  {one_line(note)}" for note in scale_notes([array])]
+        values = values_text(array)
+        lines += [f"  {one_line(values)}"] if values else []
         with naming(path):
             labels = labels_beside(bundle, array)
             shown = lines_of(array, screen, full=args.full, labels=labels)

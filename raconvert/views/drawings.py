@@ -35,9 +35,9 @@ class Stretch(Record):
 
 
 class Side(Record):
-    """An axis as it is drawn: its length, and what to call it."""
+    """An axis as it is drawn: its length, in elements or in the world, and what to call it."""
 
-    length: int
+    length: float
     text: str
 
 
@@ -71,12 +71,10 @@ def cube(sides: Sequence[Side]) -> str:
     return _svg("cube", left + width + dx + 250, lower, words, parts)
 
 
-def _drawn(length: int, longest: int) -> float:
-    """Return the drawn length of an edge; long edges are shortened so that short ones show."""
-    if length <= 1:
-        return 8.0
-    share = length / longest
-    return 26 + 174 * max(share, 0.4 * log10(1 + 9 * share), 0.2 * log10(length) / log10(longest))
+def _drawn(length: float, longest: float) -> float:
+    """Return the drawn length of an edge; short edges are longer than their share, to be seen."""
+    share = length / longest if longest else 1.0
+    return 8 + 192 * max(share, 0.3 * log10(1 + 9 * share))
 
 
 def _face(points: list[tuple[float, float]], number: int) -> str:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from raconvert.arrays.dtypes import FLOATS
-from raconvert.arrays.layout import COLOR
+from raconvert.arrays.layout import COLOR, layout_of
 from raconvert.arrays.reinterpret import for_showing
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError
+from raconvert.views.hanging import hanging_of
 from raconvert.views.numbers import comparable, numbers_of
 from raconvert.views.picture import (
     CLASSES,
     DEPTH,
     GRAY,
     PHASE,
+    SIGNS,
     Scale,
     colored,
     photo,
@@ -31,50 +33,66 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
+    from raconvert.views.hanging import Hanging
     from raconvert.views.numbers import Numbers
     from raconvert.views.picture import Picture
     from raconvert.views.sample import Sample
 
 
 class Strip(Record):
-    """Pictures in a row, one of each part of a sample, and what their colors mean."""
+    """Pictures in a row, one of each part of a sample, and what their colors mean.
+
+    `scale` is that of the colors, None for photos; `hanging` says how the planes are hung, and
+    `shape` how many rows and columns of elements each stands for.
+    """
 
     title: str
     pictures: list[Picture]
+    scale: Scale | None
+    hanging: Hanging
+    shape: tuple[int, ...]
 
-    def legend(self, missing: str) -> str:
-        """Return the title, with the look of `missing` values if there are any."""
-        some = any(picture.missing.any() for picture in self.pictures)
-        return ", ".join(part for part in (self.title, some * f"NaN {missing}") if part)
+    def legend(self, looks: Sequence[str]) -> str:
+        """Return the title, with the looks of the `SIGNS` that are in the pictures."""
+        parts = [self.hanging.text, self.title]
+        for number, (sign, look) in enumerate(zip(SIGNS, looks, strict=True)):
+            some = any(picture.of_sign(number).any() for picture in self.pictures)
+            parts += [f"{sign} {look}"] if some else []
+        return ", ".join(part for part in parts if part)
 
 
 def strips_of(array: Array, sampled: Sample, rows: int, columns: int) -> list[Strip]:
     """The pictures of a sample of planes, each of at most so many pixels."""
-    values = sampled.values
-    size = _fitting(sampled.frames[0].size or values[0].shape, rows, columns)
+    hanging = hanging_of(array, layout_of(array))
+    shape = hanging.size_of(sampled.frames[0].size or sampled.values[0].shape)
+    values = [hanging.of(part) for part in sampled.values]
+    size = _fitting(hanging.extent_of(shape), shape, rows, columns)
+
+    def strip(title: str, parts: list[Any], scale: Scale) -> Strip:
+        return Strip(title, [_one(one, scale, size) for one in parts], scale, hanging, shape)
+
     if sampled.form == COLOR:
         parts = [
             np.stack([resized(one[..., color], *size) for color in range(one.shape[-1])], axis=-1)
             for one in values
         ]
-        return [Strip("", [photo(part) for part in parts])]
+        return [Strip("", [photo(part) for part in parts], None, hanging, shape)]
     if values[0].dtype.kind == "c":
         magnitude = [np.abs(part) for part in values]
         phase = [np.angle(part) for part in values]
         scale = scale_of(magnitude, GRAY)
-        first = [_one(part, scale, size) for part in magnitude]
         turned = Scale(-np.pi, np.pi, PHASE)
-        second = [_one(part, turned, size) for part in phase]
         return [
-            Strip(f"magnitude, {_ends(scale)}", first),
-            Strip("phase, -π to π", second),
+            strip(f"magnitude, {ends_of(scale)}", magnitude, scale),
+            strip("phase, -π to π", phase, turned),
         ]
     numbers = numbers_of(values)
     if _are_classes(array, numbers):
-        scale = Scale(0, 0, CLASSES)
-        return [Strip("classes", [_one(part, scale, size) for part in values])]
-    scale = scale_of(values, DEPTH if array.element.kind in FLOATS else GRAY)
-    return [Strip(_ends(scale), [_one(part, scale, size) for part in values])]
+        return [strip("classes", values, Scale(0, 0, CLASSES))]
+    gray = array.element.kind not in FLOATS or hanging.is_of_body
+    scale = scale_of(values, GRAY if gray else DEPTH)
+    units = array.meta.units if array.described else None
+    return [strip(f"{ends_of(scale)}{f' {units}' * bool(units)}", values, scale)]
 
 
 def _are_classes(array: Array, numbers: Numbers) -> bool:
@@ -91,11 +109,14 @@ def _are_classes(array: Array, numbers: Numbers) -> bool:
     )
 
 
-def _ends(scale: Scale) -> str:
+def ends_of(scale: Scale) -> str:
+    """Describe the values at the ends of the colours."""
     if scale.low != scale.low:
         return "no finite values"
     first, last = ("black", "white") if scale.colors == GRAY else ("dark", "bright")
-    return f"{first} {number_text(scale.low)}, {last} {number_text(scale.high)}"
+    below, above = ("to", "from") if scale.clips else ("", "")
+    ends = f"{first} {below} {number_text(scale.low)}, {last} {above} {number_text(scale.high)}"
+    return " ".join(ends.split()) + " by the logarithm" * scale.power
 
 
 def _one(values: Any, scale: Scale, size: tuple[int, int]) -> Picture:
@@ -103,13 +124,19 @@ def _one(values: Any, scale: Scale, size: tuple[int, int]) -> Picture:
     return colored(resized(comparable(values), *size, mean=mean), scale)
 
 
-def _fitting(shape: tuple[int, ...], rows: int, columns: int) -> tuple[int, int]:
-    """The rows and columns of a picture of this form that fits; long thin ones are widened."""
-    height, width = shape[:2]
+def _fitting(
+    extent: tuple[float, float], shape: tuple[int, ...], rows: int, columns: int
+) -> tuple[int, int]:
+    """The rows and columns of a picture of these proportions that fits.
+
+    Long thin ones are widened. Elements that are not square are drawn as rectangles of whole
+    pixels, where there is room.
+    """
+    height, width = extent
     factor = min(1.0, rows / height, columns / width)
     return (
-        max(1, min(height, 4), round(height * factor)),
-        max(1, min(width, 4), round(width * factor)),
+        max(1, min(shape[0], 4), round(height * factor)),
+        max(1, min(shape[1], 4), round(width * factor)),
     )
 
 
@@ -160,9 +187,8 @@ def labels_beside(bundle: Bundle, pictures: Array) -> Labels | None:
 def titles_of(sampled: Sample, labels: Labels | None) -> list[str]:
     """The number of each picture of a sheet, and its label."""
     numbers = [frame.number for frame in sampled.frames]
-    if labels is None:
-        return [str(number) for number in numbers]
-    pairs = zip(numbers, labels.of(numbers), strict=True)
+    words = [frame.where for frame in sampled.frames] if labels is None else labels.of(numbers)
+    pairs = zip(numbers, words, strict=True)
     return [f"{number}: {label}" if label else str(number) for number, label in pairs]
 
 

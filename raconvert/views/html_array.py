@@ -9,25 +9,27 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.cast import as_listed
 from raconvert.arrays.dtypes import few_lengths, size, type_name
 from raconvert.arrays.layout import COLOR, EMPTY, IMAGE, LINE
 from raconvert.conversion.report import Report
-from raconvert.errors import RaconvertError, TooLarge, quoted
+from raconvert.errors import RaconvertError, quoted
 from raconvert.views import drawings, terminal
 from raconvert.views.filmstrip import strips_of, titles_of
+from raconvert.views.hanging import scale_bar
 from raconvert.views.markup import name_of, text_of
 from raconvert.views.numbers import comparable
 from raconvert.views.peek import Screen, number_lines, shown
-from raconvert.views.picture import png_of
-from raconvert.views.sample import sample
+from raconvert.views.picture import CLASSES, PHASE, SIGNS, palette_of, png_of
+from raconvert.views.sample import shown_of
+from raconvert.views.terminal import number_text
+from raconvert.views.volume import stacks_of, volume
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.views.filmstrip import Labels
+    from raconvert.views.filmstrip import Labels, Strip
     from raconvert.views.picture import Picture
     from raconvert.views.sample import Sample
 
@@ -42,18 +44,19 @@ _SCREEN = Screen(columns=78, way=terminal.NONE)
 
 def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
     """Yield the pictures or plots of an array, with their labels, and its numbers."""
-    sampled, array = None, as_listed(array)
-    try:
-        sampled = sample(array, sheet=_SHEET)
-    except TooLarge as error:
-        yield f"<p>No picture: {text_of(error.what)}.</p>\n"
+    array, sampled, problem = shown_of(array, sheet=_SHEET)
+    if problem is not None:
+        yield f"<p>No picture: {text_of(problem.what)}.</p>\n"
         if not full:
             return
     if sampled is not None and sampled.form == EMPTY:
         yield f"<p>{text_of(sampled.text)}</p>\n"
         return
     lines: list[str] = []
-    if sampled is not None:
+    stacks = stacks_of(array) if sampled is not None else []
+    if stacks:
+        yield from volume(stacks, array.meta.units)
+    elif sampled is not None:
         values = sampled.values[0]
         drawable = values.dtype.kind not in "SU" and bool(comparable(values).size)
         if sampled.form == LINE and drawable:
@@ -84,7 +87,12 @@ def _strips(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[st
         if sum(len(one) for strip in coded for one in strip) <= _PICTURES:
             break
     keys = [frame.key for frame in sampled.frames]
-    titles = [f"plane {key}" if key and array.ndim > 2 else "the plane" for key in keys]
+    titles = [
+        f"plane {frame.key}{f', {frame.where}' * bool(frame.where)}"
+        if frame.key and array.ndim > 2
+        else "the plane"
+        for frame in sampled.frames
+    ]
     side = _SIDE if len(keys) > 1 else 2 * _SIDE
     if sampled.pictures:
         titles, side = titles_of(sampled, labels), _SMALL_SIDE
@@ -93,24 +101,69 @@ def _strips(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[st
     for strip, files in zip(strips, coded, strict=True):
         yield '<figure>\n<div class="strip">\n'
         for picture, data, title in zip(strip.pictures, files, titles, strict=True):
-            yield _image(picture, data, title, side)
-        legend = text_of(strip.legend(terminal.missing_as(terminal.NONE)))
-        yield f"</div>\n<figcaption>{legend}</figcaption>\n</figure>\n"
+            yield _image(strip, picture, data, title, side)
+        yield f"</div>\n<figcaption>{_color_bar(strip)}{_caption(strip, side)}</figcaption>\n"
+        yield "</figure>\n"
 
 
 def _has_pixels(values: Any) -> bool:
     return values.dtype.kind not in "SUmM" and bool(comparable(values).size)
 
 
-def _image(picture: Picture, data: bytes, title: str, side: int) -> str:
+def _factor(picture: Picture, side: int) -> float:
+    """Return the number of pixels of the page that a pixel of a picture takes."""
     height, width = picture.pixels.shape[:2]
-    factor = max(1.0, side / max(height, width))
+    return float(max(1.0, side / max(height, width)))
+
+
+def _caption(strip: Strip, side: int) -> str:
+    """Describe the colours, how it is hung, and by how much it is larger than its elements."""
+    picture = strip.pictures[0]
+    factor = _factor(picture, side) * picture.pixels.shape[1] / strip.shape[1]
+    parts = [strip.legend(terminal.looks_of_signs(terminal.NONE))]
+    parts += [f"each element {factor:.3g} pixels wide"] if factor > 1 else []
+    parts += [f"reduced to {100 * factor:.3g} %"] if factor < 1 else []
+    return text_of(", ".join(part for part in parts if part))
+
+
+def _color_bar(strip: Strip) -> str:
+    """The colours from the least to the largest value that they show, with both."""
+    scale = strip.scale
+    if scale is None or scale.colors in (CLASSES, PHASE) or not scale.high > scale.low:
+        return ""
+    colors = palette_of(scale.colors)[len(SIGNS) :: 28].tolist()
+    stops = ",".join(f"rgb({red},{green},{blue})" for red, green, blue in colors)
+    low, high = number_text(scale.low), number_text(scale.high)
+    return (
+        f'<span class="bar"><code>{low}</code><i style="background:linear-gradient(90deg,{stops})">'
+        f"</i><code>{high}</code></span> "
+    )
+
+
+def _image(strip: Strip, picture: Picture, data: bytes, title: str, side: int) -> str:
+    height, width = picture.pixels.shape[:2]
+    factor = _factor(picture, side)
     text = b64encode(data).decode("ascii")
     size = f'width="{width * factor:.0f}" height="{height * factor:.0f}"'
     return (
-        f'<div><img {size} alt="{text_of(title)}" '
-        f'src="data:image/png;base64,{text}"><br><code>{text_of(title)}</code></div>\n'
+        f'<div><span class="hung"><img {size} alt="{text_of(title)}" '
+        f'src="data:image/png;base64,{text}">{_edges(strip)}</span>'
+        f"{_scale_bar(strip, width * factor)}<br><code>{text_of(title)}</code></div>\n"
     )
+
+
+def _edges(strip: Strip) -> str:
+    """The letters of the ends of the body at the edges of its picture."""
+    names = zip(("left", "right", "top", "bottom"), strip.hanging.edges, strict=False)
+    return "".join(f'<b class="{edge}">{letter}</b>' for edge, letter in names)
+
+
+def _scale_bar(strip: Strip, width: float) -> str:
+    bar = scale_bar(strip.hanging, strip.shape[1])
+    if bar is None:
+        return ""
+    share, length = bar
+    return f'<span class="ruler" style="width:{share * width:.0f}px">{text_of(length)}</span>'
 
 
 # What a notebook shows: an array with its picture or plot, a bundle as a table, a report ---------
@@ -126,6 +179,12 @@ _STYLE = """<style>
 .raconvert .line { fill: var(--one); stroke: var(--one); }
 .raconvert figcaption { opacity: .7; }
 .raconvert td, .raconvert th { text-align: left; }
+.raconvert .hung { position: relative; display: inline-block; }
+.raconvert .hung b { position: absolute; color: #fff; text-shadow: 0 0 3px #000; font-size: 12px; }
+.raconvert .left { left: 3px; top: 42%; } .raconvert .right { right: 3px; top: 42%; }
+.raconvert .top { top: 1px; left: 46%; } .raconvert .bottom { bottom: 1px; left: 46%; }
+.raconvert .ruler { display: block; border-top: 2px solid; font-size: 11px; white-space: nowrap; }
+.raconvert .bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; }
 </style>"""
 
 

@@ -38,6 +38,20 @@ figure { margin: 1rem 0; }
 figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
 .strip { display: flex; flex-wrap: wrap; gap: .8rem; }
 .strip div { font-size: .8rem; color: var(--soft); }
+.hung { position: relative; display: inline-block; }
+.hung b { position: absolute; color: #fff; text-shadow: 0 0 3px #000, 0 0 2px #000; }
+.hung .left, .hung .right { top: calc(50% - .8em); left: 4px; }
+.hung .right { left: auto; right: 4px; }
+.hung .top, .hung .bottom { left: calc(50% - .4em); top: 1px; }
+.hung .bottom { top: auto; bottom: 1px; }
+.stack:focus-visible { outline: 2px solid var(--one); outline-offset: 4px; }
+.window { overflow: hidden; } .window img { max-width: none; border-radius: 0; display: block; }
+.steps { display: none; } .scripted .steps { display: inline; }
+.ruler { display: block; border-top: 2px solid var(--ink); white-space: nowrap;
+  font-size: .75rem; }
+.bar { margin-right: .8em; white-space: nowrap; }
+.bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; vertical-align: middle;
+  print-color-adjust: exact; }
 img { image-rendering: pixelated; border-radius: 3px; max-width: 100%; height: auto; }
 svg { display: block; max-width: 100%; height: auto; font: 13px system-ui, sans-serif; }
 svg text { fill: var(--ink); }
@@ -123,22 +137,27 @@ def head_of(kind: str) -> str:
     )
 
 
-def opening(kind: str, title: str) -> str:
-    """Return the beginning of a page: its head with the style, and the start of its body."""
+def opening(kind: str, title: str, script: str = "") -> str:
+    """Return the beginning of a page: its head with the style, and the start of its body.
+
+    `script` is the digest of the one script that may run, of `closing`; without it none may.
+    """
+    may_run = f"; script-src '{script}'" if script else ""
     return (
         f'{head_of(kind)}{escape(__version__)}">\n'
         '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
+        f"content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:{may_run}\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{text_of(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
     )
 
 
-def closing() -> str:
-    """The end of a page."""
+def closing(script: str = "") -> str:
+    """The end of a page, with a script if it has one."""
+    run = f"<script>{script}</script>\n" if script else ""
     return (
         f"</main>\n<footer>Made by raconvert {text_of(__version__)}. Nothing is loaded from "
-        "elsewhere.</footer>\n</body>\n</html>\n"
+        f"elsewhere.</footer>\n{run}</body>\n</html>\n"
     )
 
 

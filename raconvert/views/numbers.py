@@ -129,6 +129,17 @@ def comparable(values: Values) -> Values:
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
+def thinned(values: Values, most: int) -> Values:
+    """About `most` of many values: one of each of as many equal bins, at random by a fixed seed."""
+    step = values.size // most
+    if step < 2:
+        return values
+    chance = np.random.default_rng(values.size)
+    at = np.arange(0, values.size - step + 1, step)
+    some: Values = values[at + chance.integers(0, step, at.size)]
+    return some
+
+
 def numbers_of(parts: Iterable[Values]) -> Numbers:
     """The numbers of a sample, its histogram included."""
     numbers = Numbers()
@@ -159,8 +170,7 @@ def _histogram(parts: list[Values], numbers: Numbers) -> list[int]:
     counts = np.zeros(BINS, np.int64)
     for part in parts:
         values = comparable(part).reshape(-1)
-        step = max(1, values.size >> 20)  # a million values show the form
-        values = values[::step].astype(np.float64)
+        values = thinned(values, 1 << 20).astype(np.float64)  # a million show the form
         width = high / BINS - low / BINS
         if not np.isfinite(width) or not width > 0:
             return []

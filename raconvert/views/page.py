@@ -1,7 +1,8 @@
 """A page about a file: what it is, what it holds, where its bytes lie, what would become of it.
 
-One file of HTML without scripts, in which nothing is loaded from anywhere and nothing is obeyed:
-every text from elsewhere is escaped, names stand in elements that keep their direction of writing.
+One file of HTML, in which nothing is loaded from anywhere and nothing is obeyed: every text from
+elsewhere is escaped, names stand in elements that keep their direction of writing. No script runs
+but the one that steps through a volume, by its digest, and nothing depends on it.
 It can be read without its style, in light and dark, and printed.
 """
 
@@ -11,6 +12,7 @@ import os
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
+from math import isfinite
 from textwrap import dedent
 
 from raconvert.arrays.dtypes import dtype_of, few_lengths, little, size
@@ -46,7 +48,8 @@ from raconvert.views.programs import (
     programs,
     stored_of,
 )
-from raconvert.views.sample import REMOTE_BUDGET, chunk_count
+from raconvert.views.sample import REMOTE_BUDGET, chunk_count, values_text
+from raconvert.views.volume import MARK, SCRIPT, SCRIPT_DIGEST
 from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False
@@ -84,28 +87,31 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     same = "".join(_same(opened, facts, full=full))
     if any(one.problem is not None for one in rows):
         facts["arrays"] = [describe_array(one, bundle) for one in rows]
-    yield opening("page", name)
+    steps = MARK in held
+    yield opening("page", name, SCRIPT_DIGEST * steps)
     yield f"<h1>{name_of(name)}</h1>\n"
-    yield "".join(_lead(facts, bundle.path, count))
+    yield "".join(_lead(opened, facts))
+    if array is not None:
+        many = f" {name_of(array.name)}" if count > 1 else ""
+        yield f"<h2>What{many or ' it'} holds</h2>\n"
+        yield held
     if count > 1:
         yield "".join(_arrays(facts["arrays"], count))
     if array is not None:
-        many = f" {name_of(array.name)}" if count > 1 else ""
         yield f"<h2>The array{many}</h2>\n"
         yield "".join(_short(array, describe_array(array, bundle)))
         yield _cube(array)
-        yield "<h2>What it holds</h2>\n"
-        yield held
-    yield places
     yield "".join(_passport(opened, array))
     if array is not None:
         yield "".join(_programs(array, facts, bundle.path))
+    yield places
     yield same
     yield "".join(_metadata(facts))
-    yield closing()
+    yield closing(SCRIPT * steps)
 
 
-def _lead(facts: dict[str, Any], path: str, count: int) -> Iterator[str]:
+def _lead(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
+    path, count = opened.bundle.path, len(opened.bundle.arrays)
     parts = [
         f"{text_of(facts['title'])} <span class=soft>({text_of(facts['reason'])})</span>",
         f"{size(facts['stored_bytes'])}",
@@ -115,7 +121,8 @@ def _lead(facts: dict[str, Any], path: str, count: int) -> Iterator[str]:
         changed = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
         parts.append(f"changed {changed.isoformat(' ', 'seconds')[:19]} UTC")
     yield f'<p class="lead">{" · ".join(part for part in parts if part)}</p>\n'
-    for note in facts["notes"][:10]:
+    stored = scale_notes(opened.bundle.arrays)  # what is shown is said beside the picture
+    for note in [one for one in facts["notes"] if one not in stored][:10]:
         yield f"<p>Note: {text_of(note)}</p>\n"
 
 
@@ -155,10 +162,10 @@ def _short(array: Array, row: dict[str, Any]) -> Iterator[str]:
         "elements", f"{array.count:,} of {array.element.nbytes} bytes, {size(row['nbytes'])}"
     )
     yield _fact("compressed", _compressed(array, row))
-    stored = scale_notes([array])
-    for note in stored:  # a stored number beside a physical unit would mislead
-        yield _fact("values", text_of(note))
-    if array.described and array.meta.units and not stored:
+    values = values_text(array)
+    if values:
+        yield _fact("values", text_of(values))
+    elif array.described and array.meta.units:
         yield _fact("units", text_of(array.meta.units))
     yield "</dl>\n"
 
@@ -200,13 +207,19 @@ def _compressed(array: Array, row: dict[str, Any]) -> str:
 
 def _cube(array: Array) -> str:
     sides = []
-    names = [axis.name for axis in array.axes]
-    for number, length in enumerate(array.dims[:3]):
+    axes = array.ra_axes if array.described else ()
+    lengths = array.dims[:3]
+    steps = [abs(axis.spacing or 0) for axis in axes[:3]]
+    # Edges are as long as they are in the world, where that is known of all of them.
+    alike = len({axis.units for axis in axes[:3]}) == 1 and all(map(isfinite, steps))
+    extents = [n * step for n, step in zip(lengths, steps, strict=False)] if alike else []
+    extents = extents if len(extents) == len(lengths) and all(extents) else [*lengths]
+    for number, (length, extent) in enumerate(zip(lengths, extents, strict=True)):
         python = number if array.index_order == "F" else array.ndim - 1 - number
-        name = names[python]
+        name = array.axes[python].name
         first = f"{name}, {length:,}" if name else f"{length:,}"
         sides.append(
-            drawings.Side(length, f"{first}: Python axis {python} · Julia dimension {number + 1}")
+            drawings.Side(extent, f"{first}: Python axis {python} · Julia dimension {number + 1}")
         )
     if array.ndim < 1:
         return ""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from raconvert.arrays.cast import as_listed
 from raconvert.arrays.dtypes import FLOATS
 from raconvert.arrays.layout import COLUMNS, EMPTY, LINE, SCALAR
 from raconvert.arrays.summary import tree
 from raconvert.declared import Record
-from raconvert.errors import TooLarge, quoted
+from raconvert.errors import quoted
 from raconvert.inspect.info import describe_array, plain, type_text
 from raconvert.registry import by_name
 from raconvert.views import terminal
 from raconvert.views.filmstrip import strips_of, titles_of
 from raconvert.views.numbers import MOST_CLASSES, all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
-from raconvert.views.sample import FRAMES, REMOTE_BUDGET, sample
+from raconvert.views.sample import FRAMES, REMOTE_BUDGET, known_scale, shown_of
 from raconvert.views.terminal import bar, bars_of, envelope, line_plot, number_text, sparkline
 
 TYPE_CHECKING = False
@@ -72,14 +71,12 @@ def lines_of(
 
     Raises what reading elements raises.
     """
-    array = as_listed(array)
-    try:
-        sampled = sample(array, frames=_frames_within(screen), sheet=_sheet_within(screen))
-    except TooLarge as error:
-        if not full:
-            yield f"no picture: {error.what}" + (f"; {error.remedy}" if error.remedy else "")
-            return
-        sampled = None
+    array, sampled, problem = shown_of(
+        array, frames=_frames_within(screen), sheet=_sheet_within(screen)
+    )
+    if problem is not None and not full:
+        yield f"no picture: {problem.what}" + (f"; {problem.remedy}" if problem.remedy else "")
+        return
     if sampled is not None and sampled.form == EMPTY:
         yield sampled.text
         return
@@ -182,11 +179,14 @@ def _columns(values: Any, screen: Screen) -> Iterator[str]:
 
 def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
     rows, columns = terminal.room(screen.columns, len(sampled.frames), way=screen.way)
-    named = [frame.key for frame in sampled.frames if frame.key]
+    named = [frame for frame in sampled.frames if frame.key]
     if array.ndim > 2 and named:
-        yield f"planes {' '.join(named)}" if len(named) > 1 else f"plane {named[0]}"
+        keys = " ".join(frame.key for frame in named)
+        yield f"planes {keys}" if len(named) > 1 else f"plane {keys}"
+        if any(frame.where for frame in named):
+            yield quoted("; ".join(frame.where for frame in named))
     for strip in strips_of(array, sampled, rows, columns):
-        title, pictures = strip.legend(terminal.missing_as(screen.way)), strip.pictures
+        title, pictures = strip.legend(terminal.looks_of_signs(screen.way)), strip.pictures
         if title:
             yield title if screen.unicode else title.replace("π", "pi")
         if screen.way in (terminal.BLOCKS, terminal.CHARACTERS):
@@ -210,7 +210,7 @@ def _sheet(array: Array, sampled: Sample, screen: Screen, labels: Labels | None)
     yield f"{len(sampled.frames)} of {sampled.pictures} pictures"
     titles = titles_of(sampled, labels)
     for strip in strips_of(array, sampled, rows, columns):
-        title = strip.legend(terminal.missing_as(screen.way))
+        title = strip.legend(terminal.looks_of_signs(screen.way))
         if title:
             yield title if screen.unicode else title.replace("π", "pi")
         most = _in_a_row(screen)
@@ -402,13 +402,10 @@ def _leaf(array: Array) -> dict[str, Any]:
 
 def _numbers(array: Array, *, full: bool) -> dict[str, Any] | None:
     """The numbers of an array, with what they are of; None for what has none."""
-    sampled: Sample | None = None
-    array = as_listed(array)
-    try:
-        sampled = sample(array, sheet=_PICTURES)
-    except TooLarge as error:
-        if not full:
-            return {"of": "nothing", "count": 0, "total": array.count, "problem": error.what}
+    stored = array
+    array, sampled, problem = shown_of(array, sheet=_PICTURES)
+    if problem is not None and not full:
+        return {"of": "nothing", "count": 0, "total": array.count, "problem": problem.what}
     if sampled is not None and sampled.form == EMPTY:
         return None
     made = counted(array, sampled, full=full)
@@ -424,6 +421,7 @@ def _numbers(array: Array, *, full: bool) -> dict[str, Any] | None:
         "text": "" if made.whole or sampled is None else sampled.text,
         "problem": None,
         "measure": "magnitude" if array.element.kind == "complex" else "value",
+        "values": "stored" if known_scale(stored) is None else "physical",
         "min": _number(numbers.least),
         "mean": _number(numbers.mean if numbers.least is not None else None),
         "max": _number(numbers.most),

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 
 from raconvert.declared import Record
-from raconvert.views.numbers import comparable
+from raconvert.views.numbers import comparable, thinned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-MISSING = (168, 50, 90)  # the color of NaN
+# What is no finite number has a color of its own: the first ones of each palette.
+SIGNS = ("NaN", "-inf", "inf")
+_NAN, _BELOW, _ABOVE = range(len(SIGNS))
+_SIGN_COLORS = ((168, 50, 90), (0, 114, 178), (230, 130, 0))
+_COLORS = 256 - len(SIGNS)
+# Floats of which the largest is so many times the last percent, and that the middle: as in k-space,
+# where few are far larger than most. Images of a body have a dark middle, but no such peak.
+_PEAK, _WIDE = 5.0, 5.0
+_LEAST_POWER = 1e-6  # of the largest value; smaller ones have the first color where colors do
 _SHARE = 1.0  # percent of the values clipped at each end of the scale
 # Coefficients of a polynomial through viridis, by Matt Zucker (public domain).
 _VIRIDIS = (
@@ -37,11 +45,16 @@ GRAY, DEPTH, PHASE, CLASSES = "gray", "depth", "phase", "classes"
 
 
 class Scale(Record):
-    """The scale of a picture: the values at the ends of the colors, and the name of the colors."""
+    """The scale of a picture: the values at the ends of the colors, and the name of the colors.
+
+    `power`: the colors are even steps of the decimal logarithm. `clips`: some values lie beyond.
+    """
 
     low: float
     high: float
     colors: str
+    power: bool = False
+    clips: bool = False
 
 
 class Picture(Record):
@@ -50,12 +63,11 @@ class Picture(Record):
     pixels: Any
     palette: Any
 
-    @property
-    def missing(self) -> Any:
-        """The pixels that show only NaN, as an array of bools of the shape of the picture."""
+    def of_sign(self, number: int) -> Any:
+        """The pixels with one of the `SIGNS`, as an array of bools of the shape of the picture."""
         if self.palette is None:
             return np.zeros(self.pixels.shape[:2], bool)
-        return self.pixels == 0
+        return self.pixels == number
 
     @property
     def rgb(self) -> Any:
@@ -64,26 +76,26 @@ class Picture(Record):
 
 
 def palette_of(colors: str) -> Values:
-    """256 colors, red, green, blue; number 0 is that of missing values."""
+    """256 colors, red, green, blue; the first are those of the `SIGNS`."""
     if colors == CLASSES:
         table = np.array(_CLASSES, np.float64)
         table_of_colors = table[
-            np.minimum(np.arange(255), 1 + (np.arange(255) - 1) % (len(table) - 1))
+            np.minimum(np.arange(_COLORS), 1 + (np.arange(_COLORS) - 1) % (len(table) - 1))
         ]
         table_of_colors[0] = table[0]
     else:
-        share = np.linspace(0, 1, 255)[:, None]
+        share = np.linspace(0, 1, _COLORS)[:, None]
         if colors == GRAY:
             table_of_colors = np.repeat(share * 255, 3, axis=1)
         elif colors == PHASE:
             turn = 2 * np.pi * (share - np.array([0, 1 / 3, 2 / 3]))
             table_of_colors = 255 * (0.52 + 0.4 * np.cos(turn))
         else:
-            table_of_colors = np.zeros((255, 3))
+            table_of_colors = np.zeros((_COLORS, 3))
             for row in _VIRIDIS[::-1]:
                 table_of_colors = table_of_colors * share + np.array(row)
             table_of_colors *= 255
-    whole = np.concatenate([np.array([MISSING], np.float64), table_of_colors])
+    whole = np.concatenate([np.array(_SIGN_COLORS, np.float64), table_of_colors])
     palette: Values = np.clip(np.rint(whole), 0, 255).astype(np.uint8)
     return palette
 
@@ -91,25 +103,39 @@ def palette_of(colors: str) -> Values:
 def scale_of(parts: list[Values], colors: str) -> Scale:
     """The ends of the colors for some values: all of whole numbers, else all but a few.
 
-    Both are NaN where no value is finite.
+    Both are NaN where no value is finite. Positive numbers of a wide range, as those of k-space,
+    are shown by their logarithm.
     """
     ends = []
     for part in parts:
         values = comparable(part).reshape(-1)
-        values = values[:: max(1, values.size >> 18)]
+        values = thinned(values, 1 << 18)
         ends.append(values[np.isfinite(values)] if values.dtype.kind == "f" else values)
     values = np.concatenate(ends) if ends else np.zeros(0)
     if not values.size:
         return Scale(np.nan, np.nan, colors)
     if values.dtype.kind == "b" or values.dtype.itemsize == 1:
         low, high = float(values.min()), float(values.max())
+    elif _is_wide(values):
+        high = float(values.max())
+        there = values[values > high * _LEAST_POWER]
+        low = float(np.percentile(there.astype(np.float64), _SHARE))
+        return Scale(low, high, colors, power=True, clips=bool(values.min() < low))
     else:
         low, high = map(float, np.percentile(values.astype(np.float64), [_SHARE, 100 - _SHARE]))
         if not high > low:
             low, high = float(values.min()), float(values.max())
         if values.dtype.kind in "iu":
             low, high = float(int(low)), float(int(high + 0.999))
-    return Scale(low, high, colors)
+    return Scale(low, high, colors, clips=bool(values.min() < low or values.max() > high))
+
+
+def _is_wide(values: Values) -> bool:
+    """True for floats, none below 0, of which few are far larger than most."""
+    if values.dtype.kind != "f" or not values.max() > 0 or values.min() < 0:
+        return False
+    middle, large = map(float, np.percentile(values.astype(np.float64), [50, 100 - _SHARE]))
+    return middle > 0 and large > _WIDE * middle and float(values.max()) > _PEAK * large
 
 
 def colored(values: Values, scale: Scale) -> Picture:
@@ -117,16 +143,30 @@ def colored(values: Values, scale: Scale) -> Picture:
     values = comparable(values)
     palette = palette_of(scale.colors)
     if scale.colors == CLASSES:
-        return Picture((values.astype(np.int64) % 254 + 1).astype(np.uint8), palette)
+        numbers = values.astype(np.int64) % _COLORS + len(SIGNS)
+        return Picture(numbers.astype(np.uint8), palette)
     values = values.astype(np.float64)
-    if scale.high > scale.low:
-        with np.errstate(all="ignore"):
-            share = (values / 2 - scale.low / 2) / (scale.high / 2 - scale.low / 2)
-    else:
-        share = np.where(np.isnan(values), values, 0.5)
     with np.errstate(all="ignore"):
-        at = 1 + np.clip(np.nan_to_num(share, nan=0, posinf=1, neginf=0), 0, 1) * 254
-    return Picture(np.where(np.isnan(values), 0, np.rint(at)).astype(np.uint8), palette)
+        share = _shares(np.nan_to_num(values, nan=0), scale)
+        at = len(SIGNS) + np.clip(share, 0, 1) * (_COLORS - 1)
+    pixels = np.rint(np.nan_to_num(at)).astype(np.uint8)
+    for number, gone in (
+        (_NAN, np.isnan(values)), (_BELOW, np.isneginf(values)), (_ABOVE, np.isposinf(values)),
+    ):  # fmt: skip
+        pixels[gone] = number
+    return Picture(pixels, palette)
+
+
+def _shares(values: Values, scale: Scale) -> Values:
+    """The positions of values between the ends of a scale, as shares of its length."""
+    low, high = scale.low, scale.high
+    if scale.power:
+        low, high = float(np.log10(low)), float(np.log10(high))
+        values = np.log10(np.maximum(values, scale.low))
+    if not high > low:
+        return np.full(values.shape, 0.5)
+    share: Values = (values / 2 - low / 2) / (high / 2 - low / 2)
+    return share
 
 
 def photo(values: Values) -> Picture:
@@ -158,15 +198,15 @@ def _shrunk(values: Values, rows: int, columns: int, *, mean: bool) -> Values:
     height, width = values.shape
     tops = np.arange(rows) * height // rows
     lefts = np.arange(columns) * width // columns
+    some: Values = values[tops + (height // rows) // 2][:, lefts + (width // columns) // 2]
     if not mean or values.dtype.kind not in "iuf":
-        some: Values = values[tops + (height // rows) // 2][:, lefts + (width // columns) // 2]
         return some
     whole = values.astype(np.float32)
     there = np.isfinite(whole)
     sums = _summed(np.where(there, whole, 0), tops, lefts)
     counts = _summed(there.astype(np.float32), tops, lefts)
     with np.errstate(all="ignore"):
-        means = sums / counts
+        means = np.where(counts, sums / counts, some)
     if values.dtype.kind != "f":
         means = np.rint(means).astype(values.dtype)
     same: Values = means

@@ -1,7 +1,7 @@
 """A part of an array that stands for it: read in bounded time, whatever the size of the array.
 
-Planes are the two fastest axes; of many, some are read at even distances, the middle one among
-them. Of a plane that is too large, rows at even distances are read. What lies in chunks that are
+Planes are the two fastest axes; of many, some are read, one of each of equal bins, the middle one
+among them. Of a plane that is too large, rows of equal bins are read. What lies in chunks that are
 decoded whole is cut to the chunks around the middle; what can only be decoded front to back gives
 its front. Singleton axes are passed over.
 """
@@ -14,17 +14,25 @@ from math import ceil, prod
 import numpy as np
 
 from raconvert.arrays.array import Array
+from raconvert.arrays.cast import as_listed
 from raconvert.arrays.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
+from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.reinterpret import for_showing
+from raconvert.arrays.scales import scale_notes, scale_of
 from raconvert.arrays.sources import is_decoded_whole, some_rows
+from raconvert.arrays.unscale import physical_values, unscaled
 from raconvert.declared import Record
-from raconvert.errors import TooLarge
+from raconvert.errors import RaconvertError, TooLarge
 from raconvert.files.paths import is_remote
+from raconvert.views.terminal import number_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
+
+    from raconvert.arrays.metadata import Axis
+    from raconvert.arrays.scales import Scale
 
     Values = np.ndarray[Any, Any]
     Key = tuple[int | slice, ...]
@@ -44,6 +52,7 @@ SHEET_FROM = 16  # fewer pictures are not worth a contact sheet
 class Frame(Record):
     """A part of an array: its values in logical order, which part, and its form if all were read.
 
+    `key` is what Python takes for it, `where` what that is along axes with labels or coordinates.
     The last of `size` are its rows and columns; empty if none were left out between others.
     `number` is that of the picture in a sheet of many.
     """
@@ -52,6 +61,7 @@ class Frame(Record):
     key: str
     size: tuple[int, ...] = ()
     number: int = -1
+    where: str = ""
 
 
 class Sample(Record):
@@ -94,6 +104,56 @@ def sample(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 
     return part._replace(pictures=pictures)
 
 
+class Shown(Record):
+    """An array in the values that it stands for, and the sample of it; None if it is too large."""
+
+    array: Array
+    sampled: Sample | None
+    problem: TooLarge | None
+
+
+def shown_of(array: Array, *, frames: int = FRAMES, sheet: int = 0) -> Shown:
+    """Look at an array: at its physical values, if its file says a scale.
+
+    What is missing is NaN. Raises what reading elements raises.
+    """
+    array = as_listed(array)
+    scale = known_scale(array)
+    shown = array if scale is None else unscaled(array, scale, round_values=True)
+    try:
+        if scale is None or scale.varies:
+            return Shown(shown, sample(shown, frames=frames, sheet=sheet), None)
+        sampled = sample(array, frames=frames, sheet=sheet)
+    except TooLarge as error:
+        return Shown(shown, None, error)
+    convert = physical_values(array, scale)
+    parts = [frame._replace(values=convert(frame.values)) for frame in sampled.frames]
+    return Shown(shown, sampled._replace(frames=tuple(parts)), None)
+
+
+def known_scale(array: Array) -> Scale | None:
+    """The scale of an array, if it has one that can be understood. Raises nothing."""
+    if array.problem is not None or not array.described or array.pending:
+        return None
+    try:
+        return scale_of(array)
+    except RaconvertError:
+        return None
+
+
+def values_text(array: Array) -> str:
+    """Describe the values that are shown: what they are made of, and their unit."""
+    scale = known_scale(array)
+    if scale is None:
+        return ", ".join(scale_notes([array]))
+    unit = f", in {array.meta.units}" if array.meta.units else ""
+    if scale.varies:
+        return f"physical values are shown, each part by its own factors{unit}"
+    made = f"physical values are shown: {scale.formula}{unit}" if scale.packs else ""
+    gone = "missing values are shown as NaN" if scale.masks else ""
+    return ", ".join(filter(None, (made, gone)))
+
+
 def _pictures(array: Array, layout: Layout) -> int:
     """Return the number of pictures, if they are small, many, and along one axis; else 0."""
     seen = array.dims[::-1]
@@ -111,10 +171,18 @@ def _is_streamed(array: Array) -> bool:
 
 
 def spread(count: int, most: int) -> list[int]:
-    """At most `most` indices below `count`, at even distances; the middle one of an odd number."""
+    """At most `most` indices below `count`: one of each of as many equal bins, at random.
+
+    Even distances would beat against data that repeats itself: of digits in turn, ten zeros. The
+    seed is fixed; the middle one of an odd number is the middle of all.
+    """
     if count <= most:
         return list(range(count))
-    return [(2 * number + 1) * count // (2 * most) for number in range(most)]
+    edges = np.arange(most + 1) * count // most
+    chosen: list[int] = np.random.default_rng(count).integers(edges[:-1], edges[1:]).tolist()
+    if most % 2:
+        chosen[most // 2] = count // 2
+    return chosen
 
 
 def region(array: Array, key: Key) -> Values:
@@ -122,6 +190,27 @@ def region(array: Array, key: Key) -> Values:
     if array.index_order == "F":
         return np.asarray(array[key[::-1]]).T
     return np.asarray(array[key])
+
+
+def where_of(array: Array, index: Mapping[int, int]) -> str:
+    """Describe places of axes, by axis, slowest first: ``time = 30 days, REG = EU``."""
+    parts = []
+    for at, number in index.items():
+        axis = array.axes[array.ndim - 1 - at if array.index_order == "F" else at]
+        value = _standing_at(axis, number)
+        if axis.name and value is not None:
+            parts.append(f"{axis.name} = {value}{f' {axis.units}' * bool(axis.units)}")
+    return ", ".join(parts)
+
+
+def _standing_at(axis: Axis, number: int) -> str | None:
+    """The label or the number at a place of an axis; None without one, or along a direction."""
+    if axis.labels is not None:
+        value = axis.labels[number]
+        return number_text(value) if isinstance(value, float) else str(value)
+    if axis.spacing is None or axis.origin is None or axis.direction is not None:
+        return None
+    return number_text(axis.origin + number * axis.spacing)
 
 
 def chunk_count(array: Array) -> int:
@@ -150,7 +239,8 @@ class _Reader:
         if self.chunk is not None:
             self.budget = max(budget, min(DECODED, prod(self.chunk) * self.item))
         self.cut = ""  # the words for how planes were cut
-        self.thinned = False  # True if rows or columns were left out at even distances
+        self.thinned = False  # True if rows or columns were left out
+        self.total = 0  # planes of an array of which this is the front
 
     def sample(self) -> Sample:
         layout, seen = self.layout, self.seen
@@ -168,9 +258,11 @@ class _Reader:
             index = dict(zip(layout.outer, map(int, at), strict=True))
             values = self._plane(index, len(chosen))
             size = self._size() if self.thinned else ()
-            parts.append(Frame(values, self._text(index), size, number))
+            where = where_of(self.array, index)
+            parts.append(Frame(values, self._text(index), size, number, where))
         whole = len(chosen) == planes and not self.cut
-        text = f"{len(chosen)} of {planes} planes" if planes > len(chosen) else ""
+        total = max(planes, self.total)
+        text = f"{len(chosen)} of {total} planes" if total > len(chosen) else ""
         text = ", ".join(part for part in (text, self.cut) if part)
         return Sample(layout.form, tuple(parts), text, whole)
 
@@ -227,7 +319,7 @@ class _Reader:
         return self._oriented(self._rows(index, limit))
 
     def _rows(self, index: dict[int, int], limit: int) -> Values:
-        """Rows at even distances, each read alone; of rows that are too long, single elements."""
+        """Some rows, each read alone; of rows that are too long, single elements."""
         layout, seen = self.layout, self.seen
         self.thinned = True
         width = self._plane_bytes() // seen[layout.rows]
@@ -360,16 +452,36 @@ def _front(array: Array, layout: Layout, budget: int, frames: int) -> Sample:
         rows = count // prod(inner[1:])
         if not rows:
             return Sample(LINE, (Frame(values, "[:]"),), text, whole=False)
-        front = _in_memory(values[: rows * prod(inner[1:])], (rows, *inner[1:]), array)
+        box = (*(1,) * first, rows, *inner[1:])
     else:
-        planes = count // plane
-        front = _in_memory(values[: planes * plane], (planes, *inner), array)
-    made = _Reader(front, layout_of(front), front.nbytes, frames, remote=False).sample()
+        box = (*_box_within(seen[:first], count // plane), *inner)
+    front = _in_memory(values[: prod(box)], box, array)
+    reader = _Reader(front, layout_of(front), front.nbytes, frames, remote=False)
+    reader.total = prod(seen[:first])
+    made = reader.sample()
     return made._replace(text=", ".join(filter(None, (text, made.text))), whole=False)
+
+
+def _box_within(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """The lengths of the largest box, from the first index on, in the first `count` places."""
+    box: list[int] = []
+    for axis, length in enumerate(lengths):
+        below = prod(lengths[axis + 1 :])
+        box.append(max(1, min(length, count // below)))
+        if box[-1] > 1:
+            return (*box, *lengths[axis + 1 :])
+    return tuple(box)
 
 
 def _in_memory(values: Values, seen: tuple[int, ...], array: Array) -> Array:
     """An array in memory of values that are listed slowest axis first."""
     order = array.index_order
     dims = tuple(seen[::-1])
-    return Array(array.element, dims, name=array.name, index_order=order, data=values.reshape(seen))
+    meta = Metadata(axes=[_first_of(axis) for axis in array.axes])
+    data = values.reshape(seen)
+    return Array(array.element, dims, name=array.name, index_order=order, data=data, meta=meta)
+
+
+def _first_of(axis: Axis) -> Axis:
+    """The axis of its first places; labels are those of all of it."""
+    return axis if axis.labels is None else axis.replace(labels=None)

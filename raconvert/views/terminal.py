@@ -30,7 +30,9 @@ _SIXEL_LEVELS = 6  # levels per channel if a picture has more colors: 6³ = 216 
 # Packs percents (0 to 100) of red, green and blue into one number.
 _DIGITS = np.array([101**2, 101, 1])
 _RAMP = " .:-=+*#%@"
-_MISSING = "x"  # NaN; "x" is not in the ramp of characters
+# The looks of the signs of NaN, -inf and inf: characters that are not in the ramp, and colors.
+_SIGN_CHARACTERS = "xv^"
+_SIGN_COLORS = ("red", "blue", "orange")
 _RESET = "\x1b[0m"
 
 
@@ -77,9 +79,9 @@ def drawn(pictures: list[Picture], way: str, *, columns: int, true_color: bool) 
     return lines
 
 
-def missing_as(way: str) -> str:
-    """Name the look of NaN in a picture."""
-    return _MISSING if way == CHARACTERS else "red"
+def looks_of_signs(way: str) -> tuple[str, ...]:
+    """Name the looks of NaN, -inf and inf in a picture."""
+    return tuple(_SIGN_CHARACTERS) if way == CHARACTERS else _SIGN_COLORS
 
 
 def pitch(pictures: list[Picture], way: str, columns: int) -> float:
@@ -201,8 +203,9 @@ def _characters(picture: Picture) -> list[str]:
     """Characters of more or less ink, the brighter the more, each for two rows of pixels."""
     light = picture.rgb.astype(np.float64) @ np.array([0.299, 0.587, 0.114])
     steps = np.minimum((light * len(_RAMP) / 256).astype(int), len(_RAMP) - 1)
-    steps[picture.missing] = len(_RAMP)
-    signs = _RAMP + _MISSING
+    for number in range(len(_SIGN_CHARACTERS)):
+        steps[picture.of_sign(number)] = len(_RAMP) + number
+    signs = _RAMP + _SIGN_CHARACTERS
     return ["".join(signs[step] for step in row) for row in steps[::2].tolist()]
 
 
