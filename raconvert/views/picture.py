@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-# What is no finite number has a color of its own: the first ones of each palette.
+# NaN and the infinities have colors of their own: the first ones of each palette.
 SIGNS = ("NaN", "-inf", "inf")
 _NAN, _BELOW, _ABOVE = range(len(SIGNS))
 _SIGN_COLORS = ((168, 50, 90), (0, 114, 178), (230, 130, 0))
