@@ -24,9 +24,8 @@ from raconvert import __version__
 from raconvert.errors import Corrupt, MissingDependency, RaconvertError, ReadFailed, UsageError
 from raconvert.files.paths import CREATE_FLAGS, remove
 from raconvert.migration.batches import carried_out_here
-from raconvert.migration.records import FAILED, Batch, Job, Outcome, unit_of
-from raconvert.migration.work import Worker, clear
-from raconvert.workers.worker import encoded
+from raconvert.migration.records import Batch, Job, Outcome, unit_of
+from raconvert.migration.work import Worker, clear, ended_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -448,6 +447,7 @@ class Crew:
             self._batches.handed_back(batch)
             return None
         remove(sign)
+        since = self._batches.since(batch)
         unit = self._batches.lost(batch)
         if unit is None:
             return None
@@ -458,7 +458,7 @@ class Crew:
             path=os.path.join(self._job.source, unit.source),
             remedy="convert it alone to see more; nothing was written for it",
         )
-        return batch, [Outcome(FAILED, error=encoded(error))]
+        return batch, [ended_by(unit, self._job, since, error)]
 
     def _count(self) -> None:
         """Count the workers from time to time: they come and go."""

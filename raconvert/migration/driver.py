@@ -11,7 +11,7 @@ from raconvert.conversion.outputs import check_values
 from raconvert.declared import accepts
 from raconvert.errors import UsageError, flags_named
 from raconvert.files.names import folded
-from raconvert.files.paths import make_folders, write_failed
+from raconvert.files.paths import make_folders, mark_temporaries, write_failed
 from raconvert.migration import journal as journals
 from raconvert.migration import killpoints, pool, shards
 from raconvert.migration.batches import Batches, left_alone, looked_at_seldom
@@ -216,7 +216,7 @@ class _Run:
             job = self._settled(journal)
             left = self._what_is_left(plan, journal)
             check_space(self.target, left.left)
-            clear(self.target, job.mark, [u for u in left.left if u.replaces])
+            self._clear_after_a_killed_run(journal, job, plan, left)
             self._note_run(plan, journal)
             self.progress.planned(
                 left.left,
@@ -231,8 +231,12 @@ class _Run:
             self._convert(left.left, journal, job)
             self.keep()
             finished = [*self.result.before, *self.result.of_state(DONE)]
-            if note := update_checksums(self.target, finished, shared=self.shard is not None):
-                self.result.notes.append(note)
+            before = mark_temporaries(job.mark)
+            try:
+                note = update_checksums(self.target, finished, shared=self.shard is not None)
+            finally:
+                mark_temporaries(before)
+            self.result.notes += [note] if note else []
             journal.set({"ended": time()})
         if self.options["report"]:
             from raconvert.migration.certificate import write_certificate
@@ -243,6 +247,15 @@ class _Run:
                 self.options["journal"],
                 overwrite=self.options["overwrite"],
             )
+
+    def _clear_after_a_killed_run(
+        self, journal: Journal, job: Job, plan: Plan, left: Resumed
+    ) -> None:
+        """Remove what workers of a run that did not end have left, wherever they were."""
+        ended = journal.settings().get("ended") is not None
+        everywhere = not (ended or is_url(self.target))
+        units = plan.units if everywhere else [unit for unit in left.left if unit.replaces]
+        clear(self.target, job.mark, units)
 
     def _may_probe(self, job: Job) -> bool:
         """True if headers are read at once, and none is expected to take forever."""

@@ -365,8 +365,18 @@ class Journal:
             raise WriteFailed(f"journal cannot be written: {error}", path=self.path) from error
 
     def known(self) -> dict[str, Known]:
-        """Map each source to its last outcome."""
-        return {known.unit.source: known for known in _rows(self._base, self.path)}
+        """Map each source to its last outcome.
+
+        One that a run began and did not end stays begun until it is done: a failure later says
+        nothing of a target that the first run left.
+        """
+        latest: dict[str, Known] = {}
+        for known in _rows(self._base, self.path):
+            before = latest.get(known.unit.source)
+            failed = known.outcome is not None and known.outcome.state == FAILED
+            if not (failed and before is not None and before.outcome is None):
+                latest[known.unit.source] = known
+        return latest
 
     def _number_of_last(self) -> int:
         try:

@@ -20,6 +20,7 @@ from raconvert.files.threads import processors
 from raconvert.migration.batches import carried_out_here, looked_at_seldom
 from raconvert.migration.records import FAILED, Batch, Job, Outcome, Outcomes, Unit, text_of
 from raconvert.migration.work import Worker as Converter
+from raconvert.migration.work import ended_by
 from raconvert.workers.worker import Worker, can_fork, clear, death, encoded, end, ready
 
 TYPE_CHECKING = False
@@ -248,12 +249,13 @@ class Pool:
         batch, *others = hand.batches  # the first batch is at work, the others wait
         for other in others:
             batches.handed_back(other)
+        since = batches.since(batch)
         unit = batches.lost(batch)
         if unit is None:
             return None
         batches.done(batch, None)
         error = death(os.path.join(self._job.source, unit.source), hand.how)
-        return batch, [Outcome(FAILED, error=encoded(error))]
+        return batch, [ended_by(unit, self._job, since, error)]
 
     def _clear(self, hand: _Hand) -> None:
         """Remove the temporary files that a worker has left."""

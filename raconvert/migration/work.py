@@ -364,8 +364,7 @@ class Worker:
         """True if the target of a unit was made after the time `since`."""
         if self._away:  # the upload compares an existing object with the new bytes
             return since < inf
-        places = {unit.target, unit.folder or unit.target}
-        return any(_made_since(os.path.join(self._job.target, place), since) for place in places)
+        return _is_made(unit, self._job.target, since)
 
     def _report(self, unit: Unit, target: str, *, ours: bool) -> tuple[Report, str]:
         """Convert a unit; return the report and the path of its result."""
@@ -449,6 +448,28 @@ def _ours_since(unit: Unit, batch: Batch, job: Job) -> float:
     if unit.replaces == 2:
         return job.since
     return batch.since or inf
+
+
+def ended_by(unit: Unit, job: Job, since: float, error: RaconvertError) -> Outcome:
+    """The outcome of a unit whose workers ended, by `error` if none of them made its target.
+
+    A target that appeared since the time `since` is whole: the unit is lost, and the next run looks
+    at it again.
+    """
+    if "://" not in job.target and _is_made(unit, job.target, since):
+        error = RaconvertError(
+            "was converted, but its workers ended before that was recorded",
+            path=os.path.join(job.source, unit.source),
+            remedy="run the same command again: the file is converted once more",
+        )
+        return Outcome(FAILED, error={**encoded(error), LOST: True})
+    return Outcome(FAILED, error=encoded(error))
+
+
+def _is_made(unit: Unit, root: str, since: float) -> bool:
+    """True if the target of a unit was made after a time."""
+    places = {unit.target, unit.folder or unit.target}
+    return any(_made_since(os.path.join(root, place), since) for place in places)
 
 
 def _made_since(target: str, since: float) -> bool:

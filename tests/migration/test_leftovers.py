@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -74,3 +77,47 @@ def test_only_marked_ones_are_removed(tmp_path: Path) -> None:
 
     assert sorted(os.listdir(tmp_path / "a")) == sorted(map(os.path.basename, others))
     assert sorted(os.listdir(tmp_path)) == ["a"]
+
+
+def test_a_file_of_a_worker_that_is_done_by_another_leaves_nothing(tmp_path: Path) -> None:
+    """The temporary file lies beside targets that are all recorded, and the driver died, too."""
+    (tmp_path / "s/a").mkdir(parents=True)
+    for number in range(3):
+        np.save(tmp_path / f"s/a/{number}.npy", np.arange(3.0))
+    words = [sys.executable, "-m", "raconvert", "migrate", str(tmp_path / "s"),
+             str(tmp_path / "out"), "--to", "ra"]  # fmt: skip
+    killed = {**os.environ, "RACONVERT_TEST_KILL": "recorded:1"}
+    assert subprocess.run(words, env=killed, check=False).returncode == -9
+    base = sqlite3.connect(tmp_path / "out/.raconvert-migration.sqlite")
+    (mark,) = base.execute("SELECT value FROM run WHERE key = 'mark'").fetchone()
+    base.close()
+    left = tmp_path / f"out/a/.raconvert-4711-{json.loads(mark)}12345678.tmp"
+    left.write_bytes(b"half")
+
+    assert subprocess.run(words, check=False).returncode == 0
+    assert hidden(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+def test_a_worker_that_ends_when_its_target_is_there_does_not_blame_the_source(
+    tmp_path: Path, suffix: str
+) -> None:
+    (tmp_path / "s").mkdir()
+    with h5py.File(tmp_path / "s/a.h5", "w") as file:
+        file["x"] = np.arange(5)
+    words = [sys.executable, "-m", "raconvert", "migrate", str(tmp_path / "s"),
+             str(tmp_path / "out"), "--to", suffix[1:], "-j", "2"]  # fmt: skip
+    killed = {**os.environ, "RACONVERT_TEST_KILL": "worker-synced:1"}
+    first = subprocess.run(words, env=killed, capture_output=True, text=True, check=False)
+    assert first.returncode == 1
+    assert "was converted, but its workers ended before that was recorded" in first.stderr
+    assert "damaged" not in first.stderr
+    assert "nothing was written" not in first.stderr
+
+    failing = {**os.environ, "RACONVERT_TEST_POISON": "a.h5"}  # a failure later hides nothing
+    subprocess.run(words, env=failing, capture_output=True, check=False)
+    again = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr.count("exists already")) == (0, 0), again.stderr
+    made = "a#x" if suffix == ".zarr" else f"a{suffix}"
+    assert np.array_equal(raconvert.read(f"{tmp_path}/out/{made}"), np.arange(5))
+    assert hidden(tmp_path / "out") == []
