@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
 import raconvert
 from raconvert.arrays.layout import layout_of
+from raconvert.cli import main
 from raconvert.plugin import Array, Axis, Metadata
 from raconvert.views.filmstrip import strips_of
 from raconvert.views.hanging import hanging_of, scale_bar
@@ -188,3 +190,41 @@ def test_clipped_values_are_said() -> None:
     assert scale.clips
     assert not scale_of([values.astype("u1")], GRAY).clips
     assert not Scale(0, 1, GRAY).clips
+
+
+# What can be read ---------------------------------------------------------------------------------
+
+
+def test_the_sound_planes_of_a_damaged_file_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = np.random.default_rng(0).integers(0, 999, (12, 40, 30), "i4")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("x", data=values, chunks=(1, 40, 30), compression=1)
+        places = [made.id.get_chunk_info(number).byte_offset for number in range(12)]
+    with raconvert.open(path) as bundle:
+        whole = sample(bundle["x"])
+    assert whole.damage is None
+    broken = whole.frames[1].number
+    data = bytearray(path.read_bytes())
+    data[places[broken] + 2 : places[broken] + 60] = bytes(58)
+    path.write_bytes(data)
+
+    with raconvert.open(path) as bundle:
+        part = sample(bundle["x"])
+    assert isinstance(part.damage, raconvert.errors.Corrupt)
+    assert "4 of 12 planes, 1 more cannot be read" in part.text
+    for frame in part.frames:
+        np.testing.assert_array_equal(frame.values, values[frame.number])
+
+    assert main(["peek", str(path)]) == 1
+    said = capsys.readouterr()
+    assert "1 more cannot be read" in said.out
+    assert "planes [" in said.out
+    assert said.err.startswith("raconvert: ")
+    assert main(["info", str(path), "--html", "-o", str(tmp_path / "x.html")]) == 0
+    page = (tmp_path / "x.html").read_text()
+    assert page.count("data:image/png") == 4
+    assert "The elements cannot be read" in page
+    assert "every conversion is refused" in page

@@ -9,12 +9,14 @@ import sys
 from raconvert.cli.console import colorful, one_line
 from raconvert.cli.info import array_text
 from raconvert.cli.sources import below, each, expand, failing, naming, opened_to_look
+from raconvert.errors import RaconvertError
 from raconvert.inspect.info import describe_array
 from raconvert.registry import by_name
 from raconvert.views import terminal
 from raconvert.views.filmstrip import labels_beside
 from raconvert.views.peek import Screen, chosen_array, facts_of, lines_of, tree_lines
 from raconvert.views.sample import values_text
+from raconvert.workers.worker import decoded, encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +36,14 @@ def run(args: Any, console: Console) -> int:
     def look(path: str) -> dict[str, Any]:
         if console.json:
             return _facts(path, args)
-        return {"lines": _look(path, args, screen, console)}
+        lines: list[str] = []
+        try:
+            _look(path, args, screen, console, lines)
+        except RaconvertError as error:
+            if not lines:
+                raise
+            return {"lines": lines, "damage": encoded(error)}  # what can be read is shown
+        return {"lines": lines}
 
     def tell(_: str, seen: dict[str, Any]) -> int:
         if entries and not console.json:
@@ -43,7 +52,8 @@ def run(args: Any, console: Console) -> int:
         for line in () if console.json else seen["lines"]:
             for part in folded(line, width):
                 show(part)
-        return 0
+        damage = seen.get("damage")
+        return 0 if damage is None else console.error(decoded(damage))
 
     paths = expand(args.files, **below(args))
     code = each(paths, look, tell, console, failing(console, entries))
@@ -96,24 +106,25 @@ def screen_of(args: Any) -> Screen:
     return Screen(columns, way, unicode, true_color)
 
 
-def _look(path: str, args: Any, screen: Screen, console: Console) -> list[str]:
-    """The lines about one file."""
+def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[str]) -> None:
+    """Add the lines about one file; those about elements are there if some can be read."""
     with opened_to_look(path, args) as opened:
         bundle = opened.bundle
         row = by_name(bundle.format)
-        lines = [f"{console.bold(one_line(path))}   {row.title} ({opened.reason})"]
+        head = [f"{console.bold(one_line(path))}   {row.title} ({opened.reason})"]
         if row.many and len(bundle.arrays) != 1:
-            lines += [f"  {line}" for line in tree_lines(bundle)]
+            head += [f"  {line}" for line in tree_lines(bundle)]
         array = chosen_array(bundle)
         if array is None:
-            lines.append("  no array that can be read")
-            return lines
+            lines += [*head, "  no array that can be read"]
+            return
         name = f"{console.bold(one_line(array.name))}   " if row.many else ""
-        lines.append(f"  {name}{array_text(describe_array(array, bundle))}")
+        head.append(f"  {name}{array_text(describe_array(array, bundle))}")
         values = values_text(array)
-        lines += [f"  {one_line(values)}"] if values else []
+        head += [f"  {one_line(values)}"] if values else []
         with naming(path):
             labels = labels_beside(bundle, array)
-            shown = lines_of(array, screen, full=args.full, labels=labels)
-            lines += [f"  {line}" for line in shown]
-        return lines
+            for line in lines_of(array, screen, full=args.full, labels=labels):
+                lines += [*head, f"  {line}"]
+                head = []
+        lines += head

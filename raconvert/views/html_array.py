@@ -43,7 +43,10 @@ _SCREEN = Screen(columns=78, way=terminal.NONE)
 
 
 def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
-    """Yield the pictures or plots of an array, with their labels, and its numbers."""
+    """Yield the pictures or plots of an array, with their labels, and its numbers.
+
+    Raises what reading elements raises; of a damaged array, after what can be read of it.
+    """
     array, sampled, problem = shown_of(array, sheet=_SHEET)
     if problem is not None:
         yield f"<p>No picture: {text_of(problem.what)}.</p>\n"
@@ -53,7 +56,8 @@ def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> 
         yield f"<p>{text_of(sampled.text)}</p>\n"
         return
     lines: list[str] = []
-    stacks = stacks_of(array) if sampled is not None else []
+    damage = None if sampled is None else sampled.damage
+    stacks = stacks_of(array) if sampled is not None and damage is None else []
     if stacks:
         yield from volume(stacks, array.meta.units)
     elif sampled is not None:
@@ -67,6 +71,8 @@ def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> 
     lines += number_lines(array, sampled, _SCREEN, full=full)
     if lines:
         yield f"<pre>{escape(chr(10).join(map(quoted, lines)))}</pre>\n"
+    if damage is not None:
+        raise damage
 
 
 def _lines(values: Any) -> Iterator[str]:

@@ -231,7 +231,7 @@ def _cube(array: Array) -> str:
 def _held(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
     """Yield the section of an array's values; if they are damaged, mark the array, and say so."""
     try:
-        yield from list(holds(array, full=full, labels=labels_beside(bundle, array)))
+        yield from holds(array, full=full, labels=labels_beside(bundle, array))
     except RaconvertError as error:
         _mark(array, error)
         yield f'<p class="bad">The elements cannot be read: {_damage(error)}</p>\n'

@@ -69,7 +69,7 @@ def lines_of(
 
     `labels` are those of its pictures.
 
-    Raises what reading elements raises.
+    Raises what reading elements raises; of a damaged array, after what can be read of it.
     """
     array, sampled, problem = shown_of(
         array, frames=_frames_within(screen), sheet=_sheet_within(screen)
@@ -83,6 +83,8 @@ def lines_of(
     if sampled is not None:
         yield from shown(array, sampled, screen, labels)
     yield from number_lines(array, sampled, screen, full=full)
+    if sampled is not None and sampled.damage is not None:
+        raise sampled.damage
 
 
 def _frames_within(screen: Screen) -> int:
@@ -251,7 +253,7 @@ def counted(array: Array, part: Sample | None, *, full: bool = False) -> Counted
 
     None for what has none. Raises what reading elements raises.
     """
-    rest = part is not None and not part.whole and array.nbytes <= _SMALL
+    rest = part is not None and not part.whole and array.nbytes <= _SMALL and part.damage is None
     whole = all_numbers(array) if full or rest else None
     parts = [] if part is None else part.values
     if parts and parts[0].dtype.names is not None:
@@ -419,7 +421,7 @@ def _numbers(array: Array, *, full: bool) -> dict[str, Any] | None:
         "total": array.count,
         "parts": [frame.key for frame in parts if frame.key],
         "text": "" if made.whole or sampled is None else sampled.text,
-        "problem": None,
+        "problem": None if sampled is None or sampled.damage is None else sampled.damage.what,
         "measure": "magnitude" if array.element.kind == "complex" else "value",
         "values": "stored" if known_scale(stored) is None else "physical",
         "min": _number(numbers.least),

@@ -22,7 +22,7 @@ from raconvert.arrays.scales import scale_notes, scale_of
 from raconvert.arrays.sources import is_decoded_whole, some_rows
 from raconvert.arrays.unscale import physical_values, unscaled
 from raconvert.declared import Record
-from raconvert.errors import RaconvertError, TooLarge
+from raconvert.errors import Corrupt, RaconvertError, TooLarge
 from raconvert.files.paths import is_remote
 from raconvert.views.terminal import number_text
 
@@ -72,6 +72,7 @@ class Sample(Record):
     text: str
     whole: bool
     pictures: int = 0  # pictures in the array, if the sample is a contact sheet
+    damage: RaconvertError | None = None  # why the first plane is missing that cannot be read
 
     @property
     def values(self) -> list[Any]:
@@ -252,19 +253,26 @@ class _Reader:
         outer = [seen[axis] for axis in layout.outer]
         planes = prod(outer)
         chosen = spread(planes, self._frames_within(planes))
-        parts = []
+        parts, damage, broken = [], None, 0
         for number in chosen:
             at = np.unravel_index(number, outer) if outer else ()
             index = dict(zip(layout.outer, map(int, at), strict=True))
-            values = self._plane(index, len(chosen))
+            try:
+                values = self._plane(index, len(chosen))
+            except Corrupt as error:  # the others may be sound
+                damage, broken = damage or error, broken + 1
+                continue
             size = self._size() if self.thinned else ()
             where = where_of(self.array, index)
             parts.append(Frame(values, self._text(index), size, number, where))
-        whole = len(chosen) == planes and not self.cut
+        if damage is not None and not parts:
+            raise damage
+        whole = len(parts) == planes and not self.cut
         total = max(planes, self.total)
-        text = f"{len(chosen)} of {total} planes" if total > len(chosen) else ""
-        text = ", ".join(part for part in (text, self.cut) if part)
-        return Sample(layout.form, tuple(parts), text, whole)
+        text = f"{len(parts)} of {total} planes" if total > len(parts) else ""
+        odd = f"{broken} more cannot be read" if broken else ""
+        text = ", ".join(part for part in (text, odd, self.cut) if part)
+        return Sample(layout.form, tuple(parts), text, whole, damage=damage)
 
     def _frames_within(self, planes: int) -> int:
         """Return the number of planes to show: fewer if one costs much."""
