@@ -52,7 +52,7 @@ def quoted(text: str, *, lines: bool = False) -> str:
 
     With `lines`, newlines stay, which are ours.
     """
-    if text.isprintable():
+    if (text.replace("\n", "") if lines else text).isprintable():
         return text
     return "".join(c if c.isprintable() or (lines and c == "\n") else _escaped(c) for c in text)
 

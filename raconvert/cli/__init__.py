@@ -17,7 +17,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from raconvert import __version__
-from raconvert.cli.streams import fill_closed, flush, silence, stdout_failed
+from raconvert.cli.console import Console, fill_closed, flush, silence, stdout_failed
 from raconvert.errors import RaconvertError, UsageError, did_you_mean, name_flags, quoted
 
 TYPE_CHECKING = False
@@ -74,8 +74,6 @@ def _main(argv: Sequence[str] | None) -> int:
         code = _run(words, alone=argv is None)
         flush()
     except RaconvertError as error:
-        from raconvert.cli.console import Console
-
         console = Console()
         console.json = _wants_json(words)
         return console.failure(error)
@@ -121,8 +119,6 @@ def _fail(kind: str, text: str, words: list[str]) -> int:
     """Print a failure that has no error of ours, as JSON too if that was asked for."""
     code = RaconvertError.exit_code
     if _wants_json(words):
-        from raconvert.cli.console import Console
-
         with suppress(RaconvertError, OSError):
             facts = {"kind": kind, "exit_code": code, "message": text}
             Console().result_json({"error": facts})
@@ -146,7 +142,6 @@ def _run(words: list[str], *, alone: bool) -> int:
     with Interruptible(last=alone):
         from importlib import import_module
 
-        from raconvert.cli.console import Console
         from raconvert.cli.parser import parse
 
         args = parse(verb, rest, VERBS[verb])

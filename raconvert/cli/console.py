@@ -1,12 +1,13 @@
-"""Output of the command line: results, notes, errors, progress, and the choice of color."""
+"""Output of the command line: results, notes, errors, progress, color, and streams that fail.
+
+``--help`` loads this module: `re` and what it brings are left to what needs them.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 
-from raconvert.cli.streams import silence, stdout_failed
 from raconvert.errors import LISTED, Corrupt, RaconvertError, quoted
 
 TYPE_CHECKING = False
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from raconvert.conversion.progress import Progress as Event
 
 _BOLD, _RED, _RESET = "\033[1m", "\033[1;31m", "\033[0m"
-_STYLES = re.compile(f"({re.escape(_BOLD)}|{re.escape(_RESET)})")
 
 
 class Console:
@@ -37,8 +37,11 @@ class Console:
 
     def result(self, text: str) -> None:
         """Print lines of the result, all of them printable but for the marks of `bold`."""
-        parts = _STYLES.split(text) if colorful(sys.stdout, self._color) else [text]
-        self.raw("".join(p if _STYLES.fullmatch(p) else printable(p) for p in parts))
+        if _BOLD in text and colorful(sys.stdout, self._color):
+            parts = [part.split(_RESET) for part in text.split(_BOLD)]
+            self.raw(_BOLD.join(_RESET.join(map(printable, part)) for part in parts))
+        else:
+            self.raw(printable(text))
 
     def raw(self, text: str) -> None:
         """Print what is as it must be: pictures, words for a shell, names for sha256sum."""
@@ -285,3 +288,47 @@ def progress_of(args: Any, console: Console, label: str) -> Progress | None:
         args.progress == "auto" and not console.quiet and terminal
     )
     return Progress(one_line(label), log=not terminal) if wanted else None
+
+
+# Streams that are closed, full, or read by nobody any more ----------------------------------------
+
+
+def flush() -> None:
+    """Write what waits for the standard output."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise stdout_failed(error) from error
+
+
+def stdout_failed(error: OSError) -> RaconvertError:
+    """Our error for a standard output that cannot be written, and let go of it."""
+    silence(sys.stdout)
+    return RaconvertError(f"the standard output cannot be written: {error.strerror}")
+
+
+def silence(stream: Any) -> None:
+    """Give the interpreter somewhere to flush to when a stream cannot be written any more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):  # a stream that is not a file
+        pass
+
+
+def fill_closed() -> None:
+    """Give closed standard streams (``>&-``) something, before a file of ours gets their number.
+
+    What is said to the standard error goes nowhere then; results that nobody can get are an error.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        mode = "r" if name == "stdin" else "w"
+        stream = open(number, mode, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        setattr(sys, name, stream)

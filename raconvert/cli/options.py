@@ -67,8 +67,8 @@ class Opt(_Opt):
         name = next((n for n in names if n.startswith("--")), names[0])
         if dest is None:
             dest = name.lstrip("-").replace("-", "_")
-        if how == "flag" and default is None:
-            default = False
+        if default is None:
+            default = {"flag": False, "count": 0}.get(how)
         return super().__new__(
             cls, names, dest, how, help, metavar, kind, choices, default, exclusive, const
         )

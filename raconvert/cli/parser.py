@@ -19,7 +19,7 @@ HOW: dict[str, dict[str, Any]] = {
     "rest": {"action": "extend", "nargs": "+"},
     "flag": {"action": "store_true"},
     "maybe": {"nargs": "?"},
-    "count": {"action": "count", "default": 0},
+    "count": {"action": "count"},
     "const": {"action": "store_const"},
 }
 OPERANDS = {  # dest -> as shown
@@ -38,9 +38,11 @@ def parse(verb: str, words: list[str], summary: str = "") -> argparse.Namespace:
     Operands may stand anywhere among the options; everything behind ``--`` is an operand.
     """
     spec = VERBS[verb]
-    parser = build(verb, spec, summary)
     cut = words.index("--") if "--" in words else len(words)
-    args, operands = parser.parse_known_args(_joined(words[:cut], spec))
+    named = spec._replace(options=_named(spec.options, words[:cut]))
+    usual = argparse.Namespace(**{opt.dest: opt.default for opt in spec.options[::-1]})
+    parser = build(verb, named, summary)
+    args, operands = parser.parse_known_args(_joined(words[:cut], named), usual)
     for word in operands:
         if word.startswith("-") and word != "-":
             _refuse_option(verb, spec, word)
@@ -48,6 +50,18 @@ def parse(verb: str, words: list[str], summary: str = "") -> argparse.Namespace:
     dest, nargs, _ = spec.operand
     setattr(args, dest, _operands(verb, spec, nargs, [*operands, *words[cut + 1 :]]))
     return args
+
+
+def _named(options: tuple[Opt, ...], words: list[str]) -> tuple[Opt, ...]:
+    """The options that words name; all of them if a word names none as a whole.
+
+    Building all options of `convert` takes longer than converting a small file.
+    """
+    by_flag = {flag: option for option in options for flag in option.flags}
+    flags = [word.partition("=")[0] for word in words if word[:1] == "-" and word != "-"]
+    if not by_flag.keys() >= {*flags}:
+        return options
+    return tuple({by_flag[flag]: None for flag in flags})
 
 
 def _joined(words: list[str], spec: Verb) -> list[str]:
@@ -160,18 +174,6 @@ def _width() -> int:
 class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of exiting."""
 
-    _checker: argparse.HelpFormatter | None = None
-
-    def _get_formatter(self) -> argparse.HelpFormatter:
-        """While options are added, one formatter checks how all of them are shown."""
-        return self._checker or super()._get_formatter()
-
-    def add_all(self, spec: Verb) -> None:
-        """Add the options of a verb."""
-        self._checker = self._get_formatter()
-        add_options(self, spec)
-        self._checker = None
-
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Let through what a check of ours says: a `UsageError` is a `ValueError` too."""
         try:
@@ -196,7 +198,7 @@ def build(verb: str, spec: Verb, summary: str) -> argparse.ArgumentParser:
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    parser.add_all(spec)
+    add_options(parser, spec)
     return parser
 
 
@@ -213,9 +215,12 @@ def add_options(parser: argparse.ArgumentParser, spec: Verb) -> None:
 
 
 def _arguments(option: Opt) -> dict[str, Any]:
-    named = {"dest": option.dest, "help": option.help.replace("%", "%%"), **HOW[option.how]}
-    if option.how != "count":
-        named["default"] = option.default
+    named = {
+        "dest": option.dest,
+        "help": option.help.replace("%", "%%"),
+        "default": option.default,
+        **HOW[option.how],
+    }
     if option.how == "const":
         named["const"] = option.const
     if option.metavar is not None:

@@ -46,12 +46,12 @@ def run(args: Any, console: Console) -> int:
         return {"lines": lines}
 
     def tell(_: str, seen: dict[str, Any]) -> int:
-        if entries and not console.json:
-            console.result("")
+        if not console.json:
+            lines = seen["lines"]
+            if width:
+                lines = [part for line in lines for part in folded(line, width)]
+            show("\n".join(["", *lines] if entries else lines))
         entries.append(seen)
-        for line in () if console.json else seen["lines"]:
-            for part in folded(line, width):
-                show(part)
         damage = seen.get("damage")
         return 0 if damage is None else console.error(decoded(damage))
 

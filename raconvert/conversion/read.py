@@ -106,6 +106,9 @@ def _located(spec: str) -> tuple[str, str | None]:
     return split_spec(located(spec))
 
 
+_NATIVE = tuple(row for row in ROWS if row.native)
+
+
 def is_native(spec: str) -> bool:
     """True for a file, or ``FILE#NAME``, of a format that native code reads, by its first bytes."""
     path = spec
@@ -120,7 +123,7 @@ def is_native(spec: str) -> bool:
             head = file.read(HEAD_BYTES)
     except (OSError, ValueError):
         return False
-    return any(row.native and registry.matches(row.magic, head) for row in ROWS)
+    return any(registry.matches(row.magic, head) for row in _NATIVE)
 
 
 def open_found(

@@ -33,6 +33,7 @@ _RAMP = " .:-=+*#%@"
 # The looks of the signs of NaN, -inf and inf: characters that are not in the ramp, and colors.
 _SIGN_CHARACTERS = "xv^"
 _SIGN_COLORS = ("red", "blue", "orange")
+_CHARACTERS = np.array([*_RAMP, *_SIGN_CHARACTERS])
 _RESET = "\x1b[0m"
 
 
@@ -205,8 +206,7 @@ def _characters(picture: Picture) -> list[str]:
     steps = np.minimum((light * len(_RAMP) / 256).astype(int), len(_RAMP) - 1)
     for number in range(len(_SIGN_CHARACTERS)):
         steps[picture.of_sign(number)] = len(_RAMP) + number
-    signs = _RAMP + _SIGN_CHARACTERS
-    return ["".join(signs[step] for step in row) for row in steps[::2].tolist()]
+    return ["".join(row) for row in _CHARACTERS[steps[::2]].tolist()]
 
 
 def has_true_color(environment: Mapping[str, str]) -> bool:
