@@ -14,7 +14,7 @@ import os
 from math import prod
 
 from raconvert.arrays.dtypes import Element, dtype_of, element_of, flattened, needs_swap, type_name
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import NOTHING, Axis, Metadata
 from raconvert.declared import Shown
 from raconvert.errors import UsageError, changed
 
@@ -185,26 +185,11 @@ class Protocols(Shown, Operators):
 
         def replace(self, **changes: Any) -> Self: ...  # noqa: D102
         def listed(self, index_order: str | None, **changes: Any) -> Self: ...  # noqa: D102
-        def _take_meta(self, meta: Metadata) -> None: ...
         def comes_from(self, origin: Any) -> None: ...  # noqa: D102
         def __getitem__(self, key: Any) -> Any: ...
         def __array__(
             self, dtype: Any = None, copy: bool | None = None
         ) -> np.ndarray[Any, Any]: ...
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """The axes, one `Axis` each, in the order of `shape`; empty ones without metadata."""
-        listed = self.meta.axes if self.described else ()
-        return listed if len(listed) == len(self.shape) else tuple(Axis() for _ in self.shape)
-
-    @axes.setter
-    def axes(self, axes: Iterable[Axis]) -> None:
-        from raconvert.arrays.metadata import check_axes
-
-        listed = list(axes)
-        check_axes(self, listed)
-        self._take_meta(self.meta.replace(axes=listed))
 
     @property
     def size(self) -> int:
@@ -370,7 +355,8 @@ class Array(Protocols):
     ``/`` between them. `data` is an array source (anything with `shape`, `dtype` and basic slicing,
     slowest axis first) or a callable without arguments that opens one when it is first needed.
     Without it the data is mapped from `extent`. `storage` says in plain values how the file stores
-    the array (layout, chunks, filters, stored bytes), for people to read. `problem` is the error
+    the array (layout, chunks, filters, stored bytes), for people to read. `meta`, what is known of
+    it beyond its elements, is an immutable value: assign a new one to change it. `problem` is the error
     why its elements cannot be read, raised when they are asked for; None for nearly all arrays.
     `row_major` is True for an array of a row-major format that lies in Fortran order in this one
     file: where axes are only listed, it is moved to row-major, as its equals are listed.
@@ -383,8 +369,8 @@ class Array(Protocols):
     """
 
     __slots__ = (
-        "_data", "_meta", "_name", "_opened_by", "dims", "element", "extent", "index_order",
-        "mapped", "origin", "owner", "problem", "row_major", "storage",
+        "_data", "_name", "_opened_by", "dims", "element", "extent", "index_order", "mapped",
+        "meta", "origin", "owner", "problem", "row_major", "storage",
     )  # fmt: skip
     pending: str = ""  # the type in words, if finding it takes a look at all elements (LateArray)
     renamed: int = 0  # how often any array was renamed: what bundles know of names may be stale
@@ -415,7 +401,7 @@ class Array(Protocols):
         self.dims: tuple[int, ...] = tuple(dims)
         self.index_order: str | None = index_order
         self._name = name
-        self._meta = meta  # None: nothing yet
+        self.meta: Metadata = NOTHING if meta is None else meta
         self.extent: Extent | None = extent
         self.storage: dict[str, Any] = {} if storage is None else storage
         self.owner: Any = None  # closed together with an array handed out alone
@@ -428,7 +414,7 @@ class Array(Protocols):
         if meta is not None and new_values:
             from raconvert.arrays.metadata import meta_for
 
-            self._meta = meta_for(self, meta)
+            self.meta = meta_for(self, meta)
 
     @classmethod
     def unreadable(cls, name: str, problem: RaconvertError) -> Array:
@@ -456,30 +442,29 @@ class Array(Protocols):
         Array.renamed += 1
 
     @property
-    def meta(self) -> Metadata:
-        """The metadata of the array, an immutable value: assign a new one to change it."""
-        if self._meta is None:
-            self._meta = Metadata()
-        return self._meta
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes, one `Axis` each, in the order of `shape`; empty ones without metadata."""
+        listed = self.meta.axes if self.described else ()
+        return listed if len(listed) == len(self.shape) else tuple(Axis() for _ in self.shape)
 
-    @meta.setter
-    def meta(self, meta: Metadata) -> None:
-        self._meta = meta
+    @axes.setter
+    def axes(self, axes: Iterable[Axis]) -> None:
+        from raconvert.arrays.metadata import check_axes
 
-    def _take_meta(self, meta: Metadata) -> None:
-        self._meta = meta
+        listed = list(axes)
+        check_axes(self, listed)
+        self.meta = self.meta.replace(axes=listed)
 
     @property
     def ra_axes(self) -> tuple[Axis, ...]:
         """The axes in the order of `dims`, the fastest first; empty if the metadata lists none."""
-        if self._meta is None:
-            return ()
-        return self._meta.axes if self.index_order == "F" else self._meta.axes[::-1]
+        return self.meta.axes if self.index_order == "F" else self.meta.axes[::-1]
 
     @property
     def described(self) -> bool:
         """True if there is metadata, or some will be known when all elements have been read."""
-        return self._meta is not None and (self._meta.later is not None or bool(self._meta))
+        meta = self.meta
+        return meta is not NOTHING and (meta.later is not None or bool(meta))
 
     @property
     def bare(self) -> bool:
@@ -575,7 +560,7 @@ class Array(Protocols):
             "dims": self.dims,
             "name": self.name,
             "index_order": self.index_order,
-            "meta": self._meta,
+            "meta": self.meta,
             "extent": self.extent,
             "data": self._data,
             "storage": self.storage,
@@ -595,7 +580,7 @@ class Array(Protocols):
             fields["dims"] = self.dims[::-1]
         if new_values:
             take_values(fields, changes)
-            if fields["meta"] is not None and fields["meta"].later is not None:
+            if fields["meta"].later is not None:
                 fields["meta"] = fields["meta"].without_later()
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
         other.owner = self.owner
@@ -612,8 +597,8 @@ class Array(Protocols):
 
         Metadata is turned with the shape. `changes` as of `replace`, and raises what that does.
         """
-        if self.ndim > 1 and (index_order == "F") != (self.index_order == "F") and self._meta:
-            changes.setdefault("meta", self._meta.permuted(range(self.ndim)[::-1]))
+        if self.ndim > 1 and (index_order == "F") != (self.index_order == "F") and self.meta:
+            changes.setdefault("meta", self.meta.permuted(range(self.ndim)[::-1]))
         return self.replace(index_order=index_order, dims=self.dims, **changes)
 
     def __getitem__(self, key: Any) -> Any:

@@ -106,7 +106,7 @@ def spanned(dims: Sequence[int], nbytes: int) -> int:
     >>> spanned((0, 3, 2), 8)
     48
     """
-    return prod(length for length in dims if length) * nbytes
+    return prod(filter(None, dims)) * nbytes
 
 
 def swap_unit(kind: str, nbytes: int) -> int:

@@ -703,10 +703,23 @@ class Metadata(_Value):
         return _made, ({field: getattr(self, field) for field in self.__slots__},)
 
     def __bool__(self) -> bool:
-        return bool(self.to_dict()) or self.items is not None
+        """True if anything is known."""
+        return bool(
+            self.description
+            or self.units
+            or self.encoding
+            or self.attributes
+            or self.items is not None
+            or any(self.axes)
+            or (self.space is not None and self.space.to_dict())
+            or any(self.formats.values())
+        )
 
     def __repr__(self) -> str:
         return f"Metadata({self.to_dict()})"
+
+
+NOTHING = Metadata()  # the one of all arrays of which nothing is known
 
 
 def _made(fields: dict[str, Any]) -> Metadata:

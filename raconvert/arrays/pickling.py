@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from raconvert.arrays.metadata import NOTHING
 from raconvert.files.paths import is_remote
 from raconvert.files.source import Extent, identity_of
 
@@ -25,8 +26,8 @@ def state_of(array: Any) -> dict[str, Any]:
     extent = _placed(array.extent, array.origin)
     by_path = extent is not None or array.origin is not None or array.problem is not None
     data = None if by_path else np.array(_whole(array))
-    meta = array.meta.completed() if array.described else None
-    if meta is not None and meta.items is not None:
+    meta = array.meta.completed() if array.described else NOTHING
+    if meta.items is not None:
         listed = array.origin is None
         items = partial(iter, list(meta.items())) if listed else partial(_items, array.origin)
         meta = meta.replace(items=items)
@@ -35,7 +36,7 @@ def state_of(array: Any) -> dict[str, Any]:
         "dims": array.dims,
         "index_order": array.index_order,
         "_name": array.name,
-        "_meta": meta,
+        "meta": meta,
         "extent": extent,
         "storage": array.storage,
         "owner": None,

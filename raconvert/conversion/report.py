@@ -34,12 +34,12 @@ _MOST_LINES = 5  # about different arrays, before they become one
 class _Once(list["Any"]):
     """A list of hashable values that only grows, and knows quickly whether it has one."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: set[Any] = set()
-        self._count = 0  # of the items that `_seen` has
+    _seen: set[Any] | None = None
+    _count = 0  # of the items that `_seen` has
 
     def __contains__(self, item: object) -> bool:
+        if self._seen is None:
+            self._seen = set()
         self._seen.update(self[self._count :])
         self._count = len(self)
         return item in self._seen
@@ -93,11 +93,15 @@ class Report(Shown):
         self.by_shortcut: bool = False  # of a `Converter`, and maybe not on the disk yet
         self.files: int = 0  # destinations written, or planned, whatever belongs to each
 
-    def begin(self, bundle: Bundle, row: Row, path: str) -> None:
-        """Record what is about to be written. Raises nothing."""
+    def begin(self, source_format: str, row: Row, path: str) -> None:
+        """Record from which format to which one, and where. Raises nothing."""
+        self.source_format = source_format
         self.target_format = row.name
         self.target = path
-        for array in bundle.arrays:
+
+    def add_arrays(self, arrays: list[Array]) -> None:
+        """Record the arrays of what is about to be written. Raises nothing."""
+        for array in arrays:
             kind = type_name(little(array.element))  # what is written is never big-endian
             self.arrays.append((array.name, kind, array.shape, axes(array)))
             self.nbytes += array.nbytes
@@ -109,9 +113,9 @@ class Report(Shown):
         """
         moved: dict[str, list[str]] = {}
         for origin, array in zip(origins, arrays, strict=True):
-            if array.ndim < 2:
-                continue
             orders = origin.index_order, array.index_order
+            if orders[0] == orders[1] or array.ndim < 2:
+                continue
             if orders in _MOVES:
                 moved.setdefault(f"{_MOVES[orders]}, [i,j] kept", []).append(array.name)
             if origin.index_order is None and array.index_order == "F":
@@ -275,7 +279,8 @@ class Conversion:
         self.name: str | None = name
         self.opened: Opened | None = opened
         self.plugin: Plugin = registry.load(row)
-        self.options: dict[str, Any] = registry.check_options(row, "write", settings.out_opts or {})
+        asked = settings.out_opts
+        self.options: dict[str, Any] = registry.check_options(row, "write", asked) if asked else {}
         self.origins: list[Array] = []
         self.forms: dict[str, dict[str, Any]] = {}
 

@@ -30,12 +30,15 @@ LARGE = 64 << 20  # bytes from which on the disk begins while more is still writ
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeVar
 
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
     from raconvert.conversion.report import Conversion, Report
     from raconvert.plugin import Fit, Plan
+
+    T = TypeVar("T")
 
 
 def write_bundle(run: Conversion, bundle: Bundle, before: Callable[[], object] = bool) -> Report:
@@ -44,20 +47,34 @@ def write_bundle(run: Conversion, bundle: Bundle, before: Callable[[], object] =
     `before` is called when all is written and about to appear. Arrays that cannot be read are
     refused by name, or left out where that is allowed.
     """
-    _check_count(bundle, run)
+    return _of_readable(run, bundle, lambda whole, lost: _convert(run, whole, lost, before))
+
+
+def plan_bundle(run: Conversion, bundle: Bundle) -> None:
+    """Adapt, plan and judge one bundle as `write_bundle` does, and write nothing.
+
+    The report has the changes, the allowed losses and the notes, and no arrays.
+    """
+    with ExitStack() as stack:
+        _of_readable(run, bundle, lambda whole, lost: _plan(run, whole, lost, stack))
+
+
+def _of_readable(run: Conversion, bundle: Bundle, do: Callable[[Bundle, list[Fit]], T]) -> T:
+    """Call `do` with the arrays that can be read, as `attempt` does, if the file holds as many."""
+    sound = [array for array in bundle.arrays if array.problem is None] or bundle.arrays
+    if len(sound) != 1 and (not sound or not run.row.many or run.name is not None):
+        raise _wrong_count([array.name for array in sound], bundle.path, run.path)
     if len(bundle.arrays) == 1 and bundle.arrays[0].problem is None:  # all or nothing
-        return _convert(run, bundle, [], before)
-    return attempt(
-        bundle, run.settings, run.report, lambda whole, lost: _convert(run, whole, lost, before)
-    )
+        return do(bundle, [])
+    return attempt(bundle, run.settings, run.report, do)
 
 
 def attempt(
     bundle: Bundle,
     settings: Settings,
     report: Report,
-    run: Callable[[Bundle, list[Fit]], Report],
-) -> Report:
+    run: Callable[[Bundle, list[Fit]], T],
+) -> T:
     """Call `run` with the arrays that can be read, and again if it finds that more cannot be.
 
     The other arrays are its second argument (`raconvert.conversion.unreadable.without`).
@@ -78,9 +95,12 @@ def attempt(
 
 
 def _readable(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
+    sound = True
     for array in bundle.arrays:
-        array.settle()
-    if all(array.problem is None for array in bundle.arrays):
+        if array.pending:
+            array.settle()
+        sound = sound and array.problem is None
+    if sound:
         return bundle, []
     from raconvert.conversion.unreadable import without
 
@@ -93,39 +113,46 @@ def _convert(
     """Write a bundle of arrays that can be read, as far as is known; `lost` are the others."""
     if run.path == "-":
         run.settings = _for_stdout(run.row, run.settings)
+    with ExitStack() as stack:
+        if not _plan(run, bundle, lost, stack):
+            return run.report
+        return _planned(run, before)
+
+
+def _plan(run: Conversion, bundle: Bundle, lost: list[Fit], stack: ExitStack) -> bool:
+    """Adapt the arrays, let the plugin plan the file, and judge; False if an existing array stays.
+
+    Writes nothing. `lost` are the fits of arrays that were left out; `stack` is held until all is
+    written. Raises `WouldLose` for what is not allowed.
+    """
     _adapt(run, bundle)
-    if any(is_float8(array.element) for array in run.bundle.arrays):
+    if any(is_float8(one.element) for one in run.bundle.arrays if one.element.kind == "user"):
         from raconvert.conversion.losses import judge, unheld_floats
 
         judge(unheld_floats(run), run.settings, run.report)
-    with ExitStack() as stack:
-        if not _plan(run, stack):
-            return run.report
-        return _planned(run, lost, before)
-
-
-def _plan(run: Conversion, stack: ExitStack) -> bool:
-    """Let the plugin plan the file; False if an existing array stays."""
     written = _as_written(run.bundle, run.row, run.settings)
     if run.name is not None and is_addition(run.path, run.name, run.row):
         from raconvert.conversion import addition
 
-        return addition.plan(run, written, stack)
-    run.plan = run.plugin.plan(written, **run.options)
-    if run.plan.notes:
-        run.report.add_notes(run.plan.notes)
-    return True
-
-
-def _planned(run: Conversion, lost: list[Fit], before: Callable[[], object]) -> Report:
-    """Judge what was planned, and write it."""
-    report = run.report
+        if not addition.plan(run, written, stack):
+            return False
+    else:
+        run.plan = run.plugin.plan(written, **run.options)
+        if run.plan.notes:
+            run.report.add_notes(run.plan.notes)
     if lost or _may_lose(run):
         from raconvert.conversion.losses import all_fits, judge, lost_items, undecided
 
         fits = lost + lost_items(run.origins, run.bundle.arrays) + all_fits(run)
         fits += undecided(run) if run.settings.strict else []
-        judge(fits, run.settings, report)
+        judge(fits, run.settings, run.report)
+    return True
+
+
+def _planned(run: Conversion, before: Callable[[], object]) -> Report:
+    """Write what was planned."""
+    report = run.report
+    report.add_arrays(run.bundle.arrays)
     if run.path != "-":
         _check_places(run)
     if run.settings.dry_run:
@@ -170,9 +197,11 @@ def _may_lose(run: Conversion) -> bool:
     """
     bundle = run.bundle
     file = bundle.attributes or bundle.groups or bundle.formats or bundle.aliases
-    items = any(array.described and array.meta.items is not None for array in run.origins)
     asked = run.settings.meta != "auto" or run.settings.strict
-    return bool(run.plan.fits or run.left_behind or file or items or asked)
+    if run.plan.fits or file or asked or run.left_behind:
+        return True
+    with_items = [array for array in run.origins if array.meta.items is not None]
+    return bool(with_items)
 
 
 def _check_places(run: Conversion) -> None:
@@ -193,17 +222,19 @@ def _check_places(run: Conversion) -> None:
 def _adapt(run: Conversion, bundle: Bundle) -> None:
     """Give the arrays the type and order that was asked for, or that the target needs."""
     settings, report = run.settings, run.report
-    report.source_format = bundle.format
+    report.begin(bundle.format, run.row, run.path)
     run.origins = list(bundle.arrays)
     # Of several arrays only the numbers are cast and scaled; text stays what it is.
-    text = settings.replace(dtype=None, scale=None) if len(run.origins) > 1 else settings
+    text = settings
+    if len(run.origins) > 1 and (settings.dtype or settings.scale):
+        text = settings.replace(dtype=None, scale=None)
     as_is = text.replace(axes=None) if run.as_is else text
     run.bundle = bundle.like(
         [
             adapted(
                 array,
                 run.row,
-                as_is if array.name in run.as_is
+                as_is if run.as_is and array.name in run.as_is
                 else text if array.element.kind == "user" else settings,
             )
             for array in run.origins
@@ -212,7 +243,6 @@ def _adapt(run: Conversion, bundle: Bundle) -> None:
     if run.name is not None:
         run.bundle.arrays = [run.bundle.arrays[0].replace(name=run.name)]
         run.bundle.aliases = {}
-    report.begin(run.bundle, run.row, run.path)
     if settings.axes != "keep-memory":
         report.add_order(run.origins, run.bundle.arrays)
 
@@ -297,15 +327,13 @@ def _for_stdout(row: Row, settings: Settings) -> Settings:
     return settings.replace(meta="ignore") if settings.meta == "auto" else settings
 
 
-def _check_count(bundle: Bundle, run: Conversion) -> None:
-    names = [array.name for array in bundle.arrays if array.problem is None] or bundle.names
-    if len(names) == 1 or (run.row.many and run.name is None and names):
-        return
+def _wrong_count(names: list[str], source: str, target: str) -> UsageError:
+    """The error for a source of no array, or of several for a file that holds one."""
     if not names:
-        raise UsageError("the source holds no array", path=bundle.path)
-    raise UsageError(
-        f"source has {counted(len(names), 'array')}, '{run.path}' holds one",
-        path=bundle.path,
+        return UsageError("the source holds no array", path=source)
+    return UsageError(
+        f"source has {counted(len(names), 'array')}, '{target}' holds one",
+        path=source,
         remedy=f"choose with `--array NAME` or FILE#NAME: {listed(names)}",
     )
 
@@ -325,7 +353,7 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
         from raconvert.arrays import cast as casting
 
         array = casting.as_listed(array, settings.max_memory)
-    elif wanted and array.ndim > 1 and order is not None and order not in wanted:
+    elif wanted and order is not None and order not in wanted and array.ndim > 1:
         from raconvert.arrays.transpose import in_order
 
         array = in_order(array, wanted[0], settings.max_memory)

@@ -12,13 +12,14 @@ from uuid import uuid4
 from raconvert import registry
 from raconvert.conversion.options import Settings
 from raconvert.conversion.report import Conversion, Report
-from raconvert.conversion.write import write_bundle
+from raconvert.conversion.write import plan_bundle
 from raconvert.declared import Record
 from raconvert.errors import MissingDependency, RaconvertError, WouldLose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
     from raconvert.conversion.read import Opened
 
@@ -47,24 +48,31 @@ def passport(opened: Opened, chosen: Array | None) -> list[Visa]:
     """
     settings = Settings(dry_run=True, allow=("all",))
     folder = os.path.join(tempfile.gettempdir(), f"raconvert-{uuid4().hex}")  # which nobody has
-    rows = [row for row in registry.rows() if row.writes]
-    return [_visa(opened, chosen, row, settings, folder) for row in rows]
+    count = len(opened.bundle.arrays)
+    alone, about = opened.bundle, ""
+    if count > 1 and chosen is not None:
+        alone, about = opened.bundle.like([chosen]), f"; this is about '{chosen.name}'"
+    visas = []
+    for row in registry.rows():
+        if not row.writes:
+            continue
+        bundle, reasons = opened.bundle, []
+        if about and (not row.many or count > _MOST_ARRAYS):
+            first = f"one of {count} arrays" if row.many else "one array in a file"
+            bundle, reasons = alone, [first + about]
+        visas.append(_visa(opened, bundle, row, settings, folder, reasons))
+    return visas
 
 
-def _visa(opened: Opened, chosen: Array | None, row: Row, settings: Settings, folder: str) -> Visa:
-    bundle, reasons = opened.bundle, []
-    count = len(bundle.arrays)
-    if count > 1 and chosen is not None and (not row.many or count > _MOST_ARRAYS):
-        bundle = bundle.like([chosen])
-        first = f"one of {count} arrays" if row.many else "one array in a file"
-        reasons.append(f"{first}; this is about '{chosen.name}'")
+def _visa(
+    opened: Opened, bundle: Bundle, row: Row, settings: Settings, folder: str, reasons: list[str]
+) -> Visa:
     suffix = row.suffixes[0] if row.suffixes else ""
     path = os.path.join(folder, f"x{suffix}")
     report = Report([])
     outcome, flags = EXACT, []
     try:
-        run = Conversion(path, row, settings, report, opened=opened)
-        write_bundle(run, bundle)
+        plan_bundle(Conversion(path, row, settings, report, opened=opened), bundle)
     except WouldLose as error:
         outcome = REFUSED
         reasons += [line for line in (error.remedy or "").splitlines() if line.strip() != _LAST]
@@ -79,7 +87,7 @@ def _visa(opened: Opened, chosen: Array | None, row: Row, settings: Settings, fo
         reasons += report.notes
         flags = list(dict.fromkeys(fit.flag for fit in report.allowed if fit.flag))
         outcome = REFUSED if report.allowed else EQUIVALENT if report.equivalent else EXACT
-    reasons = [reason.strip() for reason in reasons]
+    reasons = [*map(str.strip, reasons)]
     if len(reasons) > _MOST:
         reasons = [*reasons[:_MOST], f"and {len(reasons) - _MOST} more"]
     return Visa(row.name, row.title, suffix, outcome, tuple(reasons), tuple(flags))
