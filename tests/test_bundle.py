@@ -32,7 +32,7 @@ from raconvert import convert
 from raconvert.api import array_of
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
-from raconvert.bundle.names import MANIFEST, files_of
+from raconvert.bundle.members import MANIFEST, files_of
 from raconvert.cli import main
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import (

@@ -11,7 +11,7 @@ from bundles import save
 from raconvert.api import array_of
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
-from raconvert.bundle.names import files_of
+from raconvert.bundle.members import files_of
 from raconvert.conversion.report import Report
 from raconvert.files import names
 from raconvert.plugin import equivalent

@@ -22,7 +22,7 @@ from raconvert.cli import main
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.errors import WouldLose
-from raconvert.views.outcomes import EQUIVALENT, EXACT, REFUSED, passport
+from raconvert.views.page import EQUIVALENT, EXACT, REFUSED, passport
 from raconvert.views.programs import Stored, programs, stored_of
 
 if TYPE_CHECKING:

@@ -67,7 +67,6 @@ FIELD = {
         "storage": "layout and filters of a dataset",
         "strings": "strings of variable length",
         "structure": "names and types in the file to be, and what is lost",
-        "text": "text of NumPy as elements",
         "values": "array sources over datasets",
         "virtual": "virtual datasets, put together under our own check",
         "walk": "the way over the links of a file",

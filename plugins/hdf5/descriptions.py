@@ -43,6 +43,13 @@ from .tables import FLOAT8_LAYOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from h5py import h5t
+
+    from raconvert.arrays.dtypes import Element
+    from raconvert.plugin import Array
+
+
+if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
@@ -285,3 +292,16 @@ def _compound_type(dtype: Dtype) -> h5t.TypeID:
         member, offset = dtype.fields[name][:2]  # type: ignore[index]
         tid.insert(name.encode(), offset, type_of_dtype(member))
     return tid
+
+
+# Text of NumPy (U): UTF-8 in null-padded strings of fixed width ---------------------------------
+
+
+def utf8_type(element: Element) -> h5t.TypeID:
+    """The HDF5 type that text is written in."""
+    return string_type(element.nbytes, "nullpad", "utf-8")
+
+
+def is_utf8(array: Array) -> bool:
+    """True for bytes (S) that are UTF-8."""
+    return str(array.element.descr).startswith("|S") and array.meta.encoding == "utf-8"

@@ -11,12 +11,11 @@ from raconvert.files.limits import DEFAULT
 from raconvert.plugin import equivalent, refused, stack_fits
 
 from .datatypes import is_text, is_variable, kind_of, without_bools
-from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
+from .descriptions import MAX_TYPE_BYTES, is_utf8, type_of, type_of_element, utf8_type
 from .files import PROBLEMS, reason_of
 from .paddings import endings_of
 from .scales import unshared
 from .tables import MAX_LENGTH, MAX_RANK, NAMESPACE
-from .text import is_utf8, utf8_type
 from .walk import alias_links, link_names
 
 TYPE_CHECKING = False

@@ -28,21 +28,20 @@ from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
 from raconvert.metadata.attributes import common_names, divided
 from raconvert.metadata.reals import narrowed
+from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Axis, dtype_of
 
 from . import scales
 from .attributes import write_attribute
 from .creating import TRACKED, closing, create, created, library, utf8
 from .datatypes import is_text, is_variable, kind_of
-from .descriptions import string_type, type_of
+from .descriptions import is_utf8, string_type, type_of
 from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .files import PROBLEMS
-from .metadata import reserved, write_each, write_record
 from .options import chunk_of
 from .paddings import endings_of
 from .scales import as_vectors, type_of_missing, type_of_times
 from .tables import NAMESPACE
-from .text import is_utf8
 from .walk import component, kept_links, may_be_group, parents
 
 TYPE_CHECKING = False
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from .options import Options
     from .paddings import Endings
     from .structure import Structure
+
 
 # Attributes with numbers of dimensions, by netCDF.
 NUMBERS = {"_Netcdf4Dimid", "_Netcdf4Coordinates"}
@@ -604,3 +604,30 @@ def _surrogates(text: str) -> bool:
 
 def _utf8_bytes(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
+
+
+# Metadata as HDF5 attributes, and the record of the rest ----------------------------------------
+# The latter is one attribute, the text of a record (`raconvert.metadata.roundtrip`). On a dataset:
+# what HDF5 does not hold (axes, other formats' namespaces, values that no attribute can be), what
+# the array `was`, and `axis_of` on scales made from an axis. On a group: `attributes`. On the root:
+# the record of the file, with `groups` that no link can name, and the `order` of the arrays.
+
+
+def write_record(oid: Any, **record: Any) -> None:
+    """Write the attribute of what has no other place, if there is anything."""
+    if record:
+        write_attribute(oid, KEY, roundtrip.text_of(record))
+
+
+def write_each(oid: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
+    """Write attributes in order; return those that HDF5 has no place for."""
+    return {
+        name: value
+        for name, value in values.items()
+        if not write_attribute(oid, name, value, types.get(name))
+    }
+
+
+def reserved(*, scale: bool) -> frozenset[str]:
+    """The names of attributes that the library uses itself; `scale`: of a dimension scale."""
+    return scales.ALWAYS | (scales.ON_SCALES if scale else frozenset())

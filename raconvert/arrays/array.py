@@ -356,8 +356,8 @@ class Array(Protocols):
     slowest axis first) or a callable without arguments that opens one when it is first needed.
     Without it the data is mapped from `extent`. `storage` says in plain values how the file stores
     the array (layout, chunks, filters, stored bytes), for people to read. `meta`, what is known of
-    it beyond its elements, is an immutable value: assign a new one to change it. `problem` is the error
-    why its elements cannot be read, raised when they are asked for; None for nearly all arrays.
+    it beyond its elements, is an immutable value: assign a new one to change it. `problem` is the
+    error why its elements cannot be read, raised when they are asked for; None for nearly all.
     `row_major` is True for an array of a row-major format that lies in Fortran order in this one
     file: where axes are only listed, it is moved to row-major, as its equals are listed.
 

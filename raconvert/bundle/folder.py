@@ -11,7 +11,7 @@ import os
 
 from raconvert.arrays.dtypes import FLOAT8
 from raconvert.bundle import manifest, members
-from raconvert.bundle.names import MANIFEST
+from raconvert.bundle.members import MANIFEST
 from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.copy import write_all
 from raconvert.files.folder_target import Folder, check_folder

@@ -1,4 +1,4 @@
-"""Parts that folder, .zip and .tar share: arrays read from members, and the sidecars of those.
+"""Parts that folder, .zip and .tar share: paths, arrays read from members, and their sidecars.
 
 A store is a mapping from the path of a member to a `Source` over it: the whole file in a folder, a
 window into an archive.
@@ -12,11 +12,12 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle, some_sound
 from raconvert.arrays.metadata import trailer_of
 from raconvert.bundle import manifest
-from raconvert.bundle.names import MANIFEST, files_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.files.names import paths_of as free_paths
 from raconvert.files.source import Extent
 from raconvert.files.window import Held
-from raconvert.metadata import sidecar
+from raconvert.metadata import ITEMS_SUFFIX, sidecar
+from raconvert.metadata import SUFFIX as SIDECAR
 from raconvert.metadata.roundtrip import OF_FILE, apply, record_of
 from raconvert.metadata.sidecar import items_lines, items_of
 from raconvert.plugin import Fit, Option, array_exists, refused
@@ -24,7 +25,7 @@ from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from raconvert.files.source import Source
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     Find = Callable[[str], Source | None]  # the member of this path, or None
 
+MANIFEST = "bundle.yaml"
 SUFFIX = ".ra"
 HELD_BYTES = 64 << 10  # arrays up to here are known from memory when their sidecar is made
 MAX_PATH_BYTES = 2048  # systems take 4096, the folder that the bundle lies in included
@@ -238,3 +240,23 @@ def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str,
     yield sidecar.path_of(file), [sidecar.text_of(fields, facts)]
     if array.meta.items is not None:
         yield sidecar.items_path_of(file), list(items_lines(array.meta.items()))
+
+
+# Paths of the .ra files, and of arrays that become files of their own in a folder ----------------
+
+
+def files_of(
+    names: Iterable[str],
+    suffix: str,
+    *,
+    known: Mapping[str, str] | None = None,
+    paths: Iterable[str] = (),
+) -> list[str]:
+    """Return one relative path for each name, with ``/`` between folders; no two are alike.
+
+    Each leaves room for the sidecar and the per-item metadata of its file. `known` are names that
+    have a path already, whose groups keep their folders; `paths` are those that are not free.
+    """
+    taken = {MANIFEST, *paths}
+    taken |= {path[:at] for path in taken for at, letter in enumerate(path) if letter == "/"}
+    return free_paths(names, suffix, beside=(SIDECAR, ITEMS_SUFFIX), reserved=taken, known=known)

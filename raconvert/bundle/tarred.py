@@ -15,7 +15,7 @@ from re import split
 from raconvert.arrays.dtypes import FLOAT8
 from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
-from raconvert.bundle.names import MANIFEST
+from raconvert.bundle.members import MANIFEST
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.files.copy import copy_extent, write_all
 from raconvert.files.names import check_inside

@@ -18,7 +18,7 @@ from zlib import crc32
 from raconvert.arrays.dtypes import FLOAT8
 from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
-from raconvert.bundle.names import MANIFEST
+from raconvert.bundle.members import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files import zips
 from raconvert.files.inflate import ZIP_STORED

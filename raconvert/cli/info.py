@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from itertools import islice
 
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.cli.console import one_line
-from raconvert.cli.sources import below, each, expand, failing, reading
-from raconvert.errors import LISTED, counted, listed
+from raconvert.cli.sources import below, each, expand, failing, opened_to_look, reading
+from raconvert.errors import LISTED, TargetExists, UsageError, counted, listed
 from raconvert.inspect.info import info
 
 TYPE_CHECKING = False
@@ -28,9 +30,7 @@ _MOST_FIELDS = 20  # of metadata, for each array; -v and --json show all
 def run(args: Any, console: Console) -> int:
     """Show every file; one that fails is reported and does not stop the others."""
     if args.html or args.output is not None or args.full:
-        from raconvert.cli.page import run as write_page
-
-        return write_page(args, console)
+        return _write_page(args, console)
     entries: list[dict[str, Any]] = []
 
     def tell(_: str, facts: dict[str, Any]) -> int:
@@ -331,3 +331,38 @@ def _shapes(text: str, shapes: list[tuple[int, ...]]) -> str:
 
 def _tuple(shape: tuple[int, ...]) -> str:
     return f"({few_lengths(shape, ', ')}{',' if len(shape) == 1 else ''})"
+
+
+# A page about a file ----------------------------------------------------------------------------
+
+
+def _write_page(args: Any, console: Console) -> int:
+    """Write the page about one file."""
+    from raconvert.files.copy import write_all
+    from raconvert.files.paths import refuse_used, write_failed
+    from raconvert.files.target import Target
+    from raconvert.views.page import page_of
+
+    if not args.html:
+        raise UsageError("-o and --full are for the page of --html")
+    if len(args.files) != 1 or args.output is None:
+        raise UsageError("--html writes a page about one file", remedy="info FILE --html -o PAGE")
+    output = args.output
+    if output != "-" and os.path.lexists(output) and not args.overwrite:
+        raise TargetExists("exists already", path=output, remedy="--overwrite replaces it")
+    with opened_to_look(args.files[0], args) as opened:
+        if output != "-":
+            refuse_used([output], opened.used)
+        page = "".join(page_of(opened, args.files[0], full=args.full)).encode()
+    if output == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(page)
+        return 0
+    try:
+        with Target(output, overwrite=args.overwrite) as target:
+            write_all(target.open(), [page])
+            target.commit()
+    except OSError as error:
+        raise write_failed(output, error) from error
+    console.note(f"wrote {output}")
+    return 0

@@ -315,7 +315,7 @@ def _folder_of_arrays(
 
 def _names_of_arrays(bundle: Bundle, folder: str, row: Row) -> list[str]:
     """Return the destination of each array of a container; groups become folders."""
-    from raconvert.bundle.names import files_of
+    from raconvert.bundle.members import files_of
 
     return [os.path.join(folder, file) for file in files_of(bundle.names, row.suffixes[0])]
 

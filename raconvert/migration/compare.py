@@ -14,7 +14,7 @@ from math import prod
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import described
 from raconvert.arrays.metadata import Metadata
-from raconvert.bundle.names import files_of
+from raconvert.bundle.members import files_of
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.isolated import Jobs, outcomes
 from raconvert.conversion.labels import CLASSES, labels_array

@@ -13,7 +13,7 @@ from contextlib import suppress
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from raconvert import registry
-from raconvert.bundle.names import MANIFEST
+from raconvert.bundle.members import MANIFEST
 from raconvert.conversion.inputs import marks_of_whole, natural_key, natural_sorted
 from raconvert.conversion.isolated import Jobs, outcomes
 from raconvert.conversion.options import Settings

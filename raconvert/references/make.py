@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 
-from raconvert.bundle import names
+from raconvert.bundle import members
 from raconvert.conversion.inputs import gather, split_spec
 from raconvert.conversion.options import Inspecting, Settings, options_of
 from raconvert.declared import accepts
@@ -131,9 +131,8 @@ def _kind(path: str, kind: str | None) -> str:
 def _places(arrays: Sequence[Placed], path: str, suffix: str, is_folder: bool) -> list[str]:
     """The paths of the views of single arrays."""
     if is_folder:
-        return [
-            os.path.join(path, name) for name in names.files_of((a.name for a in arrays), suffix)
-        ]
+        names = members.files_of((a.name for a in arrays), suffix)
+        return [os.path.join(path, name) for name in names]
     if len(arrays) != 1:
         raise UsageError(f"a view of this kind is one of a single array; these are {len(arrays)}",
                          path=path, got=listed([array.name for array in arrays]),
