@@ -392,11 +392,11 @@ class Plugin:
         own = vars(module)  # of a module that lacks a function, `getattr` takes long to say so
         usual = type(module) is ModuleType and "__getattr__" not in own
 
-        functions = {name: own.get(name) for name in _FUNCTIONS}
-        if not usual:
-            functions = {name: getattr(module, name, None) for name in _FUNCTIONS}
+        functions: dict[str, Any] = {}
         reads, writes = self.FORMAT.reads, self.FORMAT.writes
-        for name, function in functions.items():
+        for name in _FUNCTIONS:
+            function = own.get(name) if usual else getattr(module, name, None)
+            functions[name] = function
             if not callable(function) and (
                 function is not None
                 or (reads and name in ("sniff", "read"))
@@ -433,6 +433,8 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
 
     Raises nothing.
     """
+    if not (bundle.attributes or bundle.groups or bundle.formats):
+        return []
     groups = bundle.explicit_groups()
     attributes = [*bundle.attributes]
     attributes += [f"{group}/{name}" for group, own in groups.items() for name in own]
@@ -473,6 +475,8 @@ def facts_of(array: Array, *held: str) -> list[str]:
     Raises nothing.
     """
     meta = array.meta
+    if not meta:
+        return []
     facts = [(name, name) for name in ("description", "units", "encoding") if getattr(meta, name)]
     said = [fields_of_axes([axis], *Axis.FIELDS) for axis in array.ra_axes]
     if any(said):

@@ -275,7 +275,7 @@ def names_folder(path: str) -> bool:
 
 def load(row: Row) -> Plugin:
     """Import the plugin of a format; `MissingDependency` names the install line."""
-    missing = missing_needs(row)
+    missing = missing_needs(row) if row.needs else ()
     if missing:
         raise MissingDependency(
             f"format {row.name} needs a package that is not installed: {', '.join(missing)}",

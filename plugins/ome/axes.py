@@ -51,8 +51,8 @@ class Letters(Record):
 
 def axes_of(array: Array) -> list[Axis]:
     """The axes in the order of `shape`, empty ones without metadata."""
-    axes = [*array.ra_axes][::-1] if array.described else []
-    return axes if len(axes) == array.ndim else [Axis() for _ in array.dims]
+    axes = [*array.ra_axes][::-1]
+    return axes if len(axes) == len(array.dims) else [Axis()] * len(array.dims)
 
 
 def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Letters:

@@ -9,6 +9,7 @@ fields. With `wide` the labels of one axis are columns.
 
 from __future__ import annotations
 
+import re
 from math import isnan, prod
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 WIDE_LABELS = 16_000  # columns that an axis may become
+_HALVES = re.compile("[\ud800-\udfff]")  # of surrogate pairs, which no file can hold
 
 
 class Key(Record):
@@ -59,15 +61,11 @@ class Planned:
         self.form = form
         self.keys = keys
         self.values = values
+        self.first: Array = values[0].array  # of its arrays
         self.wide: int | None = None
         self.labels: list[str] = []
         self.wide_name: str | None = None
         self.fits: list[Fit] = []
-
-    @property
-    def first(self) -> Array:
-        """The first of its arrays."""
-        return self.values[0].array
 
     @property
     def name(self) -> str:
@@ -185,7 +183,7 @@ def name_fits(bundle: Bundle, title: str) -> list[Fit]:
             reason = "the name is used twice"
         elif len(name) > 4096:
             reason = "a name of more than 4096 characters"
-        elif any("\ud800" <= letter <= "\udfff" for letter in name):
+        elif _HALVES.search(name):
             reason = "the name is not valid text"
         if reason:
             fits.append(refused(name[:80], "names", f"{title}: {reason}"))
@@ -281,7 +279,7 @@ def _pivot(planned: Planned, number: int, axis: Axis) -> None:
     order = [n for n in range(array.ndim) if n != number] + [number]
     moved = permuted(array, tuple(order))
     absent = None if mask is None else permuted(mask, tuple(order))
-    planned.values = [Value(array.name, moved, absent)]
+    planned.values, planned.first = [Value(array.name, moved, absent)], moved
     planned.wide, planned.wide_name = number, axis.name
     labels = axis.labels if axis.labels is not None else range(array.shape[number])
     names = [str(label) for label in labels]
@@ -311,10 +309,8 @@ def _key(planned: Planned, axis: Axis, number: int, length: int) -> Key:
 
 
 def _is_text(values: Values) -> bool:
-    """False for text that no file can hold, with halves of surrogate pairs."""
-    if values.dtype.kind != "U":
-        return True
-    return not any("\ud800" <= c <= "\udfff" for one in values.tolist() for c in one)
+    """False for text that no file can hold."""
+    return values.dtype.kind != "U" or not any(map(_HALVES.search, values.tolist()))
 
 
 def label_values(labels: tuple[Any, ...]) -> tuple[Values, bool]:

@@ -14,7 +14,7 @@ import os
 from math import prod
 
 from raconvert.arrays.dtypes import Element, dtype_of, element_of, flattened, needs_swap, type_name
-from raconvert.arrays.metadata import NOTHING, Axis, Metadata
+from raconvert.arrays.metadata import NO_AXIS, NOTHING, Axis, Metadata
 from raconvert.declared import Shown
 from raconvert.errors import UsageError, changed
 
@@ -444,8 +444,8 @@ class Array(Protocols):
     @property
     def axes(self) -> tuple[Axis, ...]:
         """The axes, one `Axis` each, in the order of `shape`; empty ones without metadata."""
-        listed = self.meta.axes if self.described else ()
-        return listed if len(listed) == len(self.shape) else tuple(Axis() for _ in self.shape)
+        axes = self.meta.axes
+        return axes if len(axes) == len(self.dims) else (NO_AXIS,) * len(self.dims)
 
     @axes.setter
     def axes(self, axes: Iterable[Axis]) -> None:

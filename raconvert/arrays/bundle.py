@@ -291,6 +291,8 @@ class Bundle(Shown, Mapping[str, Array]):
 
         Raises nothing.
         """
+        if not self.groups:
+            return {}
         shown = _above([*self.names, *self.groups])
         return {path: own for path, own in self.groups.items() if own or path not in shown}
 

@@ -313,6 +313,9 @@ class Axis(_Value):
         return f"Axis({axis_text(self)})"
 
 
+NO_AXIS = Axis()  # the one of all axes of which nothing is known
+
+
 class Space(Record):
     """The world in which the spatial axes of an array lie.
 

@@ -37,6 +37,7 @@ NEAR_UNIT = 1e-6  # how far the spacing of a header may be from the length of it
 OF_ONE = "spacing of 1 without units"  # which an axis of an unknown spacing has, too
 UNKNOWN = "spacing unknown: written as 1"
 IN_SPACE = "not spatial: ITK takes it for such"
+_UNKNOWN = Space()
 _STEPS = 24  # neighbouring doubles that `split` tries
 
 
@@ -138,7 +139,7 @@ class World(Record):
         >>> World.of([Axis(spacing=2.0, direction=(1, 0, 0))], Space("LPS")).vectors
         ((2.0, 0.0, 0.0),)
         """
-        space = Space() if space is None else space
+        space = _UNKNOWN if space is None else space
         vectors = []
         for axis in axes:
             fine = axis.direction is None or (

@@ -114,6 +114,8 @@ def left_behind(
     origins: list[Array], arrays: list[Array], companions: dict[str, dict[str, str]]
 ) -> list[Fit]:
     """List the losses of arrays whose companions were not selected with them."""
+    if not companions:
+        return []
     return [
         refused(
             array.name,

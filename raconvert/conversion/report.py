@@ -93,12 +93,6 @@ class Report(Shown):
         self.by_shortcut: bool = False  # of a `Converter`, and maybe not on the disk yet
         self.files: int = 0  # destinations written, or planned, whatever belongs to each
 
-    def begin(self, source_format: str, row: Row, path: str) -> None:
-        """Record from which format to which one, and where. Raises nothing."""
-        self.source_format = source_format
-        self.target_format = row.name
-        self.target = path
-
     def add_arrays(self, arrays: list[Array]) -> None:
         """Record the arrays of what is about to be written. Raises nothing."""
         for array in arrays:
@@ -252,8 +246,8 @@ class Conversion:
     """
 
     __slots__ = (
-        "as_is", "bundle", "container", "forms", "name", "opened", "options", "origins", "path",
-        "plan", "plugin", "report", "row", "settings",
+        "as_is", "bundle", "container", "forms", "left_behind", "name", "opened", "options",
+        "origins", "path", "plan", "plugin", "report", "row", "settings", "used",
     )  # fmt: skip
 
     bundle: Bundle
@@ -276,23 +270,18 @@ class Conversion:
         self.row: Row = row
         self.settings: Settings = settings
         self.report: Report = report
+        report.target, report.target_format = path, row.name
         self.name: str | None = name
         self.opened: Opened | None = opened
         self.plugin: Plugin = registry.load(row)
         asked = settings.out_opts
         self.options: dict[str, Any] = registry.check_options(row, "write", asked) if asked else {}
+        # The paths of all files that the source is read from, and the companions of arrays that
+        # were not chosen with them.
+        self.used: set[str] = set() if opened is None else opened.used
+        self.left_behind: dict[str, dict[str, str]] = {} if opened is None else opened.left_behind
         self.origins: list[Array] = []
         self.forms: dict[str, dict[str, Any]] = {}
-
-    @property
-    def used(self) -> set[str]:
-        """The paths of all files that the source is read from."""
-        return set() if self.opened is None else self.opened.used
-
-    @property
-    def left_behind(self) -> dict[str, dict[str, str]]:
-        """The companions of arrays that were not chosen with them (`Opened`)."""
-        return {} if self.opened is None else self.opened.left_behind
 
     @property
     def replaces(self) -> bool:

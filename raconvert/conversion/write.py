@@ -222,7 +222,7 @@ def _check_places(run: Conversion) -> None:
 def _adapt(run: Conversion, bundle: Bundle) -> None:
     """Give the arrays the type and order that was asked for, or that the target needs."""
     settings, report = run.settings, run.report
-    report.begin(bundle.format, run.row, run.path)
+    report.source_format = bundle.format
     run.origins = list(bundle.arrays)
     # Of several arrays only the numbers are cast and scaled; text stays what it is.
     text = settings
@@ -299,7 +299,9 @@ def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
     """The bundle as ``--meta`` lets the plugin see it."""
     if row.sidecar == "never" and settings.meta in ("drop", "ignore"):
         return _stripped(bundle)
-    return _with_trailer(bundle, row, settings)
+    if row.trailer and settings.meta in ("trailer", "drop"):
+        return _with_trailer(bundle, settings)
+    return bundle
 
 
 def _stripped(bundle: Bundle) -> Bundle:
@@ -385,10 +387,8 @@ def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
     return permuted(array, check_axes(axes), max_memory)
 
 
-def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
+def _with_trailer(bundle: Bundle, settings: Settings) -> Bundle:
     """Put the metadata behind the data of an .ra, or take a trailer away, as --meta says."""
-    if not row.trailer or settings.meta not in ("trailer", "drop"):
-        return bundle
     array = bundle.arrays[0]
     from raconvert.arrays.metadata import with_trailer, without_trailer
     from raconvert.metadata import sidecar

@@ -86,7 +86,8 @@ def _plain(value: Any, depth: int) -> Any:
     if depth > DEFAULT.nesting_levels:
         raise ValueError(f"it is nested more than {DEFAULT.nesting_levels} levels deep")
     if isinstance(value, dict):
-        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        odd = [key for key in value if not isinstance(key, str) or key.startswith("$")]
+        if not odd:
             return {key: _plain(item, depth + 1) for key, item in value.items()}
         pairs = [_pair(key, item) for key, item in value.items()]
         return {"$dict": [[_plain(k, depth + 1), _plain(v, depth + 1)] for k, v in pairs]}

@@ -301,8 +301,7 @@ def _row_of(visa: Visa) -> str:
     if visa.flags:
         lines += [f"allowed by {', '.join(f'<code>{text_of(flag)}</code>' for flag in visa.flags)}"]
     return (
-        f"<tr><td><b>{text_of(visa.format)}</b> "
-        f"<span class=soft>{text_of(visa.title)}</span></td>"
+        f"<tr><td><b>{escape(visa.format)}</b> <span class=soft>{escape(visa.title)}</span></td>"
         f'<td class="outcome {visa.outcome.split()[0]}">{visa.outcome}</td>'
         f"<td>{'<br>'.join(lines)}</td></tr>\n"
     )
