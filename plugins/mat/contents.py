@@ -14,9 +14,9 @@ from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, little, ml_name, spanned, 
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import equivalent, facts_of, refused
 
-from .metadata import all_below, dims_of, in_order, is_name, is_numbered, is_struct_array
 from .tables import (
     ELEMENTS,
+    INDEX,
     KEYWORDS,
     MAX_DIM,
     MAX_NAME,
@@ -469,3 +469,55 @@ def shape_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
     if spanned(dims, WIDEST) > MAX_SPAN:
         fits.append(refused(name, "shape", "its axes span more than an array of MAT can have"))
     return fits
+
+
+# Names, and what the namespace says -------------------------------------------------------------
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
+MOST_GAPS = 1 << 20  # elements that a cell may be written with and no value has been given for
+SPARSE_HOLES = 16  # how many numbers may be missing in a group that becomes a cell
+
+
+def is_name(text: str) -> bool:
+    """True if MATLAB takes a text as the name of a variable or of a field."""
+    return _NAME.fullmatch(text) is not None and text not in KEYWORDS
+
+
+def in_order(content: dict[str, Any], listed: Any) -> list[tuple[str, Any]]:
+    """The members in the order in which the namespace lists them; others come last."""
+    names = listed if isinstance(listed, list) else []
+    places = {name: position for position, name in enumerate(names) if isinstance(name, str)}
+    return sorted(content.items(), key=lambda item: places.get(item[0], len(places)))
+
+
+def dims_of(facts: dict[str, Any]) -> tuple[int, ...]:
+    """The dims that the namespace has; none where they are not valid."""
+    dims = facts.get("dims")
+    if not isinstance(dims, list) or len(dims) < 2 or len(dims) > MAX_RANK["7.3"]:
+        return ()
+    if any(type(n) is not int or not 0 <= n <= MAX_DIM for n in dims):
+        return ()
+    return tuple(dims)
+
+
+def all_below(content: dict[str, Any], count: int) -> bool:
+    """True if all names are numbers of a cell with so many elements."""
+    if any(not INDEX.fullmatch(name) or int(name) > count for name in content):
+        return False
+    return count <= max(MOST_GAPS, 64 * len(content))
+
+
+def is_numbered(content: dict[str, Any]) -> bool:
+    """True for a group that becomes a cell by itself: its members are numbers from 1."""
+    if not content or any(not INDEX.fullmatch(name) for name in content):
+        return False
+    return max(map(int, content)) <= len(content) + SPARSE_HOLES
+
+
+def is_struct_array(content: dict[str, Any], count: int, fields: list[str]) -> bool:
+    """True if the members are elements of an array of structs with these fields."""
+    if not fields:
+        return not content
+    return all_below(content, count) and all(
+        isinstance(inside, dict) and set(inside) <= set(fields) for inside in content.values()
+    )

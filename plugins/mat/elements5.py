@@ -1,20 +1,157 @@
-"""The elements of level 5: tags, short data, numbers, and what a matrix says of itself."""
+"""The elements of level 5, and the cursors that they are read at.
+
+A cursor is a position in the file, or in the decoded bytes of a variable. Elements are tags, short
+data, numbers, and what a matrix says of itself.
+"""
 
 from __future__ import annotations
 
 from raconvert.errors import Corrupt
+from raconvert.files.source import read_up_to
 
 from .header import SMALL_BYTES, Tag, parse_dims, parse_flags, parse_tag
-from .parts import HeldPart
+from .parts import FilePart, HeldPart, InflatedPart, Inflater
 from .tables import MI_COMPRESSED, MI_MATRIX, ORDERS, STORED, WIDEST, Facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from io import FileIO
     from typing import Any
 
-    from .cursors import Cursor
+    from raconvert.files.source import Source
+
     from .header import Flags
     from .tree import Tree
+
+
+# Cursors ----------------------------------------------------------------------------------------
+
+
+WINDOW_BYTES = 4096  # how much of the file is read at once while it is walked
+EAGER_BYTES = 1 << 20  # compressed variables up to this are walked at once
+HELD_BYTES = EAGER_BYTES  # numbers up to this are kept while a compressed variable is walked
+
+
+class FileCursor:
+    """A place in the file, up to the end of one element."""
+
+    def __init__(self, source: Source, file: FileIO, offset: int, end: int) -> None:
+        self.path = source.path
+        self._source = source
+        self.place = offset
+        self.end = end
+        self._file = file
+        self._window, self._window_place = b"", 0
+
+    def take(self, nbytes: int) -> bytes:
+        """The next bytes; goes on behind them."""
+        start = self.place - self._window_place
+        if start < 0 or start + nbytes > len(self._window):
+            self._file.seek(self.place)
+            self._window = read_up_to(self._file, max(nbytes, WINDOW_BYTES))
+            self._window_place, start = self.place, 0
+        self.place += nbytes
+        return self._window[start : start + nbytes]
+
+    def skip(self, nbytes: int) -> None:
+        """Go on behind so many bytes."""
+        self.place += nbytes
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        """The numbers in the next bytes; goes on behind them where they are taken."""
+        piece = FilePart(self._source, self.place, dtype, nbytes // int(dtype[2:]))
+        self.place += nbytes
+        return piece
+
+    broken = False
+
+    @property
+    def where(self) -> str:
+        """The place, as messages name it."""
+        return f"byte {self.place}"
+
+
+class InflateCursor:
+    """A place in the decoded bytes of a compressed variable."""
+
+    lazy = True  # nothing behind the numbers that come first is looked at
+
+    def __init__(self, inflater: Inflater, room: int) -> None:
+        self.variable = inflater.variable
+        self.path = self.variable.path
+        self.end = self.variable.total
+        self.room = room  # bytes that may still be kept
+        self.inflater = inflater
+
+    @property
+    def place(self) -> int:
+        """The number of bytes that were decoded and taken."""
+        return self.inflater.position
+
+    @property
+    def broken(self) -> bool:
+        """True if nothing can be inflated any more."""
+        return self.inflater.broken
+
+    def take(self, nbytes: int) -> bytes:
+        """The next bytes; goes on behind them."""
+        return self.inflater.read(nbytes)
+
+    def skip(self, nbytes: int) -> None:
+        """Go on behind so many bytes."""
+        self.inflater.skip(nbytes)
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        """The numbers in the next bytes; goes on behind them where they are taken."""
+        if nbytes <= min(HELD_BYTES, self.room):
+            self.room -= nbytes
+            return HeldPart(self.inflater.read(nbytes), dtype)
+        piece = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+        if not self.lazy:
+            self.inflater.skip(nbytes)
+        return piece
+
+    @property
+    def where(self) -> str:
+        """The place, as messages name it."""
+        return f"byte {self.variable.offset}, decoded byte {self.place}"
+
+
+class DecodedCursor(InflateCursor):
+    """A place in the decoded bytes of a small compressed variable, which are all there."""
+
+    lazy = False
+    broken = False
+    place = 0
+
+    def __init__(self, inflater: Inflater, data: bytes, room: int) -> None:
+        super().__init__(inflater, room)
+        self._data = data
+
+    def take(self, nbytes: int) -> bytes:
+        """The next bytes; goes on behind them."""
+        data = self._data[self.place : self.place + nbytes]
+        if len(data) < nbytes:
+            raise Corrupt("compressed variable ends inside its data", path=self.path,
+                          where=self.where)  # fmt: skip
+        self.place += nbytes
+        return data
+
+    def skip(self, nbytes: int) -> None:
+        """Go on behind so many bytes."""
+        self.place += nbytes
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        """The numbers in the next bytes; goes on behind them where they are taken."""
+        if nbytes <= self.room:
+            self.room -= nbytes
+            return HeldPart(self.take(nbytes), dtype)
+        piece = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+        self.place += nbytes
+        return piece
+
+
+Cursor = FileCursor | InflateCursor
 
 
 def signed(data: bytes, order: str) -> int:

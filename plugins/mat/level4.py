@@ -23,8 +23,8 @@ from functools import partial
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
-from .cursors import FilePart
 from .header import element_of_class
+from .parts import FilePart
 from .tables import ELEMENTS, ORDERS, WIDEST, Facts
 
 TYPE_CHECKING = False

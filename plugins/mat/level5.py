@@ -25,8 +25,15 @@ from raconvert.files.source import read_up_to
 from raconvert.plugin import Source
 
 from .classes import CLASSES
-from .cursors import EAGER_BYTES, Cursor, DecodedCursor, FileCursor, InflateCursor
-from .elements5 import Elements5, text_of
+from .elements5 import (
+    EAGER_BYTES,
+    Cursor,
+    DecodedCursor,
+    Elements5,
+    FileCursor,
+    InflateCursor,
+    text_of,
+)
 from .header import HEADER_BYTES, element_of_class, parse_flags, parse_header, parse_words
 from .mcos import Objects, reference_of
 from .parts import Compressed, HeldPart, InflatedPart, Inflater, LaterPart, inflated_head

@@ -1,7 +1,7 @@
-"""Runs of numbers as MAT files store them: inside a compressed variable, or in memory.
+"""Runs of numbers as MAT files store them: in the file, in a compressed variable, or in memory.
 
 A part is `count` numbers of one storage type. `open` gives a reader, front to back and in bounded
-memory; `region` reads a part of them. Those that lie in the file as they are: `cursors.FilePart`.
+memory; `region` reads a part of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from math import prod
 
 from raconvert.errors import Corrupt
 from raconvert.files import inflate
+from raconvert.files.copy import handle_of, read_at
 
 from .header import parse_words
 from .tables import STORED
@@ -274,3 +275,58 @@ class LaterPart:
     def region(self, _: tuple[int, ...], __: Any) -> None:
         """Return None: regions of compressed numbers cannot be read alone."""
         return
+
+
+class FilePart:
+    """Numbers that lie in the file as they are, from `offset`; `dtype` is a numpy type string."""
+
+    __slots__ = ("count", "dtype", "nbytes", "offset", "source")
+
+    def __init__(self, source: Source, offset: int, dtype: str, count: int) -> None:
+        self.source = source
+        self.offset = offset
+        self.dtype = dtype
+        self.count = count
+        self.nbytes = count * int(dtype[2:])
+
+    def open(self) -> _FileReader:
+        """A reader of the bytes."""
+        return _FileReader(self)
+
+    def region(self, shape: tuple[int, ...], key: Any) -> Any:
+        """The region that a key picks of the numbers in this shape, read and not mapped."""
+        import numpy as np
+
+        from raconvert.arrays.regions import region
+
+        dtype = np.dtype(self.dtype)
+        strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
+        with self.source.open() as file:
+            return region(
+                handle_of(file), self.source.path, self.offset, dtype, shape, strides, key
+            )
+
+
+class _FileReader:
+    def __init__(self, part: FilePart) -> None:
+        self.dtype = part.dtype
+        self._path = part.source.path
+        self._place = part.offset
+        self._opened = part.source.open()
+        self._file = handle_of(self._opened)
+
+    def read_into(self, view: memoryview) -> None:
+        """Fill the view; `Corrupt` where the file ends."""
+        while view:
+            got = read_at(self._file, view[: 1 << 20], self._place)
+            if not got:
+                raise Corrupt("file became shorter while it was read", path=self._path)
+            self._place += got
+            view = view[got:]
+
+    def finish(self) -> None:
+        """Do nothing: these bytes have no checksum."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._opened.close()

@@ -12,7 +12,7 @@ from math import prod
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt
 
-from .cursors import Cursor, DecodedCursor, FileCursor, InflateCursor
+from .elements5 import Cursor, DecodedCursor, FileCursor, InflateCursor
 from .header import parse_words
 from .parts import Compressed
 from .tables import MI_COMPRESSED, MI_INT8, MI_MATRIX, MI_UINT8, MI_UINT16, MI_UTF8, MI_UTF16, Facts

@@ -6,6 +6,7 @@ Element" (table 1-3), level 4 chapter for MOPT.
 
 from __future__ import annotations
 
+import re
 from base64 import b85decode
 from collections import namedtuple
 from zlib import decompress
@@ -177,3 +178,6 @@ _PACKED = {
 }
 
 SAMPLES = {name: decompress(b85decode(packed)) for name, packed in _PACKED.items()}
+
+# A linear index as this plugin writes it in names: 1, 2, 3 and so on.
+INDEX = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)

@@ -16,11 +16,10 @@ from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Changed, Corrupt, RaconvertError, Unsupported
 from raconvert.files.source import Extent
 
-from .cursors import FilePart
 from .header import element_of_class
-from .metadata import above, forms_of, is_index, telling
-from .parts import HeldPart
+from .parts import FilePart, HeldPart
 from .tables import (
+    INDEX,
     VALUE_BYTES,
     WIDE_COMPLEX,
     Facts,
@@ -29,7 +28,7 @@ from .tables import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from raconvert.files.source import Source
@@ -215,7 +214,7 @@ class Tree:
         self._count_name(path)
         if self._is_hole(path, facts):
             return
-        if not scalar or facts.is_global or not fields or all(map(is_index, fields)):
+        if not scalar or facts.is_global or not fields or all(map(INDEX.fullmatch, fields)):
             form = telling(
                 **{"class": facts.cls, "dims": list(facts.dims), "fields": fields},
                 **{"global": facts.is_global},
@@ -469,3 +468,43 @@ def _sparse(path: str, source: Source, dims: Any, element: Element, load: Any) -
     from .sources import Sparse
 
     return Sparse(path, source.path, source.max_memory, dims=dims, element=element, load=load)
+
+
+# The namespace `mat`: facts of structs and cells that paths alone do not show ---------------------
+# Of a file: ``variables`` (their order, where arrays alone do not tell it) and ``values``, which
+# maps the path of a struct or cell to ``class``, ``dims``, ``fields`` and ``global``; ``forms`` is
+# what other formats name of it. Of an array: ``class``, ``columns`` of a char array, ``global``.
+
+
+def above(path: str) -> str:
+    """The group in which a path lies; empty for the file itself."""
+    return path.rpartition("/")[0]
+
+
+def forms_of(
+    values: dict[str, dict[str, Any]], arrays: list[str], groups: Iterable[str]
+) -> dict[str, str]:
+    """The form of each group whose members do not show it to who reads them alone."""
+    if not values:
+        return {}
+    there = set(groups)
+    for name in arrays:
+        path = name
+        while path and path not in there:
+            there.add(path)
+            path = above(path)
+    forms = {}
+    for path, facts in values.items():
+        cls, dims = facts["class"], facts["dims"]
+        if cls == "cell":
+            shown = len(dims) == 2 and dims[0] == 1 and f"{path}/{dims[1]}" in there
+        else:
+            shown = dims == [1, 1] and not all(map(INDEX.fullmatch, facts.get("fields") or [""]))
+        if not shown or facts.get("global"):
+            forms[path] = f"{cls} {' x '.join(map(str, dims))}"
+    return forms
+
+
+def telling(**facts: Any) -> dict[str, Any]:
+    """The facts that say something."""
+    return {name: value for name, value in facts.items() if value not in (None, False)}

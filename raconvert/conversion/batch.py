@@ -36,7 +36,7 @@ from raconvert.conversion.labels import (
     parts_of,
     stage_labels,
 )
-from raconvert.conversion.losses import judge, lost_items
+from raconvert.conversion.losses import lost_items
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import (
     EACH_FIELDS,
@@ -51,7 +51,7 @@ from raconvert.conversion.outputs import (
 )
 from raconvert.conversion.planes import write_planes
 from raconvert.conversion.read import Opened, open_spec, open_together
-from raconvert.conversion.report import Conversion, Report, few
+from raconvert.conversion.report import Conversion, Report, few, judge
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import Corrupt, RaconvertError, TargetExists, UsageError, WouldLose

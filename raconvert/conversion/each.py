@@ -9,7 +9,6 @@ from raconvert import registry
 from raconvert.conversion.converter import Converter
 from raconvert.conversion.inputs import roots_of
 from raconvert.conversion.isolated import Jobs, outcomes
-from raconvert.conversion.losses import judge
 from raconvert.conversion.options import begin
 from raconvert.conversion.outputs import (
     file_of,
@@ -21,7 +20,7 @@ from raconvert.conversion.outputs import (
     template_fields,
 )
 from raconvert.conversion.read import open_spec
-from raconvert.conversion.report import Conversion, Report, few
+from raconvert.conversion.report import Conversion, Report, few, judge
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import attempt, progress_of, write_bundle
 from raconvert.errors import RaconvertError, TargetExists, UsageError, WriteFailed, counted

@@ -1,6 +1,6 @@
-"""Losses of a run, collected, then recorded, allowed, or refused all at once.
+"""Losses of a run besides those that the plugin plans: by a mode, by what a file or an item says.
 
-Nothing is written before `judge` has let it pass.
+Nothing is written before `raconvert.conversion.report.judge` has let them pass.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import is_float8, type_name
 from raconvert.arrays.metadata import trailer_of
 from raconvert.catalogue import ROWS
-from raconvert.errors import LISTED, UsageError, WouldLose
+from raconvert.errors import UsageError
 from raconvert.metadata.roundtrip import record_of
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
 
@@ -17,47 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
-    from raconvert.conversion.options import Settings
-    from raconvert.conversion.report import Conversion, Report
+    from raconvert.conversion.report import Conversion
     from raconvert.plugin import Fit
-
-
-def judge(fits: list[Fit], settings: Settings, report: Report) -> None:
-    """Sort out changes: recorded in the report, allowed, or refused for all reasons at once.
-
-    Raises `WouldLose`, which names every loss that is not allowed.
-    """
-    reasons = []
-    for fit in fits:
-        if fit in report.equivalent or fit in report.allowed:
-            continue
-        if fit.outcome == EQUIVALENT:
-            if settings.strict:
-                reasons.append(f"{fit.as_written()} (refused by `--strict`)")
-            report.equivalent.append(fit)
-        elif _is_allowed(fit, settings):
-            report.allowed.append(fit)
-        else:
-            reasons.append(
-                fit.as_written() if fit.flag else f"{fit.as_written()} (no option allows this)"
-            )
-    if reasons:
-        raise WouldLose(
-            f"{report.target_format} cannot hold this as it is",
-            path=report.target,
-            remedy="\n  ".join([*_first(reasons), "nothing was written"]),
-        )
-
-
-def _is_allowed(fit: Fit, settings: Settings) -> bool:
-    flag, _, loss = (fit.flag or "").partition(" ")
-    return flag == "--allow" and settings.allows(loss)
-
-
-def _first(lines: list[str]) -> list[str]:
-    """The first of many lines, and how many more there are."""
-    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
-    return [*lines[:LISTED], *more]
 
 
 _DECIDE = ("c", "fortran", "keep-memory")  # --axes that say how the axes are indexed

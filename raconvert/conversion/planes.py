@@ -12,14 +12,14 @@ from raconvert.arrays.dtypes import little, type_name
 from raconvert.arrays.layout import COLOR, IMAGE, layout_of
 from raconvert.arrays.metadata import Metadata, in_dims_order
 from raconvert.conversion.labels import labels_of, refuse_parts
-from raconvert.conversion.losses import judge, left_behind, lost_items, rounded
+from raconvert.conversion.losses import left_behind, lost_items, rounded
 from raconvert.conversion.outputs import (
     prepare_target,
     refuse_sources,
     replaceable,
     template_fields,
 )
-from raconvert.conversion.report import Conversion, Report
+from raconvert.conversion.report import Conversion, Report, judge
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.unreadable import without
 from raconvert.conversion.write import adapted, progress_of, write_bundle

@@ -1,12 +1,15 @@
-"""`Conversion`: one run from a source to a destination, and `Report`: what it did, in facts."""
+"""`Conversion`: one run from a source to a destination, and `Report`: what it did, in facts.
+
+Losses are recorded in the report by `judge`, or refused by it, all at once.
+"""
 
 from __future__ import annotations
 
 from raconvert import registry
 from raconvert.arrays.dtypes import few_lengths, little, size, type_name
 from raconvert.declared import Shown
-from raconvert.errors import counted, worded
-from raconvert.plugin import Fit, first_of
+from raconvert.errors import LISTED, WouldLose, counted, worded
+from raconvert.plugin import EQUIVALENT, Fit, first_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,6 +233,44 @@ def axes(array: Array) -> str:
     dims = few_lengths(array.dims, " × ") or "none"
     shape = f"({few_lengths(array.shape, ', ')}{',' if array.ndim == 1 else ''})"
     return f"{shape}{order} · dims {dims}"
+
+
+def judge(fits: list[Fit], settings: Settings, report: Report) -> None:
+    """Sort out changes: recorded in the report, allowed, or refused for all reasons at once.
+
+    Raises `WouldLose`, which names every loss that is not allowed.
+    """
+    reasons = []
+    for fit in fits:
+        if fit in report.equivalent or fit in report.allowed:
+            continue
+        if fit.outcome == EQUIVALENT:
+            if settings.strict:
+                reasons.append(f"{fit.as_written()} (refused by `--strict`)")
+            report.equivalent.append(fit)
+        elif _is_allowed(fit, settings):
+            report.allowed.append(fit)
+        else:
+            reasons.append(
+                fit.as_written() if fit.flag else f"{fit.as_written()} (no option allows this)"
+            )
+    if reasons:
+        raise WouldLose(
+            f"{report.target_format} cannot hold this as it is",
+            path=report.target,
+            remedy="\n  ".join([*_first(reasons), "nothing was written"]),
+        )
+
+
+def _is_allowed(fit: Fit, settings: Settings) -> bool:
+    flag, _, loss = (fit.flag or "").partition(" ")
+    return flag == "--allow" and settings.allows(loss)
+
+
+def _first(lines: list[str]) -> list[str]:
+    """The first of many lines, and how many more there are."""
+    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return [*lines[:LISTED], *more]
 
 
 class Conversion:

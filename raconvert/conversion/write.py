@@ -12,6 +12,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import is_float8
 from raconvert.arrays.metadata import Metadata
 from raconvert.conversion.outputs import commit, is_addition, read_back
+from raconvert.conversion.report import judge
 from raconvert.errors import (
     UNREADABLE,
     Changed,
@@ -127,7 +128,7 @@ def _plan(run: Conversion, bundle: Bundle, lost: list[Fit], stack: ExitStack) ->
     """
     _adapt(run, bundle)
     if any(is_float8(one.element) for one in run.bundle.arrays if one.element.kind == "user"):
-        from raconvert.conversion.losses import judge, unheld_floats
+        from raconvert.conversion.losses import unheld_floats
 
         judge(unheld_floats(run), run.settings, run.report)
     written = _as_written(run.bundle, run.row, run.settings)
@@ -140,11 +141,13 @@ def _plan(run: Conversion, bundle: Bundle, lost: list[Fit], stack: ExitStack) ->
         run.plan = run.plugin.plan(written, **run.options)
         if run.plan.notes:
             run.report.add_notes(run.plan.notes)
-    if lost or _may_lose(run):
-        from raconvert.conversion.losses import all_fits, judge, lost_items, undecided
+    fits = [*lost, *run.plan.fits]
+    if _may_lose_more(run):
+        from raconvert.conversion.losses import all_fits, lost_items, undecided
 
         fits = lost + lost_items(run.origins, run.bundle.arrays) + all_fits(run)
         fits += undecided(run) if run.settings.strict else []
+    if fits:
         judge(fits, run.settings, run.report)
     return True
 
@@ -190,15 +193,16 @@ def _fill(run: Conversion, target: Target) -> None:
         refuse_changed(run.opened.seen)
 
 
-def _may_lose(run: Conversion) -> bool:
-    """True if there is anything to judge: what a file or an item says of itself, or a mode.
+def _may_lose_more(run: Conversion) -> bool:
+    """True if there is anything to judge besides the plan: what a file or an item says, or a mode.
 
-    What an array says of itself is beside an .ra, or among what the plan says of losses.
+    What an array says of itself is beside an .ra, or among what the plan says of losses; so is what
+    a file says, unless it becomes an .ra.
     """
     bundle = run.bundle
-    file = bundle.attributes or bundle.groups or bundle.formats or bundle.aliases
+    file = run.row.sidecar == "auto" and (bundle.attributes or bundle.groups or bundle.formats)
     asked = run.settings.meta != "auto" or run.settings.strict
-    if run.plan.fits or file or asked or run.left_behind:
+    if file or bundle.aliases or asked or run.left_behind:
         return True
     with_items = [array for array in run.origins if array.meta.items is not None]
     return bool(with_items)
@@ -277,7 +281,7 @@ def _judge_late(run: Conversion, target: Target) -> None:
             array.meta = array.meta.completed()
             late += [array] * bool(array.meta)
     if late:
-        from raconvert.conversion.losses import all_fits, judge, too_late
+        from raconvert.conversion.losses import all_fits, too_late
 
         judge([*too_late(late, run.row), *all_fits(run)], run.settings, report)
     if run.bundle.notes or target.notes:

@@ -36,7 +36,7 @@ def _file(name: str) -> Area:
 
 AREAS = {
     "har": _plugin("har", "header", "records", "index", "walk"),
-    "mat5": _plugin("mat", "level5", "elements5", "cursors"),
+    "mat5": _plugin("mat", "level5", "elements5"),
     "mat-classes": _plugin("mat", "mcos", "subsystem5", "sources_of_classes"),
     "mat4": _plugin("mat", "level4"),
     "nrrd-header": _plugin("nrrd", "header"),
@@ -150,10 +150,10 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/mat/level5.py", "rest = read_up_to(file, 9)"): "no more than 7 bytes are left",
     ("plugins/mat/level5.py", "if nbytes < EAGER_BYTES:"):
         SPEED,
-    ("plugins/mat/cursors.py", "if nbytes < min(HELD_BYTES, self.room):"): SPEED,
-    ("plugins/mat/cursors.py", "if nbytes < self.room:"): SPEED,
-    ("plugins/mat/cursors.py", "if start < 0 or start + nbytes >= len(self._window):"): SPEED,
-    ("plugins/mat/cursors.py", 'self._window, self._window_place = b"", 1'):
+    ("plugins/mat/elements5.py", "if nbytes < min(HELD_BYTES, self.room):"): SPEED,
+    ("plugins/mat/elements5.py", "if nbytes < self.room:"): SPEED,
+    ("plugins/mat/elements5.py", "if start < 0 or start + nbytes >= len(self._window):"): SPEED,
+    ("plugins/mat/elements5.py", 'self._window, self._window_place = b"", 1'):
         "from an empty window nothing is taken",
     ("plugins/mat/level5.py",
      "HELD_SHARE = 31  # and all of them up to this part of the memory"): MEMORY,

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import mat
-from raconvert.plugins.mat.metadata import is_name
+from raconvert.plugins.mat.contents import is_name
 
 import raconvert
 from raconvert.arrays.array import Array
