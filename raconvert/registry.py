@@ -398,14 +398,15 @@ def detect(source: Source, name: str | None = None) -> Detection:
 
 def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple[Row, str] | None:
     """Return the one row that is sure, or the one that is maybe and has the suffix."""
-    asked = _possible(source.head) if rows is ROWS else rows()
+    head = source.head
+    asked = _possible(head) if rows is ROWS else rows()
     rows = [row for row in asked if row.reads]
     likely: list[tuple[Row, str]] = []
     certain: list[tuple[Row, str]] = []
     # Those without it are only asked where nobody with one is sure: it takes their plugins.
     name = source.path.lower()
     fitting = {row.name for row in rows if name.endswith(row.suffixes)}
-    late = {row.name for row in rows if _is_asked_late(row, source.head)}
+    late = {row.name for row in rows if _is_asked_late(row, head)}
     likely_row = by_suffix(name)
     by_likelihood = sorted(
         rows,
