@@ -17,12 +17,12 @@ from contextlib import suppress
 from itertools import pairwise
 
 from raconvert import __version__
-from raconvert.cli.console import Console, fill_closed, flush, silence, stdout_failed
 from raconvert.errors import RaconvertError, UsageError, did_you_mean, name_flags, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
 # verb -> what it does, in one line; its code is the module of the same name in this package
 VERBS = {
@@ -58,6 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; never raises, whatever happens."""
     before = name_flags(True)
     try:
+        if None in (sys.stdin, sys.stdout, sys.stderr):
+            from raconvert.cli.console import fill_closed
+
+            fill_closed()
         return _main(argv)
     finally:
         name_flags(before)
@@ -69,18 +73,18 @@ def _main(argv: Sequence[str] | None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if argv is None:  # the process is ours: files of many arrays make no garbage to look for
         gc.set_threshold(100_000, 20, 50)
-    fill_closed()
     try:
         code = _run(words, alone=argv is None)
-        flush()
     except RaconvertError as error:
+        from raconvert.cli.console import Console
+
         console = Console()
         console.json = _wants_json(words)
         return console.failure(error)
     except SystemExit as stop:  # argparse after --help
         return stop.code if isinstance(stop.code, int) else 0
     except BrokenPipeError:
-        silence(sys.stdout)
+        _silence(sys.stdout)
         return RaconvertError.exit_code
     except KeyboardInterrupt:
         return _interrupted()
@@ -88,7 +92,7 @@ def _main(argv: Sequence[str] | None) -> int:
         text = "memory is exhausted\n  a smaller --max-memory keeps less of the data at once"
         return _fail("MemoryError", text, words)
     except OSError as error:
-        silence(sys.stdout)
+        _silence(sys.stdout)
         named = f"'{error.filename}': " if error.filename is not None else ""
         return _fail("OSError", quoted(f"{named}{error.strerror or error}"), words)
     except Exception as bug:  # the last resort: one line instead of a traceback
@@ -119,6 +123,8 @@ def _fail(kind: str, text: str, words: list[str]) -> int:
     """Print a failure that has no error of ours, as JSON too if that was asked for."""
     code = RaconvertError.exit_code
     if _wants_json(words):
+        from raconvert.cli.console import Console
+
         with suppress(RaconvertError, OSError):
             facts = {"kind": kind, "exit_code": code, "message": text}
             Console().result_json({"error": facts})
@@ -142,6 +148,7 @@ def _run(words: list[str], *, alone: bool) -> int:
     with Interruptible(last=alone):
         from importlib import import_module
 
+        from raconvert.cli.console import Console, flush
         from raconvert.cli.parser import parse
 
         args = parse(verb, rest, VERBS[verb])
@@ -247,9 +254,12 @@ def _is_path(word: str) -> bool:
 def _print(text: str) -> int:
     try:
         sys.stdout.write(text)
+        sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
+        from raconvert.cli.console import stdout_failed
+
         raise stdout_failed(error) from error
     return 0
 
@@ -258,4 +268,10 @@ def _say(text: str, mark: str = "raconvert: ") -> None:
     try:
         sys.stderr.write(f"{mark}{quoted(text, lines=True)}\n")
     except OSError:  # nobody listens; the exit code says it too
-        silence(sys.stderr)
+        _silence(sys.stderr)
+
+
+def _silence(stream: TextIO) -> None:
+    from raconvert.cli.console import silence
+
+    silence(stream)

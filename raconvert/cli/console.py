@@ -1,7 +1,4 @@
-"""Output of the command line: results, notes, errors, progress, color, and streams that fail.
-
-``--help`` loads this module: `re` and what it brings are left to what needs them.
-"""
+"""Output of the command line: results, notes, errors, progress, color, and streams that fail."""
 
 from __future__ import annotations
 
