@@ -59,7 +59,7 @@ def chosen_array(bundle: Bundle) -> Array | None:
 def tree_lines(bundle: Bundle) -> list[str]:
     """The arrays and groups of a bundle as a tree, of many the first ones."""
     lines = tree("", {array.name: array for array in bundle.arrays}, bundle.groups, _MOST_LINES)
-    return [quoted(line) for line in lines.split("\n")[1:]]
+    return lines.split("\n")[1:]  # each is quoted
 
 
 def lines_of(
@@ -188,7 +188,8 @@ def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
         if any(frame.where for frame in named):
             yield quoted("; ".join(frame.where for frame in named))
     for strip in strips_of(array, sampled, rows, columns):
-        title, pictures = strip.legend(terminal.looks_of_signs(screen.way)), strip.pictures
+        title = quoted(strip.legend(terminal.looks_of_signs(screen.way)))  # units are of the file
+        pictures = strip.pictures
         if title:
             yield title if screen.unicode else title.replace("π", "pi")
         if screen.way in (terminal.BLOCKS, terminal.CHARACTERS):
@@ -212,7 +213,7 @@ def _sheet(array: Array, sampled: Sample, screen: Screen, labels: Labels | None)
     yield f"{len(sampled.frames)} of {sampled.pictures} pictures"
     titles = titles_of(sampled, labels)
     for strip in strips_of(array, sampled, rows, columns):
-        title = strip.legend(terminal.looks_of_signs(screen.way))
+        title = quoted(strip.legend(terminal.looks_of_signs(screen.way)))
         if title:
             yield title if screen.unicode else title.replace("π", "pi")
         most = _in_a_row(screen)
@@ -336,7 +337,7 @@ def _odd(array: Array, numbers: Numbers) -> str:
 
 def class_name(array: Array, value: Any) -> str | None:
     """Return the label of a class, by its number; None if the array has no such label."""
-    names = array.meta.attributes.get("labels") if array.described else None
+    names = array.meta.attributes.get("labels")
     if isinstance(names, list) and isinstance(value, int) and 0 <= value < len(names):
         return str(names[value])
     return None
