@@ -310,6 +310,14 @@ def matches(magic: tuple[tuple[int, bytes], ...], head: bytes) -> bool:
     return False
 
 
+_NATIVE = tuple(row for row in ROWS if row.native)
+
+
+def begins_native(head: bytes) -> bool:
+    """True for the first bytes of a format that native code reads."""
+    return any(matches(row.magic, head) for row in _NATIVE)
+
+
 def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
     """Return the format with the longest suffix that the name ends with."""
     name = path.lower()
@@ -471,7 +479,7 @@ def _possible(head: bytes) -> list[Row]:
 
 def ask(source: Source, row: Row) -> tuple[int, str]:
     """Ask one format: the magic from the table, and its sniffer only where that is not proof."""
-    head = source.head
+    head = source.head if row.magic else b""
     known = matches(row.magic, head)
     if row.magic and not known and not row.bare:
         return NO, "other first bytes"

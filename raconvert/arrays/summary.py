@@ -93,7 +93,7 @@ def array_line(array: Any) -> str:
         shape = f"({', '.join(named)})"
     else:
         shape = str(array.shape)
-    units = f" {array.meta.units}" if array.described and array.meta.units else ""
+    units = f" {array.meta.units}" if array.meta.units else ""
     return f"{type_name(array.element)} {shape}{units}"
 
 

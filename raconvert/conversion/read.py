@@ -6,7 +6,6 @@ import os
 import stat
 
 from raconvert import registry
-from raconvert.catalogue import ROWS
 from raconvert.conversion.options import Settings
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, ReadFailed, UsageError, counted, did_you_mean, listed
@@ -106,9 +105,6 @@ def _located(spec: str) -> tuple[str, str | None]:
     return split_spec(located(spec))
 
 
-_NATIVE = tuple(row for row in ROWS if row.native)
-
-
 def is_native(spec: str) -> bool:
     """True for a file, or ``FILE#NAME``, of a format that native code reads, by its first bytes."""
     path = spec
@@ -123,7 +119,7 @@ def is_native(spec: str) -> bool:
             head = file.read(HEAD_BYTES)
     except (OSError, ValueError):
         return False
-    return any(registry.matches(row.magic, head) for row in _NATIVE)
+    return registry.begins_native(head)
 
 
 def open_found(
@@ -239,7 +235,7 @@ def _take_scales(bundle: Bundle, settings: Settings) -> None:
 
 
 def _has_attributes(array: Array) -> bool:
-    return array.described and bool(array.meta.attributes or array.meta.formats)
+    return bool(array.meta.attributes or array.meta.formats)
 
 
 def _part_in(name: str, bundle: Bundle) -> tuple[str, str] | None:

@@ -91,7 +91,7 @@ def strips_of(array: Array, sampled: Sample, rows: int, columns: int) -> list[St
         return [strip("classes", values, Scale(0, 0, CLASSES))]
     gray = array.element.kind not in FLOATS or hanging.is_of_body
     scale = scale_of(values, GRAY if gray else DEPTH)
-    units = array.meta.units if array.described else None
+    units = array.meta.units
     return [strip(f"{ends_of(scale)}{f' {units}' * bool(units)}", values, scale)]
 
 
@@ -205,7 +205,7 @@ def _fits(labels: Array, pictures: Array) -> bool:
 
 def _words(labels: Array, arrays: dict[str, Array], group: str) -> tuple[str, ...]:
     """The words for numbers of classes, from the labels or an array beside them."""
-    named = labels.meta.attributes.get("labels") if labels.described else None
+    named = labels.meta.attributes.get("labels")
     if isinstance(named, list):
         return tuple(map(str, named))
     for name in _CLASSES:

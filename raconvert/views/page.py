@@ -172,7 +172,7 @@ def _short(array: Array, row: dict[str, Any]) -> Iterator[str]:
     values = values_text(array)
     if values:
         yield _fact("values", text_of(values))
-    elif array.described and array.meta.units:
+    elif array.meta.units:
         yield _fact("units", text_of(array.meta.units))
     yield "</dl>\n"
 
