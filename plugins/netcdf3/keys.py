@@ -1,4 +1,4 @@
-"""Names of arrays and axes as names of variables and dimensions.
+"""Names of arrays and axes as names of variables and dimensions, and axes of dimensions again.
 
 NetCDF Users Guide, "Permitted characters in names": a letter, a digit or an underscore first, then
 anything but control characters and ``/``; no blank last; UTF-8 in normal form C. What cannot stand
@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import re
 
+from raconvert.errors import RaconvertError
+from raconvert.plugin import Axis
+
 from .tables import NAME_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from raconvert.files.limits import Limits
+    from raconvert.plugin import Array
 
 _ODD = re.compile(r"[\x00-\x1f/\x7f-\x9f\ud800-\udfff]| \Z")
 _FIRST = re.compile(r"[A-Za-z0-9_]|[^\x00-\x7f]")
@@ -71,3 +78,41 @@ def keys_of(names: Sequence[str], reserved: Iterable[str] = ()) -> list[str]:
         given.add(name)
         keys.append(name if own else free.take(key_of(name)))
     return keys
+
+
+class Coordinates:
+    """Variables that stand along dimensions, by name, and what they say of an axis."""
+
+    def __init__(self, arrays: dict[str, Array], limits: Limits) -> None:
+        self.arrays = arrays
+        self._limits = limits
+        self._facts: dict[str, dict[str, Any]] = {}
+
+    def axes_of(self, key: str, dims: Sequence[str], lengths: Sequence[int]) -> list[Axis]:
+        """Return the axes of a variable, slowest first, by the names of its dimensions."""
+        axes = []
+        for index, (name, length) in enumerate(zip(dims, lengths, strict=False)):
+            facts: dict[str, Any] = {}
+            scale = self.arrays.get(name)
+            if scale is not None and name != key and scale.dims == (length,):
+                facts = self._along(name)
+            axes.append(Axis(name if name != unnamed(key, index) else None, **facts))
+        return axes
+
+    def _along(self, name: str) -> dict[str, Any]:
+        """Units, and spacing and origin or labels, of the values of a coordinate variable."""
+        from raconvert.arrays.interop.conventions import facts_of
+
+        if name not in self._facts:
+            scale = self.arrays[name]
+            units = {"units": scale.meta.units} if scale.meta.units else {}
+            try:
+                self._facts[name] = {**units, **facts_of(scale, self._limits)}
+            except (RaconvertError, OSError):  # reading it later reports the error
+                self._facts[name] = units
+        return self._facts[name]
+
+
+def unnamed(key: str, index: int) -> str:
+    """Return the name of the dimension of an axis that has none."""
+    return f"{key}.{index}"

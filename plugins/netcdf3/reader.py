@@ -13,16 +13,17 @@ from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.metadata import roundtrip
 from raconvert.metadata.attributes import take_common, take_record
 from raconvert.metadata.roundtrip import KEY
-from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source
+from raconvert.plugin import Array, Bundle, Element, Metadata, Source
 
 from ..hdf5.tables import NAMESPACE as HDF5
 from .header import Header, Variable, read_header
+from .keys import Coordinates
 from .metadata import remembered, settled, values_of
 from .tables import BOOL, CHAR, ELEMENTS, ENCODING, NAMESPACE, UTF8_WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from typing import Any
 
     from raconvert.files.limits import Limits
@@ -325,41 +326,3 @@ def _name_axes(found: list[Found], limits: Limits) -> None:
 def is_coordinate(one: Found) -> bool:
     """True for a variable of the name of its one dimension."""
     return one.dims == (one.variable.name,) and one.array.problem is None
-
-
-class Coordinates:
-    """Variables that stand along dimensions, by name, and what they say of an axis."""
-
-    def __init__(self, arrays: dict[str, Array], limits: Limits) -> None:
-        self.arrays = arrays
-        self._limits = limits
-        self._facts: dict[str, dict[str, Any]] = {}
-
-    def axes_of(self, key: str, dims: Sequence[str], lengths: Sequence[int]) -> list[Axis]:
-        """Return the axes of a variable, slowest first, by the names of its dimensions."""
-        axes = []
-        for index, (name, length) in enumerate(zip(dims, lengths, strict=False)):
-            facts: dict[str, Any] = {}
-            scale = self.arrays.get(name)
-            if scale is not None and name != key and scale.dims == (length,):
-                facts = self._along(name)
-            axes.append(Axis(name if name != unnamed(key, index) else None, **facts))
-        return axes
-
-    def _along(self, name: str) -> dict[str, Any]:
-        """Units, and spacing and origin or labels, of the values of a coordinate variable."""
-        from raconvert.arrays.interop.conventions import facts_of
-
-        if name not in self._facts:
-            scale = self.arrays[name]
-            units = {"units": scale.meta.units} if scale.meta.units else {}
-            try:
-                self._facts[name] = {**units, **facts_of(scale, self._limits)}
-            except (RaconvertError, OSError):  # reading it later reports the error
-                self._facts[name] = units
-        return self._facts[name]
-
-
-def unnamed(key: str, index: int) -> str:
-    """Return the name of the dimension of an axis that has none."""
-    return f"{key}.{index}"

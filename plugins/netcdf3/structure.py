@@ -28,8 +28,7 @@ from raconvert.plugin import (
     refused_type,
 )
 
-from .keys import Free, key_of
-from .reader import Coordinates, unnamed
+from .keys import Coordinates, Free, key_of, unnamed
 from .tables import (
     BOOL,
     CHAR,
