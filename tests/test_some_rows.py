@@ -15,7 +15,7 @@ from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.errors import Corrupt
 from raconvert.views.bytes_of import places_of
-from raconvert.views.sample import sample
+from raconvert.views.sample import sample, spread
 
 RNG = np.random.default_rng(5)
 IMAGES = {
@@ -54,8 +54,10 @@ def test_rows_of_a_sample_are_those_of_the_image(
         ((values, other),) = [(a, b) for a, b in zip(found.values, expected.values, strict=True)]
         np.testing.assert_array_equal(values, other)
         assert values.dtype == other.dtype
-        picked = [[(2 * n + 1) * length // (2 * most) for n in range(most)]
-                  for length, most in zip((rows, columns), values.shape, strict=False)]  # fmt: skip
+        picked = [
+            spread(length, most)
+            for length, most in zip((rows, columns), values.shape, strict=False)
+        ]
         np.testing.assert_array_equal(values, whole[np.ix_(*picked)])
         np.testing.assert_array_equal(np.asarray(array), whole)
 
