@@ -44,7 +44,8 @@ def read(source: core.Source) -> core.Bundle:
 
 def plan(bundle: core.Bundle) -> core.Plan:
     name, array = bundle.names[0], bundle.arrays[0]
-    fits = [core.equivalent(name, "metadata", "TOY has no place for it")] * bool(array.meta)
+    lost = ", ".join(core.facts_of(array))
+    fits = [core.equivalent(name, "metadata", f"TOY has no place for it: {lost}")] * bool(lost)
     codes = [code for code, kind in TYPES.items() if kind == core.little(array.element)]
     if not codes:
         fits.append(core.refused_type(array, "TOY", "float64"))
