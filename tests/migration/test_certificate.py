@@ -52,6 +52,20 @@ def by_source(facts: dict) -> dict[str, dict]:
     return {file["source"]: file for file in facts["files"]}
 
 
+def test_the_page_about_the_certificate_has_every_field(tree: Path, tmp_path: Path) -> None:
+    """`docs/certificate.md` has each field of the JSON in its tables, and no field besides."""
+    facts, _ = certified(tree, tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "certificate.md").read_text(encoding="utf-8")
+    whole, of_files = text.split("## BASE.json")[1].split("A file of `files` has:")
+
+    for table, fields in ((whole, {*facts}), (of_files, set().union(*facts["files"]))):
+        cells = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+        listed = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+        assert fields - listed == set()
+        # Only of stacks, and of files that were converted with a change or a remark.
+        assert listed - fields <= {"members", "equivalent", "allowed", "notes"}
+
+
 def sha256sum(tool: Callable[..., str], path: Path) -> str:
     with path.open("rb") as file:
         said = subprocess.run([tool("sha256sum")], stdin=file, capture_output=True, check=True)
