@@ -20,6 +20,8 @@ from fuzz import mutate, run
 from fuzz.judge import judge, place
 from fuzz.parsers import PARSERS, SPLIT, seeds
 
+from raconvert.catalogue import ROWS
+
 REGRESSIONS = sorted(path for path in run.REGRESSIONS.iterdir() if path.suffix != ".md")
 
 
@@ -49,6 +51,18 @@ def bounded() -> Iterator[None]:
 def test_what_was_found_once_holds(path: Path, room: Path) -> None:
     why, _ = judge(path.name.split("-")[0], path.read_bytes(), room)
     assert why is None, why
+
+
+# Formats without a row of their own name, and what is fuzzed of them.
+OTHERWISE = {
+    "bundle": "its parts are `ra`, `sidecar` and `items`",
+    "raw": "it has no header",
+    "zarr": "`zarr-2`, `zarr-3` and the chunks of both",
+}
+
+
+def test_every_format_is_fuzzed() -> None:
+    assert {row.name for row in ROWS if row.reads} - PARSERS.keys() == OTHERWISE.keys()
 
 
 @pytest.mark.parametrize("name", PARSERS)

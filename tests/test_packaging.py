@@ -29,6 +29,7 @@ from cases import every
 
 import raconvert
 from docs.pages import modules as modules_of
+from raconvert.catalogue import ROWS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT_FOLDERS = ("benchmarks", "docs", "fixtures", "plugins", "raconvert", "tests")
@@ -186,6 +187,19 @@ def test_dependencies_are_those_that_the_code_imports() -> None:
     assert {distribution.get(name, name).lower() for name in imported} | backends == {
         requirement.split(">")[0].lower() for requirement in listed
     }
+
+
+def test_what_a_format_needs_has_the_version_of_the_package() -> None:
+    """`FORMAT.needs` is shown where a package is missing: it names no other version."""
+    project = pyproject()["project"]
+    listed = {
+        requirement.partition(">=")[0]: requirement
+        for one in (project["dependencies"], *project["optional-dependencies"].values())
+        for requirement in one
+    }
+    needs = {requirement for row in ROWS for _, requirement in row.needs if ">=" in requirement}
+
+    assert {listed[requirement.partition(">=")[0]] for requirement in needs} == needs
 
 
 def test_conda_recipe_needs_what_the_package_needs() -> None:
