@@ -9,7 +9,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .judge import SILENT, alone, judged
@@ -30,11 +30,19 @@ def main() -> int:
     parser.add_argument(
         "--table", metavar="FILE", help="write each case to each format alone, and what is observed"
     )
+    parser.add_argument(
+        "--only", metavar="FORMAT", help="with --table: replace the rows of this format alone"
+    )
     args = parser.parse_args()
     seeds = range(args.seed, args.seed + args.cases)
     if args.table:
-        rows = observed(seeds)
-        Path(args.table).write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
+        forms = [one for one in READERS if args.only in (None, FORMATS.get(one, one))]
+        if not forms:
+            parser.error(f"no format of READERS is called {args.only}")
+        rows = observed(seeds, forms)
+        path = Path(args.table)
+        others = json.loads(path.read_text(encoding="utf-8")) if args.only else {}
+        path.write_text(json.dumps({**others, **rows}, indent=1, sort_keys=True) + "\n")
         return 1 if any(SILENT in found for row in rows.values() for found in row.values()) else 0
     counts: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
@@ -60,10 +68,10 @@ def main() -> int:
     return 1 if faults else 0
 
 
-def observed(seeds: range) -> dict[str, dict[str, list[str]]]:
-    """What becomes of each fact in each format: format -> fact -> outcomes that were met."""
+def observed(seeds: range, forms: Iterable[str] = READERS) -> dict[str, dict[str, list[str]]]:
+    """The outcomes of each fact in each format: format -> fact -> outcomes that were met."""
     rows: dict[str, dict[str, list[str]]] = {}
-    for form in READERS:
+    for form in forms:
         if form == "nc":  # HDF5, read by xarray
             continue
         found: dict[str, list[str]] = rows.setdefault(FORMATS.get(form, form), {})
