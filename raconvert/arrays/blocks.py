@@ -59,9 +59,10 @@ def block_bytes(max_memory: int) -> int:
 def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[Any, Any]]:
     """Yield the elements as C-contiguous little-endian pieces in stored order.
 
-    Each piece holds at most `max_bytes` (one element at least, and a whole codec block where a
-    source streams such); its shape is a slab of the data seen slowest axis first, one-dimensional
-    when the array is read from its extent. A piece is only valid until the next one is asked for.
+    Each piece holds at most `max_bytes` (but at least one element, or a whole block of a codec if
+    the source streams those). Its shape is a slab of the data seen slowest axis first; it is
+    one-dimensional if the array is read from its extent. A piece is only
+    valid until the next one is asked for.
 
     >>> [piece.shape for piece in blocks(array_of(np.zeros((3, 4))), 64)]
     [(2, 4), (1, 4)]

@@ -133,9 +133,9 @@ def little(element: Element) -> Element:
 
 
 def described(element: Element) -> Element:
-    """Return the element by which types are compared: of no byte order, and opaque in one way.
+    """Return the element in the form in which types are compared: without a byte order.
 
-    Bytes that a format calls void, and bytes of which nothing is known, are the same.
+    Bytes that a format calls void are the same as bytes without a description.
 
     >>> described(element_of(np.dtype("V9"))) == Element("user", 9, "|")
     True

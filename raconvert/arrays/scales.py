@@ -212,14 +212,14 @@ def _wrong(array: Any, name: str, value: Any, expected: str) -> Unsupported:
 
 
 def without_scale(meta: Metadata) -> Metadata:
-    """Return the metadata of physical values: the unit stays, all that is of stored ones goes."""
-    gone = _ATTRIBUTES | _OWN
+    """Return the metadata of physical values: with the unit, without the scale of stored ones."""
+    dropped = _ATTRIBUTES | _OWN
     formats = {}
     for name, own in meta.formats.items():
         kept = {key: value for key, value in own.items() if key not in _OWN}
         for record in _RECORDS:
             if isinstance(kept.get(record), dict):
-                kept[record] = {k: v for k, v in kept[record].items() if k not in gone}
+                kept[record] = {k: v for k, v in kept[record].items() if k not in dropped}
                 if not kept[record]:
                     del kept[record]
         if kept:

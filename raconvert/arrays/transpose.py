@@ -180,7 +180,7 @@ class _Regions:
     def _boxes(
         self, extent: Extent, region: tuple[slice, ...], itemsize: int
     ) -> Iterator[tuple[tuple[slice, ...], Values]]:
-        """Yield boxes that cover a region, and what is in them, valid until the next one."""
+        """Yield boxes that cover a region, with their elements, valid until the next one."""
         whole = self._widened(region)
         for key in slabs(tuple(map(_length, whole)), itemsize, self._largest):
             box = _boxed(whole, key)

@@ -61,7 +61,7 @@ def is_bundle(path: str) -> bool:
 
 
 def folder_of(names: Iterable[str], path: str) -> str:
-    """The path before ``bundle.yaml`` in an archive: nothing, or one folder and ``/``."""
+    """The path before ``bundle.yaml`` in an archive: empty, or one folder and ``/``."""
     listed = [name for name in names if name.split("/")[-1] == MANIFEST and name.count("/") < 2]
     if len(listed) > 1 and MANIFEST not in listed:
         raise Unsupported(f"holds several bundles: {first_of(listed)}", path=path)

@@ -118,7 +118,7 @@ def load(source: Source) -> Manifest:
 
 
 def _check_known(fields: dict[str, Any], known: tuple[str, ...], source: Source) -> None:
-    """Refuse what this version does not know: it may say what the arrays mean."""
+    """Refuse fields of later versions: they may change the meaning of the arrays."""
     unknown = [str(name) for name in fields if name not in known]
     if unknown:
         raise Corrupt(

@@ -92,7 +92,7 @@ def _array(
         raise _located(error, path, entry.file) from error.__cause__
     if array.extent is None and source.path == path:
         array.data = partial(_Member, array.source, path, entry.file, check)
-    elif not array.nbytes:  # no bytes will ever pass
+    elif not array.nbytes:  # nothing will be read later, so check it now
         check(entry.file)
     array.name = entry.name
     order = entry.index_order or array.index_order

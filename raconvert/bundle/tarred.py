@@ -89,11 +89,11 @@ def sniff(source: Source) -> int:
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:
     """Return the arrays of a bundle, each a window into the archive."""
-    places, _, end = _members(source)
-    above = folder_of(places, source.path)
+    extents, _, end = _members(source)
+    above = folder_of(extents, source.path)
 
     def find(file: str) -> Source | None:
-        member = places.get(above + file)
+        member = extents.get(above + file)
         return Window(source, file, *member) if member else None
 
     bundle = members.read(find, source.path, metadata=metadata)
@@ -120,8 +120,8 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str
     """
     import tarfile
 
-    places: dict[str, tuple[int, int]] = {}
-    lying: list[tuple[str, int, int]] = []
+    extents: dict[str, tuple[int, int]] = {}
+    in_order: list[tuple[str, int, int]] = []
     try:
         with source.open() as file, _open(file, source) as archive:
             for number, member in enumerate(archive):
@@ -130,9 +130,9 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str
                 if member.issparse():
                     raise Unsupported(f"member '{member.name}' is sparse", path=source.path)
                 name = member.name.removeprefix("./")
-                lying.append((name, member.offset, archive.offset))
+                in_order.append((name, member.offset, archive.offset))
                 if member.isreg():
-                    places[name] = member.offset_data, member.size
+                    extents[name] = member.offset_data, member.size
             end = archive.offset
     except (
         tarfile.TarError,
@@ -152,7 +152,7 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str
             where=f"byte {end}",
             expected="another member, or the block of zeros that ends an archive",
         )
-    for name, (offset, size) in places.items():
+    for name, (offset, size) in extents.items():
         if size < 0 or offset + size > source.size:
             raise Corrupt(
                 f"archive ends inside member '{name}'",
@@ -161,7 +161,7 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str
                 expected=f"{size} bytes",
                 got=max(0, source.size - offset),
             )
-    return places, lying, end
+    return extents, in_order, end
 
 
 def _open(file: FileIO, source: Source) -> TarFile:
@@ -204,33 +204,35 @@ def plan(bundle: Bundle) -> Plan:
 
 
 def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
-    """The archive, its members copied, with the arrays and a new manifest; see `Add`."""
-    places, lying, end = _members(source)
-    above = folder_of(places, source.path)
-    if above + MANIFEST not in places:
+    """Plan the archive with its members copied, the arrays and a new manifest; see `Add`."""
+    extents, in_order, end = _members(source)
+    above = folder_of(extents, source.path)
+    if above + MANIFEST not in extents:
         raise Unsupported(f"holds no {MANIFEST} to add an array to", path=source.path)
-    listing = Window(source, MANIFEST, *places[above + MANIFEST])
-    paths = [name.removeprefix(above) for name, _, _ in lying]
+    listing = Window(source, MANIFEST, *extents[above + MANIFEST])
+    paths = [name.removeprefix(above) for name, _, _ in in_order]
     added = members.Added(bundle, manifest.load(listing), source.path, paths, overwrite=overwrite)
 
     def write(target: Target) -> None:
-        new = dict(zip(bundle.names, zip(bundle.arrays, added.files, strict=True), strict=True))
+        to_write = dict(
+            zip(bundle.names, zip(bundle.arrays, added.files, strict=True), strict=True)
+        )
         firsts = {above + files[0]: name for name, files in added.gone.items()}
         gone = {above + file for files in added.gone.values() for file in files}
         try:
             file = target.open()
-            done = 0
-            for name, begin, behind in lying:
+            copied = 0
+            for name, begin, end_of_member in in_order:
                 if name not in gone and name != above + MANIFEST:
                     continue
-                _copy(source, file, done, begin)
-                done = behind
+                _copy(source, file, copied, begin)
+                copied = end_of_member
                 if name == above + MANIFEST:
                     _add(file, name, [added.text])
-                elif name in firsts and firsts[name] in new:
-                    _write_array(file, *new.pop(firsts[name]), target, above)
-            _copy(source, file, done, end)
-            for array, path in new.values():
+                elif name in firsts and firsts[name] in to_write:
+                    _write_array(file, *to_write.pop(firsts[name]), target, above)
+            _copy(source, file, copied, end)
+            for array, path in to_write.values():
                 _write_array(file, array, path, target, above)
             write_all(file, [bytes(2 * BLOCK)])
         except OSError as error:

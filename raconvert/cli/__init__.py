@@ -112,7 +112,7 @@ def _wants_json(words: list[str]) -> bool:
 
 
 def _interrupted() -> int:
-    """Leave no request behind, say that it ends here, and return the exit code."""
+    """Cancel pending requests, print that the command was interrupted; return the exit code."""
     if remote := sys.modules.get("raconvert.files.remote.filesystem"):
         remote.cancel_requests()
     _say("interrupted")

@@ -24,7 +24,7 @@ class Console:
         self.verbose: int = getattr(args, "verbose", 0)
         self.json: bool = getattr(args, "json", False)
         self._names: dict[str, str] = {}
-        self._told = False  # parts of the result, as lines
+        self._printed_parts = False  # True once parts of the result were printed as lines
         self._color = getattr(args, "color", "auto")
         self._detects = getattr(args, "from_", None) is None
 
@@ -52,7 +52,7 @@ class Console:
 
     def result_line(self, value: Any) -> None:
         """Print a part of the result as one line of JSON, at once."""
-        self._told = True
+        self._printed_parts = True
         self.raw(json_text(value))
         sys.stdout.flush()
 
@@ -76,9 +76,9 @@ class Console:
     def failure(self, error: RaconvertError) -> int:
         """Print the error that ends the run, as JSON too if that was asked for."""
         if self.json:
-            tell = self.result_line if self._told else self.result_json
+            print_it = self.result_line if self._printed_parts else self.result_json
             try:
-                tell({"error": error_facts(error)})
+                print_it({"error": error_facts(error)})
             except (RaconvertError, OSError):  # nobody can read it; the exit code says it too
                 silence(sys.stdout)
         return self.error(error)
@@ -119,14 +119,14 @@ def one_line(text: str) -> str:
 
 
 def write(stream: Any, text: str) -> None:
-    """Write text; names keep the very bytes they have on disk, whatever the encoding is.
+    """Write text; names keep the bytes that they have on disk, whatever the encoding is.
 
-    What was printed before comes first, where both streams end in one pipe.
+    Standard output is flushed first, so that both streams keep their order in one pipe.
     """
     if stream is sys.stderr:
         try:
             sys.stdout.flush()
-        except OSError:  # what is told now counts more
+        except OSError:  # the message on standard error matters more
             silence(sys.stdout)
     try:
         _write(stream, text)
@@ -137,7 +137,7 @@ def write(stream: Any, text: str) -> None:
     except OSError as error:
         if stream is not sys.stderr:
             raise stdout_failed(error) from error
-        silence(stream)  # remarks that nobody can read change nothing
+        silence(stream)  # a remark that cannot be printed fails nothing
 
 
 def _write(stream: Any, text: str) -> None:

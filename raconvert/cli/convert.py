@@ -42,7 +42,7 @@ def run(args: Any, console: Console) -> int:
         raise
     if journal is not None:
         _write_journal(journal, _journal_lines(report))
-    return _tell(report, console)
+    return _print_report(report, console)
 
 
 def _convert(args: Any, progress: Progress | None) -> Report:
@@ -99,18 +99,18 @@ def _check(args: Any, console: Console) -> None:
 # What is said ----------------------------------------------------------------------------------
 
 
-def _tell(report: Report, console: Console) -> int:
+def _print_report(report: Report, console: Console) -> int:
     """Print the report; a batch in which files failed returns 1."""
     if console.json:
         console.result_json(_as_dict(report))
     if report.planned and not console.json:
-        _tell_plan(report, console)
+        _print_plan(report, console)
     else:
         console.notes(list(_remarks(report, console.verbose)))
         if report.written:
             console.note(str(report))
-        _tell_details(report, console)
-    _tell_failures(report, console)
+        _print_details(report, console)
+    _print_failures(report, console)
     return RaconvertError.exit_code if report.failed else 0
 
 
@@ -185,7 +185,7 @@ def _left_out(report: Report, verbose: int) -> list[str]:
     return [*lines, f"left out {counted(more, 'more file')}"] if more else lines
 
 
-def _tell_plan(report: Report, console: Console) -> None:
+def _print_plan(report: Report, console: Console) -> None:
     console.result(one_line(str(report)))
     console.result(f"  to {report.target_format}")
     for name, type_name, shape, *_ in report.arrays if len(report.arrays) > 1 else ():
@@ -194,7 +194,7 @@ def _tell_plan(report: Report, console: Console) -> None:
         console.result(f"  {one_line(line)}")
 
 
-def _tell_details(report: Report, console: Console) -> None:
+def _print_details(report: Report, console: Console) -> None:
     if report.source_format:
         console.detail(f"read as {report.source_format}")
     if report.target_format:
@@ -203,7 +203,7 @@ def _tell_details(report: Report, console: Console) -> None:
         console.detail(f"wrote {path}")
 
 
-def _tell_failures(report: Report, console: Console) -> None:
+def _print_failures(report: Report, console: Console) -> None:
     """Print what failed in a batch; a remedy that was given once is not repeated."""
     shown: set[str | None] = set()
     for path, error in report.failed:

@@ -47,16 +47,18 @@ def no_destination(words: Sequence[str], verb: str = "") -> UsageError:
     from raconvert.files.quoting import operand
     from raconvert.registry import by_suffix
 
-    said = [operand(word) for word in words]
+    quoted_words = [operand(word) for word in words]
     last = words[-1] if len(words) > 1 else ""
     if last and not os.path.lexists(last) and by_suffix(last):
-        line = f"raconvert {verb}{' '.join(said[:-1])} -o {said[-1]}"
+        line = f"raconvert {verb}{' '.join(quoted_words[:-1])} -o {quoted_words[-1]}"
         return UsageError(f"-o is missing before the destination '{last}'", remedy=line)
-    shown = (" ".join(said) if len(said) < 4 else f"{said[0]} ...") or "SRC"
+    sources = (
+        " ".join(quoted_words) if len(quoted_words) < 4 else f"{quoted_words[0]} ..."
+    ) or "SRC"
     return UsageError(
         "no destination is named",
-        remedy=f"to convert: raconvert {verb}{shown} -o DST (or --to FORMAT --out-dir DIR)\n"
-        f"to look inside: raconvert info {shown}",
+        remedy=f"to convert: raconvert {verb}{sources} -o DST (or --to FORMAT --out-dir DIR)\n"
+        f"to look inside: raconvert info {sources}",
     )
 
 
@@ -78,11 +80,11 @@ def below(args: Any) -> dict[str, Any]:
     }
 
 
-def expand(words: Sequence[str], *, views: bool = False, **below: Any) -> list[str]:
+def expand(words: Sequence[str], *, views: bool = False, **gathering: Any) -> list[str]:
     """Expand words to files: files themselves, the contents of folders, matches of globs.
 
-    With `views` those of `raconvert refs` that are in folders, too, whatever their suffix. `below`
-    as in `raconvert.conversion.inputs.gather`.
+    With `views`, also the views of `raconvert refs` in folders, whatever their suffix. `gathering`
+    are options of `raconvert.conversion.inputs.gather`.
     """
     files: list[str] = []
     for word in words:
@@ -91,11 +93,11 @@ def expand(words: Sequence[str], *, views: bool = False, **below: Any) -> list[s
             continue
         from raconvert.conversion.inputs import gather, is_pattern
 
-        if views and is_tree(word) and (proved := _views(word, **below)):
-            files += proved
+        if views and is_tree(word) and (views_here := _views(word, **gathering)):
+            files += views_here
             continue
         several = "://" in word or os.path.isdir(word) or is_pattern(word)
-        files += gather([word], **below).paths if several else [word]
+        files += gather([word], **gathering).paths if several else [word]
     return files
 
 

@@ -266,7 +266,7 @@ class Converter:
                 run = Conversion(target, row, settings, Report([source]), opened=opened)
                 write_bundle(run, opened.bundle)
                 known = _known(run, opened)
-        except Exception:  # noqa: BLE001 - the ordinary way will tell
+        except Exception:  # noqa: BLE001 - the ordinary way will raise it
             known = None
         if (
             known is None
@@ -305,7 +305,7 @@ class Converter:
             self._proven.setdefault(suffixes, set()).add(known.kind)
 
     def _keep(self, suffixes: tuple[str, str], known: Known) -> None:
-        """Keep what becomes of a header; after very many, begin anew."""
+        """Cache the conversion of a header; empty the cache when it is full."""
         if self._count >= _MOST_KNOWN:
             self._known.clear()
             self._count = 0

@@ -240,18 +240,18 @@ def _wait_for_disk(paths: list[str]) -> None:
 
 
 def _let_go(error: BaseException) -> None:
-    """Free what the frames of an error hold, such as decoded values; what it says stays.
+    """Clear the frames of an error, which hold decoded values; its message stays.
 
-    An error that is kept until the end of the run would keep all of that as long.
+    The error itself is kept until the end of the run.
     """
     from traceback import clear_frames
 
     waiting: list[BaseException | None] = [error]
-    known: set[int] = set()
+    cleared: set[int] = set()
     while waiting:
         one = waiting.pop()
-        if one is not None and id(one) not in known:
-            known.add(id(one))
+        if one is not None and id(one) not in cleared:
+            cleared.add(id(one))
             clear_frames(one.__traceback__)
             waiting += [one.__cause__, one.__context__]
 
@@ -307,7 +307,7 @@ def holds_several(bundle: Bundle, row: Row, settings: Settings) -> bool:
 def _folder_of_arrays(
     target: str, row: Row, gathered: Gathered, dst: str | None, settings: Settings
 ) -> str:
-    """The folder for the arrays of a container: of several containers each has its own."""
+    """The folder for the arrays of a container; each of several containers has its own."""
     folder = target.removesuffix(row.suffixes[0]) if gathered.many else None
     return folder or settings.out_dir or dst or "."
 

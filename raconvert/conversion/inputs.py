@@ -121,7 +121,7 @@ class Gathered(Record):
     odd: list[str] | None = None  # gaps and duplicates, in words; None: nobody has asked yet
 
     def looked_through(self) -> Gathered:
-        """The same, and what is asked of them later."""
+        """The same paths, with their sidecars and oddities looked up."""
         return self._replace(sidecars=self.has_sidecars(), odd=_oddities(self.paths))
 
     def has_sidecars(self) -> bool:

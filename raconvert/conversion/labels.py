@@ -143,9 +143,10 @@ def check_labels(path: str, data: str, sources: list[str], settings: Settings) -
 def stage_labels(
     labels: Array, path: str, staging: Staging | None, settings: Settings, report: Report
 ) -> None:
-    """Write the labels, to appear with the stack, with the settings that concern any destination.
+    """Stage the labels, so that they appear together with the stack.
 
-    Without `staging` nothing is written, but judged.
+    Settings for the elements of the stack do not apply to them. Without `staging` nothing is
+    written, and losses are judged all the same.
     """
     own = settings.replace(
         axes=None, scale=None, dtype=None, out_opts=None, progress=None, verify=False,

@@ -140,7 +140,7 @@ def _beside(name: str, path: str, staged: str) -> str:
 
 
 def _publish_one(file: Staged, kept: str) -> None:
-    """Give a file its name; what it replaces gets the second name `kept`, and gives its mode."""
+    """Rename a staged file; the file that it replaces stays as `kept`, and hands on its mode."""
     if not file.overwrite:
         try:
             rename_new(file.path, file.name)

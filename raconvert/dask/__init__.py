@@ -99,8 +99,8 @@ def _chunks(array: Array, limit: int) -> tuple[int, ...]:
     if array.extent is None and array.count and isinstance(array.data, Decoded):
         return tuple(max(1, n) for n in array.shape)
     stored = array.storage.get("shards") or array.storage.get("chunks")
-    known = stored if isinstance(stored, list) and len(stored) == len(shape) else [1] * len(shape)
-    lengths = [max(1, min(pair)) for pair in zip(known, shape, strict=True)]
+    chunk = stored if isinstance(stored, list) and len(stored) == len(shape) else [1] * len(shape)
+    lengths = [max(1, min(pair)) for pair in zip(chunk, shape, strict=True)]
     for axis in reversed(range(len(shape))):
         room = limit // max(1, prod(lengths) * array.element.nbytes)
         lengths[axis] = _joined(lengths[axis], shape[axis], room)

@@ -229,7 +229,7 @@ def _gzip_members(file: Any, notes: list[str]) -> Iterator[bytes]:
 
 
 def _zlib_stream(file: Any, notes: list[str]) -> Iterator[bytes]:
-    """Yield what the zlib stream holds that begins here."""
+    """Yield the decoded bytes of the zlib stream at the position of the file."""
     compressed = iter(lambda: file.read(READ_BYTES) or b"", b"")
     stream = Inflater(compressed, ZLIB_WBITS, "")
     try:

@@ -115,7 +115,7 @@ def _split_odd(text: str) -> list[tuple[bool, str]]:
 
 
 def _in_double_quotes(text: str, escaped: str) -> str:
-    """Return a text in double quotes, the bytes of what cannot be printed as three octal digits."""
+    """Return a text in double quotes, with unprintable bytes as three octal digits."""
     parts = []
     for odd, part in _split_odd(text):
         if odd:

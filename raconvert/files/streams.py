@@ -140,7 +140,7 @@ class Positioned(io.RawIOBase):
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes: int = nbytes
-        self._place = 0
+        self._position = 0
 
     def fill(self, memory: memoryview, offset: int) -> int:
         """Fill memory from byte `offset`, as far as one read does, and return how far."""
@@ -156,16 +156,16 @@ class Positioned(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Set the position."""
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self.nbytes}[whence]
-        self._place = max(0, start + offset)
-        return self._place
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.nbytes}[whence]
+        self._position = max(0, start + offset)
+        return self._position
 
     def tell(self) -> int:
         """The position."""
-        return self._place
+        return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as one read does, and go on by as much."""
-        got = self.fill(memoryview(buffer).cast("B"), self._place)
-        self._place += got
+        """Fill the buffer by one read, and move the position by the bytes read."""
+        got = self.fill(memoryview(buffer).cast("B"), self._position)
+        self._position += got
         return got

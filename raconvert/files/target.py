@@ -274,12 +274,12 @@ class Target:
             os.replace(self.place, self._kept)
 
     def _put_back(self) -> None:
-        """Undo `_take_place` with `keep`, however far it came."""
+        """Undo `_take_place` with `keep`, however far that got."""
         try:
             if self._kept:
                 if os.path.lexists(self._kept):
                     os.replace(self._kept, self.place)
-                self._forget()  # renaming one name of a file onto another of it does nothing
+                self._forget()  # renaming does nothing if both names are of one file
             elif self._identity and identity(self.place, follow=False) == self._identity:
                 os.unlink(self.place)  # it was renamed to a free name
         except OSError:  # the disk is failing: what was kept stays under its second name

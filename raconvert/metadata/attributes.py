@@ -36,7 +36,7 @@ def take_record(attributes: dict[str, Any], path: str, limits: Limits) -> dict[s
 
 
 def take_common(attributes: dict[str, Any]) -> dict[str, str]:
-    """Take the attributes that are common fields out of others; return them as fields."""
+    """Remove the attributes that are common fields; return them as such fields."""
     return {
         field: attributes.pop(name)
         for name, field in FIELDS.items()
@@ -52,9 +52,9 @@ def common_names(fields: dict[str, Any]) -> dict[str, str]:
 def divided(
     fields: dict[str, Any], common: dict[str, str], reserved: Container[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split attributes into those that are read back as such, and those that would be no more.
+    """Split attributes into those that a reader finds again, and those that only a record keeps.
 
-    `fields` are those of a record, `reserved` the names that the format uses itself.
+    `fields` are those of the record, `reserved` the names that the format uses itself.
     """
     values: dict[str, Any] = {}
     rest: dict[str, Any] = {}

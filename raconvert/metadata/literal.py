@@ -64,11 +64,11 @@ class _Tokens:
         self.limits = limits
         self._found = _scan(text)
         self._ahead = next(self._found)
-        self._place = 0  # of the last token taken
+        self._offset = 0  # of the last token taken
 
     def next(self) -> tuple[str, str]:
         """Return the kind and text of the next token; after the end, the end again."""
-        kind, text, self._place = self._ahead
+        kind, text, self._offset = self._ahead
         if kind != "end":
             self._ahead = next(self._found)
         return kind, text
@@ -87,8 +87,8 @@ class _Tokens:
             self.fail(f"'{mark}'")
 
     def fail(self, expected: str) -> NoReturn:
-        """Raise about the last token taken."""
-        raise ValueError(f"character {self._place} is not {expected}")
+        """Raise `ValueError` about the last token."""
+        raise ValueError(f"character {self._offset} is not {expected}")
 
 
 def _scan(text: str) -> Iterator[tuple[str, str, int]]:

@@ -196,7 +196,7 @@ def _field(tokens: list[Token], at: int, indent: int) -> tuple[str, Any, int]:
 
 
 def _mapping(tokens: list[Token], at: int, indent: int) -> tuple[dict[str, Any], int]:
-    """Return the mapping that begins with a token, and the number of the one behind it."""
+    """Return the mapping that begins with a token, and the index of the token after it."""
     mapping: dict[str, Any] = {}
     while at < len(tokens) and tokens[at][0] == indent and not tokens[at][1]:
         key, value, at = _field(tokens, at, indent)

@@ -194,7 +194,7 @@ class _Promised:
 
 
 def as_shape(array: Array, shape: Any, path: str) -> Array:
-    """The array with axes of length 1 added or removed: no element moves, no axis is described."""
+    """The array with other axes of length 1: no element moves, no axis keeps metadata."""
     known = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
     if not known or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):
         raise Corrupt(
@@ -402,10 +402,10 @@ def _short(value: Any) -> str:
 
 
 def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
-    """The `was` from which `restored` makes `array` again out of `back`, as it was read.
+    """The record `was` of `array`: by it `restored` makes `array` of `back`, the array read again.
 
-    `origin` is what it was before its axes were put into an order that the format can store: a
-    column-major format tells an order for arrays that had none.
+    `origin` is the array before its axes were put into an order that the format can store: a
+    column-major format gives an index order to arrays that had none.
     """
     was: dict[str, Any] = {}
     if array.name != back.name:
@@ -436,11 +436,11 @@ def restored(
     bools: tuple[int, ...] = BOOLS,
     remedy: str | None = None,
 ) -> Array:
-    """An array as it was; `Corrupt` where that is not a form of what the file holds.
+    """The array that the record `was` describes; raises `Corrupt` if the file cannot hold that.
 
-    `encoding` is that of its bytes (`Metadata.encoding`) where text was made of them. `bools` are
-    the numbers that the format has for false and true. `remedy`: what to do where values are not
-    what the record promises.
+    `encoding` is that of its bytes (`Metadata.encoding`) if text was made of them. `bools` are the
+    numbers that the format has for false and true. `remedy` is the advice for values that are not
+    those that the record promises.
     """
     if not isinstance(was, dict):
         raise Corrupt("metadata field 'was' has the wrong form", path=path)
@@ -453,7 +453,7 @@ def restored(
     array = array.listed(order or array.index_order, row_major=own)
     if "shape" in was:
         array = as_shape(array, was["shape"], path)
-    array = array.listed(order)  # none last: the shape is said in the order it had
+    array = array.listed(order)  # last: the recorded shape is in the order of then
     if "name" in was:
         if not isinstance(was["name"], str):
             raise Corrupt("metadata gives an array a name that is not text", path=path)

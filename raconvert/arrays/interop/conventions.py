@@ -272,7 +272,7 @@ def renamed(arrays: Sequence[Array], places: Mapping[str, str]) -> Iterator[tupl
 
 
 def without_coordinates(meta: Metadata) -> str | None:
-    """Return the reason that names the oblique axes of an array; None if it has none."""
+    """Return a note that names the oblique axes of an array, which CF lacks; None without any."""
     names = [
         f"'{axis.name}'" if axis.name else str(number)
         for number, (axis, along) in enumerate(

@@ -436,12 +436,12 @@ def notes_of(url: str, known: Identity) -> list[str]:
 def object_at(url: str, known: Identity | None = None) -> Object:
     """Open the object at a URL with a new request; with `known`, reuse the one of that identity.
 
-    Raises `Changed` if it is not the one that is known, `ReadFailed` if it cannot be read.
+    Raises `Changed` if the object has another identity, `ReadFailed` if it cannot be read.
     """
     if known is not None:
-        kept = _seen.get((url, known))
-        if kept is not None:
-            return kept
+        cached = _seen.get((url, known))
+        if cached is not None:
+            return cached
     remote_object = _CLASSES.get(SCHEMES[scheme_of(url)][0], Object)(url)
     remote_object.look()
     if known is not None and remote_object.identity != known:
