@@ -9,7 +9,14 @@ import pytest
 
 from raconvert.cli import main
 from raconvert.inspect import advisories
-from raconvert.inspect.advisories import ADVISORIES, HDF5, Advisory, has, hdf5_version, known_faults
+from raconvert.inspect.advisories import (
+    ADVISORIES,
+    HDF5,
+    Advisory,
+    concerns,
+    hdf5_version,
+    known_faults,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +28,7 @@ from raconvert.inspect.advisories import ADVISORIES, HDF5, Advisory, has, hdf5_v
      ("<2024.8.10", "2024.8.9", True)],
 )  # fmt: skip
 def test_versions_are_compared_as_numbers(versions: str, version: str, expected: bool) -> None:
-    assert has(Advisory("x", versions, "", "", ""), version) is expected
+    assert concerns(Advisory("x", versions, "", "", ""), version) is expected
 
 
 @pytest.mark.parametrize("advisory", ADVISORIES, ids=lambda advisory: advisory.names)

@@ -11,17 +11,17 @@ import pytest
 
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
-from raconvert.views.bytes_of import Places, places_of
+from raconvert.views.bytes_of import FileMap, file_map_of
 from raconvert.views.drawings import BETWEEN, CODED, DATA, HEADER, Stretch
 
 RNG = np.random.default_rng(3)
 
 
-def found_in(path: Path) -> Places:
+def found_in(path: Path) -> FileMap:
     """The places, which together are the whole file, each byte once."""
     size = path.stat().st_size
     with open_spec(str(path), Settings()) as opened:
-        found = places_of(opened.bundle, size)
+        found = file_map_of(opened.bundle, size)
     at = 0
     for box in found.boxes:
         assert box.start == at

@@ -14,7 +14,7 @@ from raconvert.arrays import sources
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.errors import Corrupt
-from raconvert.views.bytes_of import places_of
+from raconvert.views.bytes_of import file_map_of
 from raconvert.views.sample import sample, spread
 
 RNG = np.random.default_rng(5)
@@ -79,8 +79,8 @@ def test_where_its_bytes_are_is_told_without_decoding(
 ) -> None:
     path = written(tmp_path / "x.png", "L")
     with open_spec(str(path), Settings()) as opened:
-        expected = places_of(opened.bundle, path.stat().st_size)
+        expected = file_map_of(opened.bundle, path.stat().st_size)
     monkeypatch.setattr(sources, "LARGE", 0)
     with open_spec(str(path), Settings()) as opened:
-        assert places_of(opened.bundle, path.stat().st_size) == expected
+        assert file_map_of(opened.bundle, path.stat().st_size) == expected
         assert callable(opened.bundle.arrays[0].source)

@@ -81,12 +81,12 @@ def known_faults(distributions: Iterable[str]) -> list[dict[str, Any]]:
     return [
         {**advisory._asdict(), "version": version}
         for advisory in ADVISORIES
-        if (version := versions.get(advisory.library)) and has(advisory, version)
+        if (version := versions.get(advisory.library)) and concerns(advisory, version)
     ]
 
 
-def has(advisory: Advisory, version: str) -> bool:
-    """True if a version has the fault."""
+def concerns(advisory: Advisory, version: str) -> bool:
+    """True if a version has the fault of the advisory."""
     bound = advisory.versions.lstrip("<=")
     ours, theirs = _numbers(version), _numbers(bound)
     return ours < theirs or (ours == theirs and advisory.versions.startswith("<="))
@@ -122,7 +122,7 @@ def hdf5_version() -> str | None:
     beside = package.parent / "h5py.libs"
     for path in (*beside.glob("libhdf5-*.so*"), *package.glob(".dylibs/libhdf5.*dylib")):
         with suppress(ImportError):  # of ctypes, which a Python may lack
-            return _asked(str(path))
+            return _version_of_library(str(path))
     try:
         from h5py.version import hdf5_version as found
     except ImportError:
@@ -130,7 +130,8 @@ def hdf5_version() -> str | None:
     return str(found)
 
 
-def _asked(path: str) -> str:
+def _version_of_library(path: str) -> str:
+    """The version that the HDF5 library at this path answers, without h5py."""
     from ctypes import CDLL, byref, c_uint
 
     numbers = c_uint(), c_uint(), c_uint()

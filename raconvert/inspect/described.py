@@ -60,7 +60,7 @@ def item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str, 
 
 
 def differences_about(a: Bundle, b: Bundle) -> dict[str, Any]:
-    """The differences of two files in their own metadata, that of groups, and in order."""
+    """The differences of two files in attributes, groups, aliases and the order of arrays."""
     return {
         "metadata": meta_differences(a.attributes, b.attributes),
         "groups": meta_differences(
@@ -73,7 +73,7 @@ def differences_about(a: Bundle, b: Bundle) -> dict[str, Any]:
 
 
 def _form_differences(a: dict[str, str], b: dict[str, str]) -> list[dict[str, Any]]:
-    """The groups that are something else in the other file, such as a struct array of MATLAB."""
+    """The groups of another form in the other file, such as a struct array of MATLAB."""
     sides = [("a", a), ("b", b)]
     return [
         {"field": path, **{side: forms[path] for side, forms in sides if path in forms}}
@@ -83,7 +83,7 @@ def _form_differences(a: dict[str, str], b: dict[str, str]) -> list[dict[str, An
 
 
 def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:
-    """The first place where the arrays of both files differ in order: index and names."""
+    """The first index at which the order of the arrays differs, and both names; else None."""
     both = set(a.names) & set(b.names)
     left = [name for name in a.names if name in both]
     right = [name for name in b.names if name in both]
@@ -107,8 +107,8 @@ def _trailer_digest(trailer: Any) -> str:
 def meta_differences(a: Any, b: Any, name: str = "") -> list[dict[str, Any]]:
     """Return the fields that differ: their dotted name, and both values (absent: only one).
 
-    Values are equal only in one type, NaN to NaN; tuples are lists. ``types`` is there where both
-    values read alike, as NaN does in JSON and the text ``nan``.
+    Values are equal only in one type, NaN to NaN; tuples are lists. A field has ``types`` if both
+    values look alike, as NaN in JSON and the text ``nan`` do.
     """
     a, b = _settled(a), _settled(b)
     if _same_meta(a, b):
@@ -136,7 +136,7 @@ def _part_differences(a: dict[Any, Any], b: dict[Any, Any], name: str) -> list[d
 
 
 def _by_key(fields: dict[Any, Any]) -> dict[tuple[type, str], Any]:
-    """Return the values under what tells their keys apart: 1 and "1" are two of them."""
+    """Return the values by type and text of their keys, so that 1 and "1" are two keys."""
     return {(type(key), _key_text(key)): value for key, value in fields.items()}
 
 

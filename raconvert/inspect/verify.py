@@ -179,7 +179,7 @@ def _against(
 ) -> dict[str, Any]:
     """Compare an open file with its sources: a stack, one named array each, or one file.
 
-    Where only some arrays of the file are `chosen`, one source may well hold others.
+    If only some arrays of the file are `chosen`, one source may hold others.
     """
     from raconvert.conversion.inputs import gather
 
@@ -394,7 +394,7 @@ class _Items:
         differ = lost_fields(*self._common)
         if stack.shape == array.shape:
             first = lost_fields(*(Metadata(axes=meta.axes[:1]) for meta in self._common))
-        else:  # places of the first axis, and what all have in common, are those of other items
+        else:  # then the first axis and the common metadata are about other items
             first = []
             differ = [field for field in differ if field not in ("axes", "space", "formats")]
         self._equal = not differ
@@ -404,17 +404,17 @@ class _Items:
             common = source.like([stack.replace(meta=self._common[0])])
             self._excused = Changes(common, bundle).excuse(*names)
             self._items_excused = self._excused or Changes(source, bundle).excuse(*names)
-        self._said = _differing(differ if self._items_excused else first)
+        self._common_differences = _differing(differ if self._items_excused else first)
         self._was = _Rising(_items_of(was, stack.shape))
         self._now = _Rising(_items_of(now, array.shape))
 
     def unexpected(self, item: int, source: int) -> str:
         """List the metadata of an item that differs though no conversion reports it; or "".
 
-        Neither number may be below that of the last call.
+        Both numbers must not fall from call to call.
         """
-        if self._excused or self._items_excused or self._said:
-            return "" if self._excused else self._said
+        if self._excused or self._items_excused or self._common_differences:
+            return "" if self._excused else self._common_differences
         (was, own), (now, kept) = self._was[source], self._now[item]
         if self._equal and own == kept:
             return ""

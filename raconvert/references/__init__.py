@@ -28,7 +28,7 @@ KINDS: dict[str, tuple[tuple[str, ...], str]] = {  # --as: usual suffixes, and w
 
 
 def kind_of_suffix(path: str) -> str | None:
-    """The kind of view that a name ends like; None if no kind has such names."""
+    """The kind of view by the suffix of its name; None for any other suffix."""
     for kind, (suffixes, _) in KINDS.items():
         if path.lower().endswith(suffixes):
             return kind
@@ -38,8 +38,8 @@ def kind_of_suffix(path: str) -> str | None:
 def proof_beside(path: str) -> str | None:
     """The file with the proof of a view: itself, or the one beside it, or None.
 
-    References that are a view of their own, such as those in ``x.npy.refs.json``, prove nothing of
-    the file of that name.
+    References that are a view of their own, such as those in ``x.npy.refs.json``, are
+    not the proof of ``x.npy``.
     """
     if is_remote(path):
         return None

@@ -29,7 +29,7 @@ class View(Record):
     """A view that has a proof."""
 
     path: str  # of the view
-    place: str  # of the proof
+    proof_path: str
     proof: Proof
 
 
@@ -65,12 +65,12 @@ def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, A
     """Check the files of a view against its proof.
 
     ``references`` counts the files that are ``ok``, ``changed``, ``cut`` and ``missing``;
-    ``problems`` has a row for each that is not what it was, and for the view itself.
+    ``problems`` has a row for each file that is not ``ok``, and one if the view itself was changed.
 
     Raises `Corrupt` for a damaged proof, `Unsafe` for a digest of a file outside the folder.
     """
     view = view_of(path, max_memory)
-    source = Source(view.place, trust_external="external" in trust)
+    source = Source(view.proof_path, trust_external="external" in trust)
     states = [compared(file, source) for file in view.proof.files]
     counts = {word: sum(state == word for state, _ in states) for word in WORDS}
     arrays = _arrays_by_file(view.proof)
@@ -90,7 +90,7 @@ def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, A
         "container": True,
         "notes": [],
         "same": not problems,
-        "references": {"kind": view.proof.kind, "proof": view.place, **counts},
+        "references": {"kind": view.proof.kind, "proof": view.proof_path, **counts},
         "problems": problems,
     }
 
@@ -129,7 +129,7 @@ def summary(view: View) -> dict[str, Any]:
     states = [(file.path, *state_of(file)) for file in view.proof.files]
     return {
         "kind": view.proof.kind,
-        "proof": view.place,
+        "proof": view.proof_path,
         "files": len(states),
         "digests": all(file.sha256 for file in view.proof.files),
         "odd": [{"path": p, "problem": word, "found": f} for p, word, f in states if word != "ok"],
@@ -139,7 +139,7 @@ def summary(view: View) -> dict[str, Any]:
 def shown(path: str, max_memory: int, by_format: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the facts of a view: by its own format if raconvert reads it, else by its proof."""
     view = view_of(path, max_memory)
-    if view.proof.kind in _READ and path != view.place:
+    if view.proof.kind in _READ and path != view.proof_path:
         with suppress(Unsafe):  # it names files outside its folder
             return {**by_format(), "references": summary(view)}
     return described(view)

@@ -107,6 +107,7 @@ def notes_of(kind: str, array: Placed) -> list[str]:
 
 
 def _lost(kind: str, array: Placed) -> list[str]:
+    """The facts of an array that a header of this kind cannot hold."""
     if array.meta is None:
         return []
     meta, axes = array.meta, array.ra_axes
@@ -118,8 +119,8 @@ def _lost(kind: str, array: Placed) -> list[str]:
         of_space = _placed_in_nrrd(array, by_axis)[2]
     elif kind == "mhd":
         _, of_space, taken = as_itk(axes, meta.space)
-        for place in taken:
-            by_axis[place].append(IN_SPACE)
+        for axis in taken:
+            by_axis[axis].append(IN_SPACE)
     else:
         of_space = not_kept(World.of(axes, meta.space), axes, meta.space)
     lost = [*facts_of_axes(array, by_axis), *of_space]

@@ -260,7 +260,7 @@ def problem_of_refs(proof: Proof) -> str:
         if not named or value[0] not in sizes:
             return f"{key[:80]} names a file that has no proof"
         if any(type(n) is not int or n < 0 for n in value[1:]):
-            return f"{key[:80]} is at no place of a file"
+            return f"{key[:80]} has no valid offset and length"
         if value[1] + value[2] > sizes[value[0]]:
             return f"{key[:80]} lies outside its file"
     digest = hashlib.sha256(text_of_refs(proof.refs)).hexdigest()

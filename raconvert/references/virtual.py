@@ -48,7 +48,7 @@ class Parser:
         self._settings = Settings(**options)
 
     def __call__(self, url: str, registry: Any) -> Any:
-        """The manifests of all arrays of a file; `registry` is kept for whoever reads them."""
+        """The manifests of all arrays of a file; `registry` is handed on to what reads them."""
         if find_spec("virtualizarr") is None:
             raise MissingDependency("VirtualiZarr is not installed",
                                     remedy="pip install 'raconvert[virtualizarr]'")  # fmt: skip

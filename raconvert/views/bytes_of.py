@@ -29,33 +29,33 @@ _MOST_ROWS = 40
 _MOST_PIECES = 1 << 16  # chunks of an array, up to which each is located
 
 
-class Places(Record):
+class FileMap(Record):
     """The map of a file: boxes to draw, and rows of a table that add up to the whole file.
 
-    The start of a row is where the first byte of its part lies.
+    The start of a row is the offset of the first byte of its part.
     """
 
     boxes: list[Stretch]
     rows: list[Stretch]
 
 
-def places_of(bundle: Bundle, size: int) -> Places:
+def file_map_of(bundle: Bundle, size: int) -> FileMap:
     """Map a file of `size` bytes; each byte is in exactly one box and in one row."""
     starts, lengths, owner = _all_stretches(bundle, size)
     rest = _rest(bundle, owner)
     ends = np.minimum(starts + lengths, size)
     order = np.lexsort((owner, starts))
     starts, ends, owner = starts[order], ends[order], owner[order]
-    # Several arrays may be of the same bytes: what is taken already is not counted again.
+    # Arrays may share bytes, which are counted for the first of them.
     starts[1:] = np.maximum(starts[1:], np.maximum.accumulate(ends)[:-1])
-    there = starts < ends
-    starts, ends, owner = starts[there], ends[there], owner[there]
+    distinct = starts < ends
+    starts, ends, owner = starts[distinct], ends[distinct], owner[distinct]
     rows = _rows(bundle, starts, ends, owner, size, rest)
-    return Places(_boxes(bundle, starts, ends, owner, size, rest), rows)
+    return FileMap(_boxes(bundle, starts, ends, owner, size, rest), rows)
 
 
 def _all_stretches(bundle: Bundle, size: int) -> tuple[Values, Values, Values]:
-    """First byte, length, and number of its array of every part of a file that is of an array."""
+    """First byte, length and number of the array, of each stretch that is of an array."""
     # Extents of arrays with few parts; there may be many arrays.
     single: list[tuple[int, int, int]] = []
     many: list[tuple[Values, Values, Values]] = []
@@ -121,14 +121,14 @@ def _gaps(
     """List the stretches outside all arrays; more than `most` gaps between arrays count as one."""
     lows, highs = np.append(0, ends), np.append(starts, size)
     lengths = highs - lows
-    there = np.flatnonzero(lengths > 0)
-    inner = there[(there > 0) & (there < len(starts))]
+    filled = np.flatnonzero(lengths > 0)
+    inner = filled[(filled > 0) & (filled < len(starts))]
     gaps = []
     if len(inner) > most:
         name = f"between them, in {len(inner):,} places"
         gaps = [Stretch(int(lows[inner[0]]), int(lengths[inner].sum()), BETWEEN, name)]
-        there = np.setdiff1d(there, inner)
-    for number in there.tolist():
+        filled = np.setdiff1d(filled, inner)
+    for number in filled.tolist():
         kind, name = BETWEEN, "between them"
         if number == len(starts):
             name, kind = rest

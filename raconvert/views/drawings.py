@@ -95,7 +95,7 @@ def _label(x: float, y: float, anchor: str, text: str, *, pad: bool = False) -> 
 
 
 def ribbon(stretches: Sequence[Stretch], size: int) -> str:
-    """The bytes of a file from left to right, to scale; what is small is a line."""
+    """The bytes of a file from left to right, to scale; a small part is a line."""
     parts = []
     for one in stretches:
         x = one.start / size * _WIDE

@@ -129,8 +129,8 @@ def _fitting(
 ) -> tuple[int, int]:
     """The rows and columns of a picture of these proportions that fits.
 
-    Long thin ones are widened. Elements that are not square are drawn as rectangles of whole
-    pixels, where there is room.
+    Thin pictures get up to 4 pixels. Elements that are not square are drawn as rectangles of
+    whole pixels, if there is room.
     """
     height, width = extent
     factor = min(1.0, rows / height, columns / width)

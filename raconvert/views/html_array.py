@@ -42,10 +42,10 @@ _SHEET = 24  # small pictures per array
 _SCREEN = Screen(columns=78, way=terminal.NONE)
 
 
-def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
+def section_of(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
     """Yield the pictures or plots of an array, with their labels, and its numbers.
 
-    Raises what reading elements raises; of a damaged array, after what can be read of it.
+    Raises what reading elements raises; for a damaged array, after its readable part.
     """
     array, sampled, problem = shown_of(array, sheet=_SHEET)
     if problem is not None:
@@ -207,7 +207,7 @@ def _array(array: Array) -> Iterator[str]:
     if array.problem is not None:
         return
     try:
-        yield from list(holds(array))
+        yield from list(section_of(array))
     except RaconvertError as error:
         yield f"<p>The elements cannot be read: {text_of(error.what)}</p>\n"
 

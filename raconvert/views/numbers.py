@@ -65,16 +65,16 @@ class Numbers:
             return
         values = comparable(values)
         if values.dtype.kind in "mM":
-            there = values[~np.isnat(values)]
-            self.nan += values.size - there.size
-            self._extend(there, there)
+            valid = values[~np.isnat(values)]
+            self.nan += values.size - valid.size
+            self._extend(valid, valid)
         elif values.dtype.kind == "f":
-            there = values[np.isfinite(values)]
-            if there.size < values.size:
+            valid = values[np.isfinite(values)]
+            if valid.size < values.size:
                 self.nan += int(np.isnan(values).sum())
                 self.above += int(np.isposinf(values).sum())
                 self.below += int(np.isneginf(values).sum())
-            self._extend(there, there)
+            self._extend(valid, valid)
         elif values.dtype.kind in "iub":
             self._extend(values, values)
             self._count_classes(values, MOST_CLASSES)

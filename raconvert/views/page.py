@@ -32,9 +32,9 @@ from raconvert.inspect.info import describe, describe_array, format_details
 from raconvert.ra.header import data_offset
 from raconvert.registry import by_name, load
 from raconvert.views import drawings
-from raconvert.views.bytes_of import places_of
+from raconvert.views.bytes_of import file_map_of
 from raconvert.views.filmstrip import labels_beside
-from raconvert.views.html_array import holds
+from raconvert.views.html_array import section_of
 from raconvert.views.markup import (
     TABLE_END,
     closing,
@@ -238,7 +238,7 @@ def _cube(array: Array) -> str:
 def _held(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
     """Yield the section of an array's values; if they are damaged, mark the array, and say so."""
     try:
-        yield from holds(array, full=full, labels=labels_beside(bundle, array))
+        yield from section_of(array, full=full, labels=labels_beside(bundle, array))
     except RaconvertError as error:
         _mark(array, error)
         yield f'<p class="bad">The elements cannot be read: {_damage(error)}</p>\n'
@@ -262,10 +262,10 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
     if not total or os.path.isdir(path):
         return
     yield "<h2>Where the bytes are</h2>\n"
-    places = places_of(opened.bundle, total)
-    yield f"<figure>\n{drawings.ribbon(places.boxes, total)}</figure>\n"
+    file_map = file_map_of(opened.bundle, total)
+    yield f"<figure>\n{drawings.ribbon(file_map.boxes, total)}</figure>\n"
     yield table_head("part", ">from byte", ">bytes", ">share")
-    for one in places.rows:
+    for one in file_map.rows:
         mark = f'<span class="key {one.kind}"></span>'
         share = 100 * one.nbytes / total
         yield f'<tr><td>{mark}{text_of(one.name)}</td><td class="n">{one.start:,}</td>'
@@ -468,12 +468,12 @@ class Visa(Record):
 
 
 def passport(opened: Opened, chosen: Array | None) -> list[Visa]:
-    """One visa for each format that is written; those of one array are about the chosen one.
+    """The visas for all formats that are written; for formats of one array, of the chosen one.
 
     Raises nothing for what a format cannot hold.
     """
     settings = Settings(dry_run=True, allow=("all",))
-    folder = os.path.join(tempfile.gettempdir(), f"raconvert-{uuid4().hex}")  # which nobody has
+    folder = os.path.join(tempfile.gettempdir(), f"raconvert-{uuid4().hex}")  # does not exist
     count = len(opened.bundle.arrays)
     alone, about = opened.bundle, ""
     if count > 1 and chosen is not None:

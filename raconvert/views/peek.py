@@ -50,7 +50,7 @@ class Screen(Record):
 
 
 def chosen_array(bundle: Bundle) -> Array | None:
-    """The array that a look is about: the largest one of numbers that can be read, else any."""
+    """The array to show: the largest readable one of numbers, else the largest readable one."""
     sound = [array for array in bundle.arrays if array.problem is None]
     numbers = [array for array in sound if array.element.kind != "user" and array.count]
     return max(numbers or sound, key=lambda array: array.nbytes, default=None)

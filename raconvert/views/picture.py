@@ -101,9 +101,9 @@ def palette_of(colors: str) -> Values:
 
 
 def scale_of(parts: list[Values], colors: str) -> Scale:
-    """The ends of the colors for some values: all of whole numbers, else all but a few.
+    """The values at the ends of the colors: the extremes of bytes and bools, else percentiles.
 
-    Both are NaN where no value is finite. Positive numbers of a wide range, as those of k-space,
+    Both are NaN if no value is finite. Positive numbers of a wide range, as those of k-space,
     are shown by their logarithm.
     """
     ends = []
