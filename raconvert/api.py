@@ -350,15 +350,15 @@ def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) ->
 def _spell_file(bundle: Bundle) -> list[tuple[str, str]]:
     """Replace times in the attributes of file and groups by texts, as no format has their types."""
     changes = []
-    own, said = spelled(bundle.attributes)
-    if said:
+    own, spelled_out = spelled(bundle.attributes)
+    if spelled_out:
         bundle.attributes = own
-        changes += [("", what) for what in said]
+        changes += [("", what) for what in spelled_out]
     for group, attributes in [*bundle.groups.items()]:
-        own, said = spelled(attributes)
-        if said:
+        own, spelled_out = spelled(attributes)
+        if spelled_out:
             bundle.groups = {**bundle.groups, group: own}
-            changes += [("", f"{group}: {what}") for what in said]
+            changes += [("", f"{group}: {what}") for what in spelled_out]
     return changes
 
 

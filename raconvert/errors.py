@@ -134,7 +134,7 @@ def listed(names: Sequence[str], most: int = LISTED) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without what URLs in it say to prove who asks: passwords, signed queries."""
+    """Return a text with the secrets of its URLs replaced: passwords and signed queries."""
     import re
 
     text = re.sub(r"(?<=://)[^/@\s'\"]*:[^/@\s'\"]*@", "***@", text)

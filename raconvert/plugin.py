@@ -453,12 +453,12 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
 
 
 def stack_fits(array: Array) -> list[Fit]:
-    """The losses of a container in what single items of a stack say. Raises nothing."""
+    """The losses of a container in the metadata of single items of a stack. Raises nothing."""
     if array.meta.items is not None:
-        reason = "what the items of a stack have of their own is left out"
+        reason = "metadata of single items of the stack is left out"
         return [equivalent(array.name, "metadata", reason)]
     if array.meta.later is not None and array.meta:
-        reason = "what is known only when all items were read came too late for the attributes"
+        reason = "metadata that needs all items to be read came too late for the attributes"
         return [equivalent(array.name, "metadata", reason)]
     return []
 

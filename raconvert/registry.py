@@ -405,7 +405,7 @@ def detect(source: Source, name: str | None = None) -> Detection:
 
 
 def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple[Row, str] | None:
-    """Return the one row that is sure, or the one that is maybe and has the suffix."""
+    """Return the row whose plugin is sure, else the one that is not, but has the suffix."""
     head = source.head
     asked = _possible(head) if rows is ROWS else rows()
     rows = [row for row in asked if row.reads]

@@ -89,7 +89,7 @@ class RaconvertBackend(_Engine):
         return made
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return True for the suffixes that no other engine is for."""
+        """True for the suffixes that no other engine reads."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         suffix = os.path.splitext(os.fspath(filename_or_obj))[1].lower()
@@ -157,7 +157,7 @@ def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _above(path: str) -> list[str]:
-    """The paths of the groups around a group, that of the root first."""
+    """The paths of the groups around a group, from the root inwards."""
     parts = path.split("/")
     return ["/".join(parts[:depth]) for depth in range(len(parts))] if path else []
 

@@ -81,8 +81,8 @@ def _in_a_copy(paths: Sequence[str], first: int, jobs: Jobs) -> Iterator[Any]:
     copy = Worker(answering(lambda number: jobs.pack(jobs.do(number))))
     try:
         for number in range(first, len(paths)):
-            copy.tell(number)
-            lines = copy.hear()
+            copy.send(number)
+            lines = copy.receive()
             if not lines:
                 break
             value = _attempted(partial(value_of, lines[0]))

@@ -61,7 +61,7 @@ class Batches:
         self.within: Callable[[int, int], object] | None = None
 
     def take(self) -> Batch | None:
-        """The next batch; None if there is none at the moment."""
+        """Hand out the next batch; None if no batch is ready."""
         if self._again:
             return self._again.popleft()
         units, guessed = self._cut()

@@ -37,7 +37,7 @@ def check_tree(root: str, certificate: str) -> Iterator[Finding]:
     if not os.path.isdir(root):
         raise UsageError("is not a folder", path=root, expected="the tree that was written")
     names = set()
-    for file in _files(certificate):
+    for file in _written_files(certificate):
         name, size, digest = _checked(file, certificate)
         names.add(name)
         yield _found(root, name, size, digest)
@@ -72,7 +72,8 @@ def _below(root: str, path: str) -> str:
     return os.path.relpath(path, root).replace(os.sep, "/")
 
 
-def _files(path: str) -> Iterator[Any]:
+def _written_files(path: str) -> Iterator[Any]:
+    """Yield the written files of a certificate; raises `Corrupt` for any other file."""
     try:
         with open(path, "rb") as file:
             facts = parsed(file.read(), machine_memory(), f"'{path}': certificate")
@@ -82,7 +83,9 @@ def _files(path: str) -> Iterator[Any]:
         raise Corrupt(f"is not a certificate of a migration: {error}", path=path) from error
     if not isinstance(facts, dict) or facts.get("certificate") != KIND:
         raise Corrupt(
-            "is not a certificate of a migration", path=path, remedy="name the .json of it"
+            "is not a certificate of a migration",
+            path=path,
+            remedy="name the .json file of a certificate",
         )
     if facts.get("version") != VERSION:
         raise Corrupt(
@@ -90,7 +93,7 @@ def _files(path: str) -> Iterator[Any]:
             path=path,
             expected=VERSION,
             got=facts.get("version"),
-            remedy="a newer raconvert may read it; sha256sum -c SHA256SUMS needs none",
+            remedy="a newer raconvert may read it; sha256sum -c SHA256SUMS works without raconvert",
         )
     files = facts.get("files")
     if not isinstance(files, list) or not all(isinstance(one, dict) for one in files):

@@ -85,7 +85,7 @@ def _update(root: str, finished: Sequence[tuple[Unit, Outcome]]) -> None:
 
 
 def text_of(sums: dict[str, str]) -> bytes:
-    """The lines that `sha256sum` would print of these files, in the order of their names."""
+    """The lines that `sha256sum` prints for these files, in the order of their names."""
     names = sorted(sums)
     if _ESCAPED.search("".join(names)):
         text = "".join([f"{manifest_line(name, sums[name])}\n" for name in names])
@@ -103,7 +103,7 @@ def parsed(text: bytes, path: str) -> Iterator[tuple[str, str]]:
                 "is not a list of checksums, and is left as it was",
                 path=path,
                 where=f"line {number}",
-                remedy=f"rename it: the checksums of what is converted have the name {NAME}",
+                remedy=f"rename it: checksums of converted files are written as {NAME}",
             )
         mark, digest, name = parts.groups()
         if mark:

@@ -216,8 +216,8 @@ _WORKERS: dict[str, Worker] = {}  # the worker of the current job, kept between 
 def carry_out(version: str, job: str, batch: str, run: str) -> str:
     """Carry out a batch; `run` is the name of the driver's connection (`sign_of_driver`).
 
-    Answers ``{"outcomes": …, "seconds": …}``; or ``{"lost": true}`` if a worker died of the batch
-    before; or ``{"refused": …}``, a reason why this worker can do nothing at all.
+    Returns ``{"outcomes": …, "seconds": …}``; or ``{"lost": true}`` if an earlier worker died of
+    this batch; or ``{"refused": …}``, the reason why this worker cannot carry out any batch.
     """
     if version != __version__:
         return json.dumps(_refused(f"has raconvert {__version__}, the driver has {version}"))
@@ -316,7 +316,7 @@ def _carried_out(
             crew.hand_out()
             outcomes = crew.next_outcomes()
             if outcomes is not None:
-                crew.hand_out()  # first, so that no worker waits for what is recorded
+                crew.hand_out()  # before the outcomes are recorded, so that no worker waits
                 yield outcomes
 
 

@@ -96,7 +96,7 @@ def compare_trees(
     yield from unreadable(left)
     yield from unreadable(right)
     comparison = _Comparison(here, there, max_memory, reading)
-    jobs = Jobs(lambda number: [list(one) for one in comparison.of(pairs[number])])
+    jobs = Jobs(lambda number: [list(one) for one in comparison.findings(pairs[number])])
     paths = [comparison.native_of(pair) for pair in pairs]
     for pair, finding in zip(pairs, outcomes(paths, jobs, fewest=1), strict=True):
         if isinstance(finding, Exception):  # its reading crashed the process
@@ -189,7 +189,7 @@ def _stacks(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
 
 
 def _rooted(here: dict[str, str], there: dict[str, str], many: set[str]) -> list[Pair]:
-    """The container of the class folders that lie directly in the other tree; taken from both."""
+    """Pair the container of the class folders at the root of the other tree; remove both sides."""
     inside = tuple(path for path in there if path.count("/") == 1)
     for path, stem in list(here.items()):
         if stem == "stack" and path in many and inside:
@@ -201,7 +201,7 @@ def _rooted(here: dict[str, str], there: dict[str, str], many: set[str]) -> list
 
 
 def _labelled(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
-    """Pairs of a stack, and of its labels, with a folder of class folders; taken from both."""
+    """Pair a stack, and its labels, with a folder of class folders; remove what is paired."""
     classes: dict[str, list[str]] = {}
     for path in there:
         if "/" in path:
@@ -266,12 +266,12 @@ class _Comparison:
         here, there = os.path.join(self._here, pair.here), os.path.join(self._there, pair.there)
         return there if is_native(there) else here
 
-    def of(self, pair: Pair) -> list[Finding]:
+    def findings(self, pair: Pair) -> list[Finding]:
         """Compare the two sides of a pair; return the findings."""
-        look = {"file": self._file, "stack": self._stack, "labels": self._labels,
+        compare = {"file": self._file, "stack": self._stack, "labels": self._labels,
                 "parts": self._parts, "whole": self._whole}[pair.kind]  # fmt: skip
         try:
-            return list(look(pair))
+            return list(compare(pair))
         except (RaconvertError, OSError) as error:
             return [Finding(ERROR, pair.here or pair.there, _said(error))]
 
@@ -441,7 +441,7 @@ def _listed(array: Array) -> tuple[int, ...]:
 
 
 def _same_axes(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """True if two shapes are one but for axes of length 1."""
+    """True if two shapes differ in nothing but axes of length 1."""
     return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 

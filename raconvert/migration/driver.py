@@ -58,7 +58,7 @@ _OPTIONS = {
 
 
 def check_engine(options: dict[str, Any]) -> None:
-    """Raise `UsageError` where options ask for two engines, or for one that cannot be."""
+    """Raise `UsageError` if options ask for two engines, or for one that cannot run."""
     asked = [name for name in _OPTIONS if options[name] is not None]
     if len(asked) > 1:
         raise UsageError(
@@ -178,7 +178,7 @@ class _Run:
         self.result = Migration(source, target, self.row.name)
         self.result.options = {name: options[name] for name in FINGERPRINT}
         self.shard = shards.shard_of(options["shard"]) if options["shard"] is not None else None
-        # What cannot be meant is refused before anything is looked for.
+        # Refuse options that contradict each other before the tree is read.
         Settings(**{name: options[name] for name in OF_CONVERSION})
         check_jobs(options["jobs"])
         check_engine(options)

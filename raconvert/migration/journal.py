@@ -207,7 +207,7 @@ def _is_error(value: Any) -> bool:
 
 
 def _is_shallow(value: Any, depth: int = 3) -> bool:
-    """True for what an option may be: plain values, not deep in one another."""
+    """True for values that an option may have: plain ones, nested at most `depth` deep."""
     if type(value) is list:
         return depth > 0 and all(_is_shallow(one, depth - 1) for one in value)
     if type(value) is dict:

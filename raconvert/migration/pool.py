@@ -148,7 +148,7 @@ class Pool:
         while batches.waiting:
             self._hand_out(batches)
             for hand in self._ready(batches):
-                lines: list[bytes] | list[None] = hand.hear() or [None]
+                lines: list[bytes] | list[None] = hand.receive() or [None]
                 for line in lines:
                     outcomes = self._understood(line, hand, batches)
                     if outcomes is None:
@@ -276,11 +276,11 @@ class _Hand(Worker):
         super().__init__(serve, job, threshold, spawn=not can_fork())
 
     def give(self, batch: Batch, memory: int) -> None:
-        """Let it carry out a batch; if it has died meanwhile, `hear` shows it."""
+        """Hand a batch to the process; if it has died, `receive` returns no lines."""
         self.batches.append(batch)
         self.memory = memory
         number, units, deaths, since = batch
-        self.tell_text(f"[{number},{memory},{deaths},{since!r},{text_of(units)}]")
+        self.send_text(f"[{number},{memory},{deaths},{since!r},{text_of(units)}]")
 
     def note(self, said: dict[str, Any]) -> None:
         """Record that the worker is ready, and its current unit."""

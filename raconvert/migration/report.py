@@ -108,7 +108,7 @@ class Progress:
             self.file(unit, outcome, guess(unit))
 
     def file(self, unit: Unit, outcome: Outcome, work: float = 0.0) -> None:
-        """Announce what became of a unit; refused ones have cost nothing."""
+        """Announce the outcome of a unit; `work` is 0 for one that was refused."""
         if self._listener is None:
             return
         self._done += 1

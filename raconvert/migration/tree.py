@@ -93,11 +93,11 @@ def _sidecars(there: set[str], odd: set[str]) -> Iterator[tuple[str, str]]:
 
 
 def _named(root: str, files: list[Found], odd: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the files among `odd` that are read when another one is, with that.
+    """Yield each file of `odd` that another file names, with that file.
 
-    Only files are opened that may name one, and not more than `_MOST`: those that share their stem
-    with one in the same folder, and small ones of a format that names files. What these are like
-    is believed of the rest: where an .nhdr had its .raw, others have theirs.
+    At most `_MOST` files are opened: those that share their stem with one of `odd` in the same
+    folder, and small ones of a format that names files. The rest is judged by their suffixes: if
+    one .nhdr named its .raw, the other .nhdr name theirs.
     """
     stems: dict[str, list[str]] = {}
     for path in odd:

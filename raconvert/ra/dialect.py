@@ -24,9 +24,9 @@ _WAYS = {RAW: "as plain numbers (Julia)", LEB128: "as LEB128 (Julia)"}
 def decide(
     source: Source, header: Header, candidates: tuple[str, ...], asked: str, notes: list[str]
 ) -> str:
-    """Return the one of the encodings that the data is in; a note says where several fit.
+    """Choose the encoding of the data; a note names the other candidates that fit, too.
 
-    `asked` is what the user says it is, or `AUTO`. `Unsupported` if none of them fits.
+    `asked` is the choice of the user, or `AUTO`. Raises `Unsupported` if no candidate fits.
     """
     if asked != AUTO:
         if asked not in candidates:
@@ -109,7 +109,7 @@ class _Bytes:
         return self._window[at]
 
     def length(self, half: int) -> int:
-        """Return a length that begins with half a token; negative where the block ends in it."""
+        """Read a length that begins with `half` a token; negative if the block ends within it."""
         total = half
         more = 255 if half == 15 else 0
         while more == 255:

@@ -81,8 +81,8 @@ def decode_blocks(
 
     Iterating raises `Corrupt` for a stream that ends before `count` elements, a group of more than
     ten bytes, a tenth byte above 1, or a value that its element type does not hold. Memory does
-    not depend on `count`; who allocates for the whole array first checks `count`, of which every
-    element takes a byte at least, against the length of the file.
+    not depend on `count`; a caller that allocates the whole array first checks `count` against the
+    length of the file, since every element takes a byte at least.
     """
     return DecodedBlocks(
         read, count, element_kind, nbytes, path=path, offset=offset, max_bytes=max_bytes
@@ -121,10 +121,10 @@ class DecodedBlocks:
         """Yield little-endian 1-D blocks in memory order, `count` elements in all."""
         # ten bytes longer than its contents: a group may be loaded from the last byte on
         slab = np.zeros(SLAB_BYTES + MAX_GROUP_BYTES, np.uint8)
-        held = 0  # bytes at the front of the slab: the begun last group of the slab before
+        carried = 0  # bytes at the front of the slab: the unfinished group of the slab before
         done = 0
         while done < self._count:
-            filled = _fill(self._read, slab, held)
+            filled = _fill(self._read, slab, carried)
             ends = np.flatnonzero(slab[:filled] < 0x80)[: self._count - done]
             if ends.size:
                 elements = self._decode(slab, ends, done)
@@ -135,13 +135,13 @@ class DecodedBlocks:
                     yield elements[first : first + self._block_elements]
             else:
                 used = 0
-            held = filled - used
+            carried = filled - used
             if done < self._count:
-                if held >= MAX_GROUP_BYTES:
+                if carried >= MAX_GROUP_BYTES:
                     self._check_group(slab[used:filled].tobytes(), done, 0)
                 if filled < SLAB_BYTES:
-                    raise self._cut_off(done, held)
-                slab[:held] = slab[used:filled]
+                    raise self._cut_off(done, carried)
+                slab[:carried] = slab[used:filled]
 
     def _decode(self, slab: np.ndarray, ends: np.ndarray, done: int) -> np.ndarray:
         """Return the elements whose groups end at `ends`; the first is element number `done`."""

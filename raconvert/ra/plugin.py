@@ -335,13 +335,13 @@ def fits(array: Array) -> list[Fit]:
     elif array.ndim < AXES:
         reason = f"axes of length 1 are added, behind the others, for BART's {AXES}"
         found.append(equivalent(name, "shape", reason))
-        if _says_of_axes(array):
+        if _describes_axes(array):
             reason = "what is said of the axes is not of all 16"
             found.append(refused(name, "metadata", reason, "--meta drop"))
     return found
 
 
-def _says_of_axes(array: Array) -> bool:
+def _describes_axes(array: Array) -> bool:
     if not array.described:
         return False
     spaces = array.meta.formats.values()

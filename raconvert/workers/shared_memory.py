@@ -86,6 +86,7 @@ class _Copies:
         return self._make(number, self._buffers[slot])
 
     def pieces(self, count: int, where: Callable[[int], str]) -> Iterator[tuple[Buffer, Any]]:
+        """Yield the memory and the value of each piece, in order; `where` names its files."""
         for number in range(count):
             self._hand_out(count)
             while number not in self._answers:
@@ -102,12 +103,12 @@ class _Copies:
                 return
             task = self._next, self._free.pop()
             copy.tasks.append(task)
-            copy.tell(task)
+            copy.send(task)
             self._next += 1
 
     def _listen(self, where: Callable[[int], str]) -> None:
         for copy in ready(self._copies):
-            lines = copy.hear()
+            lines = copy.receive()
             for line in lines:
                 number, slot = copy.tasks.popleft()
                 self._answers[number] = slot, line

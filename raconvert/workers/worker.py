@@ -1,4 +1,4 @@
-"""A process that works for this one: started, told and heard in lines of JSON, watched, and ended.
+"""A process that works for this one: started, asked and answered in lines of JSON, watched, and ended.
 
 A worker is a copy of this process (`fork`), so that it knows all that this one knows, or a new one
 (`spawn`). It takes lines and answers with lines. It ends when its input is closed or this process
@@ -40,7 +40,7 @@ _ours: set[int] = set()  # the ends of pipes that workers do not need: they clos
 
 
 def can_fork() -> bool:
-    """True if this process can be copied: nothing else goes on in it."""
+    """True if this process can be forked: it has one thread."""
     from threading import active_count
 
     return hasattr(os, "fork") and active_count() == 1
@@ -61,38 +61,38 @@ class Worker:
         self.answers, answer = _pipe()
         _ours.update((self._ask, self.answers))
         self._code: int | None = None
-        self._heard = bytearray()
+        self._received = bytearray()
         self._last = monotonic()
         self._process: Popen[bytes] | None = None
         try:
             if spawn:
                 self._process = _spawned(asked, answer)
                 self.pid: int = self._process.pid
-                self.tell([serve.__module__, serve.__qualname__, arguments])
+                self.send([serve.__module__, serve.__qualname__, arguments])
             else:
                 self.pid = _forked(serve, arguments, asked, answer)
         finally:
             os.close(asked)
             os.close(answer)
 
-    def tell(self, values: Any) -> None:
-        """Send it a request; if it has died meanwhile, `hear` shows it."""
+    def send(self, values: Any) -> None:
+        """Send a request; if the process has died, `receive` returns no lines."""
         import json
 
-        self.tell_text(json.dumps(values, separators=(",", ":")))
+        self.send_text(json.dumps(values, separators=(",", ":")))
 
-    def tell_text(self, text: str) -> None:
+    def send_text(self, text: str) -> None:
         """Send it a request that is JSON already."""
         with suppress(BrokenPipeError):
             _write_line(self._ask, text)
 
-    def hear(self) -> list[bytes]:
-        """Wait for its next lines; none if it has ended."""
+    def receive(self) -> list[bytes]:
+        """Wait for the next lines of the process; empty if it has ended."""
         while piece := os.read(self.answers, _PIPE):
-            self._heard += piece
+            self._received += piece
             if b"\n" in piece:
                 self._last = monotonic()
-                *lines, self._heard = self._heard.split(b"\n")
+                *lines, self._received = self._received.split(b"\n")
                 return [bytes(line) for line in lines]
         return []
 
@@ -114,7 +114,7 @@ class Worker:
             self._ask = -1
 
     def has_ended(self, until: float) -> bool:
-        """True as soon as it has ended, False at the time `until` if it has not."""
+        """Wait for the end of the process, at most `until` a time: True if it has ended."""
         from select import select
 
         if self.answers < 0:
@@ -127,7 +127,7 @@ class Worker:
         return False
 
     def kill(self) -> None:
-        """Kill it, and do not wait for ever."""
+        """Kill the process; wait for its end, but not for ever."""
         import signal
 
         with suppress(ProcessLookupError):
@@ -323,7 +323,7 @@ class Aside:
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._worker = Worker(answering(lambda _: work()))
-        self._worker.tell(None)
+        self._worker.send(None)
 
     def give_up(self) -> None:
         """End the work without its result."""
@@ -332,7 +332,7 @@ class Aside:
     def result(self) -> Any:
         """Wait for the end of the work; return its result."""
         try:
-            lines = self._worker.hear()
+            lines = self._worker.receive()
         finally:
             end([self._worker])
         if not lines:
@@ -375,7 +375,7 @@ def decoded(fields: dict[str, Any]) -> RaconvertError:
 
 
 def raised(fields: dict[str, Any]) -> RaconvertError | OSError:
-    """Return the error that `encoded` made plain values of."""
+    """Rebuild the error from the plain values that `encoded` made of it."""
     if fields["class"] == "OSError":
         return OSError(fields["errno"], fields["what"])
     return decoded(fields)
