@@ -203,9 +203,9 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure of whole records with labels that can be, under a name that such a file has.
+    """Sure of whole records with valid labels in a file with a name of the data sets.
 
-    Maybe under another. Also sure of the pickled files of CIFAR, which are refused by name.
+    Maybe under any other name. Also sure of the pickled files of CIFAR, which are refused by name.
     """
     if is_pickled(source):
         return SURE

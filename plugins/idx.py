@@ -98,7 +98,7 @@ class Start:
         self.stored = source.size
         self.gzip = source.head.startswith(GZIP_MAGIC)
         self.head = start_of(source, MOST_HEADER_BYTES) if self.gzip else source.head
-        # Of gzip only what its end says, modulo 2**32
+        # For gzip the length in its last bytes, modulo 2**32
         self.length = length_mod_32(source) if self.gzip else source.size
 
 
@@ -136,14 +136,14 @@ def read_header(start: Start) -> Header:
         )  # fmt: skip
     if spanned(header.dims, header.element.nbytes) > MAX_SPAN:
         raise Corrupt("array is too large", path=start.path, expected="fewer than 2**63 bytes")
-    there = start.length - header.offset
-    if not start.gzip and header.nbytes > there:
+    present = start.length - header.offset
+    if not start.gzip and header.nbytes > present:
         raise Corrupt(
             "data is cut off",
             path=start.path,
             where=f"byte {start.length}",
             expected=f"{header.nbytes} bytes of data from byte {header.offset}",
-            got=f"{there} ({header.nbytes - there} missing)",
+            got=f"{present} ({header.nbytes - present} missing)",
         )
     if start.gzip and header.nbytes > MAX_RATIO * start.stored:
         raise Corrupt(

@@ -200,20 +200,20 @@ def _read_header(source: Source, notes: list[str]) -> Header:
 
 
 def _ordered(source: Source, head: bytes, notes: list[str]) -> tuple[str, dict[str, Any]]:
-    """The byte order that the stamp says, or else in which the header makes sense."""
+    """The fields in the byte order of the stamp, or in the one in which the header makes sense."""
     stamp = head[STAMP_AT : STAMP_AT + 4]
-    said = STAMPS.get(stamp[:2])
-    orders = "<>" if said != ">" else "><"
+    stamped = STAMPS.get(stamp[:2])
+    orders = "<>" if stamped != ">" else "><"
     of_order = {order: _unpacked(head, order) for order in orders}
-    found = [order for order, fields in of_order.items() if _is_plausible(fields)]
+    plausible = [order for order, fields in of_order.items() if _is_plausible(fields)]
     # Numbers of few bytes may make sense in both orders, but hardly with data that is there.
     order = next(
-        (one for one in found if _end(of_order[one]) <= source.size), (*found, orders[0])[0]
+        (one for one in plausible if _end(of_order[one]) <= source.size), (*plausible, orders[0])[0]
     )
-    if found and said != order:
+    if plausible and stamped != order:
         word = "little" if order == "<" else "big"
         notes.append(
-            f"the machine stamp {stamp.hex(' ')} is not that of the file, of which the sizes are "
+            f"the machine stamp {stamp.hex(' ')} is not that of the file: its sizes are "
             f"{word}-endian"
         )
     return order, of_order[order]
@@ -338,7 +338,7 @@ def _cell(
 
 
 def _cell_of(vectors: Sequence[Sequence[float]]) -> dict[str, Any] | None:
-    """The order of the axes and the angles of the cell that has these edges; None if none has."""
+    """The order of axes and the angles of the cell with these edges; None if there is no such."""
     along = [[at for at, part in enumerate(vector) if part] for vector in vectors]
     ahead = all(part >= 0 for vector in vectors for part in vector)
     if ahead and all(len(one) == 1 for one in along):

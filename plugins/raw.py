@@ -65,7 +65,7 @@ def read(
 ) -> Bundle:
     """The one array that the options describe, named after the file's stem, as an extent.
 
-    Raises `UsageError` for options that say nothing sensible, `Corrupt` for a file that is too
+    Raises `UsageError` for options that make no sense, `Corrupt` for a file that is too
     short.
     """
     if not dtype:

@@ -143,7 +143,7 @@ def file_of(header: Header, number: int, colours: str) -> File:
 
 
 def _check_count(header: Header, form: Form, count: int) -> None:
-    """Refuse more frames than the file has bytes for, or than there are in sound files."""
+    """Refuse more frames than the file has bytes for, or than `Limits.nodes`."""
     pixels, most = header.pixels, header.source.limits.nodes
     if count > most:
         raise TooLarge(
@@ -173,25 +173,27 @@ def _frames(header: Header, number: int, count: int, groups: list[Data]) -> Iter
     shared = header.item(SHARED_GROUPS)
     offsets = header.numbers(OFFSETS)
     if not groups and count > 1 and offsets and len(offsets) != count:
-        raise header.wrong(OFFSETS, "has not an offset for each frame", len(offsets), str(count))
+        raise header.wrong(
+            OFFSETS, "does not have an offset for each frame", len(offsets), str(count)
+        )
     frame: Frame | None = None
-    for at in range(count):
+    for index in range(count):
         if groups or frame is None:
-            frame = _frame(_Look(header, shared, groups[at] if groups else None), number)
-        place, directions = frame.position, frame.directions
-        if not groups and count > 1 and place is not None and directions is not None:
-            place = _moved(place, directions, offsets[at], offsets[0]) if offsets else None
-        yield frame._replace(number=at, position=place)
+            frame = _frame(_Look(header, shared, groups[index] if groups else None), number)
+        position, directions = frame.position, frame.directions
+        if not groups and count > 1 and position is not None and directions is not None:
+            position = _moved(position, directions, offsets[index], offsets[0]) if offsets else None
+        yield frame._replace(number=index, position=position)
 
 
-def _frame(found: _Look, number: int) -> Frame:
-    """The first frame of a file, by what is said of it."""
-    place, directions = found.position(), found.directions()
-    slope, intercept = found.scale()
+def _frame(look: _Look, number: int) -> Frame:
+    """The frame that the attributes in `look` describe, as the first one of file `number`."""
+    position, directions = look.position(), look.directions()
+    slope, intercept = look.scale()
     return Frame(
-        number, 0, place if directions is not None else None, directions, found.spacing(),
-        found.between(), slope, intercept, found.header.possible(INSTANCE_NUMBER),
-        found.text(STACK, FRAME_CONTENT), found.keys(),
+        number, 0, position if directions is not None else None, directions, look.spacing(),
+        look.between(), slope, intercept, look.header.possible(INSTANCE_NUMBER),
+        look.text(STACK, FRAME_CONTENT), look.keys(),
     )  # fmt: skip
 
 

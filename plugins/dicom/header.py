@@ -107,8 +107,8 @@ class Data:
 
     def number(self, tag: int) -> float | None:
         """The first number of an element, or None."""
-        found = self.numbers(tag)
-        return found[0] if found else None
+        numbers = self.numbers(tag)
+        return numbers[0] if numbers else None
 
     def integer(self, tag: int) -> int | None:
         """The first number of an element, which must be a whole one; or None."""
@@ -263,8 +263,10 @@ def read_header(source: Source, wanted: Collection[int] = ()) -> Header:
 
 
 def _syntax_of(first: bytes, header: Header) -> tuple[bool, bool]:
-    """True if representations are implicit; True if numbers are big-endian: as said, or seen."""
-    implicit = first[4:6] not in LONG | SHORT  # some writers say the one and write the other
+    """The pair (implicit representations, big-endian numbers), from the syntax or the bytes."""
+    implicit = (
+        first[4:6] not in LONG | SHORT
+    )  # some writers declare explicit ones and write implicit ones, or the reverse
     if header.syntax:
         return implicit, header.syntax == BIG
     big = first[:1] == b"\0" and first[1:2] != b"\0"

@@ -280,7 +280,7 @@ def _value(data: Data, tag: int) -> Any:
 
 
 def _text(raw: bytes, charset: str | None) -> str:
-    """The text of an element; `UNREADABLE` where its letters are not known."""
+    """The text of an element; `UNREADABLE` if its encoding is unknown."""
     for encoding in ("ascii", charset):
         try:
             if encoding is not None and b"\x1b" not in raw:

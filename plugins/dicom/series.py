@@ -130,7 +130,7 @@ def _why(grid: Grid) -> str:
 
 
 def _alone(frame: Frame) -> Vector | None:
-    """The step across a single slice: as thick as it is."""
+    """The step from a single slice to the next one, along its normal; None if it is unknown."""
     if frame.directions is None or frame.position is None or frame.between is None:
         return None
     normal = cross(*frame.directions)

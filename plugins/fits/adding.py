@@ -77,6 +77,7 @@ def _there(source: Source) -> dict[str, Unit]:
 def _check_free(
     bundle: Bundle, source: Source, held: Bundle, names: set[str], *, overwrite: bool
 ) -> None:
+    """Refuse (`TargetExists`) names that are taken, unless their arrays are to be replaced."""
     for name in bundle.names:
         if name in held.names and not overwrite:
             raise array_exists(source.path, name)

@@ -40,7 +40,7 @@ _KEYWORDS = ("TUNIT", "TNULL", "TDISP", "TSCAL", "TZERO")
 
 
 def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str) -> list[Array]:
-    """The array of structures that a binary table is, and those of columns of variable length.
+    """The arrays of a binary table: one of structures, and one for each column of variable length.
 
     Raises `Corrupt` and `Unsupported`.
     """
@@ -224,11 +224,11 @@ def _decoded(raw: Values, column: Column, path: str, where: str) -> Values:
 
 
 def _other_sign(values: Values) -> Values:
-    """Integers with their highest bits turned, of the other signedness."""
+    """Integers of the other signedness, with their highest bit flipped."""
     width = values.dtype.itemsize
     unsigned = np.dtype(f"u{width}")
-    found: Values = values.astype(unsigned) ^ unsigned.type(1 << (8 * width - 1))
-    return found.view(f"{'u' if values.dtype.kind == 'i' else 'i'}{width}")
+    flipped: Values = values.astype(unsigned) ^ unsigned.type(1 << (8 * width - 1))
+    return flipped.view(f"{'u' if values.dtype.kind == 'i' else 'i'}{width}")
 
 
 class Rows:
@@ -262,7 +262,7 @@ class Rows:
 
 
 def columns_of(kind: Element, keywords: Mapping[str, Any]) -> list[Column] | str:
-    """The columns that hold the fields of structures; else the reason why there are none."""
+    """The columns that hold the fields of structures; else the reason why FITS cannot hold them."""
     names = dtype_of(kind).names
     if not names:
         return "elements that have no fields"
@@ -273,11 +273,11 @@ def columns_of(kind: Element, keywords: Mapping[str, Any]) -> list[Column] | str
     for name in names:
         own = keywords.get(name)
         bits = isinstance(own, dict) and own.get("TFORM") == "X"
-        found = _column_of(name, dtype_of(kind)[name], at, bits=bits)
-        if isinstance(found, str):
-            return found
-        columns.append(found)
-        at += found.width
+        column = _column_of(name, dtype_of(kind)[name], at, bits=bits)
+        if isinstance(column, str):
+            return column
+        columns.append(column)
+        at += column.width
     lowered = {name.lower() for name in names}
     return columns if len(lowered) == len(names) else "names of fields that differ in case alone"
 
@@ -285,7 +285,7 @@ def columns_of(kind: Element, keywords: Mapping[str, Any]) -> list[Column] | str
 def _column_of(name: str, dtype: np.dtype[Any], at: int, *, bits: bool) -> Column | str:
     base, shape = (dtype.base, dtype.shape) if dtype.subdtype else (dtype, ())
     if not name or not fits_one_card(name):
-        return f"a field {name[:40]!r}, of which TTYPE cannot have the name"
+        return f"a field {name[:40]!r}, whose name TTYPE cannot hold"
     if 0 in shape or not base.itemsize or len(shape) > MAX_RANK // 2:
         return f"a field {name[:40]!r} without elements, or of too many axes"
     code, turned = base.str[1:], False

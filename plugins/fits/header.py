@@ -201,7 +201,7 @@ def _take_block(source: Source, cards: Cards, at: int) -> bool:
 
 
 def whole(source: Source, values: Mapping[str, Any], name: str, where: str) -> int:
-    """A number of the structure; raises `Corrupt` if it is none."""
+    """The whole number of a keyword of the structure; raises `Corrupt` for any other value."""
     value = values.get(name)
     if type(value) is not int or (value < 0 and name != "BITPIX"):
         raise Corrupt(
@@ -259,7 +259,7 @@ def keyword_cards(name: str, value: Any, comment: str = "") -> list[str]:
 
 
 def text_cards(name: str, text: str, comment: str = "") -> list[str]:
-    """A text in one card, or in as many as it needs; none if FITS cannot hold it."""
+    """A text in one card, or in as many as it needs; empty if FITS cannot hold it."""
     if not is_text(text) or text.endswith("&"):
         return []
     if len(alone := card(name, text, comment)) <= CARD:

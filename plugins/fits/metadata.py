@@ -486,5 +486,5 @@ def _of_axis(axis: Axis, n: int) -> tuple[list[str], list[str]]:
     elif not is_real(first):
         lost.append("origin unknown: written as 0")
         first = 0.0
-    said = _canonical(Axis(name or None, units=units or None, spacing=step, origin=first), n)
-    return [card(key, value) for key, value in said.items()], lost
+    values = _canonical(Axis(name or None, units=units or None, spacing=step, origin=first), n)
+    return [card(key, value) for key, value in values.items()], lost

@@ -92,7 +92,7 @@ def _name_cards(name: str) -> list[str]:
 
 
 def array_fits(array: Array, names: set[str]) -> list[Fit]:
-    """All that changes of an array, or is refused; `names` are those of the arrays before it."""
+    """The changes and refusals of an array; `names` are those of the arrays before it."""
     name, fits = array.name, []
     if problem := _name_problem(name):
         fits.append(refused(name, "names", problem))

@@ -125,13 +125,13 @@ def _image(source: Source, unit: Unit, where: str) -> tuple[Unit, tuple[int, ...
 
 
 def _check_parameters(source: Source, values: Mapping[str, Any], where: str) -> None:
-    """Refuse parameters of a method that the compiled code behind astropy takes as they are."""
+    """Refuse wrong parameters of a method: the compiled code behind astropy does not check them."""
     for key in [key for key in values if key.startswith("ZNAME")]:
         name, value = values[key], values.get(f"ZVAL{key.removeprefix('ZNAME')}")
         allowed = PARAMETERS.get(name) if isinstance(name, str) else None
         if allowed is not None and (type(value) is not int or value not in allowed):
             raise Corrupt(
-                f"{name} of the tiles has no value of its method", path=source.path, where=where,
+                f"{name} of the tiles is not a value of its method", path=source.path, where=where,
                 expected=f"{allowed[0]} to {allowed[-1]}", got=f"{value!r:.40}",
             )  # fmt: skip
     seed = values.get("ZDITHER0", 1)
@@ -315,9 +315,9 @@ def _check_size(source: Source, at: int, length: int, most: int, where: str) -> 
             piece = inflater.unconsumed_tail
 
 
-def _within(places: range, low: int) -> slice:
-    """The slice of a box from `low` that picks the places."""
-    if not places:
+def _within(indices: range, low: int) -> slice:
+    """The slice that picks the indices in a box that begins at `low`."""
+    if not indices:
         return slice(0, 0)
-    stop: int | None = places.stop - low
-    return slice(places.start - low, stop if stop is not None and stop >= 0 else None, places.step)
+    stop = indices.stop - low
+    return slice(indices.start - low, stop if stop >= 0 else None, indices.step)

@@ -33,7 +33,7 @@ class Made(Record):
     columns: Any = None
 
     def header(self, number: int) -> list[str]:
-        """The cards without the sums, for the place that the HDU has in the file."""
+        """The cards without the sums; `number` is the index of the HDU in the file."""
         kind = "IMAGE" if self.columns is None else "BINTABLE"
         rows: list[tuple[str, Any]] = [("XTENSION", kind) if number else ("SIMPLE", True)]
         rows += [("BITPIX", self.bits), ("NAXIS", len(self.dims))]
@@ -98,7 +98,7 @@ def _pieces(made: Made, target: Target) -> Iterator[Any]:
 
 
 def _padded(cards: list[str], checksum: bool, total: int | None) -> bytes:
-    """The blocks of a header; with `total`, the sum of the data, its sums are worked out."""
+    """The blocks of a header, with its checksums if `total`, the sum of the data, is given."""
 
     def made(letters: str) -> bytes:
         sums = [card("CHECKSUM", letters), card("DATASUM", f"{total or 0}")] if checksum else []

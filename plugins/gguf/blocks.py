@@ -29,7 +29,7 @@ WIDTHS = {title: nbytes for title, _, nbytes in BLOCKS.values()}
 
 
 def values_of(array: Array, title: str, order: str) -> Array:
-    """The array of float32 that an array of the bytes of blocks stands for."""
+    """The float32 values of an array of the bytes of quantised blocks."""
     dims = (array.dims[0] // WIDTHS[title] * COUNT, *array.dims[1:])
     return array.replace(
         element=element("float", 4), dims=dims, extent=None, storage={},

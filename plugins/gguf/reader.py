@@ -89,7 +89,7 @@ class _Header:
     # Values ---------------------------------------------------------------------------------------
 
     def wrong(self, what: str, expected: object = None, got: object = None) -> NoReturn:
-        """Raise `Corrupt` at this place."""
+        """Raise `Corrupt` at the present offset."""
         shown = None if got is None else repr(got)[:80]
         raise Corrupt(
             what, path=self.source.path, where=f"byte {self.at}", expected=expected, got=shown,
@@ -154,7 +154,7 @@ class _Header:
         return self.number(NUMBERS[kind], "a value")
 
     def _list(self, key: str, depth: int) -> Any:
-        """Return a list of values; None for one that is left out, behind which it goes on."""
+        """Read a list of values; None if it is skipped, to be left out."""
         kind, count = self.number("I", "the type of a list"), self.number("Q", "a length")
         limits = self.source.limits
         if kind == LIST:
@@ -171,7 +171,7 @@ class _Header:
             wide = any(type(one) is int and one.bit_length() > 63 for one in values)
             return None if wide or depth or not values else values
         if kind == TEXT:
-            self._pass_texts(count)
+            self._skip_texts(count)
         elif kind < len(NUMBERS):
             self.at += count * Struct("<" + NUMBERS[kind]).size
         else:
@@ -180,8 +180,8 @@ class _Header:
             self.wrong("list goes on behind the end of the file", f"{count} values")
         return None
 
-    def _pass_texts(self, count: int) -> None:
-        """Go on behind a long list of texts, reading their lengths in larger pieces."""
+    def _skip_texts(self, count: int) -> None:
+        """Skip a long list of texts; their lengths are read in pieces of 64 KiB."""
         layout, size = Struct(self.order + "Q"), self.source.size
         if count > (size - self.at) // 8:
             self.wrong("list goes on behind the end of the file", f"{count} texts")
@@ -207,11 +207,11 @@ class _Header:
         self.tensors[name] = dims, kind, offset
 
     def arrays(self) -> list[Array]:
-        """Return the arrays in the order of the header, their places checked."""
-        found = [self._array(name, *parts) for name, parts in self.tensors.items()]
+        """Return the arrays in the order of the header; raises `Corrupt` if two overlap."""
+        arrays = [self._array(name, *parts) for name, parts in self.tensors.items()]
         end = self.begin
         for offset, nbytes, name in sorted(
-            (array.extent.offset, array.nbytes, array.name) for array in found if array.extent
+            (array.extent.offset, array.nbytes, array.name) for array in arrays if array.extent
         ):
             if offset < end and nbytes:
                 raise Corrupt(
@@ -219,7 +219,7 @@ class _Header:
                     where=f"byte {offset}", expected=f"byte {end} or later",
                 )  # fmt: skip
             end = max(end, offset + nbytes)
-        return found
+        return arrays
 
     def _array(self, name: str, dims: tuple[int, ...], kind: int, offset: int) -> Array:
         if kind in ELEMENTS:
@@ -250,7 +250,7 @@ class _Header:
         )  # fmt: skip
 
     def dequantised(self, array: Array) -> Array | None:
-        """Return the values of a quantised array, if they can be worked out; None of any other."""
+        """Return the values of a quantised array; None for types that are not decoded here."""
         title = self._quantised.get(array.name)
         if title is None:
             return None

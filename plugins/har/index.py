@@ -80,7 +80,7 @@ def index(
 
 
 def _once(source: Source, headers: list[Header]) -> list[Header]:
-    """The headers without those that repeat a name, which nobody can read then."""
+    """The headers without those that repeat a name; the first of that name gets a `problem`."""
     seen: dict[str, Header] = {}
     for header in headers:
         first = seen.setdefault(header.name, header)
@@ -133,7 +133,7 @@ def _header(walk: Walk, resume: Resume, *, skip_unknown: bool) -> Header:
 
 
 def _records_of(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
-    """Pass all records behind the name of a header."""
+    """Read all records of a header behind its name."""
     record = walk.peek()
     if record is None:
         walk.next("the second record of the last header")
@@ -146,7 +146,7 @@ def _records_of(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
     _BY_TYPE[header.type](walk, header)
     try:
         more = walk.more()
-    except Corrupt:  # the name of the next one, most likely: this one is whole
+    except Corrupt:  # most likely the name of the next header: this one is whole
         return
     if more:
         extra = walk.next("data")

@@ -81,7 +81,7 @@ class Resume:
         self._sound: array[int] | None = None  # offsets of the sound records at the end of the file
 
     def pass_all(self, start: int) -> None:
-        """Go on from `start` to where the next header begins, or to the end of the file."""
+        """Skip from `start` to the beginning of the next header, or to the end of the file."""
         walk = self._walk
         walk.go_back(start)
         while True:

@@ -165,26 +165,26 @@ class Solution:
     # --- which components a table is about ------------------------------------------------------
 
     def chosen(
-        self, counts: array[int], where: str, listed_in: str, places: array[int],
+        self, counts: array[int], where: str, listed_in: str, listed: array[int],
         outside: _Chosen | None = None,
     ) -> _Chosen:  # fmt: skip
         """Select components of each variable: all, none, or some that are listed.
 
-        Of shocks it is not certain what a list leaves out: those of all components, or those of all
-        components that are exogenous (`outside`), or nothing. The length of the list tells.
+        A list of shocks may leave out variables of which all components are chosen, or those of
+        which all exogenous components (`outside`) are, or none: the length of the list decides.
         """
         totals = self.ints["VNCP"]
         if any(n > most for n, most in zip(counts, totals, strict=True)):
             what = "more components of a variable than it has"
             raise self.refuse(what, where, list(totals[:5]), list(counts[:5]))
         some = [n if n < total else 0 for n, total in zip(counts, totals, strict=True)]
-        if outside is not None and sum(some) != len(places):
+        if outside is not None and sum(some) != len(listed):
             parts = outside.counts
             some = [n if n != part else 0 for n, part in zip(counts, parts, strict=True)]
-            if sum(some) != len(places):
+            if sum(some) != len(listed):
                 some = list(counts)
-        self.expect(listed_in, len(places), sum(some))
-        return _Chosen(self, counts, some, places, listed_in, outside)
+        self.expect(listed_in, len(listed), sum(some))
+        return _Chosen(self, counts, some, listed, listed_in, outside)
 
     # --- the variables --------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ class Stored(InPlace):
 
     @property
     def by_regions(self) -> bool:
-        """True if parts follow each other; otherwise every region takes reading everything."""
+        """True if a region can be read alone; False if it takes reading everything."""
         return self.parts.boxes is None and self.count > 0
 
     def part(self, key: Any) -> Any:

@@ -97,7 +97,7 @@ class Walk:
         return record is not None and continues(record)
 
     def next(self, what: str, nbytes: int | None = None) -> Record:
-        """Pass the next record of this header; it has `nbytes` bytes, or is refused."""
+        """Return the next record of this header; raises `Corrupt` unless it has `nbytes` bytes."""
         record = self.peek()
         if record is None or not continues(record):
             raise Corrupt(

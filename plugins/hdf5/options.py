@@ -45,11 +45,11 @@ def options_of(compress: str, chunks: str, shuffle: bool, strings: str) -> Optio
 def chunk_of(
     shape: tuple[int, ...], item: int, options: Options, max_memory: int = DEFAULT_MAX_MEMORY
 ) -> tuple[int, ...] | None:
-    """The shape of the chunks of a dataset; None where it is stored in one piece.
+    """The shape of the chunks of a dataset; None if it is stored in one piece.
 
-    By itself: whole rows of about 1 MiB, so that the file is written and read front to back; less
-    where `max_memory` allows no more, since a row of chunks is in memory twice.
-    Lengths for axes that belong to the type of the elements mean nothing.
+    By default chunks are whole rows of about 1 MiB, so that the file is written and read front to
+    back; they are smaller if `max_memory` asks for it, since a row of chunks is in memory twice.
+    Lengths for axes that belong to the type of the elements are ignored.
     """
     if not shape or 0 in shape:
         return None

@@ -400,28 +400,28 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
 
 def _remember(found: Found, array: Array, context: Context, *, alone: bool) -> None:
     """Cache the facts of a dataset for others with the same header, if that alone decides them."""
-    said, extent, source = found.said, array.extent, array.source
-    if not alone or said is None or extent is None or array.described or array.problem:
+    facts, extent, source = found.facts, array.extent, array.source
+    if not alone or facts is None or extent is None or array.described or array.problem:
         return
     if not isinstance(source, partial) or source.func is not _contiguous:
         return
     _, kind, shape, storage, _, _ = source.args
-    offset = said.place + found.file.userblock
+    offset = facts.address + found.file.userblock
     where = extent.path, extent.offset, storage.offset, extent.nbytes
-    if kind.note or where != (found.file.path, offset, offset, said.nbytes):
+    if kind.note or where != (found.file.path, offset, offset, facts.nbytes):
         return
     model = Model(array.element, array.dims, kind, shape, storage, array.storage, extent.swap)
-    context.models[found.file, said.header] = model
+    context.models[found.file, facts.header] = model
 
 
 def _array_like(found: Found, context: Context) -> Array | None:
-    """The array of a dataset whose header says the same as that of another one, if one does."""
-    said, file = found.said, found.file
-    model = said and context.models.get((file, said.header))
+    """The array of a dataset whose header is equal to that of another one; else None."""
+    facts, file = found.facts, found.file
+    model = facts and context.models.get((file, facts.header))
     if model is None:
         return None
-    offset, nbytes = said.place + file.userblock, said.nbytes
-    if said.place + nbytes > file.end or offset + nbytes > file.source.size:
+    offset, nbytes = facts.address + file.userblock, facts.nbytes
+    if facts.address + nbytes > file.end or offset + nbytes > file.source.size:
         return None  # it lies outside the file, or nowhere
     storage = model.storage._replace(offset=offset)
     source = partial(_contiguous, found, model.kind, model.shape, storage, model.element, nbytes)

@@ -208,18 +208,18 @@ def scattered(space: h5s.SpaceID, limit: int) -> Scattered:
     shape = tuple(int(n) for n in space.get_simple_extent_dims())
     count = int(space.get_select_npoints())
     check_memory(32 * count * (len(shape) + 1), limit, "a selection of a virtual dataset")
-    places = [np.zeros(0, np.int64)]
+    offsets = [np.zeros(0, np.int64)]
     for first, last in space.get_select_hyper_blocklist():
         ranges = [np.arange(a, b + 1, dtype=np.int64) for a, b in zip(first, last, strict=True)]
         mesh = np.meshgrid(*ranges, indexing="ij")
-        places.append(np.ravel_multi_index([part.reshape(-1) for part in mesh], shape))
-    return Scattered(np.sort(np.concatenate(places)), shape)
+        offsets.append(np.ravel_multi_index([part.reshape(-1) for part in mesh], shape))
+    return Scattered(np.sort(np.concatenate(offsets)), shape)
 
 
 # One mapping: which elements of `source` are which of the whole.
 Piece = namedtuple("Piece", "source there here")
 # What a file says of one mapping, before its sources are looked at.
-Said = namedtuple("Said", "file path there here")
+VirtualMapping = namedtuple("VirtualMapping", "file path there here")
 
 
 class Virtual:
@@ -358,13 +358,13 @@ class Part:
         ]
         return values if all(steps) else values[np.ix_(*picked)]
 
-    def pick(self, places: tuple[Places, ...], kind: Kind, tid: h5t.TypeID) -> Values:
-        """Single elements, by way of the smallest box around them."""
-        lows = [int(part.min()) for part in places]
-        box = [np.arange(a, int(p.max()) + 1) for a, p in zip(lows, places, strict=True)]
+    def pick(self, indices: tuple[Places, ...], kind: Kind, tid: h5t.TypeID) -> Values:
+        """Read single elements, from the smallest box around them."""
+        lows = [int(part.min()) for part in indices]
+        box = [np.arange(a, int(p.max()) + 1) for a, p in zip(lows, indices, strict=True)]
         values = self.read(box, kind, tid)
-        at = tuple(part - low for part, low in zip(places, lows, strict=True))
-        return values[at] if at else values.reshape(1, *kind.dims)
+        inside = tuple(part - low for part, low in zip(indices, lows, strict=True))
+        return values[inside] if inside else values.reshape(1, *kind.dims)
 
     def _check_memory(self, nbytes: int) -> None:
         limit = self.file.source.max_memory
@@ -420,16 +420,16 @@ class Resolver:
                 path=file.path,
             )
         plist = dataset.get_create_plist()
-        said = [_said(plist, index) for index in range(plist.get_virtual_count())]
-        axes = {unlimited_axis(regular(one.here)) for one in said} - {None}
+        mappings = [_mapping_of(plist, index) for index in range(plist.get_virtual_count())]
+        axes = {unlimited_axis(regular(mapping.here)) for mapping in mappings} - {None}
         if not axes:
             shape = space_of(dataset) or ()
         else:
-            shape = tuple(int(n) for n in said[0].here.get_simple_extent_dims())
+            shape = tuple(int(n) for n in mappings[0].here.get_simple_extent_dims())
         pieces: list[Piece] = []
         ends = [0] * len(shape)
-        for one in said:
-            for piece, end in self._pieces(one, file, depth):
+        for mapping in mappings:
+            for piece, end in self._pieces(mapping, file, depth):
                 pieces.append(piece)
                 ends = [max(a, b) for a, b in zip(ends, end, strict=True)]
         if axes:
@@ -447,47 +447,47 @@ class Resolver:
         return values
 
     def _pieces(
-        self, said: Said, file: File, depth: int
+        self, mapping: VirtualMapping, file: File, depth: int
     ) -> Iterator[tuple[Piece, tuple[int, ...]]]:
         """Yield the pieces of one mapping, and how far they reach on every axis."""
         limit = file.source.max_memory
-        here, there = regular(said.here), regular(said.there)
+        here, there = regular(mapping.here), regular(mapping.there)
         axis = unlimited_axis(here)
         if axis is None or here is None:
-            part = self._part(said.file, said.path, file, depth)
+            part = self._part(mapping.file, mapping.path, file, depth)
             if there is None:
-                taken: Selection = scattered(said.there, limit)
-            elif said.there.get_select_type() == h5s.SEL_ALL:
+                taken: Selection = scattered(mapping.there, limit)
+            elif mapping.there.get_select_type() == h5s.SEL_ALL:
                 taken = grid([(0, 1, 1, n) for n in part.shape])
             else:
                 taken = grid(there)
-            target = scattered(said.here, limit) if here is None else grid(here)
+            target = scattered(mapping.here, limit) if here is None else grid(here)
             yield Piece(part, taken, target), target.ends
             return
         from_axis = unlimited_axis(there)
         if from_axis is not None and there is not None:
-            part = self._part(said.file, said.path, file, depth)
+            part = self._part(mapping.file, mapping.path, file, depth)
             length = positions_up_to(there[from_axis], part.shape[from_axis])
             target = grid(here, axis, length)
             end = list(target.ends)
             end[axis] = end_of(here[axis], length)
             yield Piece(part, grid(there, from_axis, length), target), tuple(end)
             return
-        yield from self._patterned(said, here, axis, file, depth)
+        yield from self._patterned(mapping, here, axis, file, depth)
 
     def _patterned(
-        self, said: Said, here: Axes, axis: int, file: File, depth: int
+        self, mapping: VirtualMapping, here: Axes, axis: int, file: File, depth: int
     ) -> Iterator[tuple[Piece, tuple[int, ...]]]:
         """Yield a piece for each source in a row that is there."""
-        there = regular(said.there)
+        there = regular(mapping.there)
         if here[axis][3] == UNLIMITED:
             raise Unsupported("virtual dataset takes its sources by a pattern, without an end",
                               path=file.path)  # fmt: skip
-        if all(_named(name, 0) == _named(name, 1) for name in (said.file, said.path)):
+        if all(_named(name, 0) == _named(name, 1) for name in (mapping.file, mapping.path)):
             raise Corrupt("a virtual dataset without an end has one source that ends",
                           path=file.path)  # fmt: skip
         for number in range(file.source.limits.virtual_sources):
-            names = _named(said.file, number), _named(said.path, number)
+            names = _named(mapping.file, number), _named(mapping.path, number)
             try:
                 part = self._part(*names, file, depth, literal=True)
             except ReadFailed as error:
@@ -495,10 +495,10 @@ class Resolver:
                     return
                 raise
             target = block_at(here, axis, number)
-            if said.there.get_select_type() == h5s.SEL_ALL:
+            if mapping.there.get_select_type() == h5s.SEL_ALL:
                 taken: Selection = grid([(0, 1, 1, n) for n in part.shape])
             elif there is None:
-                taken = scattered(said.there, file.source.max_memory)
+                taken = scattered(mapping.there, file.source.max_memory)
             else:
                 taken = grid(there)
             yield Piece(part, taken, target), target.ends
@@ -563,8 +563,8 @@ def stored_of(storage: Storage, virtual: Virtual, item: int) -> Storage:
     return storage._replace(stored=virtual.mapped * item)
 
 
-def _said(plist: h5p.PropDCID, index: int) -> Said:
-    return Said(
+def _mapping_of(plist: h5p.PropDCID, index: int) -> VirtualMapping:
+    return VirtualMapping(
         name_in_link(plist.get_virtual_filename(index)),
         name_in_link(plist.get_virtual_dsetname(index)),
         plist.get_virtual_srcspace(index),

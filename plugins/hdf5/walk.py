@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 FEW_OBJECTS = 8  # up to so many, asking the library is faster than comparing headers
 
 # An object: `path` is its name in the bundle, `hard` its path by hard links in `file`, `address`
-# its address if its header is not parsed yet; `said` the facts of its header, if another object
-# has an equal one (`Said`); `key` its file number and address.
-Found = namedtuple("Found", "path kind file hard address said key", defaults=(None, None, None))
+# its address if its header is not parsed yet; `facts` those of its header, if another object has
+# an equal one (`HeaderFacts`); `key` its file number and address.
+Found = namedtuple("Found", "path kind file hard address facts key", defaults=(None, None, None))
 # A second way to an object, or a way to none: kind is hard, soft or external.
 Link = namedtuple("Link", "path kind target file", defaults=(None,))
 
@@ -131,26 +131,26 @@ class Walk:
                 stack.append(iter(inside))
 
     def _note(self, found: Found) -> list[Found | Link]:
-        """Note one object; return what a group holds."""
+        """Record one object; return the members of a group, to be visited."""
         self._count(found)
         file, address = found.file, found.address
         many = len(self.found) >= FEW_OBJECTS
         if many and file not in self._headers:
             self._headers[file] = Headers()
         headers = self._headers.get(file)
-        said = headers.known(file, address) if headers and address is not None else None
-        if address is not None and said is None:
+        facts = headers.known(file, address) if headers and address is not None else None
+        if address is not None and facts is None:
             check_dataset_header(file, address)
         info = info_of(file.fid, found.hard)
-        if said is not None and info.address == address:
-            note_dataset(file, said, info.address)
+        if facts is not None and info.address == address:
+            note_dataset(file, facts, info.address)
         else:
             check_trees(file, info.address)
             file.places[info.address] = header_bytes(file, info.address)
             is_checked = info.kind == DATASET and address in (None, info.address)
-            said = headers.sound(file, info.address) if headers and is_checked else None
+            facts = headers.sound(file, info.address) if headers and is_checked else None
         key = (info.fileno, info.address)
-        found = found._replace(kind=info.kind, said=said, key=key)
+        found = found._replace(kind=info.kind, facts=facts, key=key)
         if key in self._seen:
             self.aliases[found.path] = self._seen[key]
             self.links.append(Link(found.path, "hard", self._seen[key]))
@@ -233,7 +233,7 @@ class Walk:
         self._object(Found(link.path, info.kind, file, hard))
 
     def resolve(self, file: File, group: bytes, target: str) -> tuple[File, bytes]:
-        """File and path by hard links of what a path leads to, link by link."""
+        """Follow a path link by link; return the file and the path by hard links at its end."""
         parts = target.encode("utf-8", "surrogateescape").split(b"/")[::-1]
         here = b"/" if target.startswith("/") else group
         steps = 0
@@ -356,9 +356,9 @@ _TIMES = 0x20  # flag of a version-2 header: four times (4 bytes each) follow
 _MOST_FORMS = 8  # forms of headers cached per file
 _MOST_KINDS = 1000  # kinds of datasets cached per file
 
-# What the header of a dataset says: all of its bytes but the odd ones (one object for all that are
-# the same), its length as `header_bytes` has it, and address and bytes of the elements.
-Said = namedtuple("Said", "header length place nbytes")
+# The facts of the header of a dataset: all of its bytes but the odd ones (one object for all
+# that are the same), its length as `header_bytes` has it, and address and bytes of the elements.
+HeaderFacts = namedtuple("HeaderFacts", "header length address nbytes")
 # Where the odd bytes of headers are: `length` as above, the places of what is the same, and of the
 # address of the elements.
 _Form = namedtuple("_Form", "length same address")
@@ -373,16 +373,16 @@ class Headers:
         self._forms: list[_Form] = []
         self._kinds: dict[bytes, bytes] = {}  # kinds of sound headers
 
-    def known(self, file: File, address: int) -> Said | None:
+    def known(self, file: File, address: int) -> HeaderFacts | None:
         """Return the facts of the header at an address if an equal one was sound; else None."""
         head = _head(file, address)
         for form in self._forms:
             kind = self._kinds.get(_same(head, form))
             if kind is not None:
-                return _said(head, form, kind)
+                return _facts_of(head, form, kind)
         return None
 
-    def sound(self, file: File, address: int) -> Said | None:
+    def sound(self, file: File, address: int) -> HeaderFacts | None:
         """Remember the sound header at an address; None if another cannot be compared with it."""
         if file.address_bytes != ADDRESS_BYTES or len(self._kinds) >= _MOST_KINDS:
             return None
@@ -395,7 +395,7 @@ class Headers:
                 return None
             self._forms.append(form)
         kind = _same(head, form)
-        return _said(head, form, self._kinds.setdefault(kind, kind))
+        return _facts_of(head, form, self._kinds.setdefault(kind, kind))
 
 
 def _head(file: File, address: int) -> bytes:
@@ -406,10 +406,10 @@ def _same(head: bytes, form: _Form) -> bytes:
     return b"".join([head[begin:end] for begin, end in form.same])
 
 
-def _said(head: bytes, form: _Form, kind: bytes) -> Said:
+def _facts_of(head: bytes, form: _Form, kind: bytes) -> HeaderFacts:
     at = form.address
     address, nbytes = (int.from_bytes(head[at + n : at + n + 8], "little") for n in (0, 8))
-    return Said(kind, form.length, address, nbytes)
+    return HeaderFacts(kind, form.length, address, nbytes)
 
 
 def _form_of(head: bytes) -> _Form | None:
@@ -453,11 +453,11 @@ def _is_nothing(kind: int, body: bytes) -> bool:
     return kind == ATTRIBUTE_INFO and not set(body[4 if body[1:2] == b"\1" else 2 :]) - {0xFF}
 
 
-def note_dataset(file: File, said: Said, address: int) -> None:
+def note_dataset(file: File, facts: HeaderFacts, address: int) -> None:
     """Note where the header and the elements of a dataset are, as of one that was looked at."""
-    if said.place != NOWHERE:
-        file.places[said.place] = min(said.nbytes, file.source.size)
-    file.places[address] = said.length
+    if facts.address != NOWHERE:
+        file.places[facts.address] = min(facts.nbytes, file.source.size)
+    file.places[address] = facts.length
 
 
 # Names of arrays and the links that HDF5 can have for them ---------------------------------------

@@ -199,7 +199,7 @@ class Writer:
         return plist
 
     def _structure(self) -> None:
-        """Write groups, attributes, scales and links, when all datasets are there."""
+        """Write groups, attributes, scales and links, after all datasets."""
         for path in self.bundle.groups:
             if may_be_group(path, self.taken):
                 self._group(path)

@@ -54,7 +54,7 @@ class Frames(Decoded):
             yield from (flat[at : at + max_bytes] for at in range(0, flat.size, max_bytes))
 
     def __getitem__(self, key: Any) -> Any:
-        """A region; of the frames that it needs."""
+        """Read a region, and compose no frame behind it."""
         full = full_key(key, len(self.shape))
         if self.held() is not None or not is_basic(full):
             return super().__getitem__(key)

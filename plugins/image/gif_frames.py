@@ -57,10 +57,10 @@ class Frame(Record):
 
 
 def blocks_of(source: Source) -> tuple[int, list[Frame], int, int, int | None]:
-    """The bytes of the screen, the frames, where the end block is, and what is left out.
+    """The bytes before the blocks, the frames, the offset of the end block, the left-out blocks.
 
-    Then how often the file says that it is repeated. Raises `Corrupt` and `Unsupported` for blocks
-    that are not those of a GIF.
+    These are counted; the last value is the number of repeats, None if the file has none. Raises
+    `Corrupt` and `Unsupported` for blocks that are not those of a GIF.
     """
     try:
         return _blocks(contents(source), source)

@@ -78,9 +78,9 @@ def read(source: Source) -> Bundle:
 
 
 def _walk(data: bytes, path: str, most: int) -> tuple[bytes, bytes, int]:
-    """The beginning of the frame and that of its first scan, and where the picture ends.
+    """The header of the frame, that of its first scan, and the offset of the end of the picture.
 
-    Every marker is passed, so that neither a second frame nor the number of scans is a surprise.
+    All markers are read, so that a second frame, or too many scans, are refused here.
     """
     segments, at = markers(data, path, most)
     frames, scans = [frame for code in FRAMES for frame in segments[code]], segments[SCAN]

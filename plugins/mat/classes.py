@@ -229,7 +229,7 @@ class _Columns:
         self.descriptions: list[str] = []
 
     def open(self, words: list[str], properties: Properties) -> None:
-        """Make the group of the table, with what `properties` tell of its variables."""
+        """Make the group of the table; `properties` have units, descriptions and axis names."""
         tree, path = self.tree, self.values.path
         units, descriptions, axes = (self.values.texts(properties.get(w)) or [] for w in words)
         self.axis = axes[0] if axes else ""

@@ -491,7 +491,7 @@ def in_order(content: dict[str, Any], listed: Any) -> list[tuple[str, Any]]:
 
 
 def dims_of(facts: dict[str, Any]) -> tuple[int, ...]:
-    """The dims that the namespace has; none where they are not valid."""
+    """The dims in the namespace; empty if they are missing or not valid."""
     dims = facts.get("dims")
     if not isinstance(dims, list) or len(dims) < 2 or len(dims) > MAX_RANK["7.3"]:
         return ()
@@ -501,7 +501,7 @@ def dims_of(facts: dict[str, Any]) -> tuple[int, ...]:
 
 
 def all_below(content: dict[str, Any], count: int) -> bool:
-    """True if all names are numbers of a cell with so many elements."""
+    """True if all names are indices of a cell of `count` elements, most of which are there."""
     if any(not INDEX.fullmatch(name) or int(name) > count for name in content):
         return False
     return count <= max(MOST_GAPS, 64 * len(content))

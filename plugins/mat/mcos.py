@@ -338,7 +338,7 @@ class Values:
         return node.texts()
 
     def resolved(self, node: Node) -> list[Any]:
-        """The arrays that a value leads to, which may be a reference; the tree has none of them."""
+        """The arrays of a value, or of the object that it refers to, in a tree of their own."""
         apart = self._apart()
         inner = Values(self.objects, apart, self.path, self.cls)
         inner.place(node, self.path)

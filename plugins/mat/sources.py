@@ -143,7 +143,7 @@ class Numbers(Elements):
         return part.source.extent(offset, part.nbytes, stored.itemsize if big else 1)
 
     def _pieces(self, max_bytes: int) -> Generator[Values, None, None]:
-        """Yield pieces in stored order, in so many buffers by turns as may be in use at once."""
+        """Yield pieces in stored order; buffers take turns, since `ALIVE` pieces may be in use."""
         count = self.count
         step = max(1, max_bytes // self.dtype.itemsize)
         try:

@@ -497,15 +497,15 @@ def _count_elements(leaf: Leaf, target: Target) -> None:
 
 def _sparse(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
     """Yield rows (part 0), column starts (1), real part (2) and imaginary part (3)."""
-    done = 0
+    written = 0
     dtype = np.dtype("u1" if leaf.logical else "<f8")
     if part in (None, 1):
         yield 1, 0, leaf.jc.astype("<i4")
-    for places, values in stored_elements(leaf, target) if part != 1 else ():
+    for indices, values in stored_elements(leaf, target) if part != 1 else ():
         halves = (values.real, values.imag) if leaf.complex else (values,)
         if part in (None, 0):
-            yield 0, 4 * done, (places % leaf.dims[0]).astype("<i4")
+            yield 0, 4 * written, (indices % leaf.dims[0]).astype("<i4")
         for index, half in enumerate(halves, 2):
             if part in (None, index):
-                yield index, dtype.itemsize * done, half.astype(dtype)
-        done += places.size
+                yield index, dtype.itemsize * written, half.astype(dtype)
+        written += indices.size

@@ -66,14 +66,15 @@ def _names(word: str, source: Source, header: Header) -> tuple[Iterable[str], in
 
 
 def _listed(words: list[str], source: Source, header: Header) -> tuple[list[str], int]:
+    """The data files that stand in the lines behind ``LIST``, and their number."""
     rank = header.rank
     if len(words) > 1 or not all(_WHOLE.fullmatch(word) for word in words):
         raise wrong(
             source, "ElementDataFile", "LIST, or LIST and a number of axes", " ".join(words)
         )
-    own = int(words[0]) if words else 0
-    own = own if 1 <= own <= rank else rank - 1
-    count = prod(header.dims[len(header.dims) - rank + own :])
+    axes_of_file = int(words[0]) if words else 0
+    axes_of_file = axes_of_file if 1 <= axes_of_file <= rank else rank - 1
+    count = prod(header.dims[len(header.dims) - rank + axes_of_file :])
     text = source.read_at(
         header.offset, min(source.limits.record_bytes, source.size - header.offset)
     )
@@ -87,6 +88,7 @@ def _listed(words: list[str], source: Source, header: Header) -> tuple[list[str]
 def _numbered(
     word: str, numbers: list[str], source: Source, header: Header
 ) -> tuple[Iterable[str], int]:
+    """The data files named by a pattern such as ``x%03d.raw 1 9 2``, and their number."""
     count = header.dims[-1]
     before, *numbered = _NUMBER.split(word.replace("%%", "\0"))
     fine = len(numbered) == 2 and "%" not in before + numbered[1] and len(numbers) <= 3
@@ -131,10 +133,10 @@ def _part(source: Source, header: Header, offset: int, nbytes: int) -> Part:
         least = 2 * (nbytes // header.element.nbytes) - 1
     elif header.encoding:
         least = -(-nbytes // MAX_RATIO)
-    there = max(source.size - offset, 0)
-    if there < least:
+    present = max(source.size - offset, 0)
+    if present < least:
         raise Corrupt(
             "data is cut off", path=source.path, where=f"byte {source.size}",
-            expected=f"{least} bytes of data or more from byte {offset}", got=there,
+            expected=f"{least} bytes of data or more from byte {offset}", got=present,
         )  # fmt: skip
     return Part(source, offset, nbytes, 0)

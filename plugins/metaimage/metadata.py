@@ -181,7 +181,7 @@ def _reals(text: str) -> list[float]:
 
 
 def has_channels(array: Array) -> bool:
-    """True if the fastest axis was one of channels, and still is, or has components of samples."""
+    """True if the fastest axis holds channels, by its kind or by the record of its file."""
     if array.ndim < 2 or array.dims[0] == 1:
         return False
     first = array.ra_axes[0] if array.ra_axes else Axis()
@@ -244,6 +244,7 @@ def _take_axes(array: Array, first: bool, fields: dict[str, str], by_axis: list[
 
 
 def _take_spacings(axes: Sequence[Axis], fields: dict[str, str], by_axis: list[list[str]]) -> None:
+    """Set the spacings of all axes, unless none has one, and note those that are lost or new."""
     numbers = [_length(axis) for axis in axes]
     if all(axis.spacing is None for axis in axes):
         return
@@ -308,7 +309,7 @@ def _take_space(
 
 
 def _row(axis: Axis, vector: Sequence[float]) -> tuple[float, list[float]]:
-    """Spacing and direction of an axis whose step is their product, exactly if that can be."""
+    """Split the step of an axis into spacing and direction, exactly if possible."""
     length = _length(axis) if axis.direction is not None else max(map(abs, vector))
     length, exact = split(vector, length) or (1.0, tuple(vector))
     return length, [part + 0.0 for part in exact]

@@ -39,7 +39,7 @@ def add(
     found = found_in(source, header, [])
     names = {one.array.name: one for one in found if not one.axis_of}
     for name in bundle.names:
-        _check_place(name, names, found, held, source.path, overwrite=overwrite)
+        _check_name(name, names, found, held, source.path, overwrite=overwrite)
     replaced = {names[name].variable.name for name in bundle.names if name in names}
     kept, lengths = _kept(header, found, replaced)
     _check_whole(kept, source.path)
@@ -85,11 +85,11 @@ def add(
     return Plan(fits, write, names=bundle.names, notes=notes)
 
 
-def _check_place(
+def _check_name(
     name: str, names: dict[str, Found], found: list[Found], held: Bundle, path: str, *,
     overwrite: bool,
 ) -> None:  # fmt: skip
-    """Refuse (`TargetExists`) what is in the way of an array, unless it is to be replaced."""
+    """Refuse (`TargetExists`) a name that is taken, unless its array is to be replaced."""
     if name not in names:
         if any(one.axis_of and one.variable.name == name for one in found):
             raise not_an_array(path, name, "a coordinate made from an axis")

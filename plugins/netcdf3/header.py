@@ -175,9 +175,9 @@ class _Cursor:
 
     def attributes(self, of: str) -> list[Attribute]:
         """Return the attributes of a variable or of the file."""
-        found: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
         for _ in self.entries(ATTRIBUTE, f"attributes of {of}"):
-            name, raw_name = self.name(f"an attribute of {of}", found)
+            name, raw_name = self.name(f"an attribute of {of}", attributes)
             kind, count = self.type(), self.count(f"the length of attribute '{name}'")
             self.spent += len(name) + count * (1 if kind == CHAR else VALUE_BYTES)
             if self.spent > self.source.limits.attribute_bytes:
@@ -187,8 +187,8 @@ class _Cursor:
                     got=self.spent,
                 )  # fmt: skip
             raw = self.padded(count * ELEMENTS[kind].nbytes, f"attribute '{name}' of {of}")
-            found[name] = Attribute(name, kind, count, raw, raw_name)
-        return [*found.values()]
+            attributes[name] = Attribute(name, kind, count, raw, raw_name)
+        return [*attributes.values()]
 
     def wrong(self, at: int, what: str, expected: str, got: object) -> Corrupt:
         """Return the error for a header that is damaged."""
@@ -359,7 +359,7 @@ def _attributes(header: Header) -> Iterator[Attribute]:
 
 
 def _followed(header: Header) -> list[Variable]:
-    """Return the variables that others follow, whose sizes must have room in their fields.
+    """Return all variables but the last one: the fields of the header must hold their sizes.
 
     The last one of the file may be larger.
     """

@@ -49,7 +49,7 @@ def check_version(version: str) -> None:
 
 
 def fits_of(bundle: Bundle, keys: Sequence[str], unheld: dict[str, list[str]]) -> Iterator[Fit]:
-    """Yield what of names and metadata is kept in another form; `unheld`: attributes by array."""
+    """Yield a `Fit` for each changed name and lost fact; `unheld` are attributes by array."""
     seen: set[str] = set()
     for name, reason in renamed(bundle.arrays, dict(zip(bundle.names, keys, strict=True))):
         yield equivalent(name, "metadata", reason)

@@ -125,7 +125,7 @@ def records_of(source: Source, header: Header, notes: list[str]) -> int:
 
 
 def parts_of(source: Source, header: Header, notes: list[str]) -> list[Part]:
-    """Return the places of all variables, checked against each other."""
+    """Return the extents of all variables; raises `Corrupt` if two overlap."""
     records = records_of(source, header, notes)
     parts = []
     for variable in header.variables:
@@ -197,11 +197,11 @@ def _letters(part: Part, values: dict[str, Any], said: dict[str, Any], limits: L
 
 
 def _described(
-    array: Array, values: dict[str, Any], types: Any, number: int, said: dict[str, Any],
+    array: Array, values: dict[str, Any], types: Any, number: int, record: dict[str, Any],
     source: Source,
 ) -> Array:  # fmt: skip
     """The array with what its attributes and its record say; `number` is that of its type."""
-    was = said.get("was", {})
+    was = record.get("was", {})
     fields: dict[str, Any] = {}
     if str(values.get(ENCODING)).lower() in UTF8_WORDS and array.element.nbytes:
         fields["encoding"] = "utf-8" if _is_text(array) else None
@@ -211,20 +211,20 @@ def _described(
         for key in BOOL:
             del values[key]
     if was.get("type") == array.element.descr is not None:  # it is read as that already
-        said["was"] = {key: value for key, value in was.items() if key != "type"}
+        record["was"] = {key: value for key, value in was.items() if key != "type"}
     types = settled(types, number)
-    take_times(values, types, said)
+    take_times(values, types, record)
     fields |= take_common(values)
     array.meta = Metadata(attributes=values, **fields)
     space = remembered(types)
     if space:
         array.meta = array.meta.with_format(HDF5, **space)
     problem = array.problem
-    if said:
-        array = roundtrip.apply(said, array, source.path, source.limits)
+    if record:
+        array = roundtrip.apply(record, array, source.path, source.limits)
         array.problem = array.problem or problem
     if array.element.kind == "user" and str(array.element.descr)[1:2] == "U":
-        array.meta = array.meta.replace(encoding=said.get("encoding"))
+        array.meta = array.meta.replace(encoding=record.get("encoding"))
     return array
 
 

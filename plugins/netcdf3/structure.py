@@ -320,7 +320,7 @@ def _growing(array: Array) -> str | None:
     return axes[0].name if grows and axes else None
 
 
-def _coordinate(place: str, axis: Axis, values: Any) -> Array:
+def _coordinate(name: str, axis: Axis, values: Any) -> Array:
     """The array of the values along an axis."""
     import numpy as np
 
@@ -334,7 +334,7 @@ def _coordinate(place: str, axis: Axis, values: Any) -> Array:
         values = values.astype("<i8" if values.dtype.kind == "i" else "<f8")
     meta = Metadata(units=axis.units, encoding=encoding)
     return Array(
-        element_of(values.dtype), (len(values),), name=place, index_order="C", data=values,
+        element_of(values.dtype), (len(values),), name=name, index_order="C", data=values,
         meta=meta,
     )  # fmt: skip
 

@@ -162,7 +162,7 @@ def read(source: Source) -> Bundle:
 
 
 def _files(source: Source) -> tuple[Start, Source, bool]:
-    """The header, the file of the data, which may be the same, and whether that is compressed."""
+    """The header, the file of the data (it may be the same), and True if that is compressed."""
     start, data = Start(source), source
     name = os.path.basename(source.place).lower()
     if start.pair or start.analyze:
@@ -178,7 +178,7 @@ def _files(source: Source) -> tuple[Start, Source, bool]:
         return start, source, start.gzip
     if start.source.identity[:2] == data.identity[:2] and start.pair:
         raise Corrupt("header and data of a pair are the same file", path=source.path)
-    # Numbers may begin as gzip does; what is not yet renamed has no suffix, but its header has one.
+    # Numbers may begin as gzip does. A temporary file has no suffix, but its header has one.
     path = data.path.lower()
     named = path.endswith(GZ) or (start.gzip and not path.endswith(DATA))
     return start, data, named and data.head.startswith(GZIP_MAGIC)

@@ -90,7 +90,7 @@ def _step(axis: Axis) -> tuple[float, ...] | None:
 
 
 def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
-    """Return the metadata of an array, and note what a reader should know of it."""
+    """Return the metadata of an array, and add notes for the user."""
     layout = LAYOUTS[header.version]
     rank = len(header.dims)
     meaning = meaning_of(header.fields, rank)
@@ -178,7 +178,7 @@ def _axes(fields: dict[str, Any], rank: int) -> Sequence[Axis]:
 
 
 def _spacing(number: float, unit: str | None) -> float | None:
-    """The spacing that a header says with a number of `pixdim`; None if it says none."""
+    """The spacing that a number of `pixdim` stands for; None if it stands for no spacing."""
     return number if isfinite(number) and number > 0 and (number != 1 or unit) else None
 
 
@@ -268,7 +268,7 @@ def _take_form(
             of_space[name] = value
         elif name == "dim":
             written["dim"] = value if len(value) == MAX_RANK - rank else None
-        elif _says_the_same(written, {name: value}, rank):
+        elif _means_the_same(written, {name: value}, rank):
             written[name] = value
     return lost + _take_form_of_space(said, written, of_space, places, unplaced)
 
@@ -328,8 +328,8 @@ def _take_pixdim(
     return []
 
 
-def _says_the_same(written: dict[str, Any], values: dict[str, Any], rank: int) -> bool:
-    """True if a header with these values of fields means what it does without."""
+def _means_the_same(written: dict[str, Any], values: dict[str, Any], rank: int) -> bool:
+    """True if a header has the same meaning with and without these values of fields."""
     return meaning_of({**written, **values}, rank).is_same(meaning_of(written, rank))
 
 
@@ -469,8 +469,8 @@ def _take_axes(
             value = float(axis.spacing) if is_real(axis.spacing) else 0.0
             value = abs(value) if axis.direction is not None else value
             if value > 0:
-                said = [] if axis.direction is not None else lost  # the sform says it, too
-                written["pixdim"][number + 1] = _rounded(value, layout.real, "spacing", said)
+                noted = [] if axis.direction is not None else lost  # the sform has it, too
+                written["pixdim"][number + 1] = _rounded(value, layout.real, "spacing", noted)
             else:
                 lost.append("spacing")
         if number == 3 and axis.direction is None and is_real(axis.origin):

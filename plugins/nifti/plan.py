@@ -35,7 +35,7 @@ __all__ = ["plan"]
 
 
 def plan(bundle: Bundle, *, version: str = "auto") -> Plan:
-    """The header with what it holds of the metadata, and the elements, little-endian."""
+    """Plan a header with the metadata that it can hold, and the elements, little-endian."""
     array = bundle.arrays[0]
     wide = with_three_axes(array)
     fits = _fits(array, version)

@@ -217,8 +217,8 @@ def _is_held(
     real = layout.real
     rounded = [struct.unpack(real, struct.pack(real, part))[0] for part in quaternion]
     rows = _rotation(*rounded)
-    for at, column in enumerate(map(_unit, columns)):
-        sign = qfac if at == 2 else 1.0
-        if any(abs(sign * rows[row][at] - column[row]) > 1e-3 for row in range(3)):
+    for number, column in enumerate(map(_unit, columns)):
+        sign = qfac if number == 2 else 1.0
+        if any(abs(sign * rows[row][number] - column[row]) > 1e-3 for row in range(3)):
             return False
     return True

@@ -91,7 +91,7 @@ _MOST_KNOWN, _KNOWN_BYTES = 256, 512
 
 
 def read_header(source: Readable) -> Header:
-    """Return the header, checked in full, also against the number of bytes there are."""
+    """Return the header, checked in full, also against the size of the file."""
     layout = _read_version(source)
     start = len(MAGIC) + 2 + layout.length_bytes
     field = source.read_exact(start - layout.length_bytes, layout.length_bytes, "the header length")
@@ -342,14 +342,14 @@ def _check_size(header: Header, source: Readable) -> None:
         )
     if spanned(dims, header.element.nbytes) > MAX_SPAN:
         _refuse_header("shape", "fewer than 2**63 bytes", dims, source, header.offset)
-    needed, there = nbytes_of(header), source.size - header.offset
-    if needed > there:
+    needed, present = nbytes_of(header), source.size - header.offset
+    if needed > present:
         raise Corrupt(
             "data is cut off",
             path=source.path,
             where=f"byte {source.size}",
             expected=f"{needed} bytes of data from byte {header.offset}",
-            got=f"{there} ({needed - there} missing)",
+            got=f"{present} ({needed - present} missing)",
         )
 
 

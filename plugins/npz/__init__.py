@@ -155,13 +155,15 @@ def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Ar
     """The array of a member; None (and a note) if the member is not an NPY file."""
     with closing(Decoded(source, member, file)) as decoded:
         if member.size < len(MAGIC) or decoded.read_exact(0, len(MAGIC), "the magic") != MAGIC:
-            if member.filename.endswith(SUFFIX):  # it should be one: is it damaged?
+            if member.filename.endswith(
+                SUFFIX
+            ):  # an NPY file by its name: a wrong checksum tells of damage
                 decoded.finish()
             notes.append(f"member {member.filename!r} is not an NPY file and was left out")
             return None
         try:
             header = read_header(decoded)
-        except (Unsafe, Unsupported):  # unless it is damage that looks like it
+        except (Unsafe, Unsupported):  # unless the checksum is wrong, too: then it is damage
             decoded.finish()
             raise
         nbytes = prod(header.dims) * header.element.nbytes
@@ -176,7 +178,7 @@ def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Ar
         if trailing:
             note = npy.trailing_note(trailing, more=False)
             notes.append(f"member {member.filename!r}: {note}")
-        if nbytes == 0:  # no data will ever be asked for, so the CRC-32 is checked now
+        if nbytes == 0:  # no data will be read later, so check the CRC-32 now
             decoded.finish()
     return Array(
         header.element,

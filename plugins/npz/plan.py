@@ -63,18 +63,18 @@ def add(
 ) -> Plan:
     """Plan an archive with its members copied unchanged, and one per added array; see `Add`."""
     members = zips.members(source)
-    there = {array_name(member): member.filename for member in members}
-    others = [file for name, file in there.items() if name not in bundle.names]
+    files = {array_name(member): member.filename for member in members}
+    others = [file for name, file in files.items() if name not in bundle.names]
     keys = [
         member.removesuffix(SUFFIX) for member in members_of(bundle.names, SUFFIX, reserved=others)
     ]
     fits = plan(bundle, compress=compress).fits
     for name in bundle.names:
-        _check_free(name, there, held, source.path, overwrite=overwrite)
+        _check_free(name, files, held, source.path, overwrite=overwrite)
         alike = {name + SUFFIX, name.removesuffix(SUFFIX)} - {name}
         fits += [
             refused(name, "names", f"numpy.load cannot tell it from '{other}' in one archive")
-            for other in alike & there.keys()
+            for other in alike & files.keys()
         ]
 
     def write(target: Target) -> None:
@@ -82,14 +82,14 @@ def add(
             return lambda archive: _write_member(archive, array, key, METHODS[compress], target)
 
         puts: dict[str, Put | None] = {}
-        more: list[Put] = []
+        added: list[Put] = []
         for array, key in zip(bundle.arrays, keys, strict=True):
-            if array.name in there:
-                puts[there[array.name]] = put(array, key)
+            if array.name in files:
+                puts[files[array.name]] = put(array, key)
             else:
-                more.append(put(array, key))
+                added.append(put(array, key))
         try:
-            spliced(source, target.open(), members, puts, more)
+            spliced(source, target.open(), members, puts, added)
         except OSError as error:
             raise write_failed(target.path, error) from error
 
@@ -97,19 +97,20 @@ def add(
 
 
 def _check_free(
-    name: str, there: dict[str, str], held: Bundle, path: str, *, overwrite: bool
+    name: str, members: dict[str, str], held: Bundle, path: str, *, overwrite: bool
 ) -> None:
     """Refuse (`TargetExists`) the name of a member, unless it is an array to be replaced."""
     if name in held.names and not overwrite:
         raise array_exists(path, name)
-    if name in there and name not in held.names:
+    if name in members and name not in held.names:
         raise not_an_array(path, name, "a member without an array")
 
 
 def _name_problem(name: str, key: str, before: set[str], taken: set[str]) -> str | None:
-    """The reason why a name cannot be used: `before` are those of earlier arrays.
+    """The reason why a name cannot be used, or None.
 
-    `key` is the name of its member, `taken` has all names and members.
+    `key` is the name of its member, `before` are the names of earlier arrays, `taken` has all names
+    and members.
     """
     if not name:
         return "an empty name"

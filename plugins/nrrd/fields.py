@@ -119,7 +119,7 @@ def _vector(text: str | None, rank: int) -> list[float] | None:
 
 
 def _sample_units(text: str, fields: dict[str, Any]) -> str:
-    """The text without the quotes in which Teem puts it (at each round trip once more)."""
+    """The text without the quotes that Teem adds, once more at each round trip."""
     text = text.rstrip(BLANKS)
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
@@ -212,7 +212,7 @@ def _quoted(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[str]]:
 
 
 def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[float] | None]]:
-    """The parser of space vectors, of which there are `count`; ``none`` is None."""
+    """The parser of `count` space vectors; ``none`` is None."""
 
     def parse(text: str, fields: dict[str, Any]) -> list[list[float] | None]:
         number, rank = count(fields), space_rank_of(fields)
@@ -267,7 +267,7 @@ def _word_text(text: Any) -> str:
 
 
 def _each(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    """The writer of values of which each has this text."""
+    """The writer of several values, each by the writer of one."""
     return lambda values: " ".join(map(text, values))
 
 

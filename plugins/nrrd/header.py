@@ -82,7 +82,7 @@ _PATTERN = re.compile(r"%([0-9]*)d")
 
 
 def read_header(source: Source) -> Header:
-    """The header of a file, checked in everything but the files that it names."""
+    """The header of a file, checked except for the files that it names."""
     try:
         with source.open() as file:
             lines, offset, ended = _lines(file, source)

@@ -147,7 +147,7 @@ def programs_of(array: Array, data: DecodedParts) -> dict[str, str]:
 
 
 def _python(array: Array, data: DecodedParts) -> str:
-    """The program for Python; an empty text where bytes are to be skipped, or by an odd name."""
+    """The program for Python; empty if bytes have to be skipped, or for an odd file name."""
     part = data.parts[0]
     file = "FILE"
     if part.source.path != data.header:

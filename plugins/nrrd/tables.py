@@ -87,7 +87,7 @@ _KIND_ROWS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 
 
 def _spellings(kind: str) -> tuple[str, ...]:
-    """The ways to write a matrix kind: -sym-, and -tensor for -matrix."""
+    """The spellings of a matrix kind: also with -sym-, and with -tensor for -matrix."""
     words = (kind, kind.replace("-matrix", "-tensor"))
     return words + tuple(name.replace("symmetric", "sym") for name in words)
 

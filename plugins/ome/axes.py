@@ -130,7 +130,7 @@ def _is_outside(axis: Axis) -> bool:
 
 
 def _letter(axis: Axis) -> str | None:
-    """The letter of an axis around the plane, if anything tells it."""
+    """The letter of an axis around the plane; None if nothing decides it."""
     if axis.direction is not None:
         return "z"
     name = (axis.name or "").lower()
@@ -181,20 +181,20 @@ def axes_from(
     names: Sequence[str] = (),
     samples: int = 0,
 ) -> tuple[list[Axis], Space | None]:
-    """The axes and the space that OME tells; `names` stand for the letters.
+    """The axes and the space by the metadata of OME; `names` replace the letters.
 
-    Axes of space are directed only if it is known where the image lies.
+    Axes of space have directions only if the image has a position.
     """
     world = [letter for letter in WORLD if letter in letters]
-    at = dict(zip(letters, places, strict=True))
-    placed = [at[letter].start for letter in world]
-    known = any(start is not None for start in placed)
+    by_letter = dict(zip(letters, places, strict=True))
+    starts = [by_letter[letter].start for letter in world]
+    has_position = any(start is not None for start in starts)
     axes = []
     for number, (letter, place) in enumerate(zip(letters, places, strict=True)):
         fields: dict[str, Any] = {"name": names[number] if names else letter}
         fields |= {"kind": COLOURS.get(samples, "list") if letter == "s" else KINDS.get(letter)}
         fields |= {"spacing": place.step, "units": place.units}
-        if letter in world and known:
+        if letter in world and has_position:
             fields["direction"] = tuple(float(one == letter) for one in world)
             fields["spacing"] = 1.0 if place.step is None else place.step
         elif letter not in world:
@@ -202,7 +202,7 @@ def axes_from(
         if letter == "c" and labels is not None:
             fields["labels"] = tuple(labels)
         axes.append(Axis(**fields))
-    space = Space(None, tuple(float(start or 0) for start in placed)) if known else None
+    space = Space(None, tuple(float(start or 0) for start in starts)) if has_position else None
     return axes, space
 
 

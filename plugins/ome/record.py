@@ -31,8 +31,8 @@ def _of_axes(meta: Metadata) -> dict[str, Any]:
     return {**fields, **({"formats": {NAMESPACE: dict(own)}} if own else {})}
 
 
-def _digest(said: Metadata) -> str:
-    return sha256(dumps(_of_axes(said)).encode()).hexdigest()[:16]
+def _digest(meta: Metadata) -> str:
+    return sha256(dumps(_of_axes(meta)).encode()).hexdigest()[:16]
 
 
 def record_of(array: Array, said: Metadata, *, whole: bool) -> dict[str, Any]:

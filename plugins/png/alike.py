@@ -40,7 +40,7 @@ def alike_of(source: Source, png: Png, options: dict[str, str]) -> Alike | None:
 
 
 def decoder(header: Header) -> Callable[[bytes], bytes | None]:
-    """A function that makes the samples of an IDAT chunk, or None if anything about it is odd."""
+    """A function that decodes the samples of an IDAT chunk, and returns None for an odd one."""
     inflate = inflater(header.stream_bytes, strict=True)
     (rows,) = header.passes()
 

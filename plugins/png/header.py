@@ -137,7 +137,7 @@ class Png:
 
     @property
     def is_bare(self) -> bool:
-        """True if the file says nothing but its pixels, in whole bytes."""
+        """True if the file has nothing but pixels, in whole bytes."""
         colors = self.palette is not None or self.trns is not None
         return not (self.ancillary or colors or self.header.bit_depth < 8)
 

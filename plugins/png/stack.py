@@ -233,7 +233,7 @@ class PngStack:
                 return streams
         for number, stream in enumerate(streams):
             if stream is None:
-                streams[number] = self._long_way(batch[number], out[number], collect)
+                streams[number] = self._read_alone(batch[number], out[number], collect)
             else:
                 self._alike += collect
         return streams
@@ -248,8 +248,8 @@ class PngStack:
             out[:, part.y :: part.dy, part.x :: part.dx] = samples
             start += part.height * (1 + part.row_bytes)
 
-    def _long_way(self, index: int, out: Samples, collect: bool) -> bytes | None:
-        """The filtered rows of an image that can be glued; else decode it into `out`."""
+    def _read_alone(self, index: int, out: Samples, collect: bool) -> bytes | None:
+        """Read the filtered rows of an image that others join; else decode it into `out`."""
         opened = self._open(self._paths[index])
         with opened.file as file:
             self._check_kind(opened)
@@ -263,7 +263,7 @@ class PngStack:
                 stream.finish()
             else:
                 out[:] = self._decode_alone(opened)
-            if collect:  # only now, since the pixels may have added some
+            if collect:  # after the pixels, which may add notes
                 self._add_notes(opened.png)
             return rows
 
@@ -329,7 +329,7 @@ class PngStack:
         self._add(fields)
 
     def _add(self, fields: dict[str, Any]) -> None:
-        """Add the metadata of an item that differs, behind that of all alike before it."""
+        """Add the metadata of an item that differs, after that of the alike items before it."""
         self._add_alike().add(fields)
 
     def _add_alike(self) -> ItemMetadata | Events:

@@ -165,8 +165,8 @@ def _indices(values: Samples, table: Samples) -> Samples | None:
     colors = _codes(table)
     order = np.argsort(colors, kind="stable")
     pixels = _codes(values)
-    places = np.searchsorted(colors, pixels, sorter=order)
-    indices = order[np.minimum(places, len(colors) - 1)].astype(np.uint8)
+    positions = np.searchsorted(colors, pixels, sorter=order)
+    indices = order[np.minimum(positions, len(colors) - 1)].astype(np.uint8)
     return indices if np.array_equal(colors[indices], pixels) else None
 
 

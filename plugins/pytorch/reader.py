@@ -75,15 +75,15 @@ def _refuse_others(source: Source) -> None:
 
 
 def _folder(source: Source, members: dict[str, Member]) -> str:
-    """The folder in the archive with a slash; refuses TorchScript and what torch did not write."""
-    found = [name for name in members if name.rpartition("/")[2] == _PICKLE]
-    if len(found) != 1:
+    """The folder in the archive, with a slash; refuses those that torch.save did not write."""
+    named = [name for name in members if name.rpartition("/")[2] == _PICKLE]
+    if len(named) != 1:
         raise Corrupt(
-            "archive has no pickle as torch.save makes it" if not found else "archive has several "
+            "archive has no pickle as torch.save makes it" if not named else "archive has several "
             "pickles", path=source.path, expected=f"one member FOLDER/{_PICKLE}",
-            got=listed(found) or counted(len(members), "other member"),
+            got=listed(named) or counted(len(members), "other member"),
         )  # fmt: skip
-    folder = found[0].removesuffix(_PICKLE)
+    folder = named[0].removesuffix(_PICKLE)
     programs = (f"{folder}constants.pkl", f"{folder}code/")
     code = next((name for name in members if name.startswith(programs)), None)
     if code is not None:
@@ -149,7 +149,7 @@ class _Storages:
         return ">" if word == b"big" else "<"
 
     def array(self, name: str, tensor: Tensor) -> Array:
-        """The array of a tensor; one that cannot be read if that is so."""
+        """The array of a tensor, with a `problem` if it cannot be read."""
         try:
             return self._array(name, tensor)
         except (Corrupt, TooLarge, Unsupported) as error:

@@ -79,7 +79,7 @@ class Contents:
             self.attributes[name] = value
 
     def _name(self, path: tuple[str, ...]) -> str:
-        """The keys joined by dots; the name of the file for what has none."""
+        """The keys joined by dots; the stem of the file if there are no keys."""
         size = sum(map(len, path)) + len(path)
         self._characters -= size
         if self._characters < 0 or size > self.source.limits.name_bytes:

@@ -126,9 +126,9 @@ class Node:
 
 
 def exact_units(values: Values, units: frozenset[str]) -> frozenset[str]:
-    """The units of which every number of days or seconds is a whole number; NA is one, too.
+    """The units in which every number of days or seconds is whole; NA is whole in all of them.
 
-    A fraction of seconds is one if it is the float next to the decimal fraction.
+    A fraction of seconds is whole if it is the float next to the decimal fraction.
     """
     bits = values.view(values.dtype.str.replace("f8", "u8"))
     missing = np.isnan(values)
@@ -137,13 +137,13 @@ def exact_units(values: Values, units: frozenset[str]) -> frozenset[str]:
     numbers = np.where(missing, 1.0, values)
     if (np.signbit(numbers) & (numbers == 0)).any() or not (abs(numbers) < MOST_EXACT).all():
         return frozenset()
-    found = set()
+    exact = set()
     for unit, factor in {row for rows in UNITS.values() for row in rows}:
         if unit in units:
             whole = np.rint(numbers * factor)
             if (abs(whole) < MOST_EXACT).all() and (whole / factor == numbers).all():
-                found.add(unit)
-    return frozenset(found)
+                exact.add(unit)
+    return frozenset(exact)
 
 
 ALL_UNITS = frozenset(unit for rows in UNITS.values() for unit, _ in rows)
@@ -201,7 +201,7 @@ class Parser:
             self.native = self.native or NATIVE.get(name.upper())
 
     def corrupt(self, what: str, expected: Any = None, got: Any = None) -> Corrupt:
-        """The error for damage where the cursor is."""
+        """The error for damage at the position of the cursor."""
         where = f"{'' if self.cursor.skips else 'decompressed '}byte {self.cursor.position}"
         return Corrupt(what, path=self.path, where=where, expected=expected, got=got)
 
@@ -246,7 +246,7 @@ class Parser:
             raise self.too_large("a string is too long", self.limits.document_bytes)
         raw = self.cursor.take(length)
         if b"\0" in raw:
-            raise self.corrupt("a string holds a NUL, which R has none of")
+            raise self.corrupt("a string holds a NUL, which R does not allow")
         return flags, raw
 
     def coding(self, flags: int, raw: bytes) -> str:
@@ -596,7 +596,7 @@ class Parser:
                 self._part(kind, tasks)
 
     def _part(self, kind: int, tasks: Any) -> None:
-        """Pass over a part of a call in bytecode: one that was there, or one of further parts."""
+        """Skip a part of a call in bytecode: a reference to an earlier one, or one with parts."""
         self._steps += 1
         if self._steps > self.limits.pickle_operations:
             raise self.too_large("holds too many parts of programs", self.limits.pickle_operations)

@@ -158,17 +158,17 @@ def _box_fits(path: str, box: Box) -> Iterator[Fit]:
 
 
 def _nulls_by_name(bundle: Bundle) -> dict[str, Array]:
-    """The arrays of what is missing, by the name of the array that they belong to."""
-    found: dict[str, Array] = {}
+    """The arrays of bools that mark missing values, by the names of the arrays of the values."""
+    nulls_by_name: dict[str, Array] = {}
     for array in bundle.arrays:
         groups = array.name.split("/")[:-1]
         named = own_of(array).get("companions")
         for name in named if isinstance(named, dict) else ():
-            ways = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
-            nulls = next((bundle.get(way) for way in ways if bundle.get(way) is not None), None)
+            paths = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
+            nulls = next((bundle.get(path) for path in paths if bundle.get(path) is not None), None)
             if nulls is not None and nulls.element.kind == "bool" and nulls.dims == array.dims:
-                found[array.name] = nulls
-    return {name: nulls for name, nulls in found.items() if nulls.name not in found}
+                nulls_by_name[array.name] = nulls
+    return {name: nulls for name, nulls in nulls_by_name.items() if nulls.name not in nulls_by_name}
 
 
 def _leaf(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) -> Leaf:

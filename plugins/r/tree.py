@@ -463,7 +463,7 @@ _WORDS = re.compile(r"\b(FILE|NAME|PATH)\b")  # they stand for others in a progr
 
 
 def _placed(array: Array, place: str | None, wrap: str) -> Array:
-    """The array, which keeps the expression of R for it, of what it calls ``x``."""
+    """The array with the expression that selects it in R from an object ``x``."""
     if place is not None:
         array.storage["in R"] = wrap.replace("{}", f"x{place}")
     return array

@@ -154,9 +154,9 @@ def times(file: File, node: Node, unit: str) -> Iterator[Values]:
     """Yield exact dates or times, NaT where one is missing."""
     code = "i4" if WIDTHS[node.kind] == 4 else "f8"
     for piece in file.numbers(node, code):
-        gone = piece == NA_INTEGER if code == "i4" else np.isnan(piece)
-        counts = np.rint(np.where(gone, 0, piece) * FACTORS[unit]).astype("<i8")
-        counts[gone] = np.iinfo(np.int64).min
+        missing = piece == NA_INTEGER if code == "i4" else np.isnan(piece)
+        counts = np.rint(np.where(missing, 0, piece) * FACTORS[unit]).astype("<i8")
+        counts[missing] = np.iinfo(np.int64).min
         yield counts.view(f"<M8[{unit}]")
 
 

@@ -169,7 +169,7 @@ class Sink:
 
 
 def write_object(target: Target, root: Leaf | Box, compress: str) -> None:
-    """Write the file. Raises `WouldLose` for a value that R has not."""
+    """Write the file. Raises `WouldLose` for a value that R lacks."""
     file = target.open()
     try:
         sink = Sink(file, compress)
@@ -272,7 +272,7 @@ def _is_array(leaf: Leaf) -> bool:
 
 
 def _classes(leaf: Leaf) -> list[str]:
-    """The classes of a vector, as they were, if they fit what it is now."""
+    """The recorded classes of a vector, if they fit its type; else the usual ones."""
     known = leaf.own.get("class")
     known = [one for one in known if isinstance(one, str)] if isinstance(known, list) else []
     descr = leaf.array.element.descr
@@ -352,7 +352,7 @@ class _Nulls:
         self._rest: Values = np.zeros(0, bool)
 
     def take(self, count: int) -> Values | None:
-        """The next values; None without such an array."""
+        """The next values; None if no array marks missing values."""
         if self._pieces is None:
             return None
         while self._rest.size < count:

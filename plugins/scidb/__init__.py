@@ -112,7 +112,7 @@ def sniff(source: Source) -> int:
     """Sure of SciDB text and dumps, to refuse them by name, and beside a sound FILE.schema."""
     try:
         file = find_schema_file(source)
-    except RaconvertError:  # there is one that may not be read: reading says why
+    except RaconvertError:  # it exists and may not be read: `read` raises the reason
         return MAYBE
     if file is None:
         return SURE if name_of(source.head) else NO

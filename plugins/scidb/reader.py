@@ -257,7 +257,7 @@ class _Reader:
         return arrays
 
     def _of_column(self, number: int, column: Column) -> list[Array]:
-        """The arrays of a column, each knowing those without which it says less."""
+        """The arrays of a column; the values name their arrays of offsets and of nulls."""
         if column.size is None and self.scan is not None:
             offsets, values = self._variable(self.scan, number)
             _accompany(values, offsets, "elements")

@@ -117,7 +117,7 @@ class Scan:
                 begin, room = begin + end, READ_BYTES
 
     def _enough_for_one(self, begin: int, data: bytearray) -> int:
-        """The number of bytes that hold the record that is longer than the data read so far."""
+        """The number of bytes to read for a record that is longer than the data read so far."""
         need = needed(data, self.layout.spans)
         left = self.source.size - begin
         if need > left or len(data) == left:

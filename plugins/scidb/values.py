@@ -79,7 +79,7 @@ class Part:
     def __init__(
         self, out: int, start: int, count: int, inner: int, length: int, height: int
     ) -> None:
-        self.out = out  # where the first cell goes, from the beginning of the region
+        self.out = out  # index of the first cell in the region
         self.start = start  # the first cell of the first chunk
         self.count = count  # chunks
         self.inner = inner  # the first cell in each chunk

@@ -395,8 +395,8 @@ def _load_lines(plan: RecordPlan, name: str) -> list[str]:
     file = "'$PWD/" + _in_shell(name.replace("\\", "\\\\").replace("'", "\\'")) + "'"
     coords = plan.settings.get("coords")
     if coords:
-        places = [(dim.name, "int64", False) for dim in plan.dims]
-        both = attributes + places if coords == "after" else places + attributes
+        coordinates = [(dim.name, "int64", False) for dim in plan.dims]
+        both = attributes + coordinates if coords == "after" else coordinates + attributes
         source = f"input({_in_shell(schema_text(both, rows))}, {file}, -2, '{form}')"
         query = f"redimension({source}, {_in_shell(schema)})"
     else:

@@ -139,9 +139,9 @@ def _record(planned: Planned, bundle: Bundle, title: str) -> tuple[str, list[Fit
         )
         for value in planned.values
     ]
-    said = table_record(planned, arrays)
+    record = table_record(planned, arrays)
     try:
-        return records.text_of({planned.name: said}, bundle), []
+        return records.text_of({planned.name: record}, bundle), []
     except ValueError as error:
         fits = [
             equivalent(value.array.name, "metadata", f"{title} has no place for it: {error}")
@@ -150,7 +150,7 @@ def _record(planned: Planned, bundle: Bundle, title: str) -> tuple[str, list[Fit
     for one in arrays:
         one.pop("meta", None)
     return records.text_of(
-        {planned.name: said}, bundle.like([]) if bundle.attributes else bundle
+        {planned.name: record}, bundle.like([]) if bundle.attributes else bundle
     ), fits
 
 

@@ -117,10 +117,10 @@ def _texts(block: Block, number: int, chosen: Values) -> list[str]:
 def _are_na(block: Block, number: int) -> Values:
     """Cells that are NA, without quotes."""
     two: Values = (block.ends[:, number] - block.starts[:, number] == 2) & ~block.is_quoted(number)
-    places = np.flatnonzero(two)
-    starts = block.starts[places, number]
+    rows = np.flatnonzero(two)
+    starts = block.starts[rows, number]
     is_na = (block.values[starts] == ord("N")) & (block.values[starts + 1] == ord("A"))
-    two[places] = is_na
+    two[rows] = is_na
     return two
 
 

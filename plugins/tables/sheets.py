@@ -280,12 +280,12 @@ class Cells:
 
     def add(self, row: int, column: int, kind: str, value: Any) -> None:
         """Add a cell."""
-        found = self.columns.get(column)
-        if found is None:
-            found = self.columns[column] = ([], [], [])
-        found[0].append(row)
-        found[1].append(kind)
-        found[2].append(value)
+        cells = self.columns.get(column)
+        if cells is None:
+            cells = self.columns[column] = ([], [], [])
+        cells[0].append(row)
+        cells[1].append(kind)
+        cells[2].append(value)
 
 
 class _Sheet:

@@ -266,7 +266,7 @@ def _number(value: str) -> tuple[str, str]:
 
 
 def _time(value: str, from_1904: bool, *, span: bool) -> Values | None:
-    """The time that a number of days stands for, to the millisecond; None if it is none."""
+    """The time that a number of days stands for, to the millisecond; None for any other text."""
     try:
         days = float(value)
     except ValueError:

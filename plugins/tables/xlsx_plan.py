@@ -74,7 +74,7 @@ def _fits(planned: Planned, integers: str) -> list[Fit]:
         reason += f"{planned.rows:,} and {len(planned.headers):,}; Parquet holds them"
         fits.append(refused(array.name, "shape", reason))
     if any(len(name) > MAX_TEXT or not name for name in planned.headers):
-        fits.append(refused(array.name, "names", "a name of no or too many letters"))
+        fits.append(refused(array.name, "names", "an empty name, or one that is too long"))
     if any(length >= 1 << 62 for length in array.shape) or array.ndim > 64:
         fits.append(refused(array.name, "shape", f"XLSX has no {array.shape}"))
     if not array.ndim:

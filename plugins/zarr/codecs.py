@@ -234,7 +234,7 @@ def _is_usable(value: Any, *, zero: bool) -> bool:
 def _sizes(
     name: str, settings: dict[str, Any], nbytes: int, *, exact: bool
 ) -> tuple[int, int, np.dtype[Any]]:
-    """The bytes that become `nbytes` (at most) by a filter, of how many numbers, of which type."""
+    """The bytes that a filter decodes to `nbytes` (at most), and count and type of the numbers."""
     if name == "packbits":
         return 1 + -(-nbytes // 8), nbytes, np.dtype("?")
     if name not in ("delta", "fixedscaleoffset", "quantize", "astype"):

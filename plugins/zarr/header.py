@@ -238,7 +238,7 @@ def _order_of(codecs: tuple[Codec, ...]) -> str:
 
 
 def codecs_of_3(listed: Any, path: str, limits: Limits, depth: int = 0) -> tuple[Codec, ...]:
-    """The checked steps of a list of codecs: those of shards are `Codec`s, too."""
+    """The checked codecs of a list; the settings of shards hold `Codec`s, too."""
     if not isinstance(listed, list) or not 0 < len(listed) <= limits.chained_codecs:
         raise Corrupt(
             "metadata field 'codecs' is wrong", path=path, got=short(listed),

@@ -74,7 +74,7 @@ def describe(array: Array, node: Node, stem: str, path: str, limits: Limits) -> 
 
 
 def complete(array: Array, key: str, coordinates: Coordinates) -> None:
-    """Give the axes of an array what the coordinates of their names say."""
+    """Fill the axes of an array from the coordinates of their names."""
     if array.problem is None and any(axis.name for axis in array.meta.axes):
         order = 1 if array.index_order == "F" else -1
         pairs = zip(array.ra_axes, array.dims, strict=True)
@@ -367,16 +367,16 @@ def scales_of(
 def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
     """Map each array to its axis names that cannot be dimensions, as lengths in its group differ.
 
-    xarray opens no group in which a dimension has two. That of an array named as the dimension
-    counts, else that of the first array.
+    xarray opens no group in which a dimension has two lengths. The length of the array named as the
+    dimension counts, else that of the first array.
     """
     names_by_array: dict[str, set[str]] = {}
     lengths: dict[tuple[str, str], int] = {}
-    places = [
+    located = [
         (array, *key.rpartition("/")[::2]) for array, key in zip(bundle.arrays, keys, strict=True)
     ]
     for own in (True, False):
-        for array, group, last in places:
+        for array, group, last in located:
             for axis, length in zip(array.ra_axes, array.dims, strict=False):
                 name = axis.name or ""
                 if not name or (own and (name != last or array.ndim != 1)):

@@ -173,7 +173,7 @@ def _has_padding(descr: Any) -> bool:
 
 
 def fits_of(bundle: Bundle, forms: list[Form], options: Options) -> Iterator[Fit]:
-    """List what of the arrays is changed or cannot be held. Raises nothing."""
+    """Yield a `Fit` for each change of the arrays and each refusal. Raises nothing."""
     seen: set[str] = set()
     keys = {array.name: form.key for array, form in zip(bundle.arrays, forms, strict=True)}
     for name, reason in renamed(bundle.arrays, keys):

@@ -67,7 +67,7 @@ class Store:
         return f"{self.root}/{key}" if key else self.root
 
     def find(self, key: str, what: str) -> Source | None:
-        """The file of a key, None if it is not there; the caller closes it.
+        """The file of a key, None if it does not exist; the caller closes it.
 
         Raises `Unsafe` for a file outside the folder and for what is not a regular file.
         """

@@ -394,7 +394,7 @@ class Chunks:
     def _take(
         self, task: Task, listed: Found, use: Callable[[Values, tuple[int, ...], Source], int]
     ) -> None:
-        """Read one chunk; what is wrong with it says which one."""
+        """Read one chunk; errors name it."""
         index, low, out = task
         key = self.node.key(index)
         source = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
@@ -471,7 +471,7 @@ class Listed:
     def inside(
         self, start: tuple[int, ...], count: tuple[int, ...], grid: tuple[int, ...]
     ) -> Iterator[tuple[int, ...]]:
-        """The places that a box touches."""
+        """Yield the indices of the chunks that a box touches."""
         low = np.array([a // n for a, n in zip(start, grid, strict=True)], np.int64)
         high = np.array(
             [(a + c - 1) // n for a, c, n in zip(start, count, grid, strict=True)], np.int64

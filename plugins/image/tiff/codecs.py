@@ -109,12 +109,12 @@ BY_ROWS = (CCITT_RLE, CCITT_3, CCITT_4)  # pixels of one bit, whose rows are cod
 
 
 def check_extra(what: str, path: str) -> None:
-    """Raise `MissingDependency`, with the install line, if imagecodecs is not there."""
+    """Raise `MissingDependency`, with the install line, if imagecodecs is not installed."""
     try:
-        there = find_spec("imagecodecs") is not None
+        is_installed = find_spec("imagecodecs") is not None
     except ValueError:
-        there = False
-    if not there:
+        is_installed = False
+    if not is_installed:
         message = f"has {what}, which needs the package imagecodecs"
         raise MissingDependency(message, path=path, remedy=INSTALL)
 

@@ -148,7 +148,7 @@ def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]
 
 
 def _axis(name: str, spacing: Any, units: Any) -> Axis:
-    """An axis; spacing only with its units, or where these are said to be unknown (None)."""
+    """An axis; its spacing is kept with its units, or if these are declared unknown (None)."""
     try:
         step = float(spacing or 0)
     except (TypeError, ValueError):

@@ -205,22 +205,22 @@ def _tables(page: Any, source: Source) -> bytes:
 
 
 def _array(
-    source: Source, file: Any, page: Any, places: list[Place], verbatim: bool, notes: list[str]
+    source: Source, file: Any, page: Any, segments: list[Place], verbatim: bool, notes: list[str]
 ) -> Array:
-    """The pages as one array: as the file has them if they lie behind each other, or decoded."""
-    meta, samples, count = metadata_of_page(page), page.samplesperpixel, len(places)
+    """The pages as one array: an extent if they lie behind each other as they are, else decoded."""
+    meta, samples, count = metadata_of_page(page), page.samplesperpixel, len(segments)
     size = (page.imagelength, page.imagewidth) + (samples,) * (samples > 1)
-    start, step = places[0][0][0], page.nbytes
-    verbatim &= all(segment[0][0] == start + n * step for n, segment in enumerate(places))
+    start, step = segments[0][0][0], page.nbytes
+    verbatim &= all(segment[0][0] == start + n * step for n, segment in enumerate(segments))
     series = described(file, meta.description or "", count, page, source.limits)
     images = (file.imagej_metadata or {}).get("images", 1)
-    said = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
-    if count == 1 < said:  # one directory for all images
-        if not (verbatim and series and said * step <= series.nbytes <= source.size - start):
+    announced = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
+    if count == 1 < announced:  # one directory for all images
+        if not (verbatim and series and announced * step <= series.nbytes <= source.size - start):
             what = "has one directory for several images that its description announces"
-            expected = f"{said} images behind each other"
+            expected = f"{announced} images behind each other"
             raise Unsupported(what, path=source.path, expected=expected)
-        count = said
+        count = announced
     shape = (count,) * (count > 1) + size
     planes_first = False
     if series:
@@ -231,7 +231,7 @@ def _array(
             shape = series.shape
         meta = with_axes(meta, file, series, shape)
     order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
-    order["storage"] = {"pages": len(places), "compression": int(page.compression)}
+    order["storage"] = {"pages": len(segments), "compression": int(page.compression)}
     if verbatim:
         dtype = page.dtype.newbyteorder(page.parent.byteorder)
         swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
@@ -241,8 +241,10 @@ def _array(
         notes.append("pixels are compressed by JPEG: they are those that libjpeg-turbo decodes")
     if page.sampleformat == COMPLEX_INTEGERS:
         notes.append("complex numbers of two integers are read as complex floats, exactly")
-    needs = Grid(page).needs(page.dtype.itemsize, page.compression) + max(map(max, _counts(places)))
-    stack = Pages(source, page, places, shape, planes_first)
+    needs = Grid(page).needs(page.dtype.itemsize, page.compression) + max(
+        map(max, _counts(segments))
+    )
+    stack = Pages(source, page, segments, shape, planes_first)
     if stack.nbytes > MAX_RATIO * source.size:
         what = f"{stack.what}: all its images together"
         check_memory(stack.nbytes, source.max_memory, what)

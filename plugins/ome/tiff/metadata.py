@@ -168,7 +168,7 @@ def _unit(word: str) -> str | None:
 
 
 def _starts(pixels: Pixels, notes: list[str]) -> dict[str, float]:
-    """The place of the first plane along axes whose positions are in the unit of their size."""
+    """The position of the first plane along the axes; empty if its units are not those of sizes."""
     starts = {}
     for letter in "xyz":
         one = letter.upper()

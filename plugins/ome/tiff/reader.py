@@ -89,7 +89,7 @@ class File:
 
 
 def read_images(source: Source, *, squeeze: bool) -> Bundle:
-    """The bundle that `raconvert.plugins.ome.tiff.read` promises."""
+    """The bundle of all images, as `raconvert.plugins.ome.tiff.read` describes it."""
     file = File(source)
     document = parsed(file.description, source.path, source.limits)
     return _Images(file, document, squeeze=squeeze).bundle()
@@ -220,14 +220,14 @@ class _Images:
             raise Corrupt(f"{WHAT} tells of no plane of an image", path=self.source.path)
         return form, planes
 
-    def _check_absent(self, name: str, absent: int, there: int, page: Any) -> None:
+    def _check_absent(self, name: str, absent: int, present: int, page: Any) -> None:
         limits = self.source.limits
-        if absent > limits.absent_ratio * there or (
-            absent * page.nbytes > limits.memory and absent > there
+        if absent > limits.absent_ratio * present or (
+            absent * page.nbytes > limits.memory and absent > present
         ):
             raise TooLarge(
                 f"image '{name}' declares planes that are not in the file",
-                path=self.source.path, expected=f"{absent + there} pages", got=there,
+                path=self.source.path, expected=f"{absent + present} pages", got=present,
                 remedy="read its pages as those of any TIFF, with `--from tiff`",
             )  # fmt: skip
 
@@ -326,7 +326,7 @@ class Planes:
             yield from (flat[: min(step, plane.size - at)] for at in range(0, plane.size, step))
 
     def __getitem__(self, key: Any) -> Any:
-        """A region: integers, slices and one Ellipsis."""
+        """Read a region: integers, slices and one Ellipsis."""
         full = full_key(key, len(self.shape))
         box, then = [], []
         for part, length in zip(full[: self._rank], self.shape, strict=False):

@@ -33,11 +33,11 @@ def documents_of(
 ) -> dict[str, Document]:
     """The attributes of OME for the root and each group, by their paths."""
     documents: dict[str, Document] = {}
-    for image, own in zip(images, levels, strict=True):
+    for image, own_levels in zip(images, levels, strict=True):
         name = image.array.name
-        document = multiscales(image.array, image.letters, own, name, version, how)
-        said = multiscale_of(version, document, name, DEFAULT).metadata(0)
-        record = record_of(image.array, said, whole=False)
+        document = multiscales(image.array, image.letters, own_levels, name, version, how)
+        as_read = multiscale_of(version, document, name, DEFAULT).metadata(0)
+        record = record_of(image.array, as_read, whole=False)
         documents[image.group] = wrapped(document, version)
         if record:
             documents[image.group][MARK] = roundtrip.text_of(record)

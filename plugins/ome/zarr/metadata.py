@@ -238,7 +238,7 @@ def _place(step: float, start: float, unit: str | None, *, moved: bool) -> Place
 
 
 def _channels(omero: Any, path: str, limits: Limits) -> tuple[list[str] | None, list[Document]]:
-    """The names of the channels, if all have one, and what else is said of each."""
+    """The names of the channels, if all have one, and the other fields of each."""
     if omero is None:
         return None, []
     listed = omero.get("channels", []) if isinstance(omero, dict) else None
