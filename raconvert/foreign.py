@@ -48,7 +48,7 @@ _PICKLE = (
 
 
 def _by_python(module: str, code: str) -> str:
-    """Return the remedy for a file of which a line of Python makes an array."""
+    """Return the remedy for a file that a line of Python can turn into an array."""
     return f"in Python: import numpy, {module}; numpy.save('x.npy', {code})"
 
 
@@ -421,7 +421,7 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
 
 
 def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
-    """The error for a file that no format claims: what it is, and what can be done.
+    """The error for a file that no format claims, with its kind and a remedy.
 
     `silent` tells which formats could not be asked, and why.
     """

@@ -78,7 +78,7 @@ def fragments_of(header: Header, frames: int) -> list[Fragments]:
 def _by_offsets(
     header: Header, parts: Fragments, offsets: list[int], begin: int, frames: int
 ) -> list[Fragments]:
-    """The fragments of frames of which a table says where they begin."""
+    """The fragments of frames whose offsets a table gives."""
     starts = {place - 8 - begin: n for n, (place, _) in enumerate(parts)}
     firsts = [starts.get(offset, -1) for offset in offsets]
     if len(firsts) != frames or firsts != sorted(set(firsts)) or firsts[0] != 0:
@@ -91,7 +91,7 @@ def _by_offsets(
 
 
 def _item(header: Header, at: int) -> tuple[int, int]:
-    """The length of the fragment at a place, -1 behind the last, and where it begins."""
+    """The length of the fragment at an offset, -1 behind the last, and the offset of its bytes."""
     source = header.source
     tag = source.read_exact(at, 8, "the fragments of its pixels")
     group, number, nbytes = struct.unpack("<HHI", tag)

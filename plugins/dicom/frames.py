@@ -198,7 +198,7 @@ def _frame(look: _Look, number: int) -> Frame:
 
 
 def _tiles(mosaic: Mosaic, whole: Frame, form: Form) -> list[Frame]:
-    """The tiles of an image as frames; without a place if the header does not say one."""
+    """The tiles of an image as frames, with positions if the header has them."""
     places: list[Vector] | list[None] = [None] * mosaic.tiles
     if whole.position and whole.directions and whole.spacing and whole.between:
         places = places_of(
@@ -225,7 +225,7 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 
 class _Look:
-    """Facts of one frame: as said by its functional groups, the shared ones, or the header."""
+    """The facts of one frame: from its functional groups, the shared ones, or the header."""
 
     def __init__(self, header: Header, shared: Data | None, own: Data | None) -> None:
         self.header = header
@@ -305,7 +305,7 @@ class _Look:
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a time of DICOM, of its day or since the year 1; None if it is none.
+    """The seconds of a time of DICOM, of its day or since the year 1; None for any other text.
 
     >>> seconds_of("010203.5")
     3723.5

@@ -350,7 +350,7 @@ class _Walk:
     def value(
         self, data: Data | None, tag: int, vr: bytes, nbytes: int, at: int, depth: int
     ) -> int:
-        """Read or pass a value, and return where it ends; `data` None: nothing is kept."""
+        """Read a value, or skip it if `data` is None; return the offset of its end."""
         if nbytes != UNDEFINED:
             self.check(tag, nbytes, at)
             if data is None or tag not in self.wanted:
@@ -398,7 +398,7 @@ class _Walk:
     def items(
         self, data: Data | None, items: Items, at: int, end: int | None, depth: int
     ) -> int:  # fmt: skip
-        """Read the items of a sequence and return where it ends; without `data` pass them."""
+        """Read the items of a sequence, or skip them without `data`; return where it ends."""
         if depth > self.limits.nesting_levels:
             raise TooLarge(
                 "has sequences inside each other", path=self.header.path, where=f"byte {at}",
@@ -423,7 +423,7 @@ class _Walk:
         return at
 
     def item(self, item: Data | None, at: int, end: int | None, depth: int) -> int:
-        """Read the elements of an item and return where it ends."""
+        """Read the elements of an item; return the offset of its end."""
         while end is None or at < end:
             tag, vr, nbytes, at = self.element(at)
             if tag == ITEM_END:

@@ -88,7 +88,7 @@ def _files(parts: dict[Any, Part]) -> list[File]:
 
 
 def _plane(frame: Frame, seen: list[tuple[float, ...]]) -> tuple[Any, ...]:
-    """Orientation and spacing of a frame, as the first frame said that has nearly the same."""
+    """Orientation and spacing of a frame, taken from the first frame that has nearly the same."""
     if frame.directions is None or frame.position is None:
         return (None,)
     spacing = frame.spacing or (0.0, 0.0)

@@ -144,7 +144,7 @@ def coordinates(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def linear_axes(said: Mapping[str, Any], rank: int) -> list[Axis | None]:
-    """The axes that the keywords say, the fastest first; None for one that is not linear alone."""
+    """The axes by the keywords, the fastest first; None for one that is not linear by itself."""
     turned = any(said.get(f"CROTA{n}") for n in range(1, rank + 1))
     if turned or any(_DISTORTED.fullmatch(key) for key in said):
         return [None] * rank
@@ -253,7 +253,7 @@ def _is_of(key: str, axes: Sequence[Axis | None]) -> bool:
 
 
 def _moved(own: Mapping[str, Any], rank: int) -> dict[str, Any] | None:
-    """The keywords that were kept, for the axes as they are now; None if they say nothing of them.
+    """The recorded keywords, renumbered for the present axes; None if they do not apply to them.
 
     `rank` is that of the array now. Its axes may be those of the file in another order, parts of
     them, and further ones.
@@ -354,7 +354,7 @@ def _is_column(key: str, n: int) -> bool:
 
 
 def image_cards(array: Array) -> tuple[list[str], int, list[str]]:
-    """The cards of an image beside those of its structure, its BITPIX, and what is lost.
+    """The cards of an image except those of its structure, its BITPIX, and its lost facts.
 
     Raises nothing for what `plan` lets pass.
     """
@@ -385,7 +385,7 @@ def image_cards(array: Array) -> tuple[list[str], int, list[str]]:
 
 
 def table_cards(array: Array) -> tuple[list[str], list[str]]:
-    """The cards of a table beside those of its structure and columns, and what is lost."""
+    """The cards of a table except those of its structure and columns, and its lost facts."""
     meta = array.meta if array.described else Metadata()
     own = _own(meta)
     cards, lost_names = attribute_cards(meta.attributes, own, "BINTABLE")

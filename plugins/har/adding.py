@@ -39,7 +39,7 @@ def framing_in(source: Source, framing: str) -> str:
 
 
 def places_in(source: Source, framing: str) -> list[tuple[Header, int, int]]:
-    """Each header of a file, where it begins, and where it ends. Raises `Corrupt` for damage."""
+    """The headers of a file, each with the offsets of its ends. Raises `Corrupt` for damage."""
     with source.open() as file:
         headers = index(source, framing, file, skip_unknown=True, notes=[])
     for header in headers:

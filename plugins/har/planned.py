@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FilePlan:
-    """The file to write: its headers, those kept hidden, and what does not fit."""
+    """The file to write: its headers, its hidden headers, and the fits."""
 
     __slots__ = ("fits", "framing", "headers", "hidden")
 

@@ -68,7 +68,7 @@ def _sorted(
     source: Source, file: Any, framing: str, headers: list[Header], notes: list[str], *,
     show_housekeeping: bool,
 ) -> tuple[list[Header], list[dict[str, Any]]]:  # fmt: skip
-    """The headers that are arrays, and what is kept of the others."""
+    """The headers that are arrays, and the records of the others."""
     shown: list[Header] = []
     hidden = []
     for header in headers:
@@ -121,7 +121,7 @@ def _results(source: Source, headers: dict[str, Header], variable: Variable, mad
 
 
 def _alike(headers: list[Header]) -> list[str]:
-    """Note names that GEMPACK does not tell apart."""
+    """Note names that are the same to GEMPACK."""
     seen: dict[str, str] = {}
     notes = []
     for header in headers:

@@ -36,7 +36,7 @@ def is_name(record: Record) -> bool:
 
 
 def framing_of_damaged(source: Source) -> str | None:
-    """The framing of a file of which one mark of the first record is damaged, or None."""
+    """The framing of a file in which one mark of the first record is damaged, or None."""
     for framing in (LITTLE, BIG):
         name, other = marks(framing, NAME_CHARS)
         begin = len(name) + NAME_CHARS

@@ -27,7 +27,7 @@ Parts = namedtuple("Parts", "offsets counts boxes")
 
 
 class Header:
-    """One header: what it is, where its data lies, and what is peculiar about it (`own`)."""
+    """One header: its type, the extents of its data, and its record for the way back (`own`)."""
 
     __slots__ = (
         "axes", "dims", "long", "name", "offset", "own", "parts", "problem", "raw", "records",
@@ -119,7 +119,7 @@ class Walk:
         self._next = None
 
     def go_back(self, offset: int) -> None:
-        """Begin again with the records of this header, the first of which is at `offset`."""
+        """Return to the records of this header; the first one is at `offset`."""
         self.offset = offset
         self.number = 0
         self._next = None

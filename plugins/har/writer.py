@@ -139,7 +139,7 @@ def _counters(total: int, odd: Sequence[list[int]]) -> Iterator[int]:
 
 
 def _hidden(out: Out, kept: dict[str, Any]) -> None:
-    """Write a housekeeping header from what the metadata says of it."""
+    """Write a housekeeping header from its record in the metadata."""
     out.name(kept["name"])
     if "text" not in kept:
         for payload in kept.get("records", ()):

@@ -195,7 +195,7 @@ def _kind_at(root: Any, path: str) -> int | None:
 
 
 def shares(root: Any, path: str, axis: Axis, length: int) -> bool:
-    """True if the dimension scale at a path says of an axis what the axis says itself."""
+    """True if the dimension scale at a path has the length, the unit and the values of the axis."""
     if _kind_at(root, path) != DATASET:
         return False
     oid = h5d.open(root, path.encode())

@@ -44,7 +44,7 @@ ALONG = (("X", ("obs", "var")), ("layers/", ("obs", "var")), ("obsm/", ("obs",))
 
 
 def describe(bundle: Bundle, namespace: str, limits: Limits, *, labels: bool) -> None:
-    """Add what AnnData's groups say to the metadata of the arrays of a bundle.
+    """Add the facts in AnnData's groups to the metadata of the arrays of a bundle.
 
     `namespace` is that of the format; `labels`: the axes of X get theirs, too. No more than
     `Limits.scale_values` texts are read. An array that cannot be read keeps its reason for later.

@@ -152,7 +152,7 @@ def is_decoded(filters: tuple[int, ...]) -> bool:
 def are_places_sure(
     space: tuple[int, ...], limits: tuple[int, ...], chunk: tuple[int, ...], *, stored: bool
 ) -> bool:
-    """True if the library tells the places of chunks right: stored, or counted in one way only.
+    """True if the library gives right addresses of chunks: stored, or counted in one way only.
 
     `limits` are the lengths that the axes may grow to.
     """

@@ -201,7 +201,7 @@ _handles: WeakValueDictionary[tuple[int, int], Handle] = WeakValueDictionary()
 
 
 def _handle_of(source: Source, cache: int | None) -> Handle:
-    """Return the open handle of a local file, one reader more; open it if there is none."""
+    """Return the open handle of a local file, with one more reader; open the file if needed."""
     identity = source.identity
     with phil:
         handle = _handles.get(identity[:2])
@@ -337,7 +337,7 @@ class File:
 
 
 def _opened(name: bytes, access: h5p.PropFAID) -> h5f.FileID:
-    """Open a file for reading; what the library raises says why it cannot."""
+    """Open a file for reading; raises the error of the library, with its reason."""
     try:
         return h5f.open(name, h5f.ACC_RDONLY, access)
     except FAILURES as error:

@@ -293,7 +293,7 @@ def _take_made(
 
 
 def _facts_of_made(context: Context, key: Any, length: int) -> dict[str, Any]:
-    """Read what a scale that was made from an axis says of it; empty if it cannot be read."""
+    """Read the facts of an axis from the scale that was made of it; empty if it is unreadable."""
     if key not in context.numbers.places:  # one that has a length and no values
         return {}
     found, units = context.numbers.places[key]

@@ -199,7 +199,7 @@ def apply(
     facts: Callable[[Key, int], dict[str, Any]],
     limits: Limits,
 ) -> None:
-    """Give every array the axes that its scales say; `places`: the path of each object.
+    """Fill the axes of every array from its scales; `places` has the path of each object.
 
     `made`: the names of scales that are none of the array's, but were made from its axes. `facts`
     reads what one of them says of an axis of a length: the record of the array may not.

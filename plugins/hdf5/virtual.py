@@ -322,7 +322,7 @@ class Part:
         self.pieces: list[Extent] = []
 
     def check_type(self, kind: Kind, tid: h5t.TypeID) -> None:
-        """Refuse a conversion where it is not the library that reads."""
+        """Refuse a conversion of elements that are not read by the library."""
         if (self.virtual or self.pieces) and not self.tid == tid:
             raise Unsupported(
                 "source of a virtual dataset is stored elsewhere, in another type than the whole",

@@ -124,7 +124,7 @@ class Writer:
     # structure
 
     def _group(self, path: str) -> Any:
-        """The group of this path, made where it was not there."""
+        """The group of this path, which is created if it does not exist."""
         if path not in self.groups:
             above, _, name = path.rpartition("/")
             parent = self._group(above)
@@ -144,7 +144,7 @@ class Writer:
         return h5d.create(self.groups[""], None, tid, space, plist or created(h5p.DATASET_CREATE))
 
     def _opened(self, name: str) -> h5d.DatasetID:
-        """The dataset of an array, or of a dimension: tens of thousands are not kept open."""
+        """Open the dataset of an array or dimension anew: tens of thousands cannot stay open."""
         return h5d.open(self.groups[""], self.links.get(name, name).encode())
 
     def _dataset(self, array: Array) -> None:
@@ -352,7 +352,7 @@ class Writer:
         return place if place is not None and self.lengths[place] in (0, length) else None
 
     def _make_scale(self, array: Array, index: int) -> str | None:
-        """Attach a scale made from what an axis says, for other programs; return its path.
+        """Attach a scale made from the metadata of an axis, for other programs; return its path.
 
         Axes of one group that say the same share it, as dimensions of netCDF do. Where an axis
         says nothing, the scale has a length and no values.
@@ -570,7 +570,7 @@ def _parting(path: str, other: str) -> tuple[str, str]:
 
 
 def _set_fill_value(plist: h5p.PropDCID, array: Array, value: Any) -> None:
-    """Set the fill value that a dataset once had, where it still is one."""
+    """Set the recorded fill value of a dataset, if it fits the type."""
     if type(value) in (int, float) and array.element.kind in ("int", "uint", "float"):
         try:
             dtype = dtype_of(little(array.element))

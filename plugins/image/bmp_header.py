@@ -93,7 +93,7 @@ class Header(Record):
 
 
 def fields_of(head: bytes) -> Fields:
-    """The numbers of a header, of which `head` has the first bytes."""
+    """The numbers of a header, whose first bytes are in `head`."""
     start = 14 if head.startswith(MAGIC) else 0
     size = int.from_bytes(head[start : start + 4], "little")
     if size == OLD_SIZE:  # OS/2's header has sides of 2 bytes
@@ -105,7 +105,7 @@ def fields_of(head: bytes) -> Fields:
 
 
 def _masks_behind(fields: Fields) -> int:
-    """The bytes of masks that follow the header, where it has no place for them."""
+    """The bytes of the masks that follow a header without fields for them."""
     return {3: 12, 6: 16}.get(fields.compression, 0) if fields.size == 40 else 0
 
 

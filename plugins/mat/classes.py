@@ -253,7 +253,7 @@ class _Columns:
             self.row = self.row.replace(labels=rows)
 
     def add_all(self) -> None:
-        """Add all variables; what is wrong with one hides none of the others."""
+        """Add all variables; an error in one does not hide the others."""
         units = self.units or [""] * len(self.names)
         descriptions = self.descriptions or [""] * len(self.names)
         rest = zip(self.paths, self.nodes, units, descriptions, strict=True)

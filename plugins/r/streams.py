@@ -30,7 +30,7 @@ def packing_of(head: bytes) -> str:
 
 
 def start_of(source: Source, nbytes: int) -> bytes:
-    """The first decoded bytes of a file: fewer where it ends, or is damaged there."""
+    """The first decoded bytes of a file; fewer if it ends, or is damaged, before."""
     stream = Stream(source)
     cursor = stream.cursor()
     try:

@@ -286,7 +286,7 @@ def _split(
 
 
 class _Whole:
-    """A file of which every write is whole: pyarrow does not look how much was written."""
+    """A file whose every write is complete: pyarrow does not check how much was written."""
 
     closed = False
 

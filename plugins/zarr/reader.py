@@ -83,7 +83,7 @@ def read_store(
 
 
 def _complete(arrays: Sequence[Array], keys: list[str], limits: Limits) -> None:
-    """Give the axes of arrays what the coordinates beside them say."""
+    """Fill the axes of arrays from the coordinates beside them."""
     if arrays:
         coordinates = Coordinates(arrays, keys, limits)
         for array, key in zip(arrays, keys, strict=True):
@@ -362,7 +362,7 @@ def _tried(key: str, look: Callable[[], Found]) -> Found:
 
 
 def _keys(listed: Any, path: str, limits: Limits) -> list[str]:
-    """The keys of consolidated metadata, groups before what is in them."""
+    """The keys of consolidated metadata, groups before their members."""
     if not isinstance(listed, dict) or not all(isinstance(v, dict) for v in listed.values()):
         raise Corrupt("consolidated metadata is wrong", path=path, expected="a mapping of nodes")
     if len(listed) > 3 * limits.nodes:

@@ -171,7 +171,7 @@ def files_below(folder: str, above: str = "", depth: int = MAX_RANK) -> Iterator
 
 
 def _strangers(folder: str) -> str | None:
-    """The path of what is neither metadata nor a chunk of an array in its folder, or None."""
+    """The path of a file in a folder that is neither metadata nor a chunk of an array, or None."""
     if not any(os.path.isfile(os.path.join(folder, mark)) for mark in MARKS):
         return next(iter(os.listdir(folder)))
     left = [folder]

@@ -572,7 +572,7 @@ class Metadata(_Value):
         return self.merged(item if len(item.axes) == ndim else item.without_axes())
 
     def merged(self, more: Metadata) -> Metadata:
-        """Return the metadata with what a record, or an item, adds to it or says instead.
+        """Return the metadata with the additions and changes of a record, or of an item.
 
         >>> Metadata(units="m", description="a").merged(Metadata(units="km")).to_dict()
         {'description': 'a', 'units': 'km'}

@@ -30,7 +30,7 @@ def from_stdin(run: Callable[[Any, Console], int], args: Any, console: Console) 
 
 
 def reading(args: Any) -> dict[str, Any]:
-    """Return the options that say how sources are read, as `open_bundle` takes them."""
+    """Return the reading options of the command line, as `open_bundle` takes them."""
     return {
         "from_": args.from_,
         "arrays": args.arrays,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Container:
-    """A container that an array is added to, as it is before: its source, and what it holds."""
+    """The container before an array is added: its source, and its bundle."""
 
     __slots__ = ("bundle", "fields", "identity", "in_opts", "source")
 
@@ -78,7 +78,7 @@ class Container:
         refuse_changed(self.source.seen)
 
     def compare(self, run: Conversion, written: Bundle) -> None:
-        """Refuse (`WriteFailed`) a new container in which another array is not what it was.
+        """Refuse (`WriteFailed`) a new container in which another array has changed.
 
         With ``--verify`` every element of the others is compared, too.
         """

@@ -60,7 +60,7 @@ class Filtering(Options, total=False):
 
 
 class Gathering(Filtering, total=False):
-    """The options that say which files are meant, and in which order."""
+    """The options that choose source files and their order."""
 
     sort: str | None
     recursive: bool

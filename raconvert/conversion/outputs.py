@@ -101,7 +101,7 @@ def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
 
 
 def array_name(name: str | None, row: Row, settings: Settings) -> str | None:
-    """The name of the array in a container: of ``FILE#NAME``, or as ``--name`` says.
+    """The name of the array in a container: from ``FILE#NAME``, or from ``--name``.
 
     Raises `UsageError` for a format of one array, and where both say another.
     """
@@ -142,7 +142,7 @@ def prepare_target(
     report: Report,
     name: str | None = None,
 ) -> bool:
-    """Check the destination and what is asked for it before anything is read; False: skip it.
+    """Check the destination and its options before anything is read; False if it is skipped.
 
     `name` is that of an array in a container, which is added to it if the container exists.
     """

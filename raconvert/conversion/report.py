@@ -185,7 +185,7 @@ class Report(Shown):
         self.notes.add(worded(note) if "`" in note else note for note in notes)
 
     def absorb(self, part: Report, *, paths: bool = True, source: str | None = None) -> None:
-        """Take over what the report of one file of many says; fits and notes once each.
+        """Take over the report of one file of many; equal fits and notes are listed once.
 
         `source` is the file that it is about, in a batch. Raises nothing.
         """

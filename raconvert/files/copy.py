@@ -92,7 +92,7 @@ def reserve(file: FileIO, nbytes: int) -> None:
 
 
 def _in_memory(file: FileIO) -> bool:
-    """True if a file is on a file system in memory, as Linux tells."""
+    """True if a file is on a file system in memory; only Linux shows that."""
     device = os.fstat(file.fileno()).st_dev
     if not hasattr(os, "major") or os.major(device):
         return False

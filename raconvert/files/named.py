@@ -127,7 +127,7 @@ def _resolve_url(source: Source, name: str, what: str) -> str:
 
 
 def _check_opened(source: Source, folder: str, path: str, what: str, shown: str) -> None:
-    """Check where the file that is opened really is, and note what it is for every later opening.
+    """Check the real path of the file once it is open: its identity holds for later openings.
 
     A folder on the way may have become a link since the path was looked at.
     """

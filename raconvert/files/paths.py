@@ -284,7 +284,7 @@ def create(path: str, mode: int | None) -> tuple[int, int]:
 
 
 def mode_of_new() -> int | None:
-    """The mode that the umask leaves to a new file, as Linux tells it.
+    """The mode that the umask leaves to a new file, as Linux shows it.
 
     Asking `os.umask` changes it, for other threads too.
     """
@@ -424,7 +424,7 @@ def without_ending(path: str, ending: str) -> str:
 
 
 def rename_new_folder(new: str, path: str) -> None:
-    """Rename a folder to what is not there, or is empty; `FileExistsError` for all else."""
+    """Rename a folder to a name that is free or an empty folder; else raises `FileExistsError`."""
     try:
         os.rename(new, path)
     except OSError as error:

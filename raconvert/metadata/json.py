@@ -49,7 +49,7 @@ def parsed(
     what: str,
     hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """Return the values of JSON in a file, once it is known that memory has room for them.
+    """Return the values of a JSON text, after checking that memory has room for them.
 
     `what` names them in the error `TooLarge`; `hook` makes an object of pairs. Raises `ValueError`
     for what is not JSON in UTF-8, and for what is nested too deep.

@@ -490,7 +490,7 @@ def of_file(record: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
 def apply_to_file(
     record: dict[str, Any], bundle: Bundle, path: str, *, complete: bool = False
 ) -> None:
-    """Give a bundle what a record tells of the file; `complete`: and nothing else."""
+    """Apply the record of a file to its bundle; with `complete`, keep nothing besides."""
     for name, values in of_file(record, path).items():
         setattr(bundle, name, values if complete else {**getattr(bundle, name), **values})
 

@@ -53,7 +53,7 @@ def sums_of(finished: Iterable[tuple[Unit, Outcome]]) -> dict[str, str]:
 def update_checksums(
     root: str, finished: Sequence[tuple[Unit, Outcome]], *, shared: bool = False
 ) -> str:
-    """Write the lines of what is finished, in place of those that are there about the same.
+    """Write the lines of finished files; they replace earlier lines of the same files.
 
     `shared`: other runs may do so at the same moment, and take turns. Returns an empty text, or why
     there are no checksums: a file of this name is something else. Raises `WriteFailed`.

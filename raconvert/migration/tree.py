@@ -69,7 +69,7 @@ _SMALL = 64 << 10  # bytes; a header with its data in other files is smaller
 
 
 def without_partners(root: str, files: list[Found], left_out: list[tuple[str, str]]) -> Tree:
-    """Leave out what belongs to other files of the tree, and say to which."""
+    """Leave out files that belong to other files of the tree, with a reason that names these."""
     # A file without a suffix of ours may be the data of a header beside it.
     odd = {path for path, why in left_out if why != NOT_ASKED} | {f.path for f in files if f.format}
     odd |= {file.path for file in files if file.path.endswith((SUFFIX, ITEMS_SUFFIX))}

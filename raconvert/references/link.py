@@ -48,7 +48,7 @@ class Link(Target):
 
 
 def add_link(header: Target, data: str, *, overwrite: bool) -> None:
-    """Add the link to the data to what is written together with a header.
+    """Add the link to the data to the files that are written together with a header.
 
     Raises `TargetExists` where another file has its name, `WriteFailed`.
     """

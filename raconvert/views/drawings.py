@@ -26,7 +26,7 @@ HEADER, DATA, BETWEEN, END, CODED = "header", "data", "between", "end", "coded"
 
 
 class Stretch(Record):
-    """A stretch of a file: from which byte, how many, what is in it, and its name."""
+    """A stretch of a file: its first byte, its length, its kind, and its name."""
 
     start: int
     nbytes: int

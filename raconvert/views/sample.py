@@ -215,7 +215,7 @@ def _standing_at(axis: Axis, number: int) -> str | None:
 
 
 def chunk_count(array: Array) -> int:
-    """The number of pieces that are decoded for all elements; 1 where it is not known."""
+    """The number of pieces that are decoded for all elements; 1 if it is unknown."""
     chunks = array.storage.get("chunks")
     if array.extent is not None or not isinstance(chunks, (list, tuple)):
         return 1

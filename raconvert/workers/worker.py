@@ -1,4 +1,4 @@
-"""A process that works for this one: started, asked and answered in lines of JSON, watched, and ended.
+"""A process that works for this one: started, asked in lines of JSON, watched, and ended.
 
 A worker is a copy of this process (`fork`), so that it knows all that this one knows, or a new one
 (`spawn`). It takes lines and answers with lines. It ends when its input is closed or this process

@@ -111,7 +111,7 @@ def _shaped(text: str, itemsize: int) -> Any:
 
 
 def with_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> Metadata:
-    """Add the axes that a description tells, and what has to be true for it to tell them again."""
+    """Add the axes of a description, and the conditions under which it describes them again."""
     steps = getattr(series, "steps", None)
     if steps is not None:  # of a description of ours, which is made anew
         if series.shape != shape:
@@ -129,7 +129,7 @@ def with_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) ->
 
 
 def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]]:
-    """Spacing and units of axes that a description of ImageJ or OME tells, by their names."""
+    """Spacing and units of axes in a description of ImageJ or OME, by their names."""
     if imagej:
         units = imagej.get("unit") or ""
         dots = zip("XY", resolution or (), strict=False)

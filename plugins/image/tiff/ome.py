@@ -93,7 +93,7 @@ def _is_time(axis: Axis) -> bool:
 
 
 def _letter(axis: Axis) -> str | None:
-    """The letter of an axis of pages, if anything says which it is."""
+    """The letter of an axis of pages; None if nothing decides it."""
     if axis.direction is not None:
         return "Z"
     if _is_time(axis):

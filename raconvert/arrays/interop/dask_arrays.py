@@ -32,7 +32,7 @@ def is_delayed(values: Any) -> bool:
 
 
 class Delayed:
-    """Array source over a dask array of known shape; nothing of it is kept."""
+    """Array source over a dask array of known shape; nothing is cached."""
 
     def __init__(self, values: Any) -> None:
         self.values = values

@@ -560,7 +560,7 @@ def _array(values: Any, name: str, axes: list[Axis]) -> Array:
 def _with_places(
     axis: Axis, values: np.ndarray[Any, Any], name: str, changes: list[tuple[str, str]]
 ) -> Axis:
-    """Return an axis with a coordinate: origin and spacing if they say it exactly, else labels."""
+    """Return an axis with a coordinate: as origin and spacing if they are exact, else as labels."""
     if beyond(values) is not None:
         raise WouldLose(
             f"the coordinate along axis '{axis.name}' holds a number that is not a character",

@@ -255,7 +255,7 @@ class S3Upload:
         return bool(expected) and facts is not None and facts.version.strip('"') == expected
 
     def _compare(self, answer: Any, expected: str) -> None:
-        """Compare what is there with what was sent: by its checksum, else by its bytes."""
+        """Compare the object with the sent bytes: by its checksum, else by its own bytes."""
         etag = answer["ETag"].strip('"')
         if expected and etag == expected and not _has_other_etag(answer):
             return
@@ -379,7 +379,7 @@ class OtherUpload:
         """Do nothing: all is sent at once."""
 
     def appear(self) -> None:
-        """Send it, and compare what is there. Raises `TargetExists` and `WriteFailed`."""
+        """Send the object, and compare it. Raises `TargetExists` and `WriteFailed`."""
         if not self._overwrite and stat(self.url) is not None:
             raise exists(self.url, "appeared while it was written")
         self._appeared = True
