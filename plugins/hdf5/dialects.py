@@ -67,7 +67,7 @@ def is_julia(file: File) -> bool:
 
 
 def take_shape(shape: tuple[int, ...], attributes: Attributes) -> tuple[int, ...]:
-    """The shape of an array of Julia: () if an attribute, which is removed, says so for one element."""
+    """The shape of an array; the attribute for an array of Julia without axes is removed."""
     if shape == (1,) and attributes.values.get(DIMENSIONS) == []:
         del attributes.values[DIMENSIONS]
         attributes.types.pop(DIMENSIONS, None)

@@ -485,7 +485,7 @@ class Crew:
         self._connect(LATER)
 
     def _connect(self, seconds: float) -> None:
-        """Connect to the scheduler under a new name, so that earlier signs of batches are ignored."""
+        """Connect to the scheduler under a new name, so that earlier signs are ignored."""
         self._client = client_of(self._find, seconds)
         self._run = os.urandom(4).hex()
         self._places = 0
