@@ -758,7 +758,7 @@ def test_a_link_is_written_through(tmp_path: Path) -> None:
 def test_a_link_to_nothing_creates_what_it_names_only_with_overwrite(tmp_path: Path) -> None:
     source = save(tmp_path / "x.npy", noise((3,)))
     os.symlink("new.ra", tmp_path / "link.ra")
-    with unchanged(tmp_path), pytest.raises(TargetExists, match="link to what is not there"):
+    with unchanged(tmp_path), pytest.raises(TargetExists, match="link to a missing file"):
         convert(source, tmp_path / "link.ra")
     with unchanged(tmp_path):
         report = convert(source, tmp_path / "link.ra", skip_existing=True)

@@ -385,7 +385,7 @@ class _Draft:
         axes: Sequence[Axis] = self.array.ra_axes
         if len(axes) != ndim:
             if axes:
-                self.lost.append(f"what is known of {len(axes)} axes, as there are {ndim}")
+                self.lost.append(f"metadata of {len(axes)} axes, since there are {ndim}")
             axes = [Axis() for _ in range(ndim)]
         columns: list[Entry] = []
         more: list[Entry] = []

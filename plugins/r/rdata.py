@@ -39,7 +39,7 @@ FORMAT = Format(
     holds=("names", "labels", "scale", "units", "description", "attributes"),
     index_orders="F",
     read_options=(
-        Option("encoding", "auto", str, "encoding of strings of which the file does not say it"),
+        Option("encoding", "auto", str, "encoding of strings for which the file names none"),
     ),
     samples={"two_by_three.rdata": _SAMPLE},
     spec="https://cran.r-project.org/doc/manuals/r-release/R-ints.html#Serialization-Formats",

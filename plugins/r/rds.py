@@ -81,7 +81,7 @@ FORMAT = Format(
     holds=("names", "labels", "scale", "units", "description", "attributes"),
     index_orders="F",
     read_options=(
-        Option("encoding", "auto", str, "encoding of strings of which the file does not say it"),
+        Option("encoding", "auto", str, "encoding of strings for which the file names none"),
     ),
     write_options=(
         Option("compress", "gzip", ("gzip", "none", "bzip2", "xz"), "the compression around all"),

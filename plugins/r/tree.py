@@ -346,7 +346,7 @@ class Tree:
             stored, most = node.nbytes, WIDENING * node.nbytes
         if nbytes > max(limits.memory, most):
             raise TooLarge(
-                f"declares {nbytes} bytes of elements of which little is stored",
+                f"declares {nbytes} bytes of elements, of which few are stored",
                 expected=f"at most {limits.memory} (`--max-memory`), unless more is stored",
                 got=f"{stored} stored bytes",
             )

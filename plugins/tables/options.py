@@ -10,9 +10,9 @@ READING = (
     Option("layout", "auto", ("auto", "records", "columns", "matrix"),
            "records: one array of structures; columns: an array of each; matrix: one of all"),
     Option("axes", "auto", str, "columns that are axes: region,year; none: no column is"),
-    Option("wide", "", str, "name of the axis of which the columns are the labels"),
+    Option("wide", "", str, "name of the axis whose labels are the columns"),
     Option("missing", "mask", ("mask", "nan"), "nan: missing floats are NaN, without NAME.null"),
     Option("fill", "", str, "value of combinations without a row; missing: as missing values"),
     Option("name", "", str, "name of an array of all columns, in place of that of the file"),
 )  # fmt: skip
-WIDE = Option("wide", "", str, "axis of which the labels become columns: its name or number")
+WIDE = Option("wide", "", str, "axis whose labels become columns: its name or number")

@@ -109,7 +109,7 @@ def _type_fits(array: Array, integers: str) -> list[Fit]:
         return [refused_type(array, "XLSX", "float64")]
     if kind in ("int", "uint") and nbytes == 8:
         if integers == "text":
-            reason = f"{name}: what is beyond 2**53 is written as text"
+            reason = f"{name}: values beyond 2**53 are written as text"
             return [equivalent(array.name, "type", reason)]
         if integers == "checked":
             return []

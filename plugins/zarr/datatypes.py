@@ -132,7 +132,7 @@ def _structure_of_3(settings: dict[str, Any], path: str, limits: Limits) -> Elem
             raise Corrupt("a field of a structure is wrong", path=path, got=short(field))
         inner, variable = type_of_3(field[1], path, limits)
         if variable or inner.kind == "bfloat":
-            raise Unsupported("array has structures of which no width is known", path=path)
+            raise Unsupported("array has structures of unknown width", path=path)
         members.append((field[0], code_of_element(inner)))
         nbytes += inner.nbytes
     if not members or len({name for name, _ in members}) != len(members):

@@ -838,6 +838,6 @@ def values_of(values: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"what is given is not an array: {error}", expected="what numpy makes one of"
+            f"the argument is not an array: {error}", expected="anything that numpy.asarray takes"
         ) from error
     return array if array.dtype.names is None else flattened(array)

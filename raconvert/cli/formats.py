@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _HEADS = ("NAME", "RW", "ARRAYS", "KEEPS", "FILES")
 _WIDEST = 80  # columns of the table
 _LEGEND = (
-    "KEEPS: what is kept of what the numbers are about, besides type, shape and elements",
+    "KEEPS: metadata that is kept, besides type, shape and elements",
     "raconvert formats NAME says everything about one, its options included",
 )
 _MAGIC_SHOWN = 4  # bytes of a signature in the table

@@ -114,7 +114,7 @@ def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
     """The losses of metadata of single items, which lie beside single arrays only."""
     if not row.many or row.sidecar == "never":
         return []
-    reason = "what the items have of their own has no place in the sidecar of a container"
+    reason = "metadata of single items has no place in the sidecar of a container"
     return [
         equivalent(array.name, "metadata", reason)
         for array in bundle.arrays
@@ -190,7 +190,7 @@ def _replaced_trailer(array: Array) -> list[Fit]:
     """The losses of metadata without a place beside, or in, the trailer of --meta trailer."""
     trailer = []
     if array.meta.items is not None:
-        reason = "what the items have of their own has no place in a trailer"
+        reason = "metadata of single items has no place in a trailer"
         trailer.append(equivalent(array.name, "metadata", reason))
     if trailer_of(array.meta) is not None and record_of(array, beside_ra=True):
         trailer.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))

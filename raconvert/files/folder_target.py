@@ -58,7 +58,7 @@ def check_folder(
 
 def _strange(path: str, strange: str, what: str) -> TargetExists:
     return TargetExists(
-        f"holds what is not part of {what}, such as '{strange}', and is left as it was",
+        f"holds files that are not part of {what}, such as '{strange}', and is left as it was",
         path=path,
         remedy="move that elsewhere, or name another folder",
     )

@@ -248,7 +248,7 @@ class Found:
     def too_many(self, most: int) -> TooLarge:
         """Return the error for an array of which nearly no chunk exists. Raises nothing."""
         return TooLarge(
-            f"{self.what} is cut into many chunks, of which few are there", path=self.path,
+            f"{self.what} is cut into many chunks, of which few exist", path=self.path,
             expected=f"at most {most} requests for chunks that are absent", got=self._counts(),
             remedy="choose a part of it, or copy it to a disk, where it can be listed",
         )  # fmt: skip

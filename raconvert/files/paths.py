@@ -175,7 +175,7 @@ def check_target(path: str, *, overwrite: bool) -> None:
     except OSError:
         if not overwrite and os.path.islink(path):
             raise TargetExists(
-                "is a link to what is not there, and is left as it was",
+                "is a link to a missing file, and is left as it was",
                 path=path,
                 remedy="use `--overwrite` to create what it names, or remove it",
             ) from None

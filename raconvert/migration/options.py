@@ -55,7 +55,7 @@ OWN = table(
            "convert part I of N, as one of many runs at once that share a destination", "--shard",
            metavar="I/N"),
     Option("paranoid", False,
-           "prove by their digest that files are there which an earlier run has finished",
+           "check by their digests the files that an earlier run has finished",
            "--paranoid", "flag"),
     Option("report", None, "write the certificate: FILE.html and FILE.json", "--report",
            metavar="FILE"),

@@ -186,8 +186,8 @@ def _appear(temp: str, folder: str, *, replaces: bool) -> None:
         strange = _files(folder) - _files(temp)
         if strange:
             raise TargetExists(
-                f"holds what is not of its container, such as '{min(strange)}', and is left as it "
-                "was",
+                f"holds other files than its container has, such as '{min(strange)}', and is left "
+                "as it was",
                 path=folder,
                 remedy="move that elsewhere, or remove the folder if an earlier run made it",
             ) from error

@@ -336,7 +336,7 @@ def fits(array: Array) -> list[Fit]:
         reason = f"axes of length 1 are added, behind the others, for BART's {AXES}"
         found.append(equivalent(name, "shape", reason))
         if _describes_axes(array):
-            reason = "what is said of the axes is not of all 16"
+            reason = "metadata of the axes is not of all 16"
             found.append(refused(name, "metadata", reason, "--meta drop"))
     return found
 

@@ -138,7 +138,7 @@ def load(path: str, max_memory: int) -> Proof:
     if said is None:
         raise Unsupported(
             "has references without a proof: nothing says what the files were", path=path,
-            remedy="make them with raconvert refs, of which verify finds what has changed",
+            remedy="make them with raconvert refs: verify finds changed files of such a view",
         )  # fmt: skip
     try:
         return _proof(said, whole)

@@ -342,7 +342,7 @@ def _programs(array: Array, facts: dict[str, Any], path: str) -> Iterator[str]:
         yield from _encoded(array, name, spec, facts["format"])
         return
     where = "A copy of the file here" if is_remote(path) else "In the folder of the file"
-    yield f"<p>{where}; the elements are there as they are.</p>\n"
+    yield f"<p>{where}; the elements are stored as they are.</p>\n"
     yield from _listings(programs(stored))
 
 
@@ -391,7 +391,7 @@ def _same(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]
         yield "<p>What <code>sha256sum</code> says of the file:</p>\n"
         yield f"<pre>{text_of(manifest_line(name, _sum(path)))}</pre>\n"
     else:
-        yield f"<p>The file has {size(total)}, of which no checksum was made (<code>--full</code> "
+        yield f"<p>The file has {size(total)}; no checksum of it was made (<code>--full</code> "
         yield "makes it).</p>\n"
     sound = [one for one in bundle.arrays if one.problem is None and one.nbytes]
     most = REMOTE_BUDGET if is_remote(path) else MOST_DIGEST

@@ -430,7 +430,7 @@ def test_texts_longer_than_what_is_stored_of_them(tmp_path: Path) -> None:
     with read(path) as bundle:
         assert bundle["x"].meta.attributes == {"other": 5}
         assert ["'text' of '/x'" in note for note in bundle.notes] == [True]
-        assert "longer than what is stored" in bundle.notes[0]
+        assert "longer than its stored bytes" in bundle.notes[0]
 
 
 @pytest.mark.parametrize("damage", ["length", "circle"])

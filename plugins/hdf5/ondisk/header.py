@@ -373,7 +373,7 @@ def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
         inside = heaps[heap].get(int(part["index"]), b"") if length else b""
         if len(inside) < length:
             raise Corrupt(
-                "declares an element of variable length that is longer than what is stored of it",
+                "declares an element of variable length that is longer than its stored bytes",
                 path=file.path,
                 where=f"global heap at {heap}",
                 expected=f"at most {len(inside)} bytes",
@@ -420,7 +420,7 @@ def check_all_heaps(file: File) -> None:
             _check_heap(file, at - file.userblock)
         except Corrupt as error:
             raise Unsafe(
-                "has data of variable length of which only the HDF5 library knows where it lies, "
+                "has data of variable length at addresses that only the HDF5 library knows, "
                 "and bytes that it could take for a damaged heap of such data",
                 path=file.path,
                 where=error.where,

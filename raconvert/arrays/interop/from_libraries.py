@@ -331,7 +331,7 @@ def _without_place(
     """The metadata without the place in the world, which was that of other elements."""
     if kept["space"] is None and not any("direction" in one for one in kept["axes"]):
         return meta
-    changes.append((name, "left out: what is known of its place in the world"))
+    changes.append((name, "left out: its place in the world"))
     return meta.replace(space=None, axes=[axis.replace(direction=None) for axis in meta.axes])
 
 
