@@ -140,10 +140,10 @@ def _packed(fields: Mapping[str, Any], order: str) -> bytes:
 
 def _unpacked(head: bytes, order: str) -> dict[str, Any]:
     values = iter(struct.unpack_from(order + LAYOUT, head))
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, count in FIELDS:
-        found[name] = tuple(next(values) for _ in range(count)) if count > 1 else next(values)
-    return found
+        fields[name] = tuple(next(values) for _ in range(count)) if count > 1 else next(values)
+    return fields
 
 
 def _is_plausible(fields: Mapping[str, Any]) -> bool:
@@ -699,17 +699,17 @@ def _as_it_was(
     fine = isinstance(kept, dict) and all(are_reals(kept.get(k), n) for k, n in PLACE.items())
     if fine:
         try:
-            found = {
+            recorded = {
                 name: tuple(map(int if name in WHOLE else float, kept[name])) for name in PLACE
             }
             for name in PLACE:
-                struct.pack("<3i" if name in WHOLE else "<3f", *found[name])
+                struct.pack("<3i" if name in WHOLE else "<3f", *recorded[name])
         except (struct.error, OverflowError):
             fine = False
         else:
-            depth = found["intervals"][2] == place["intervals"][2] or kind != VOLUMES
-            if depth and _says(found, rank, kind, place):
-                return found
+            depth = recorded["intervals"][2] == place["intervals"][2] or kind != VOLUMES
+            if depth and _says(recorded, rank, kind, place):
+                return recorded
     lost += [] if fine else ["mrc place"]
     return place
 
@@ -739,20 +739,20 @@ def _labels(text: str) -> tuple[list[bytes], list[str]]:
 
 def _kept(own: Mapping[str, Any], lost: list[str]) -> tuple[bytes, bytes, bytearray, str]:
     """The extended header, its type, EXTRA and the byte order that the namespace has."""
-    found = {}
+    parts = {}
     for name, most in (("extended", MAX_LENGTH), ("extra", 100)):
         try:
-            found[name] = bytes.fromhex(own.get(name, ""))
+            parts[name] = bytes.fromhex(own.get(name, ""))
         except (TypeError, ValueError):
-            found[name] = b""
-        if name in own and (not found[name] or len(found[name]) > most):
-            found[name] = b""
+            parts[name] = b""
+        if name in own and (not parts[name] or len(parts[name]) > most):
+            parts[name] = b""
             lost.append(f"mrc {name}")
     kept_type = own.get("exttyp", "")
     exttyp = kept_type.encode("latin-1", "replace") if isinstance(kept_type, str) else b""
-    order = ">" if own.get("byteorder") == "big" and any(found.values()) else "<"
-    exttyp = exttyp[:4].ljust(4, b"\0") if found["extended"] else bytes(4)
-    return found["extended"], exttyp, bytearray(found["extra"].ljust(100, b"\0")), order
+    order = ">" if own.get("byteorder") == "big" and any(parts.values()) else "<"
+    exttyp = exttyp[:4].ljust(4, b"\0") if parts["extended"] else bytes(4)
+    return parts["extended"], exttyp, bytearray(parts["extra"].ljust(100, b"\0")), order
 
 
 def _write(array: Array, target: Target, kind: str, statistics: bool) -> None:
@@ -784,7 +784,7 @@ def _statistics(array: Array, max_memory: int) -> dict[str, Any]:
             squares += float((values * values).sum())
         mean = total / array.count
         rms = sqrt(max(0.0, squares / array.count - mean * mean)) if isfinite(squares) else -1.0
-    found = (low, high, mean, rms)
-    if not all(isfinite(one) and isfinite(_single(one)) for one in found) or rms < 0:
+    numbers = (low, high, mean, rms)
+    if not all(isfinite(one) and isfinite(_single(one)) for one in numbers) or rms < 0:
         return {}
-    return {"statistics": found[:3], "rms": rms}
+    return {"statistics": numbers[:3], "rms": rms}

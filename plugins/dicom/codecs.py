@@ -203,19 +203,19 @@ def rgb_of(values: Values) -> Values:
 
 def _check_codestream(source: Source, form: Form, data: bytes) -> None:
     """Refuse a frame whose own header says another size: nothing is allocated by that."""
-    found = _size_of_jpeg2000(data) or _size_of_jpeg(data)
-    if found is None:
+    size = _size_of_jpeg2000(data) or _size_of_jpeg(data)
+    if size is None:
         raise Corrupt("an encoded frame has no header", path=source.path)
     if data.find(END, -PADDED) < 0 or (data[:2] == START and SCAN not in data):
         raise Corrupt(
             "an encoded frame has no end, or nothing before it", path=source.path,
             remedy="copy the file again; it is cut off, or damaged",
         )  # fmt: skip
-    if found != (form.rows, form.columns, form.samples):
+    if size != (form.rows, form.columns, form.samples):
         raise Corrupt(
             "an encoded frame is another one than the header says", path=source.path,
             expected=f"{form.rows} rows, {form.columns} columns, {form.samples} samples",
-            got=f"{found[0]}, {found[1]}, {found[2]}",
+            got=f"{size[0]}, {size[1]}, {size[2]}",
         )  # fmt: skip
 
 

@@ -290,18 +290,18 @@ class _Look:
         return slope[0], intercept[0]
 
     def keys(self) -> dict[str, float]:
-        found: dict[str, float] = {}
+        keys: dict[str, float] = {}
         for name, tag, group in KEYS:
             for data in self.among(group):
-                if name not in found and (value := data.possible(tag)) is not None:
-                    found[name] = value
+                if name not in keys and (value := data.possible(tag)) is not None:
+                    keys[name] = value
         for name, tag, group in TIMES:
             for data in self.among(group):
-                if name not in found and (text := data.text(tag)):
+                if name not in keys and (text := data.text(tag)):
                     seconds = seconds_of(text)
                     if seconds is not None:
-                        found[name] = seconds
-        return found
+                        keys[name] = seconds
+        return keys
 
 
 def seconds_of(text: str) -> float | None:

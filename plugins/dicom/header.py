@@ -112,10 +112,10 @@ class Data:
 
     def integer(self, tag: int) -> int | None:
         """The first number of an element, which must be a whole one; or None."""
-        found = self.number(tag)
-        if found is not None and int(found) != found:
-            raise self.wrong(tag, "is not a whole number", found)
-        return None if found is None else int(found)
+        number = self.number(tag)
+        if number is not None and int(number) != number:
+            raise self.wrong(tag, "is not a whole number", number)
+        return None if number is None else int(number)
 
     def possible(self, tag: int) -> float | None:
         """The first number of an element that nothing depends on; None if it is not one."""

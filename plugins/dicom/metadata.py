@@ -201,12 +201,12 @@ def tags_of(words: str) -> dict[int, str]:
 
     Raises `UsageError`, and `MissingDependency` where a keyword asks for pydicom's dictionary.
     """
-    found = {}
+    keywords = {}
     parts = words.replace(";", " ").replace("(", "").replace(")", "").split()
     for word in (one for part in parts for one in _words(part)):
         digits = word.replace(",", "")
         if len(digits) == 8 and all(one in "0123456789abcdefABCDEF" for one in digits):
-            found[int(digits, 16)] = _keyword_of(int(digits, 16), word)
+            keywords[int(digits, 16)] = _keyword_of(int(digits, 16), word)
             continue
         if find_spec("pydicom") is None:
             raise MissingDependency(
@@ -218,8 +218,8 @@ def tags_of(words: str) -> dict[int, str]:
         tag = tag_for_keyword(word)
         if tag is None:
             raise UsageError(f"no element of DICOM is called {word!r}", remedy="0008,103E is one")
-        found[tag] = word
-    return found
+        keywords[tag] = word
+    return keywords
 
 
 def _words(part: str) -> list[str]:
@@ -293,10 +293,10 @@ def _text(raw: bytes, charset: str | None) -> str:
 def left_out(files: Iterable[File], kept: dict[int, str]) -> str:
     """A line about the elements that may say who a patient is and do not leave the files."""
     tags = set[int]().union(*(file.header.tags for file in files)) - kept.keys()
-    found = {"patient": len([tag for tag in tags if tag >> 16 == 0x0010])}
-    found |= {kind: len(tags & known) for kind, known in KINDS.items()}
-    found["private elements"] = len([tag for tag in tags if (tag >> 16) % 2 and tag >> 16 > 8])
-    said = [f"{kind} ({count})" for kind, count in found.items() if count]
+    counts = {"patient": len([tag for tag in tags if tag >> 16 == 0x0010])}
+    counts |= {kind: len(tags & known) for kind, known in KINDS.items()}
+    counts["private elements"] = len([tag for tag in tags if (tag >> 16) % 2 and tag >> 16 > 8])
+    said = [f"{kind} ({count})" for kind, count in counts.items() if count]
     if not said:
         return ""
     return f"left out of the headers: {', '.join(said)}; `--in-opt keep-tags=LIST` keeps some"

@@ -65,9 +65,9 @@ def is_mosaic(header: Header) -> bool:
 
 def _csa(raw: bytes) -> dict[str, list[str]]:
     """The values of the elements that are asked for; nothing of a header that is not understood."""
-    found: dict[str, list[str]] = {}
+    elements: dict[str, list[str]] = {}
     if not raw.startswith(MAGIC):
-        return found
+        return elements
     at = 16
     try:
         (count,) = struct.unpack_from("<I", raw, 8)
@@ -84,10 +84,10 @@ def _csa(raw: bytes) -> dict[str, list[str]]:
                 texts.append(raw[at : at + nbytes].partition(b"\0")[0].decode("latin-1").strip())
                 at += nbytes + -nbytes % 4
             if name in (COUNT, NORMAL):
-                found[name] = [text for text in texts[: max(values, 1)] if text]
+                elements[name] = [text for text in texts[: max(values, 1)] if text]
     except struct.error:
         return {}
-    return found
+    return elements
 
 
 def places_of(

@@ -207,15 +207,15 @@ class Frames:
 
 def _stored(frames: list[Frame], files: list[File], form: Form) -> dict[int, Stored]:
     """The pixels of each file that has some of the frames."""
-    found = {}
+    stored = {}
     for number in dict.fromkeys(frame.file for frame in frames):
         header = files[number].header
         assert header.pixels is not None  # noqa: S101 - a file with pixels
         count = 1 if form.across else len(files[number].frames)
         fragments = fragments_of(header, count) if form.encoded else []
         words = header.syntax == BIG and header.pixels.vr == b"OW" and form.allocated <= 8
-        found[number] = Stored(
+        stored[number] = Stored(
             header.source, header.pixels.offset, header.syntax, words, header.inflated, fragments,
             count,
         )  # fmt: skip
-    return found
+    return stored

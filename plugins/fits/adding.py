@@ -63,15 +63,15 @@ def add(
 
 def _there(source: Source) -> dict[str, Unit]:
     """The HDUs of a file by name. Raises `Corrupt` if the last one is cut off."""
-    found: dict[str, Unit] = {}
+    by_name: dict[str, Unit] = {}
     for unit in units(source, []):
-        found[name_of(unit, {*found})] = unit
+        by_name[name_of(unit, {*by_name})] = unit
         if unit.offset + unit.nbytes > source.size:
             raise Corrupt(
                 "data of the last HDU is cut off, so that nothing can follow it",
                 path=source.path, where=f"byte {unit.offset}",
             )  # fmt: skip
-    return found
+    return by_name
 
 
 def _check_free(

@@ -85,13 +85,13 @@ def ascii_table_of(source: Source, unit: Unit, name: str, notes: list[str], wher
 def _column(source: Source, unit: Unit, n: int, names: set[str], where: str) -> _Column:
     values = unit.values
     form = values.get(f"TFORM{n}")
-    found = _FORM.fullmatch(form.strip()) if isinstance(form, str) else None
-    if found is None:
+    match = _FORM.fullmatch(form.strip()) if isinstance(form, str) else None
+    if match is None:
         raise Corrupt(
             f"TFORM{n} is missing or malformed", path=source.path, where=where,
             expected="A, I, F, E or D with a width", got=str(form)[:40],
         )  # fmt: skip
-    begin, width = whole(source, values, f"TBCOL{n}", where) - 1, int(found[2])
+    begin, width = whole(source, values, f"TBCOL{n}", where) - 1, int(match[2])
     if not 0 <= begin <= values["NAXIS1"] - width:
         raise Corrupt(
             f"column {n} lies outside the rows", path=source.path, where=where,
@@ -101,7 +101,7 @@ def _column(source: Source, unit: Unit, n: int, names: set[str], where: str) -> 
     name = said if isinstance(said, str) and said else f"col{n}"
     name = name if name not in names else f"{name}_{n}"
     names.add(name)
-    return _Column(name, found[1], begin, width)
+    return _Column(name, match[1], begin, width)
 
 
 def _decoder(

@@ -138,14 +138,14 @@ def _column(
 ) -> tuple[Column, dict[str, Any]]:
     values, (name, at) = unit.values, place
     form = values.get(f"TFORM{n}")
-    found = _FORM.match(form) if isinstance(form, str) else None
-    if found is None or len(found[1]) > 18:
+    match = _FORM.match(form) if isinstance(form, str) else None
+    if match is None or len(match[1]) > 18:
         raise Corrupt(
             f"TFORM{n} is missing or malformed", path=source.path, where=where,
             expected="a count and a letter", got=str(form)[:40],
         )  # fmt: skip
-    repeat, code = int(found[1] or 1), found[2]
-    heap = found[3] if code in "PQ" else ""
+    repeat, code = int(match[1] or 1), match[2]
+    heap = match[3] if code in "PQ" else ""
     if code in "PQ" and (repeat > 1 or not heap):
         raise Corrupt(
             f"TFORM{n} of a column of variable length is malformed", path=source.path, where=where,

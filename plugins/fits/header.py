@@ -94,9 +94,9 @@ class Cards:
 def _value(text: str) -> tuple[Any, str, str | None]:
     """The value of a card, its comment, and the words of one that has none."""
     text = text.strip()
-    if found := _STRING.match(text):
-        _, _, comment = text[found.end() :].partition("/")
-        return found[1].replace("''", "'").rstrip(), comment.strip(), None
+    if match := _STRING.match(text):
+        _, _, comment = text[match.end() :].partition("/")
+        return match[1].replace("''", "'").rstrip(), comment.strip(), None
     word, _, comment = text.partition("/")
     word, comment = word.strip(), comment.strip()
     if word in ("T", "F"):

@@ -57,10 +57,10 @@ def _is_attribute(name: str, kind: str) -> bool:
 
 def attributes_of(unit: Unit) -> dict[str, Any]:
     """The keywords that are not about the structure or the coordinates, and the commentary."""
-    found = {k: value for k, value in unit.values.items() if _is_attribute(k, unit.kind)}
+    keywords = {k: value for k, value in unit.values.items() if _is_attribute(k, unit.kind)}
     names = {keyword: name for name, keyword in TEXTS.items()}
     texts = {names.get(k, k): "\n".join(lines) for k, lines in unit.cards.lines.items()}
-    return texts | found if texts.keys() & found.keys() else found | texts
+    return texts | keywords if texts.keys() & keywords.keys() else keywords | texts
 
 
 def kept(unit: Unit, notes: list[str], name: str) -> dict[str, Any]:
@@ -229,19 +229,19 @@ def image_metadata(unit: Unit, notes: list[str], name: str, bits: int, turned: b
             f"array '{name}': coordinates that are not linear are kept as keywords, and not "
             f"applied: {', '.join(others[:6])}{' ...' if len(others) > 6 else ''}"
         )
-    found = [axis or Axis() for axis in axes[::-1]]
+    described = [axis or Axis() for axis in axes[::-1]]
     return Metadata(
         units=units if isinstance(units, str) and units else None, attributes=attributes,
-        axes=found if any(found) else (), formats={NAMESPACE: own} if own else None,
+        axes=described if any(described) else (), formats={NAMESPACE: own} if own else None,
     )  # fmt: skip
 
 
 def _is_of(key: str, axes: Sequence[Axis | None]) -> bool:
     """True for a keyword that an axis says."""
-    found = _AXIS.fullmatch(key)
-    if found is not None and not found[3]:
-        n = int(found[2])
-        fine = found[1] in ("CTYPE", "CUNIT", "CDELT", "CRVAL", "CRPIX", "CROTA")
+    match = _AXIS.fullmatch(key)
+    if match is not None and not match[3]:
+        n = int(match[2])
+        fine = match[1] in ("CTYPE", "CUNIT", "CDELT", "CRVAL", "CRPIX", "CROTA")
         return fine and n <= len(axes) and axes[n - 1] is not None
     matrix = _MATRIX.fullmatch(key)
     if matrix is not None and not matrix[4]:
@@ -291,24 +291,28 @@ def _renumbered(
         return None
     if rank != len(pixels) and any(int(n) > len(pixels) for n in _numbers_in(said)):
         return None
-    found: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
     for key, value in said.items():
         if one := _AXIS.fullmatch(key):
             n = int(one[2])
-            found[f"{one[1]}{numbers.get(n, n)}{one[3]}"] = value
+            keywords[f"{one[1]}{numbers.get(n, n)}{one[3]}"] = value
         elif one := _MATRIX.fullmatch(key):
             row, column = int(one[2]), int(one[3])
-            found[f"{one[1]}{numbers.get(row, row)}_{numbers.get(column, column)}{one[4]}"] = value
+            keywords[f"{one[1]}{numbers.get(row, row)}_{numbers.get(column, column)}{one[4]}"] = (
+                value
+            )
         elif one := _PARAMETER.fullmatch(key):
             n = int(one[2])
-            found[f"{one[1]}{numbers.get(n, n)}_{one[3]}{one[4]}"] = value
+            keywords[f"{one[1]}{numbers.get(n, n)}_{one[3]}{one[4]}"] = value
         else:
-            found[key] = max(value, rank) if _COUNT.fullmatch(key) and type(value) is int else value
+            keywords[key] = (
+                max(value, rank) if _COUNT.fullmatch(key) and type(value) is int else value
+            )
     for version in {*(one[3] for key in said if (one := _AXIS.fullmatch(key)))}:
         for now, first, step in pixels.values():
-            if (first, step) != (0, 1) and not _shift(found, now, first, step, version):
+            if (first, step) != (0, 1) and not _shift(keywords, now, first, step, version):
                 return None
-    return found
+    return keywords
 
 
 def _numbers_in(said: Mapping[str, Any]) -> list[str]:
@@ -316,16 +320,16 @@ def _numbers_in(said: Mapping[str, Any]) -> list[str]:
     return numbers + [n for key in said if (one := _MATRIX.fullmatch(key)) for n in one.group(2, 3)]
 
 
-def _shift(found: dict[str, Any], n: int, first: int, step: int, version: str) -> bool:
+def _shift(keywords: dict[str, Any], n: int, first: int, step: int, version: str) -> bool:
     """Change the keywords of an axis of the image to those of a part; False if it cannot be."""
-    pixel = found.get(f"CRPIX{n}{version}", 0.0)
+    pixel = keywords.get(f"CRPIX{n}{version}", 0.0)
     if not is_real(pixel):
         return False
-    found[f"CRPIX{n}{version}"] = (pixel - 1 - first) / step + 1
+    keywords[f"CRPIX{n}{version}"] = (pixel - 1 - first) / step + 1
     if step == 1:
         return True
     matrices: dict[str, list[str]] = {"PC": [], "CD": []}
-    for key in found:
+    for key in keywords:
         one = _MATRIX.fullmatch(key)
         if one and one[4] == version:
             matrices[one[1]].append(key)
@@ -333,15 +337,15 @@ def _shift(found: dict[str, Any], n: int, first: int, step: int, version: str) -
     if not matrices["CD"]:
         diagonal = f"PC{n}_{n}{version}"
         if matrices["PC"] and diagonal not in columns:
-            found[diagonal] = 1.0
+            keywords[diagonal] = 1.0
             columns.append(diagonal)
         elif not matrices["PC"]:
-            found.setdefault(f"CDELT{n}{version}", 1.0)
+            keywords.setdefault(f"CDELT{n}{version}", 1.0)
             columns.append(f"CDELT{n}{version}")
-    if not all(is_real(found[key]) for key in columns):
+    if not all(is_real(keywords[key]) for key in columns):
         return False
     for key in columns:
-        found[key] = found[key] * step
+        keywords[key] = keywords[key] * step
     return True
 
 
@@ -366,10 +370,10 @@ def image_cards(array: Array) -> tuple[list[str], int, list[str]]:
     scale, others = _scale_of(meta.attributes, bits, turned)
     if turned:
         scale["BZERO"] = OTHER_SIGN[bits]
-    found = [card(name, value) for name, value in scale.items()]
+    scale_cards = [card(name, value) for name, value in scale.items()]
     lost: list[str] = []
     if meta.units and fits_one_card(meta.units):
-        found.append(card("BUNIT", meta.units))
+        scale_cards.append(card("BUNIT", meta.units))
     elif meta.units:
         lost.append("units")
     places, lost_places = _place_cards(array, own)
@@ -381,7 +385,7 @@ def image_cards(array: Array) -> tuple[list[str], int, list[str]]:
     lost += [f"fits {key}" for key in own if key not in (*KEPT, "wcs", "axes")]
     if array.described:
         lost += facts_of(array, "units", "axes", "attributes", NAMESPACE)
-    return [*found, *places, *cards], bits, lost
+    return [*scale_cards, *places, *cards], bits, lost
 
 
 def table_cards(array: Array) -> tuple[list[str], list[str]]:

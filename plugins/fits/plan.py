@@ -85,10 +85,10 @@ def _name_problem(name: str) -> str:
 
 def _name_cards(name: str) -> list[str]:
     """EXTNAME, and EXTVER for a name that ends with a comma and a number."""
-    found = _VERSIONED.fullmatch(name)
-    if found is None or not fits_one_card(found[1]) or not found[1]:
+    match = _VERSIONED.fullmatch(name)
+    if match is None or not fits_one_card(match[1]) or not match[1]:
         return [card("EXTNAME", name)]
-    return [card("EXTNAME", found[1]), card("EXTVER", int(found[2]))]
+    return [card("EXTNAME", match[1]), card("EXTVER", int(match[2]))]
 
 
 def array_fits(array: Array, names: set[str]) -> list[Fit]:
@@ -126,10 +126,10 @@ def _table_fits(array: Array) -> list[Fit]:
     from .columns import columns_of
 
     name, fits = array.name, []
-    found = columns_of(array.element, _keywords(array))
-    if isinstance(found, str):
-        fits.append(refused(name, "type", f"FITS has no columns for {found}"))
-    elif spanned(array.dims, sum(column.width for column in found)) > MAX_SPAN:
+    columns = columns_of(array.element, _keywords(array))
+    if isinstance(columns, str):
+        fits.append(refused(name, "type", f"FITS has no columns for {columns}"))
+    elif spanned(array.dims, sum(column.width for column in columns)) > MAX_SPAN:
         fits.append(refused(name, "shape", "2**63 bytes or more"))
     if array.ndim > 1:
         fits.append(refused(name, "shape", "tables of FITS have one axis"))

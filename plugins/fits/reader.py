@@ -45,10 +45,10 @@ def read(source: Source) -> Bundle:
                 bundle.groups[name] = attributes_of(unit)
             continue
         try:
-            found = _arrays(source, unit, name, notes)
+            arrays_of_unit = _arrays(source, unit, name, notes)
         except RaconvertError as error:
-            found = [Array.unreadable(name, error)]
-        for number, one in enumerate(found):
+            arrays_of_unit = [Array.unreadable(name, error)]
+        for number, one in enumerate(arrays_of_unit):
             if number and one.name in names:
                 one = one.replace(name=f"{one.name} (HDU {unit.number})")  # noqa: PLW2901
             arrays.append(one)

@@ -161,20 +161,20 @@ def _pnm(data: bytes, path: str) -> Header:
 def _pam(data: bytes, path: str) -> Header:
     """The header of PAM: lines of a word and its value, in any order, up to ENDHDR."""
     match = _PAM.match(data)
-    found: dict[bytes, list[bytes]] = {}
+    fields: dict[bytes, list[bytes]] = {}
     for line in match[0].split(b"\n")[1:-2] if match else ():
         word, *value = line.split(None, 1) or [b"#"]
         if word in _WORDS:
-            found.setdefault(word, []).append(b"".join(value).strip())
+            fields.setdefault(word, []).append(b"".join(value).strip())
         elif not word.startswith(b"#"):
             raise _damaged(path)
-    words = [found.get(word, [b""]) for word in (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL")]
+    words = [fields.get(word, [b""]) for word in (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL")]
     if match is None or not all(len(word) == 1 and _WHOLE.fullmatch(word[0]) for word in words):
         raise _damaged(path)
     width, height, depth, maxval = (int(word[0]) for word in words)
     if not (min(width, height, depth) > 0 < maxval < 65536):
         raise _damaged(path)
-    said = b" ".join(found.get(b"TUPLTYPE", ())).decode("utf-8", "replace")
+    said = b" ".join(fields.get(b"TUPLTYPE", ())).decode("utf-8", "replace")
     kind = "bytes" if (said, depth, maxval) == (BITMAP, 1, 1) else "raw"
     dims = (depth,) * (depth > 1) + (width, height)
     nbytes = width * height * depth * (1 if maxval < 256 else 2)

@@ -378,10 +378,10 @@ class Contents:
 
     def _objects(self) -> None:
         """Name the groups that were objects, of which only the struct is written."""
-        found = self._were_objects
-        if found:
-            more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-            reason = f"objects are written as structs: {', '.join(found[:MOST_NAMED])}{more}"
+        objects = self._were_objects
+        if objects:
+            more = f" and {len(objects) - MOST_NAMED} more" if len(objects) > MOST_NAMED else ""
+            reason = f"objects are written as structs: {', '.join(objects[:MOST_NAMED])}{more}"
             self.fits.append(equivalent("", "type", reason))
 
 

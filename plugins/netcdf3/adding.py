@@ -36,12 +36,12 @@ def add(
     """Plan a file with the arrays in it, all other variables as they are; see `Add`."""
     check_version(version)
     header = read_header(source, [])
-    found = found_in(source, header, [])
-    names = {one.array.name: one for one in found if not one.axis_of}
+    variables = found_in(source, header, [])
+    names = {one.array.name: one for one in variables if not one.axis_of}
     for name in bundle.names:
-        _check_name(name, names, found, held, source.path, overwrite=overwrite)
+        _check_name(name, names, variables, held, source.path, overwrite=overwrite)
     replaced = {names[name].variable.name for name in bundle.names if name in names}
-    kept, lengths = _kept(header, found, replaced)
+    kept, lengths = _kept(header, variables, replaced)
     _check_whole(kept, source.path)
     growing = _growing(header, lengths, unlimited, source.path)
     if growing is not None:
@@ -86,18 +86,20 @@ def add(
 
 
 def _check_name(
-    name: str, names: dict[str, Found], found: list[Found], held: Bundle, path: str, *,
+    name: str, names: dict[str, Found], variables: list[Found], held: Bundle, path: str, *,
     overwrite: bool,
 ) -> None:  # fmt: skip
     """Refuse (`TargetExists`) a name that is taken, unless its array is to be replaced."""
     if name not in names:
-        if any(one.axis_of and one.variable.name == name for one in found):
+        if any(one.axis_of and one.variable.name == name for one in variables):
             raise not_an_array(path, name, "a coordinate made from an axis")
         return
     if name in held.names and not overwrite:
         raise array_exists(path, name)
     own = names[name]
-    if is_coordinate(own) and any(own.variable.name in one.dims for one in found if one is not own):
+    if is_coordinate(own) and any(
+        own.variable.name in one.dims for one in variables if one is not own
+    ):
         raise not_an_array(path, name, "a coordinate, along which other arrays lie,")
 
 
@@ -124,14 +126,14 @@ def _growing(header: Header, lengths: dict[str, int], asked: str, path: str) -> 
 
 
 def _kept(
-    header: Header, found: list[Found], replaced: set[str]
+    header: Header, variables: list[Found], replaced: set[str]
 ) -> tuple[list[Found], dict[str, int]]:
     """The variables that stay, and the lengths of the dimensions that do.
 
     A coordinate that was made from an axis goes where no other variable has its dimension.
     """
-    gone = [one for one in found if one.variable.name in replaced]
-    kept = [one for one in found if one.variable.name not in replaced]
+    gone = [one for one in variables if one.variable.name in replaced]
+    kept = [one for one in variables if one.variable.name not in replaced]
     of_arrays = {number for one in kept if not one.axis_of for number in one.variable.dims}
     lost = {number for one in gone for number in one.variable.dims} - of_arrays
     orphans = [one for one in kept if one.axis_of and lost.issuperset(one.variable.dims[:1])]

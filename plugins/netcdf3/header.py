@@ -146,9 +146,9 @@ class _Cursor:
 
     def padded(self, count: int, what: str) -> bytes:  # type: ignore[valid-type]
         """Return bytes that are followed by padding."""
-        found = self.bytes(count, what)
+        data = self.bytes(count, what)
         self.bytes(-count % PADDED, what)
-        return found
+        return data
 
     def name(self, what: str, known: Container[str]) -> tuple[str, bytes]:  # type: ignore[valid-type]
         """Return a name that no other one of its list has, and its bytes."""
@@ -167,11 +167,13 @@ class _Cursor:
 
     def type(self) -> int:
         """Return the number of a type that this version has."""
-        at, found = self.at, self.number("a type", 4)
+        at, number = self.at, self.number("a type", 4)
         most = max(ELEMENTS) if self.version == 5 else CLASSIC
-        if not 1 <= found <= most:
-            raise self.wrong(at, "the type is unknown", f"1 to {most} in CDF-{self.version}", found)
-        return found
+        if not 1 <= number <= most:
+            raise self.wrong(
+                at, "the type is unknown", f"1 to {most} in CDF-{self.version}", number
+            )
+        return number
 
     def attributes(self, of: str) -> list[Attribute]:
         """Return the attributes of a variable or of the file."""

@@ -62,8 +62,8 @@ def read_file(source: Source) -> Bundle:
     header = read_header(source, notes)
     if not header.variables:
         raise Unsupported("holds no array", path=source.path, expected="a variable")
-    found = found_in(source, header, notes)
-    arrays = [one.array for one in found if not one.axis_of]
+    variables = found_in(source, header, notes)
+    arrays = [one.array for one in variables if not one.axis_of]
     if not arrays:
         raise Unsupported("holds coordinates only, and no array", path=source.path)
     used = {number for one in header.variables for number in one.dims}
@@ -79,16 +79,16 @@ def read_file(source: Source) -> Bundle:
 def found_in(source: Source, header: Header, notes: list[str]) -> list[Found]:
     """Return all variables of a file with their arrays, coordinates made from axes included."""
     parts, record = parts_of(source, header, notes), header.record_bytes()
-    found = [_found(source, header, part, record, notes) for part in parts]
+    variables = [_found(source, header, part, record, notes) for part in parts]
     names: set[str] = set()
-    for number, one in enumerate(found):
+    for number, one in enumerate(variables):
         if one.array.name in names:
             error = Corrupt(f"two arrays have the name '{one.array.name}'", path=source.path)
             array = Array.unreadable(one.variable.name, error)
-            found[number] = one._replace(array=array)
-        names.add(found[number].array.name)
-    _name_axes(found, source.limits)
-    return found
+            variables[number] = one._replace(array=array)
+        names.add(variables[number].array.name)
+    _name_axes(variables, source.limits)
+    return variables
 
 
 def _describe_file(bundle: Bundle, header: Header, source: Source, notes: list[str]) -> None:
@@ -310,11 +310,11 @@ def _records(source: Source, part: Part, record: int, kind: Element, shape: tupl
 # Axes --------------------------------------------------------------------------------------------
 
 
-def _name_axes(found: list[Found], limits: Limits) -> None:
+def _name_axes(variables: list[Found], limits: Limits) -> None:
     """Give arrays the axes that dimensions, and the variables of their names, say."""
-    known = Coordinates({one.variable.name: one.array for one in found if is_coordinate(one)},
+    known = Coordinates({one.variable.name: one.array for one in variables if is_coordinate(one)},
                         limits)  # fmt: skip
-    for one in found:
+    for one in variables:
         array = one.array
         if array.problem is None and one.dims and not (one.axis_of or one.has_axes):
             axes = known.axes_of(one.variable.name, one.dims, array.dims[::-1])[: array.ndim]

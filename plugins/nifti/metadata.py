@@ -492,10 +492,10 @@ def _take_axes(
     written["xyzt_units"] = units | rest
 
 
-def _take_ones(axes: Sequence[Axis], found: dict[str, Any], by_axis: list[list[str]]) -> None:
+def _take_ones(axes: Sequence[Axis], fields: dict[str, Any], by_axis: list[list[str]]) -> None:
     """Name the facts lost since a `pixdim` of 1 is a spacing only if its units are stated."""
-    placed = bool(found.get("sform_code") or found.get("qform_code"))
-    written = _axes(found, len(axes[:MAX_RANK]))
+    placed = bool(fields.get("sform_code") or fields.get("qform_code"))
+    written = _axes(fields, len(axes[:MAX_RANK]))
     for axis, one, lost in zip(axes[:MAX_RANK], written, by_axis[:MAX_RANK], strict=True):
         if axis.direction is not None and placed:
             continue

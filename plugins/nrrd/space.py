@@ -192,9 +192,9 @@ def reframed(axes: Sequence[Axis], space: Space, frame: str) -> tuple[list[Axis]
     turned = World(world.vectors, world.origin, world.frame or ITK).to(frame)
     if turned is None:
         return None
-    found = [
+    axes_of_frame = [
         directed(axis, vector, axis.spacing)
         for axis, vector in zip(axes, turned.vectors, strict=True)
     ]
     made = turned.space
-    return None if made is None else (found, made)
+    return None if made is None else (axes_of_frame, made)

@@ -160,7 +160,7 @@ def places_of(array: Array) -> list[Place]:
     An axis that runs backwards, or obliquely through the world, has no origin.
     """
     axes = axes_of(array)
-    found = []
+    places = []
     for axis, along in zip(axes, coordinates(axes, array.meta.space), strict=True):
         step, start = along.spacing, along.origin
         if step is None or not isfinite(step) or step <= 0:
@@ -169,8 +169,8 @@ def places_of(array: Array) -> list[Place]:
             step = None
         if start is not None and not isfinite(start):
             start = None
-        found.append(Place(step, start, axis.units))
-    return found
+        places.append(Place(step, start, axis.units))
+    return places
 
 
 def axes_from(

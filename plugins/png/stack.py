@@ -317,9 +317,9 @@ class PngStack:
         if png.notes:
             self._keep_notes([f"'{png.path}': {note}" for note in png.notes])
 
-    def _keep_notes(self, found: list[str]) -> None:
+    def _keep_notes(self, notes: list[str]) -> None:
         if len(self.notes) < MAX_NOTES:
-            self.notes += [note for note in found if note not in self.notes]
+            self.notes += [note for note in notes if note not in self.notes]
 
     def _add_odd(self, fields: dict[str, Any]) -> None:
         """Add the metadata of an item that was read on its own."""

@@ -376,10 +376,14 @@ class _Machine:
     # Globals and what they make ------------------------------------------------------------------
 
     def do_binpersid(self) -> None:
-        found = self.pop()
-        if not isinstance(found, tuple) or len(found) < 5 or found[0] != "storage":
-            self.wrong("persistent id is not a storage", got=type(found).__name__)
-        _, kind, key, _, count = found[:5]
+        persistent_id = self.pop()
+        if (
+            not isinstance(persistent_id, tuple)
+            or len(persistent_id) < 5
+            or persistent_id[0] != "storage"
+        ):
+            self.wrong("persistent id is not a storage", got=type(persistent_id).__name__)
+        _, kind, key, _, count = persistent_id[:5]
         sound = isinstance(kind, Known) and kind.kind == "storage" and isinstance(key, str)
         if not sound or not _is_count(count):
             self.wrong("storage is not described as torch does it")

@@ -42,18 +42,18 @@ def bundle_of(source: Source) -> Bundle:
     members = {member.filename: member for member in zips.members(source)}
     folder = _folder(source, members)
     value = interpreted(_content(source, members[folder + _PICKLE]), folder + _PICKLE, source)
-    found = Contents(source)
-    found.walk(value, (), 0)
-    if not found.tensors:
+    contents = Contents(source)
+    contents.walk(value, (), 0)
+    if not contents.tensors:
         raise Unsupported(
             "holds no tensors", path=source.path, where=f"member '{folder}{_PICKLE}'",
             expected="tensors in containers of Python",
         )  # fmt: skip
     storages = _Storages(source, members, folder)
-    arrays = [storages.array(name, tensor) for name, tensor in found.tensors.items()]
+    arrays = [storages.array(name, tensor) for name, tensor in contents.tensors.items()]
     _check_sum(source, arrays)
-    notes = [*shared(found.tensors), *found.notes()]
-    return Bundle(some_sound(arrays), attributes=found.attributes, notes=notes)
+    notes = [*shared(contents.tensors), *contents.notes()]
+    return Bundle(some_sound(arrays), attributes=contents.attributes, notes=notes)
 
 
 def _refuse_others(source: Source) -> None:

@@ -221,10 +221,10 @@ def _kind(array: Array, own: dict[str, Any], numbers: str) -> tuple[int | None, 
         return RAW, ""
     if (kind, nbytes) == ("int", 8) and INTEGER64 in _classes(own):
         return REAL, ""
-    found = _KINDS.get((kind, nbytes))
-    if found is None or nbytes == _FULL[found]:
-        return found, ""
-    return found, f"{type_name(little(array.element))} is stored as {_WIDE[found]}"
+    r_type = _KINDS.get((kind, nbytes))
+    if r_type is None or nbytes == _FULL[r_type]:
+        return r_type, ""
+    return r_type, f"{type_name(little(array.element))} is stored as {_WIDE[r_type]}"
 
 
 def _kind_of_user(descr: Any) -> tuple[int | None, str]:

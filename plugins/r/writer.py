@@ -404,13 +404,13 @@ def _codes(leaf: Leaf, values: Values, gone: Values | None, done: int) -> Values
     """The numbers of the levels of a factor."""
     codes = {level: number for number, level in enumerate(leaf.levels, 1)}
     missing = [False] * values.size if gone is None else gone.tolist()
-    found = [
+    level_numbers = [
         NA_INTEGER if lost else codes.get(text, 0)
         for text, lost in zip(values.tolist(), missing, strict=True)
     ]
-    if 0 in found:
-        raise _lost(leaf, done + found.index(0), "is not a level of the factor", None)
-    return np.array(found, ">i4")
+    if 0 in level_numbers:
+        raise _lost(leaf, done + level_numbers.index(0), "is not a level of the factor", None)
+    return np.array(level_numbers, ">i4")
 
 
 def _times(target: Target, leaf: Leaf, values: Values, done: int) -> Values:

@@ -191,11 +191,11 @@ def open_table(
 
 def _dialect(source: Source, delimiter: str, decimal: str, encoding: str, quotes: bool) -> Dialect:
     encoding = encoding_of(source, encoding)
-    found = Dialect(",", decimal, encoding, quotes)
+    dialect = Dialect(",", decimal, encoding, quotes)
     text = source.read_at(0, LOOK_BYTES)
     decoded = text.decode(encoding, "ignore").lstrip("\ufeff")
     if "\n" not in decoded and "\r" in decoded:
-        found = found._replace(line=13)
+        dialect = dialect._replace(line=13)
     if delimiter != "auto":
         sign = WORDS.get(delimiter, delimiter)
         if len(sign) != 1 or not sign.isascii() or sign in '"\r\n\0' or sign.isalnum():
@@ -203,7 +203,7 @@ def _dialect(source: Source, delimiter: str, decimal: str, encoding: str, quotes
                 f"`--in-opt delimiter={delimiter[:20]}` is not one sign",
                 expected=f"such as , ; | or one of {', '.join(WORDS)}",
             )
-        return found._replace(delimiter=sign)
+        return dialect._replace(delimiter=sign)
     lines = lines_of(decoded if quotes else decoded.replace('"', "'"),
                    whole=source.size <= LOOK_BYTES)  # fmt: skip
     signs = delimiters(lines)
@@ -219,7 +219,7 @@ def _dialect(source: Source, delimiter: str, decimal: str, encoding: str, quotes
         here = [sign for sign in ",;\t|" if lines and sign in lines[0]]
         tabs = source.path.lower().endswith((".tsv", ".tab"))
         signs = ["\t" if tabs else here[0] if here else ";" if decimal == "," else ","]
-    return found._replace(delimiter=signs[0])
+    return dialect._replace(delimiter=signs[0])
 
 
 def _header(

@@ -197,9 +197,9 @@ def check_footer(source: Source, start: int, footer: bytes) -> int:
     return rows
 
 
-def _need(data: _Bytes, what: str, found: dict[str, Any]) -> None:
+def _need(data: _Bytes, what: str, fields: dict[str, Any]) -> None:
     for name in _NEEDED[what]:
-        if name not in found:
+        if name not in fields:
             raise data.wrong(f"a {what} without its {name}")
 
 

@@ -194,7 +194,7 @@ def name_fits(bundle: Bundle, title: str) -> list[Fit]:
 def _masks(arrays: list[Array]) -> dict[int, Array]:
     """The mask of each array that has one here, by the identity of the array."""
     by_name = {array.name: array for array in arrays}
-    found = {}
+    masks = {}
     for array in arrays:
         if array.meta is None or not array.described:
             continue
@@ -206,8 +206,8 @@ def _masks(arrays: list[Array]) -> dict[int, Array]:
                 mask = by_name.get(f"{prefix}/{name.rpartition('/')[2]}")
             fits = mask is not None and mask.element.kind == "bool" and mask.dims == array.dims
             if what == "nulls" and fits and mask is not None:
-                found[id(array)] = mask
-    return found
+                masks[id(array)] = mask
+    return masks
 
 
 def _along(array: Array, form: str) -> Any:

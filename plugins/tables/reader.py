@@ -161,12 +161,12 @@ def _found(table: Table, *, wide: bool) -> Grid | None:
     labels: list[Values] = []
     codes: list[Values] = []
     for number, column in enumerate(table.columns[:-1]):
-        found = _factorized(table, number) if _may_be_key(column) else None
-        if found is None:
+        factors = _factorized(table, number) if _may_be_key(column) else None
+        if factors is None:
             return None
         numbers.append(number)
-        codes.append(found[0])
-        labels.append(found[1])
+        codes.append(factors[0])
+        labels.append(factors[1])
         cells = prod(map(len, labels))
         if cells > table.rows or not table.rows:
             return None
@@ -272,15 +272,15 @@ def _grid(table: Table, numbers: Sequence[int], *, least: bool, fill: bool = Fal
         if column.problem is not None and not least:
             raise column.problem
         fits = not (column.nullable or column.shape) and column.dtype.kind in KEY_KINDS + "fb"
-        found = _factorized(table, number) if fits else None
-        if found is None:
+        factors = _factorized(table, number) if fits else None
+        if factors is None:
             if least:
                 return None
             why = "has missing values" if column.nullable else "is not a column of labels"
             raise incomplete(table, f"has an axis '{column.name[:60]}' that {why}",
                              "choose other columns: `--in-opt axes=NAME,NAME`")  # fmt: skip
-        codes.append(found[0])
-        labels.append(found[1])
+        codes.append(factors[0])
+        labels.append(factors[1])
     return _placed(table, list(numbers), codes, labels, least=least, fill=fill)
 
 

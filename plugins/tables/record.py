@@ -69,17 +69,17 @@ def text_of(tables: dict[str, Any], bundle: Bundle) -> str:
 def parse(text: str, limits: Limits) -> dict[str, Any] | None:
     """The record of a line that `text_of` made, its form checked; None for any other line."""
     try:
-        found = json.loads(text, limits)
+        record = json.loads(text, limits)
     except (ValueError, RaconvertError):
         return None
-    if not isinstance(found, dict) or found.get(KEY) != VERSION:
+    if not isinstance(record, dict) or record.get(KEY) != VERSION:
         return None
-    tables = found.get("tables")
+    tables = record.get("tables")
     if not isinstance(tables, dict) or not all(map(_is_table, tables.values())):
         return None
-    file = found.get("file", {})
+    file = record.get("file", {})
     named = isinstance(file, dict) and all(isinstance(part, dict) for part in file.values())
-    return found if named else None
+    return record if named else None
 
 
 def _is_table(table: Any) -> bool:

@@ -242,7 +242,7 @@ def kind_of_format(number: int, code: str | None) -> str:
 
 def properties_of(package: Package) -> dict[str, str]:
     """The custom properties of the file that are text."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     state: dict[str, Any] = {"name": None, "parts": []}
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -251,7 +251,7 @@ def properties_of(package: Package) -> dict[str, str]:
 
     def end(name: str) -> None:
         if name == "property" and state["name"] is not None:
-            found[state["name"]] = "".join(state["parts"])
+            properties[state["name"]] = "".join(state["parts"])
             state["name"] = None
 
     def text(data: str) -> None:
@@ -260,7 +260,7 @@ def properties_of(package: Package) -> dict[str, str]:
 
     package.check_memory("docProps/custom.xml")
     package.parse("docProps/custom.xml", start, end, text)
-    return found
+    return properties
 
 
 # The cells of a sheet ----------------------------------------------------------------------------

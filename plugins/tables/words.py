@@ -358,9 +358,9 @@ def _span(text: str, unit: str, digits: int) -> int:
     match = _IS["duration"](text)
     if match is None:
         raise ValueError
-    found = next((u for u in ("W", "D", "h", "m", "s") if match[u]), "s")
+    smallest = next((u for u in ("W", "D", "h", "m", "s") if match[u]), "s")
     fraction = match["f"] or ""
-    number = int(match[found] + fraction) * _PER_UNIT[found] * 10 ** (digits + 1)
+    number = int(match[smallest] + fraction) * _PER_UNIT[smallest] * 10 ** (digits + 1)
     steps, rest = divmod(number, _PER_UNIT.get(unit, 1) * 10 ** (len(fraction) + 1))
     if rest or steps >= 1 << 63:
         raise ValueError

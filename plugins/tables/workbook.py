@@ -105,9 +105,9 @@ def open_workbook(source: Source, *, header: str, sheet: str) -> Workbook:
 
 
 def _record(package: Package) -> dict[str, Any] | None:
-    found = properties_of(package)
+    properties = properties_of(package)
     pieces: list[str] = []
-    while (piece := found.get(f"{PROPERTY}{len(pieces) + 1}")) is not None:
+    while (piece := properties.get(f"{PROPERTY}{len(pieces) + 1}")) is not None:
         pieces.append(piece)
     return records.parse("".join(pieces), package.source.limits) if pieces else None
 
@@ -210,29 +210,29 @@ def _column(
         raise Corrupt("a sheet has rows out of order, or a cell twice", path=source.path,
                       where=f"column '{name[:60]}'")  # fmt: skip
     if known is not None:
-        found = _as_type(kinds, values, known, from_1904)
-        if found is not None:
-            made, piece = _placed(name, places, found, rows)
+        typed = _as_type(kinds, values, known, from_1904)
+        if typed is not None:
+            made, piece = _placed(name, places, typed, rows)
             return made, piece, ""
-    found = _natural(kinds, values, from_1904)
-    made, piece = _placed(name, places, found, rows)
+    typed = _natural(kinds, values, from_1904)
+    made, piece = _placed(name, places, typed, rows)
     if known is None:
         return made, piece, ""
     return made, piece, (
         f"column '{name[:60]}' has a value that is not {known[0].name} any more: it is "
-        f"{found.dtype.name}"
+        f"{typed.dtype.name}"
     )  # fmt: skip
 
 
-def _placed(name: str, places: list[int], found: Values, rows: int) -> tuple[Column, Piece]:
+def _placed(name: str, places: list[int], present: Values, rows: int) -> tuple[Column, Piece]:
     if len(places) == rows:
-        return Column(name, found.dtype), (found, None)
-    values = np.empty(rows, found.dtype)
-    values[...] = missing_value(found.dtype)
+        return Column(name, present.dtype), (present, None)
+    values = np.empty(rows, present.dtype)
+    values[...] = missing_value(present.dtype)
     mask = np.ones(rows, np.bool_)
-    values[places] = found
+    values[places] = present
     mask[places] = False
-    return Column(name, found.dtype, nullable=True), (values, mask)
+    return Column(name, present.dtype, nullable=True), (values, mask)
 
 
 def _text_of(kind: str, value: Any, from_1904: bool) -> tuple[str, str]:

@@ -163,21 +163,21 @@ def _with_sidecar(array: Array, source: Source, find: Find, file: str) -> Array:
 
 def fits(bundle: Bundle, files: list[str]) -> list[Fit]:
     """List what a bundle cannot hold: names not in Unicode, too long or used twice; huge dims."""
-    found = []
+    refusals = []
     seen: set[str] = set()
     for array, path in zip(bundle.arrays, files, strict=True):
         if len(path) > MAX_PATH_BYTES // 4 and len(path.encode()) > MAX_PATH_BYTES:
             reason = f"the path of its file would be longer than {MAX_PATH_BYTES} bytes"
-            found.append(refused(array.name[:80], "names", reason))
+            refusals.append(refused(array.name[:80], "names", reason))
         if array.name in seen:
-            found.append(refused(array.name, "names", "the name is used twice"))
+            refusals.append(refused(array.name, "names", "the name is used twice"))
         seen.add(array.name)
-        found += ra.span_fits(array)
+        refusals += ra.span_fits(array)
         try:
             array.name.encode()
         except UnicodeEncodeError:
-            found.append(refused(array.name, "names", "the name is not valid text"))
-    return found
+            refusals.append(refused(array.name, "names", "the name is not valid text"))
+    return refusals
 
 
 class Added:

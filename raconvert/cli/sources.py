@@ -120,14 +120,14 @@ def _views(
     return natural_sorted(views)
 
 
-def failing(console: Console, found: list[Any]) -> Callable[[str, RaconvertError], int]:
+def failing(console: Console, failures: list[Any]) -> Callable[[str, RaconvertError], int]:
     """Return the function that `each` calls for a failure: it reports it, with --json as data."""
 
     def fail(path: str, error: RaconvertError) -> int:
         if console.json:
             from raconvert.cli.console import error_facts
 
-            found.append({"path": path, "error": error_facts(error)})
+            failures.append({"path": path, "error": error_facts(error)})
         return console.error(error)
 
     return fail

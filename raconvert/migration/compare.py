@@ -280,8 +280,8 @@ class _Comparison:
             open_bundle(os.path.join(self._there, pair.there), **self._reading) as source,
             open_bundle(os.path.join(self._here, pair.here), **self._own) as bundle,
         ):
-            found = self._bundles(source, bundle)
-        yield _together(pair.here, found)
+            findings = self._bundles(source, bundle)
+        yield _together(pair.here, findings)
 
     def _bundles(self, source: Bundle, bundle: Bundle) -> list[Finding]:
         arrays, only_there, only_here = pair_arrays(source, bundle)
@@ -297,14 +297,14 @@ class _Comparison:
 
     def _stack(self, pair: Pair) -> Iterator[Finding]:
         names = [os.path.join(self._there, name) for name in pair.files]
-        found = verify(
+        verdict = verify(
             os.path.join(self._here, pair.here), [],
             files_from=names, go_on=True, **self._reading
         )  # fmt: skip
-        counts = found["against"]
+        counts = verdict["against"]
         odd = [f"{counts[what]} {what}, such as {counts['examples'][what]}"
                for what in ("changed", "missing", "extra") if counts[what]]  # fmt: skip
-        mark = SAME if found["same"] else DIFFERENT
+        mark = SAME if verdict["same"] else DIFFERENT
         yield Finding(
             mark, pair.here, "; ".join(odd) or f"stack of {counted(counts['ok'], 'file')}"
         )
@@ -388,8 +388,8 @@ class _Comparison:
                     return Finding(DIFFERENT, label, f"{count} in place of one")
                 source, bundle = pair(other)
                 changes = self._changes(source, bundle)
-                found = _judge(source.arrays[0], bundle.arrays[0], self._rule, changes)
-                return found._replace(path=label)
+                finding = _judge(source.arrays[0], bundle.arrays[0], self._rule, changes)
+                return finding._replace(path=label)
         except (RaconvertError, OSError) as error:
             return Finding(ERROR, label, _said(error))
 

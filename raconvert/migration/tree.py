@@ -375,12 +375,12 @@ def _found(folder: str, path: str, row: Row) -> Found:
     return Found(path, size, newest, row.name)
 
 
-def _by_content(root: str, found: Found, from_: str | None) -> tuple[str, str]:
+def _by_content(root: str, entry: Found, from_: str | None) -> tuple[str, str]:
     """Return the format of a file by its content, or the reason why it has none."""
     if from_ is not None:
         return "", f"has not the suffix of {from_}"
     try:
-        detection = registry.detect(Source(os.path.join(root, found.path)))
+        detection = registry.detect(Source(os.path.join(root, entry.path)))
     except NotSupportedYet as error:
         return "", error.what
     except (RaconvertError, OSError):

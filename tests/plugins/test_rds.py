@@ -577,7 +577,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "function_alone": (serialized(i(3) + i(253) + NUL + NUL), Unsupported, "a function"),
     "promise_alone": (serialized(i(5) + NUL + INT), Unsupported, "a promise"),
     "persistent_object": (serialized(i(247, 0, 1) + char(b"hook")), Unsupported, "persistent"),
-    "sequence_of_peta": (serialized(compact(2.0**45, 1, 0)), TooLarge, "little is stored"),
+    "sequence_of_peta": (serialized(compact(2.0**45, 1, 0)), TooLarge, "few are stored"),
     "sequence_of_halves": (serialized(compact(3, 0.5, 1)), Corrupt, "whole numbers"),
     "sequence_beyond_integers": (serialized(compact(2.0**40, 1, 1)), Corrupt, "whole numbers"),
     "sequence_of_nan": (serialized(compact(float("nan"), 1, 1)), Corrupt, "whole numbers"),

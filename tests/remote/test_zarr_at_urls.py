@@ -205,8 +205,8 @@ def declared(folder: Path, shape: list[int], chunk: list[int], chunks: dict[str,
     [
         ([1 << 40], [1 << 20], "little more than a fill value"),
         ([1 << 20, 1 << 20], [1 << 10, 1 << 10], "little more than a fill value"),
-        ([10**9], [1], "few are there"),
-        ([1 << 29], [1], "few are there"),
+        ([10**9], [1], "few exist"),
+        ([1 << 29], [1], "few exist"),
     ],
 )
 def test_what_a_server_does_not_have_costs_few_requests(

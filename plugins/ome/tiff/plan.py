@@ -51,13 +51,13 @@ def _image_fits(array: Array) -> tuple[str, list[Fit]]:
         flag = "--dtype uint32" if kind == "uint" else flag
         fits.append(refused(name, "type", reason, flag))
     samples = array.element.kind != "bool"
-    found = letters_of(array, TITLE, samples=samples, ordered=False)
-    if found.reason:
-        fits.append(refused(name, "shape", f"{found.reason}; `--to tiff` writes any"))
-    if found.made_up:
-        reason = f"OME names every axis: {', '.join(found.made_up)}"
+    letters = letters_of(array, TITLE, samples=samples, ordered=False)
+    if letters.reason:
+        fits.append(refused(name, "shape", f"{letters.reason}; `--to tiff` writes any"))
+    if letters.made_up:
+        reason = f"OME names every axis: {', '.join(letters.made_up)}"
         fits.append(equivalent(name, "metadata", reason))
-    renamed = renamed_fit(array, found.text) if found.text else None
+    renamed = renamed_fit(array, letters.text) if letters.text else None
     fits += [renamed] if renamed is not None else []
     if 0 in shape:
         fits.append(refused(name, "shape", f"OME has no image without pixels: {shape}"))
@@ -68,7 +68,7 @@ def _image_fits(array: Array) -> tuple[str, list[Fit]]:
     if array.described and array.meta.items is not None:
         reason = "what the items of a stack have of their own is left out"
         fits.append(equivalent(name, "metadata", reason))
-    return found.text, fits
+    return letters.text, fits
 
 
 def _types() -> str:

@@ -66,15 +66,15 @@ def _images(bundle: Bundle) -> tuple[list[Image], list[Fit]]:
     root = others[0] if len(others) == 1 else None
     images = []
     for array in bundle.arrays:
-        found = letters_of(array, TITLE, samples=False, ordered=True)
-        if found.reason:
-            fits.append(refused(array.name, "shape", f"{found.reason}; `--to zarr` writes any"))
-        if found.made_up:
-            reason = f"OME-Zarr names every axis: {', '.join(found.made_up)}"
+        lettered = letters_of(array, TITLE, samples=False, ordered=True)
+        if lettered.reason:
+            fits.append(refused(array.name, "shape", f"{lettered.reason}; `--to zarr` writes any"))
+        if lettered.made_up:
+            reason = f"OME-Zarr names every axis: {', '.join(lettered.made_up)}"
             fits.append(equivalent(array.name, "metadata", reason))
-        renamed = renamed_fit(array, found.text) if found.text else None
+        renamed = renamed_fit(array, lettered.text) if lettered.text else None
         fits += [fit for fit in (renamed, unseen_fit(array)) if fit is not None]
-        letters = found.text or "?" * array.ndim
+        letters = lettered.text or "?" * array.ndim
         images.append(Image(array, "" if array.name == root else array.name, letters))
     return images, fits
 
