@@ -194,6 +194,16 @@ ROWS: tuple[Row, ...] = (
         together=True,
     ),
     Row(
+        name="edf",
+        module="raconvert.plugins.edf",
+        title="EDF and BDF recordings",
+        suffixes=(".edf", ".bdf"),
+        magic=((0, b"0       "), (0, b"\xffBIOSEMI")),
+        writes=False,
+        many=True,
+        holds=("names", "labels", "spacing", "scale", "units", "attributes"),
+    ),
+    Row(
         name="fits",
         module="raconvert.plugins.fits",
         title="FITS",

@@ -1,0 +1,113 @@
+"""Annotations of EDF+: lists in the records, each with an onset, a duration and texts.
+
+A list is ``+onset``, 21 and the duration if there is one, 20, then texts, each with 20 behind it,
+and 0. The first of a record, in the first signal of annotations, has an empty text at first: its
+onset is that of the record.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from math import nan
+
+from raconvert.errors import Corrupt, TooLarge
+
+from .values import chunks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.files.source import Source
+
+    from .header import Header, Signal
+
+_LIST = re.compile(rb"([+-][0-9]+(?:[.][0-9]*)?)(?:\x15([0-9]+(?:[.][0-9]*)?))?\x14(.*)", re.DOTALL)
+DIGITS = 15  # of a decimal that a double always gives back
+
+
+class Annotations:
+    """All annotations of a file, and the onset of each record (NaN: it is not said)."""
+
+    def __init__(self) -> None:
+        self.onsets = array("d")
+        self.durations = array("d")
+        self.texts: list[bytes] = []
+        self.starts = array("d")
+        self.rounded = 0  # numbers with more digits than a double has
+        self.latin = 0  # texts that are not UTF-8
+
+    def add(self, onset: bytes, duration: bytes | None, texts: list[bytes]) -> None:
+        """Add the texts of a list, each an annotation of its own."""
+        for text in texts:
+            self.onsets.append(self.number(onset))
+            self.durations.append(nan if duration is None else self.number(duration))
+            self.texts.append(self._utf8(text))
+
+    def _utf8(self, text: bytes) -> bytes:
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            self.latin += 1
+            return text.decode("latin-1").encode()
+        return text
+
+    def number(self, raw: bytes) -> float:
+        """The double nearest to a decimal."""
+        digits = raw.lstrip(b"+-0.")
+        self.rounded += len(digits) - digits.count(b".") > DIGITS
+        return float(raw)
+
+    def notes(self) -> list[str]:
+        """Lines about what is not as it should be."""
+        said = []
+        if self.rounded:
+            said.append(f"{self.rounded} times of annotations have more digits than a double")
+        if self.latin:
+            said.append(f"{self.latin} texts of annotations are not UTF-8: read as Latin-1")
+        return said
+
+
+def read_annotations(source: Source, header: Header) -> Annotations | None:
+    """The annotations of a file, None if it has no signal of them.
+
+    Raises `Corrupt` for what does not follow EDF+, and `TooLarge`.
+    """
+    signals = [signal for signal in header.signals if signal.is_annotations]
+    if not signals:
+        return None
+    found, left = Annotations(), source.limits.document_bytes
+    for place, signal in enumerate(signals):
+        for record, chunk in enumerate(chunks(source, header, signal)):
+            raw = chunk.rstrip(b"\0")
+            left -= len(raw)
+            if left < 0:
+                raise TooLarge(
+                    "has more annotations than are read safely", path=source.path,
+                    expected=f"at most {source.limits.document_bytes} bytes",
+                    remedy="the signals are read with `--allow arrays`",
+                )  # fmt: skip
+            _read_record(source, header, signal, record, raw, found, is_first=not place)
+    return found
+
+
+def _read_record(
+    source: Source, header: Header, signal: Signal, record: int, raw: bytes, found: Annotations,
+    *, is_first: bool,
+) -> None:  # fmt: skip
+    start = nan
+    for number, one in enumerate(filter(None, raw.split(b"\0"))):
+        match = _LIST.fullmatch(one)
+        if match is None or (match[3] and not match[3].endswith(b"\x14")):
+            raise Corrupt(
+                "annotations do not follow EDF+", path=source.path,
+                where=f"byte {header.begin + record * header.record_bytes + signal.offset}",
+                expected="an onset, and texts that end with byte 20", got=repr(one)[:60],
+                remedy="the signals are read with `--allow arrays`",
+            )  # fmt: skip
+        onset, duration, rest = match.groups()
+        texts = rest.split(b"\x14")[:-1]
+        if is_first and not number and texts and not texts[0]:
+            start, texts = found.number(onset), texts[1:]
+        found.add(onset, duration, texts)
+    if is_first:
+        found.starts.append(start)
