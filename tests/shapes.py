@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 import dicom_files
+import edf_files
 import numpy as np
 import ra_bytes
 
@@ -1741,6 +1742,41 @@ def view_of_nested_lists(size: int) -> bytes:
 @shape(".json")
 def view_of_empty_lists(size: int) -> bytes:
     return view([[] for _ in range(size // 3)], [])
+
+
+# EDF ---------------------------------------------------------------------------------------------
+
+
+@shape(".edf")
+def edf_of_signals(size: int) -> bytes:
+    """Signals of one sample and of one label."""
+    count = min(9999, max(1, size // 258))
+    return edf_files.edf([edf_files.signal(samples=1)] * count, bytes(2 * count), records=1)
+
+
+@shape(".edf")
+def edf_of_records(size: int) -> bytes:
+    """Two signals of one sample in each of very many records."""
+    two = [edf_files.signal(label=one, samples=1) for one in "xy"]
+    return edf_files.edf(two, bytes(size // 4 * 4), records=-1)
+
+
+@shape(".edf")
+def edf_of_annotations(size: int) -> bytes:
+    """Annotations of nothing."""
+    count = max(1, size // 16)
+    data = (b"+0\x14\x14\x14\x14\x14\0" * 2) * count
+    notes = edf_files.signal(edf_files.NOTES)
+    return edf_files.edf([notes], data, records=count, reserved="EDF+C")
+
+
+@shape(".edf")
+def edf_of_records_with_gaps(size: int) -> bytes:
+    """Records of one sample, each a long time after the one before."""
+    signals = [edf_files.signal(samples=1), edf_files.signal(edf_files.NOTES, samples=5)]
+    count = max(1, size // 12)
+    data = b"".join(b"xx" + b"+%07d\x14\x14" % (9 * n % 10**7) for n in range(count))
+    return edf_files.edf(signals, data, records=-1, reserved="EDF+D")
 
 
 # DICOM -------------------------------------------------------------------------------------------

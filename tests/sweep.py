@@ -206,13 +206,27 @@ def by_tifffile_of_ome(path: Path) -> Arrays:
         return {ONE: np.asarray(file.series[0].asarray(level=0))}
 
 
+def by_edfio(path: Path) -> Arrays:
+    """The digital numbers by label, of those that are there once."""
+    import edfio
+
+    reader = edfio.read_bdf if path.read_bytes()[:1] == b"\xff" else edfio.read_edf
+    signals = reader(path).signals
+    labels = [one.label.replace("/", "_") for one in signals]
+    return {
+        label: one.digital
+        for label, one in zip(labels, signals, strict=True)
+        if labels.count(label) == 1
+    }
+
+
 READERS: dict[str, Callable[[Path], Arrays]] = {
     "npy": by_numpy, "npz": by_numpy, "hdf5": by_h5py, "mat": by_scipy, "nrrd": by_pynrrd,
     "nifti": by_nibabel, "metaimage": by_simpleitk, "tiff": by_tifffile, "png": by_pillow,
     "gif": by_pillow, "bmp": by_pillow, "jpeg": by_pillow, "netpbm": by_pillow,
     "webp": by_pillow, "safetensors": by_safetensors, "zarr": by_zarr, "omezarr": by_zarr_of_ome, "har": by_harpy,
     "netcdf3": by_netcdf4, "fits": by_astropy, "mrc": by_mrcfile,
-    "dicom": by_pydicom, "ometiff": by_tifffile_of_ome,
+    "dicom": by_pydicom, "edf": by_edfio, "ometiff": by_tifffile_of_ome,
 }  # fmt: skip
 
 SQUEEZED = ("ometiff",)  # whose other reader leaves out axes of length 1

@@ -102,6 +102,10 @@ FIELD = {
         "sums": "CHECKSUM and DATASUM",
         "tiles": "images in compressed tiles",
     },
+    "edf": {
+        "annotations": "lists of annotations in the records",
+        "values": "array sources over stretches in records",
+    },
     "gguf": {"blocks": "the values of quantised blocks"},
     "mat": {
         "adding": "how a further array comes into a file that exists",
@@ -210,6 +214,7 @@ FIELD = {
 }
 NO_PLAN = {
     "dicom": "it is read only",
+    "edf": "it is read only",
     "gguf": "it is read only",
     "pytorch": "it is read only",
     "hdf5/ondisk": "checks of bytes only, for hdf5",

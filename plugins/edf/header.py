@@ -187,7 +187,7 @@ def _begin(
     source: Source, said: Fraction | None, count: int, records: int, record_bytes: int,
     notes: list[str],
 ) -> int:  # fmt: skip
-    """Where the records begin: where the header says, unless only its own length fits the file."""
+    """The offset of the records: as the header says, unless only its own length fits the file."""
     own = BLOCK * (1 + count)
     if said == own:
         return own

@@ -73,11 +73,11 @@ def _texts(signal: Signal) -> dict[str, Any]:
     said = {key: text for key, text in said.items() if text}
     for which, ends in (("physical", signal.physical), ("digital", signal.digital)):
         if ends is not None:
-            said[f"{which}_minimum"], said[f"{which}_maximum"] = map(_plain, ends)
+            said[f"{which}_minimum"], said[f"{which}_maximum"] = map(_python_number, ends)
     return said
 
 
-def _plain(number: Fraction) -> int | float:
+def _python_number(number: Fraction) -> int | float:
     return int(number) if number.denominator == 1 and abs(number) < 1 << 53 else float(number)
 
 

@@ -49,7 +49,7 @@ def _sample(version: bytes, plus: str, width: int, records: list[bytes], *signal
 SAMPLES = {
     "two_by_three.edf": _sample(
         EDF, "EDF+D", 2,
-        [b"\1\0\2\0\3\0+0\x14\x14\0\0\0", b"\4\0\5\0\6\0+5\x14\x14Hm\x14"],
+        [b"\1\0\2\0\3\0+0\x14\x14\0\0\0\0", b"\4\0\5\0\6\0+5\x14\x14Hm\x14\0"],
         "x", 3, ANNOTATIONS[0], 4,
     ),
     "four.bdf": _sample(

@@ -59,6 +59,7 @@ PARSERS: dict[str, Parser] = {
     "idx": Parser(("x.idx",), "learning/*idx*", None, "idx"),
     "safetensors": Parser(("x.safetensors",), "learning/*.safetensors", None, "safetensors"),
     "dicom": Parser(("x.dcm",), "dicom/*", None, "dicom"),
+    "edf": Parser(("x.edf",), "edf/*.?df", None, "edf"),
     "gguf": Parser(("x.gguf",), "models/*.gguf", None, "gguf"),
     "rds": Parser(("x.rds",), "r/*.rds", None, "rds"),
     "rdata": Parser(("x.rdata",), "r/*.RData", None, "rdata"),
