@@ -68,7 +68,7 @@ def _factors(slope: Fraction, intercept: Fraction) -> dict[str, float]:
 
 
 def _texts(signal: Signal) -> dict[str, Any]:
-    """What is said of a signal besides its scale."""
+    """The texts and ranges of a signal, as attributes."""
     said: dict[str, Any] = {"transducer": signal.transducer, "prefilter": signal.prefilter}
     said = {key: text for key, text in said.items() if text}
     for which, ends in (("physical", signal.physical), ("digital", signal.digital)):

@@ -58,7 +58,7 @@ def read(
     notes = [*header.notes, *timing.notes, *(found.notes() if found is not None else [])]
     start = start_of(header)
     if start is None:
-        notes.append(f"start is no date and time: {f'{header.date} {header.time}'!r}")
+        notes.append(f"start is not a date and time: {f'{header.date} {header.time}'!r}")
     else:
         attributes["start"] = start
     attributes |= kept(header, kinds, notes)
@@ -87,7 +87,7 @@ def _annotations(
 
 
 class _Timing:
-    """When records begin: `by_record` if they do not follow each other, else `origin`."""
+    """The onsets of records: `by_record` if they do not follow each other, else `origin`."""
 
     def __init__(self, source: Source, header: Header, found: Annotations | None) -> None:
         self.starts = list(found.starts) if found is not None else []
@@ -149,7 +149,7 @@ def _signals(source: Source, header: Header, timing: _Timing) -> Iterator[Array]
     signals = [signal for signal in header.signals if not signal.is_annotations]
     names = _names([signal.label or "signal" for signal in signals])
     if twice := [n for n, s in zip(names, signals, strict=True) if n != s.label]:
-        header.notes.append(f"labels that are no names of arrays, or there twice: {listed(twice)}")
+        header.notes.append(f"labels that cannot be names of arrays, or are there twice: {listed(twice)}")
     for name, signal in zip(names, signals, strict=True):
         axes = timing.axes(header, signal.samples, source.limits.axis_labels)
         yield _array(source, header, [signal], name, signal_metadata(signal, axes, name=name),

@@ -290,8 +290,8 @@ ODD: dict[str, tuple[bytes, str]] = {
     "physical_range_of_words": (edf([signal(low="low")]), "no scale"),
     "digital_range_turned": (edf([signal(first="10", last="-10")]), "above the maximum"),
     "commas": (edf([signal(low="-0,5")]), "comma"),
-    "date_of_words": (edf(date="tomorrow"), "no date"),
-    "date_that_is_none": (edf(date="31.02.02"), "no date"),
+    "date_of_words": (edf(date="tomorrow"), "not a date"),
+    "date_that_is_none": (edf(date="31.02.02"), "not a date"),
     "zeros_for_blanks": (edf([signal(label=b"x" + bytes(15))], version=b"0" + bytes(7)), ""),
 }  # fmt: skip
 
