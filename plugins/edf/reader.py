@@ -149,7 +149,8 @@ def _signals(source: Source, header: Header, timing: _Timing) -> Iterator[Array]
     signals = [signal for signal in header.signals if not signal.is_annotations]
     names = _names([signal.label or "signal" for signal in signals])
     if twice := [n for n, s in zip(names, signals, strict=True) if n != s.label]:
-        header.notes.append(f"labels that cannot be names of arrays, or are there twice: {listed(twice)}")
+        what = "labels that cannot be names of arrays, or are there twice"
+        header.notes.append(f"{what}: {listed(twice)}")
     for name, signal in zip(names, signals, strict=True):
         axes = timing.axes(header, signal.samples, source.limits.axis_labels)
         yield _array(source, header, [signal], name, signal_metadata(signal, axes, name=name),
