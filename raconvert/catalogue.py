@@ -536,6 +536,16 @@ ROWS: tuple[Row, ...] = (
         names_files=True,
     ),
     Row(
+        name="tfrecord",
+        module="raconvert.plugins.tfrecord",
+        title="TFRecord of examples",
+        suffixes=(".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"),
+        writes=False,
+        many=True,
+        holds=("names",),
+        needs=(("google_crc32c", "google-crc32c"),),
+    ),
+    Row(
         name="tiff",
         module="raconvert.plugins.image.tiff",
         title="TIFF image or stack",

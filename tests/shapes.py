@@ -22,6 +22,7 @@ import dicom_files
 import edf_files
 import numpy as np
 import ra_bytes
+import tfrecord_files
 
 HASH = 2**61 - 1  # all multiples of it have one hash
 
@@ -1777,6 +1778,65 @@ def edf_of_records_with_gaps(size: int) -> bytes:
     count = max(1, size // 12)
     data = b"".join(b"xx" + b"+%07d\x14\x14" % (9 * n % 10**7) for n in range(count))
     return edf_files.edf(signals, data, records=-1, reserved="EDF+D")
+
+
+# TFRecord ----------------------------------------------------------------------------------------
+
+
+@shape(".tfrecord", 1 << 19)
+def tfrecord_of_records(size: int) -> bytes:
+    """Records of one number."""
+    return tfrecord_files.record(tfrecord_files.example(x=tfrecord_files.ints(1))) * (size // 31)
+
+
+@shape(".tfrecord", 1 << 19)
+def tfrecord_of_features(size: int) -> bytes:
+    """Very many features in one record."""
+    one = tfrecord_files.ints(1)
+    return tfrecord_files.file(
+        [tfrecord_files.example(**{f"x{n}": one for n in range(max(1, size // 20))})]
+    )
+
+
+@shape(".tfrecord", 1 << 19)
+def tfrecord_of_a_feature_each(size: int) -> bytes:
+    """Records that each have another feature."""
+    one = tfrecord_files.ints(1)
+    return tfrecord_files.file(
+        tfrecord_files.example(**{f"x{n}": one}) for n in range(max(1, size // 38))
+    )
+
+
+@shape(".tfrecord", 1 << 19)
+def tfrecord_of_texts(size: int) -> bytes:
+    """Texts of nothing in one feature."""
+    return tfrecord_files.file(
+        [tfrecord_files.example(x=tfrecord_files.texts(*[b""] * (size // 2)))]
+    )
+
+
+@shape(".tfrecord", 1 << 19)
+def tfrecord_of_integers(size: int) -> bytes:
+    """Integers of ten bytes, not packed."""
+    lists = (b"\x08" + b"\xff" * 9 + b"\x01") * max(1, size // 11)
+    return tfrecord_files.file([tfrecord_files.example(x=tfrecord_files.field(3, lists))])
+
+
+@shape(".tfrecord", 1 << 19)
+def tfrecord_of_steps(size: int) -> bytes:
+    """A sequence of steps of nothing."""
+    steps = tfrecord_files.field(1, b"") * (size // 2) + tfrecord_files.field(
+        1, tfrecord_files.ints(1)
+    )
+    named = tfrecord_files.features(x=steps)
+    return tfrecord_files.file([tfrecord_files.field(2, named)])
+
+
+@shape(".tfrecord", 1 << 19)
+def tfrecord_of_gzip(size: int) -> bytes:
+    """Zeros in one value, deflated to little."""
+    value = tfrecord_files.texts(bytes(size * 900))
+    return gzip.compress(tfrecord_files.file([tfrecord_files.example(x=value)]))
 
 
 # DICOM -------------------------------------------------------------------------------------------

@@ -220,13 +220,30 @@ def by_edfio(path: Path) -> Arrays:
     }
 
 
+def by_tfrecord(path: Path) -> Arrays:
+    """Features that are numbers, as many in each record."""
+    from tfrecord import tfrecord_loader
+
+    found: dict[str, list[Any]] = {}
+    for one in tfrecord_loader(str(path), None):
+        for name, value in one.items():
+            found.setdefault(name, []).append(value)
+    shapes = {name: {np.shape(one) for one in rows} for name, rows in found.items()}
+    arrays = {name: np.array(rows) for name, rows in found.items() if len(shapes[name]) == 1}
+    return {
+        name: np.squeeze(values, 1) if values.shape[1:] == (1,) else values
+        for name, values in arrays.items()
+        if values.dtype.kind in "if"
+    }
+
+
 READERS: dict[str, Callable[[Path], Arrays]] = {
     "npy": by_numpy, "npz": by_numpy, "hdf5": by_h5py, "mat": by_scipy, "nrrd": by_pynrrd,
     "nifti": by_nibabel, "metaimage": by_simpleitk, "tiff": by_tifffile, "png": by_pillow,
     "gif": by_pillow, "bmp": by_pillow, "jpeg": by_pillow, "netpbm": by_pillow,
     "webp": by_pillow, "safetensors": by_safetensors, "zarr": by_zarr, "omezarr": by_zarr_of_ome, "har": by_harpy,
     "netcdf3": by_netcdf4, "fits": by_astropy, "mrc": by_mrcfile,
-    "dicom": by_pydicom, "edf": by_edfio, "ometiff": by_tifffile_of_ome,
+    "dicom": by_pydicom, "edf": by_edfio, "tfrecord": by_tfrecord, "ometiff": by_tifffile_of_ome,
 }  # fmt: skip
 
 SQUEEZED = ("ometiff",)  # whose other reader leaves out axes of length 1

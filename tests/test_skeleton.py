@@ -106,6 +106,11 @@ FIELD = {
         "annotations": "lists of annotations in the records",
         "values": "array sources over stretches in records",
     },
+    "tfrecord": {
+        "messages": "protocol buffers of examples",
+        "records": "records with their checksums, plain or inflated",
+        "values": "array sources over features",
+    },
     "gguf": {"blocks": "the values of quantised blocks"},
     "mat": {
         "adding": "how a further array comes into a file that exists",
@@ -215,6 +220,7 @@ FIELD = {
 NO_PLAN = {
     "dicom": "it is read only",
     "edf": "it is read only",
+    "tfrecord": "it is read only",
     "gguf": "it is read only",
     "pytorch": "it is read only",
     "hdf5/ondisk": "checks of bytes only, for hdf5",

@@ -60,6 +60,7 @@ PARSERS: dict[str, Parser] = {
     "safetensors": Parser(("x.safetensors",), "learning/*.safetensors", None, "safetensors"),
     "dicom": Parser(("x.dcm",), "dicom/*", None, "dicom"),
     "edf": Parser(("x.edf",), "edf/*.?df", None, "edf"),
+    "tfrecord": Parser(("x.tfrecord",), "tfrecord/*.tfrecord*", None, "tfrecord"),
     "gguf": Parser(("x.gguf",), "models/*.gguf", None, "gguf"),
     "rds": Parser(("x.rds",), "r/*.rds", None, "rds"),
     "rdata": Parser(("x.rdata",), "r/*.RData", None, "rdata"),

@@ -65,6 +65,7 @@ AREAS = {
     "cifar": _file("cifar"),
     "dicom": _plugin("dicom", "header", "form", "frames", "series", "mosaic"),
     "edf": _plugin("edf", "header", "annotations", "values", "reader"),
+    "tfrecord": _plugin("tfrecord", "records", "messages", "values", "reader"),
     "fits": _plugin("fits", "header", "columns", "heap"),
     "r": Area(("plugins/r/items.py", "plugins/r/tree.py"), ("tests/plugins/test_rds.py",)),
     "mrc": _file("mrc"),

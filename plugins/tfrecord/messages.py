@@ -1,0 +1,177 @@
+"""Protocol buffers of examples, walked by hand: nothing but what `example.proto` has.
+
+A message is a run of fields: a number and a wire type in a varint, then a varint (0), 8 bytes (1),
+a length and as many bytes (2), or 4 bytes (5). Integers and floats of a list are packed, or not.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+BYTES, FLOATS, INTEGERS = 1, 2, 3  # the kinds of a feature, by the numbers of their fields
+VARINT, LONG, RUN, SHORT = 0, 1, 2, 5  # wire types
+VARINT_BYTES = 10
+_HIGH = bytes(range(128, 256))  # bytes of a varint that more follow
+_PIECE = 1 << 18  # bytes of varints that are decoded at once
+
+
+class Malformed(Exception):
+    """Bytes that are not the message that they should be."""
+
+
+def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """A number, and the place behind it."""
+    value = 0
+    for shift in range(0, 7 * VARINT_BYTES, 7):
+        if at >= end:
+            raise Malformed("a number is cut off")
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value & 0xFFFFFFFFFFFFFFFF, at
+    raise Malformed(f"a number has more than {VARINT_BYTES} bytes")
+
+
+def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
+    """Number, wire type, begin and end of each field; of a varint the place of its bytes."""
+    found = []
+    while at < end:
+        key = data[at]
+        at += 1
+        if key > 127:
+            key, at = varint(data, at - 1, end)
+        number, wire = key >> 3, key & 7
+        nbytes, at = _extent(data, at, end, wire)
+        if nbytes > end - at or not number:
+            raise Malformed("a field is cut off" if number else "a field has number 0")
+        found.append((number, wire, at, at + nbytes))
+        at += nbytes
+    return found
+
+
+def _extent(data: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
+    """The number of bytes of a field, and where they begin."""
+    if wire == RUN:
+        if at < end and data[at] < 128:
+            return data[at], at + 1
+        return varint(data, at, end)
+    if wire == VARINT:
+        return varint(data, at, end)[1] - at, at
+    if wire in (LONG, SHORT):
+        return 8 if wire == LONG else 4, at
+    raise Malformed(f"a field has wire type {wire}")
+
+
+def _runs(data: bytes, at: int, end: int, most: int, what: str) -> list[tuple[int, int, int, int]]:
+    """The fields of a message that has messages of numbers 1 to `most`."""
+    found = fields(data, at, end)
+    for number, wire, _, _ in found:
+        if wire != RUN or number > most:
+            raise Malformed(f"{what} has no field {number} of wire type {wire}")
+    return found
+
+
+def _entries(data: bytes, at: int, end: int, what: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the keys of a map, and the places of their values."""
+    for _, _, begin, stop in _runs(data, at, end, 1, what):
+        key, value = b"", (stop, stop)
+        for number, _, first, last in _runs(data, begin, stop, 2, "an entry of a map"):
+            if number == 1:
+                key = data[first:last]
+            else:
+                value = first, last
+        try:
+            yield key.decode(), *value
+        except UnicodeDecodeError as error:
+            raise Malformed("a name is not UTF-8") from error
+
+
+def features_of(data: bytes) -> Iterator[tuple[str, bool, int, int]]:
+    """Yield name, whether it is one of steps, begin and end of each feature of a record."""
+    for number, _, at, end in _runs(data, 0, len(data), 2, "a record"):
+        for key, begin, stop in _entries(data, at, end, ("Features", "FeatureLists")[number - 1]):
+            yield key, number == 2, begin, stop
+
+
+def steps_of(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each feature of a `FeatureList`."""
+    for _, _, begin, stop in _runs(data, at, end, 1, "FeatureList"):
+        yield begin, stop
+
+
+def lists_of(data: bytes, at: int, end: int) -> tuple[int, list[tuple[int, int, int]]]:
+    """The kind of a feature (0: it has none), and wire type and place of its runs of values."""
+    kind, found = 0, []
+    for number, _, begin, stop in _runs(data, at, end, INTEGERS, "Feature"):
+        if kind not in (0, number):
+            raise Malformed("a feature has two kinds of values")
+        kind = number
+        single = (RUN, SHORT, VARINT)[kind - 1]
+        for field, wire, first, last in fields(data, begin, stop):
+            if field != 1 or wire not in (RUN, single):
+                raise Malformed(f"a list of values has no field {field} of wire type {wire}")
+            if kind == FLOATS and (last - first) % 4:
+                raise Malformed("floats are not whole")
+            found.append((wire, first, last))
+    return kind, found
+
+
+def count_of(data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> int:
+    """The number of values of a feature."""
+    if kind == BYTES:
+        return len(lists)
+    if kind == FLOATS:
+        return sum(last - first for _, first, last in lists) // 4
+    return sum(
+        len(data[first:last].translate(None, _HIGH)) if wire == RUN else 1
+        for wire, first, last in lists
+    )
+
+
+def bytes_of(data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> list[bytes]:
+    """The bytes of the values of a feature: of each value, or of each run of numbers."""
+    runs = [data[first:last] for _, first, last in lists]
+    if kind == INTEGERS and any(run and run[-1] > 127 for run in runs):
+        raise Malformed("a number is cut off")
+    return runs
+
+
+def numbers_of(kind: int, raw: bytes) -> Any:
+    """The floats or integers of the bytes of whole runs, as an array."""
+    import numpy as np
+
+    if kind == FLOATS:
+        return np.frombuffer(raw, "<f4")
+    values = np.empty(len(raw.translate(None, _HIGH)), "<i8")
+    done, at = 0, 0
+    while at < len(raw):
+        part = np.frombuffer(raw, np.uint8, min(_PIECE, len(raw) - at), at)
+        ends = np.flatnonzero(part < 128)
+        if not ends.size:
+            raise Malformed(f"a number has more than {VARINT_BYTES} bytes")
+        _decode(part, ends, values[done : done + ends.size].view("<u8"))
+        done += ends.size
+        at += int(ends[-1]) + 1
+    return values
+
+
+def _decode(raw: Any, last: Any, values: Any) -> None:
+    """Fill in the numbers of varints that end at the places `last`."""
+    import numpy as np
+
+    if last[-1] == last.size - 1:  # each of one byte
+        values[...] = raw[: last.size]
+        return
+    first = np.concatenate([[0], last[:-1] + 1])
+    lengths = last - first + 1
+    if lengths.max() > VARINT_BYTES:
+        raise Malformed(f"a number has more than {VARINT_BYTES} bytes")
+    values[...] = raw[first] & np.uint8(127)
+    for n in range(1, int(lengths.max())):
+        there = np.flatnonzero(lengths > n)
+        more = (raw[first[there] + n] & np.uint8(127)).astype("<u8")
+        values[there] |= more << np.uint64(7 * n)

@@ -1,0 +1,289 @@
+"""From a file to a bundle: one pass finds the features of all records, arrays read them later."""
+
+from __future__ import annotations
+
+from array import array as numbers
+
+from raconvert.arrays.bundle import some_sound
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, listed
+from raconvert.plugin import Array, Bundle, Element, Metadata, element
+
+from .messages import BYTES, FLOATS, Malformed, count_of, features_of, lists_of, steps_of
+from .records import Content
+from .tables import KINDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.files.source import Source
+
+RECORDS = "records"
+ENTRY_BYTES = 24  # in memory, of one feature of one record
+SHARE = 4  # of --max-memory, for the places of features
+PADDING = 64  # times the bytes of texts that an array of the longest one may take
+SMALL_BYTES = 1 << 24  # of such an array that is made whatever its texts take
+
+
+class Span:
+    """The least and the greatest of some numbers."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self) -> None:
+        self.low, self.high = -1, -1
+
+    def add(self, number: int) -> None:
+        """Take a number in."""
+        if self.high < 0:
+            self.low = self.high = number
+        elif number < self.low:
+            self.low = number
+        elif number > self.high:
+            self.high = number
+
+    @property
+    def is_one(self) -> bool:
+        """True if all numbers are the same."""
+        return self.low == self.high
+
+
+class Feature:
+    """A feature of many records: where it lies in each, and what its values have in common."""
+
+    def __init__(self, key: str, *, has_steps: bool, whole: bool = False) -> None:
+        self.key = key
+        self.has_steps = has_steps
+        self.whole = whole  # records themselves are the values
+        self.kind = 0
+        self.mixed = False
+        self.records, self.at, self.nbytes = numbers("Q"), numbers("Q"), numbers("Q")
+        self.steps, self.count, self.width = Span(), Span(), Span()
+        self.total = self.all_steps = self.stored = 0
+        self.is_text = True
+
+    def add(self, record: int, data: bytes, begin: int, at: int, end: int) -> None:
+        """Take in the feature of a record; `begin` is the place of the record in the file."""
+        if self.records and self.records[-1] == record:
+            raise Malformed(f"feature '{self.key[:80]}' is there twice")
+        self.records.append(record)
+        self.at.append(begin + at)
+        self.nbytes.append(end - at)
+        if self.whole:
+            self._add_values(data, BYTES, [(2, at, end)])
+            return
+        steps = 0
+        for first, last in steps_of(data, at, end) if self.has_steps else [(at, end)]:
+            steps += 1
+            self._add_values(data, *lists_of(data, first, last))
+        self.steps.add(steps)
+        self.all_steps += steps
+
+    def _add_values(self, data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> None:
+        self.mixed |= bool(kind) and self.kind not in (0, kind)
+        self.kind = self.kind or kind
+        count = count_of(data, kind, lists) if kind else 0
+        self.count.add(count)
+        self.total += count
+        if kind != BYTES:
+            return
+        for _, first, last in lists:
+            self.width.add(last - first)
+            self.stored += last - first
+            self.is_text = self.is_text and not self.whole and _is_text(data[first:last])
+
+    def is_regular(self, records: int) -> bool:
+        """True if every record has as many values."""
+        return len(self.records) == records and self.count.is_one and self.steps.is_one
+
+    @property
+    def is_padded(self) -> bool:
+        """True for texts that would take little more than their bytes in one array."""
+        room = max(SMALL_BYTES, PADDING * self.stored)
+        return self.is_text and self.total * self.width.high <= room
+
+
+def _is_text(raw: bytes) -> bool:
+    if 0 in raw:
+        return False
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def read_file(source: Source, *, flat: bool, parsed: bool) -> Bundle:
+    """The features of the records of a file. Raises `Corrupt`, `TooLarge` and `Unsupported`."""
+    content = Content(source)
+    features, count = _features(content, parsed=parsed)
+    if not count:
+        raise Unsupported("holds no records", path=source.path)
+    in_groups = any(feature.has_steps for feature in features)
+    arrays: list[Array] = []
+    empty: list[str] = []
+    for feature in features:
+        name = feature.key
+        if in_groups:
+            name = f"{'feature_lists' if feature.has_steps else 'context'}/{name}"
+        if not feature.total:
+            empty.append(name)
+            continue
+        arrays += _arrays(content, feature, name, count, flat=flat)
+    if not arrays:
+        raise Unsupported("holds records without any value", path=source.path)
+    notes = [f"left out, without any value: {listed(empty)}"] if empty else []
+    return Bundle(some_sound(arrays), notes=notes)
+
+
+def _features(content: Content, *, parsed: bool) -> tuple[list[Feature], int]:
+    """The features of all records, in the order in which they come, and the number of records."""
+    found: dict[tuple[str, bool], Feature] = {}
+    entries, limits = 0, content.source.limits
+    most = limits.memory // SHARE // ENTRY_BYTES
+    number = -1
+    if not parsed:
+        found[RECORDS, False] = Feature(RECORDS, has_steps=False, whole=True)
+    for number, (begin, data) in enumerate(content.records()):
+        places = features_of(data) if parsed else iter([(RECORDS, False, 0, len(data))])
+        try:
+            for key, has_steps, at, end in places:
+                feature = found.get((key, has_steps))
+                if feature is None:
+                    feature = found[key, has_steps] = _new(content, key, has_steps, len(found))
+                feature.add(number, data, begin, at, end)
+                entries += 1
+        except Malformed as error:
+            raise Corrupt(
+                f"record {number} is no Example: {error}", path=content.path,
+                where=f"byte {begin}",
+                remedy="`--in-opt records=bytes` reads records as they are",
+            ) from error  # fmt: skip
+        if entries > most:
+            raise TooLarge(
+                "has more features in all records than are read in this memory",
+                path=content.path, expected=f"at most {most}",
+                remedy="allow more with `--max-memory`",
+            )  # fmt: skip
+    return [*found.values()], number + 1
+
+
+def _new(content: Content, key: str, has_steps: bool, there: int) -> Feature:
+    limits = content.source.limits
+    if there >= limits.nodes:
+        raise TooLarge(
+            "has very many features", path=content.path, expected=f"at most {limits.nodes}",
+            remedy="`--in-opt records=bytes` reads records as they are",
+        )  # fmt: skip
+    if not key or len(key) > limits.name_bytes:
+        raise Malformed(f"the name of a feature has {len(key)} characters")
+    return Feature(key, has_steps=has_steps)
+
+
+# Arrays ------------------------------------------------------------------------------------------
+
+
+def _arrays(
+    content: Content, feature: Feature, name: str, records: int, *, flat: bool
+) -> Iterator[Array]:
+    """Yield the array of a feature, or its parts where records differ."""
+    if feature.mixed:
+        what = f"feature '{name[:80]}' has values of several kinds"
+        remedy = "`--in-opt records=bytes` reads records as they are"
+        yield Array.unreadable(name, Unsupported(what, path=content.path, remedy=remedy))
+        return
+    why = _why_ragged(feature, records)
+    if why and not flat:
+        yield Array.unreadable(name, _ragged(content, name, why))
+    elif why:
+        yield from _flat(content, feature, name, records)
+    else:
+        yield _regular(content, feature, name, records)
+
+
+def _why_ragged(feature: Feature, records: int) -> str:
+    """The reason why a feature is no array of its own; empty if it is one."""
+    if len(feature.records) < records:
+        return f"is in {len(feature.records)} of {records} records"
+    if not feature.steps.is_one:
+        return f"has {feature.steps.low} to {feature.steps.high} steps in a record"
+    if not feature.count.is_one:
+        return f"has {feature.count.low} to {feature.count.high} values in a record"
+    if feature.kind == BYTES and not feature.width.is_one and not feature.is_padded:
+        return f"has values of {feature.width.low} to {feature.width.high} bytes"
+    return ""
+
+
+def _ragged(content: Content, name: str, why: str) -> RaconvertError:
+    return Unsupported(
+        f"feature '{name[:80]}' {why}, and is no array of its own", path=content.path,
+        remedy="`--in-opt ragged=flat` reads all values, and how many each record has",
+    )  # fmt: skip
+
+
+def _regular(content: Content, feature: Feature, name: str, records: int) -> Array:
+    shape: tuple[int, ...] = (records,)
+    if feature.has_steps:
+        shape += (feature.steps.high,)
+    if feature.count.high != 1:
+        shape += (feature.count.high,)
+    kind, encoding = _element(feature), None
+    if feature.kind == BYTES and feature.is_padded:
+        width = max(1, feature.width.high)
+        kind, encoding = Element("user", width, "|", f"|S{width}"), "utf-8"
+    elif feature.kind == BYTES:
+        shape += (feature.width.high,)
+    if spanned(shape, kind.nbytes) > MAX_SPAN:
+        raise TooLarge(f"feature '{name[:80]}' is too large", path=content.path)
+
+    def data() -> Any:
+        from .values import Rows
+
+        return Rows(content, feature, name, shape, kind.nbytes)
+
+    return Array(
+        kind, shape[::-1], name=name, index_order="C", data=data,
+        meta=Metadata(encoding=encoding),
+    )  # fmt: skip
+
+
+def _element(feature: Feature) -> Element:
+    """The type of values; that of a byte for bytes."""
+    if feature.kind == BYTES:
+        return element("uint", 1)
+    return element("float", 4) if feature.kind == FLOATS else element("int", 8)
+
+
+def _flat(content: Content, feature: Feature, name: str, records: int) -> Iterator[Array]:
+    """Yield all values of a feature one after the other, and the numbers that tell them apart."""
+    lengths: dict[str, int] = {}
+    values = feature.total
+    if feature.kind == BYTES:
+        values = feature.stored
+        lengths["lengths"] = feature.total
+    if feature.has_steps:
+        lengths["counts" if lengths else "lengths"] = feature.all_steps
+        lengths["steps"] = records
+    else:
+        lengths["counts" if lengths else "lengths"] = records
+    needed = {f"{name}/{part}": "elements" for part in lengths}
+    yield _part(content, feature, f"{name}/values", "values", _element(feature), values, records,
+                needed)  # fmt: skip
+    for part, count in lengths.items():
+        level = KINDS[feature.kind == BYTES, feature.has_steps][part]
+        yield _part(content, feature, f"{name}/{part}", level, element("int", 8), count, records)
+
+
+def _part(
+    content: Content, feature: Feature, name: str, level: str, kind: Element, count: int,
+    records: int, needed: dict[str, str] | None = None,
+) -> Array:  # fmt: skip
+    def data() -> Any:
+        from .values import Flat
+
+        return Flat(content, feature, level, (count,), name, records)
+
+    meta = Metadata(formats={"tfrecord": {"companions": needed}} if needed else None)
+    return Array(kind, (count,), name=name, index_order="C", data=data, meta=meta)
