@@ -44,7 +44,7 @@ IN_OTHER_PROCESSES = {"hdf5"}
 # of a text (NRRD, MetaImage) or data found from the end of a file (NRRD), records without bounds
 # (SciDB, CIFAR), rows of a table (CSV); `detect` has files of all of them.
 # The tests of these formats know which cuts can be told.
-WITHOUT_AN_END = {"csv", "sidecar", "nrrd", "metaimage", "scidb", "cifar", "detect"}
+WITHOUT_AN_END = {"csv", "sidecar", "nrrd", "metaimage", "scidb", "cifar", "tfrecord", "detect"}
 HDF5 = b"\x89HDF\r\n\x1a\n"  # MAT 7.3 has it too, and is damaged by test_mat_hostile.py
 HERE = [name for name in PARSERS if name not in IN_OTHER_PROCESSES]
 

@@ -107,6 +107,7 @@ FIELD = {
         "values": "array sources over stretches in records",
     },
     "tfrecord": {
+        "features": "where features lie in records, and what their values have in common",
         "messages": "protocol buffers of examples",
         "records": "records with their checksums, plain or inflated",
         "values": "array sources over features",

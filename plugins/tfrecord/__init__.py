@@ -24,9 +24,10 @@ each has in NAME/lengths (of bytes: for each value; then NAME/counts tells the v
 NAME/steps the steps). With ``records=bytes`` records are not parsed: each is one value of
 ``records``.
 
-Noted and left out: features without any value.
+Noted and left out: features without any value. Nothing in a file says how many records it has: one
+that was cut off between two records is a shorter file.
 
-Refused: checksums that are wrong, files that end inside a record, records that are no Example
+Refused: checksums that are wrong, files that end inside a record, records that are not Examples
 (``records=bytes`` reads them), features that are integers here and floats there, or twice in a
 record; gzip of more than an eighth of ``--max-memory``.
 """

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from array import array as numbers
-
 from raconvert.arrays.bundle import some_sound
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, listed
 from raconvert.plugin import Array, Bundle, Element, Metadata, element
 
-from .messages import BYTES, FLOATS, Malformed, count_of, features_of, lists_of, steps_of
+from .features import Feature
+from .messages import BYTES, FLOATS, Malformed, features_of
 from .records import Content
 from .tables import KINDS
 
@@ -23,96 +22,6 @@ if TYPE_CHECKING:
 RECORDS = "records"
 ENTRY_BYTES = 24  # in memory, of one feature of one record
 SHARE = 4  # of --max-memory, for the places of features
-PADDING = 64  # times the bytes of texts that an array of the longest one may take
-SMALL_BYTES = 1 << 24  # of such an array that is made whatever its texts take
-
-
-class Span:
-    """The least and the greatest of some numbers."""
-
-    __slots__ = ("high", "low")
-
-    def __init__(self) -> None:
-        self.low, self.high = -1, -1
-
-    def add(self, number: int) -> None:
-        """Take a number in."""
-        if self.high < 0:
-            self.low = self.high = number
-        elif number < self.low:
-            self.low = number
-        elif number > self.high:
-            self.high = number
-
-    @property
-    def is_one(self) -> bool:
-        """True if all numbers are the same."""
-        return self.low == self.high
-
-
-class Feature:
-    """A feature of many records: where it lies in each, and what its values have in common."""
-
-    def __init__(self, key: str, *, has_steps: bool, whole: bool = False) -> None:
-        self.key = key
-        self.has_steps = has_steps
-        self.whole = whole  # records themselves are the values
-        self.kind = 0
-        self.mixed = False
-        self.records, self.at, self.nbytes = numbers("Q"), numbers("Q"), numbers("Q")
-        self.steps, self.count, self.width = Span(), Span(), Span()
-        self.total = self.all_steps = self.stored = 0
-        self.is_text = True
-
-    def add(self, record: int, data: bytes, begin: int, at: int, end: int) -> None:
-        """Take in the feature of a record; `begin` is the place of the record in the file."""
-        if self.records and self.records[-1] == record:
-            raise Malformed(f"feature '{self.key[:80]}' is there twice")
-        self.records.append(record)
-        self.at.append(begin + at)
-        self.nbytes.append(end - at)
-        if self.whole:
-            self._add_values(data, BYTES, [(2, at, end)])
-            return
-        steps = 0
-        for first, last in steps_of(data, at, end) if self.has_steps else [(at, end)]:
-            steps += 1
-            self._add_values(data, *lists_of(data, first, last))
-        self.steps.add(steps)
-        self.all_steps += steps
-
-    def _add_values(self, data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> None:
-        self.mixed |= bool(kind) and self.kind not in (0, kind)
-        self.kind = self.kind or kind
-        count = count_of(data, kind, lists) if kind else 0
-        self.count.add(count)
-        self.total += count
-        if kind != BYTES:
-            return
-        for _, first, last in lists:
-            self.width.add(last - first)
-            self.stored += last - first
-            self.is_text = self.is_text and not self.whole and _is_text(data[first:last])
-
-    def is_regular(self, records: int) -> bool:
-        """True if every record has as many values."""
-        return len(self.records) == records and self.count.is_one and self.steps.is_one
-
-    @property
-    def is_padded(self) -> bool:
-        """True for texts that would take little more than their bytes in one array."""
-        room = max(SMALL_BYTES, PADDING * self.stored)
-        return self.is_text and self.total * self.width.high <= room
-
-
-def _is_text(raw: bytes) -> bool:
-    if 0 in raw:
-        return False
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def read_file(source: Source, *, flat: bool, parsed: bool) -> Bundle:
@@ -157,7 +66,7 @@ def _features(content: Content, *, parsed: bool) -> tuple[list[Feature], int]:
                 entries += 1
         except Malformed as error:
             raise Corrupt(
-                f"record {number} is no Example: {error}", path=content.path,
+                f"record {number} is not an Example: {error}", path=content.path,
                 where=f"byte {begin}",
                 remedy="`--in-opt records=bytes` reads records as they are",
             ) from error  # fmt: skip
@@ -204,7 +113,7 @@ def _arrays(
 
 
 def _why_ragged(feature: Feature, records: int) -> str:
-    """The reason why a feature is no array of its own; empty if it is one."""
+    """The reason why a feature makes no array of its own; empty if it makes one."""
     if len(feature.records) < records:
         return f"is in {len(feature.records)} of {records} records"
     if not feature.steps.is_one:
@@ -218,7 +127,7 @@ def _why_ragged(feature: Feature, records: int) -> str:
 
 def _ragged(content: Content, name: str, why: str) -> RaconvertError:
     return Unsupported(
-        f"feature '{name[:80]}' {why}, and is no array of its own", path=content.path,
+        f"feature '{name[:80]}' {why}, which makes no array of its own", path=content.path,
         remedy="`--in-opt ragged=flat` reads all values, and how many each record has",
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .reader import Feature
+    from .features import Feature
     from .records import Content
 
     Values = np.ndarray[Any, Any]

@@ -281,7 +281,7 @@ def test_one_long_text_is_not_padded_into_all(tmp_path: Path) -> None:
 
 def test_records_as_they_are(tmp_path: Path) -> None:
     path = made(tmp_path, file([b"abc", b"\xff\0z"]))
-    with pytest.raises(Corrupt, match="record 0 is no Example"):
+    with pytest.raises(Corrupt, match="record 0 is not an Example"):
         raconvert.read(path)
     options = {"records": "bytes"}
     found = arrays(path, in_opts=options)
@@ -320,7 +320,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "wrong_checksum_of_the_length": (b"\1" + file([b"ab"])[1:], Corrupt, "the length of record 0"),
     "wrong_checksum_of_the_data": (file([b"ab"])[:12] + b"ac" + file([b"ab"])[14:], Corrupt,
                                    "the data of record 0"),
-    "no_example": (file([b"hello"]), Corrupt, "is no Example"),
+    "no_example": (file([b"hello"]), Corrupt, "is not an Example"),
     "example_of_nothing": (file([b""]), Unsupported, "without any value"),
     "features_that_are_a_number": (file([b"\x08\x01"]), Corrupt, "no field 1 of wire type 0"),
     "field_of_a_group": (file([b"\x0b\x0c"]), Corrupt, "wire type 3"),

@@ -1,0 +1,98 @@
+"""Features of records: where each lies, and what its values have in common."""
+
+from __future__ import annotations
+
+from array import array as numbers
+
+from .messages import BYTES, Malformed, count_of, lists_of, steps_of
+
+PADDING = 64  # times the bytes of texts that an array of the longest one may take
+SMALL_BYTES = 1 << 24  # of such an array that is made whatever its texts take
+
+
+class Span:
+    """The least and the greatest of some numbers."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self) -> None:
+        self.low, self.high = -1, -1
+
+    def add(self, number: int) -> None:
+        """Take a number in."""
+        if self.high < 0:
+            self.low = self.high = number
+        elif number < self.low:
+            self.low = number
+        elif number > self.high:
+            self.high = number
+
+    @property
+    def is_one(self) -> bool:
+        """True if all numbers are the same."""
+        return self.low == self.high
+
+
+class Feature:
+    """A feature of many records: where it lies in each, and what its values have in common."""
+
+    def __init__(self, key: str, *, has_steps: bool, whole: bool = False) -> None:
+        self.key = key
+        self.has_steps = has_steps
+        self.whole = whole  # records themselves are the values
+        self.kind = 0
+        self.mixed = False
+        self.records, self.at, self.nbytes = numbers("Q"), numbers("Q"), numbers("Q")
+        self.steps, self.count, self.width = Span(), Span(), Span()
+        self.total = self.all_steps = self.stored = 0
+        self.is_text = True
+
+    def add(self, record: int, data: bytes, begin: int, at: int, end: int) -> None:
+        """Take in the feature of a record; `begin` is the place of the record in the file."""
+        if self.records and self.records[-1] == record:
+            raise Malformed(f"feature '{self.key[:80]}' is there twice")
+        self.records.append(record)
+        self.at.append(begin + at)
+        self.nbytes.append(end - at)
+        if self.whole:
+            self._add_values(data, BYTES, [(2, at, end)])
+            return
+        steps = 0
+        for first, last in steps_of(data, at, end) if self.has_steps else [(at, end)]:
+            steps += 1
+            self._add_values(data, *lists_of(data, first, last))
+        self.steps.add(steps)
+        self.all_steps += steps
+
+    def _add_values(self, data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> None:
+        self.mixed |= bool(kind) and self.kind not in (0, kind)
+        self.kind = self.kind or kind
+        count = count_of(data, kind, lists) if kind else 0
+        self.count.add(count)
+        self.total += count
+        if kind != BYTES:
+            return
+        for _, first, last in lists:
+            self.width.add(last - first)
+            self.stored += last - first
+            self.is_text = self.is_text and not self.whole and _is_text(data[first:last])
+
+    def is_regular(self, records: int) -> bool:
+        """True if every record has as many values."""
+        return len(self.records) == records and self.count.is_one and self.steps.is_one
+
+    @property
+    def is_padded(self) -> bool:
+        """True for texts that would take little more than their bytes in one array."""
+        room = max(SMALL_BYTES, PADDING * self.stored)
+        return self.is_text and self.total * self.width.high <= room
+
+
+def _is_text(raw: bytes) -> bool:
+    if 0 in raw:
+        return False
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
