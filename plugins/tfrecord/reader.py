@@ -127,8 +127,8 @@ def _why_ragged(feature: Feature, records: int) -> str:
 
 def _ragged(content: Content, name: str, why: str) -> RaconvertError:
     return Unsupported(
-        f"feature '{name[:80]}' {why}, which makes no array of its own", path=content.path,
-        remedy="`--in-opt ragged=flat` reads all values, and how many each record has",
+        f"feature '{name[:80]}' {why} (`--in-opt ragged=flat` reads it)", path=content.path,
+        remedy="all values are then one array, and another says how many each record has",
     )  # fmt: skip
 
 
