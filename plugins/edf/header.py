@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Range = tuple[Fraction, Fraction]
 
+_ESRF = "it seems to be in the ESRF data format, which has the same suffix; fabio reads it"
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]{1,2})?")
 
 
@@ -120,6 +121,7 @@ def read_header(source: Source, records: str) -> Header:
         raise Corrupt(
             "is neither EDF nor BDF", path=source.path, where="byte 0",
             expected="'0' and blanks, or 255 and 'BIOSEMI'", got=repr(raw["version"]),
+            remedy=_ESRF if raw["version"].lstrip().startswith(b"{") else None,
         )  # fmt: skip
     texts, width = Texts(source), 3 if is_bdf else 2
     count = texts.whole(raw["signals"], "number of signals", at["signals"], 1)

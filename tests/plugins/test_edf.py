@@ -230,6 +230,48 @@ def test_any_file_of_pyedflib(
             assert np.array_equal(bundle[f"s{n}"][...], values)
 
 
+@every("width", [2, 3])
+@every("wide", [10, 3000])
+@every("records", [1, 7, 50])
+def test_a_signal_beside_a_wide_one(width: int, wide: int, records: int, tmp_path: Path) -> None:
+    """Stretches close together are read with what is between them, those far apart one by one."""
+    top = (1 << (8 * width - 1)) - 1
+    rng = np.random.default_rng(wide + records)
+    samples = {"x": 3, "y": wide}
+    values = {
+        label: rng.integers(-top - 1, top, (records, n), "<i4", endpoint=True)
+        for label, n in samples.items()
+    }
+    data = b"".join(
+        values[label][n].astype("<i4").view("u1").reshape(-1, 4)[:, :width].tobytes()
+        for n in range(records) for label in samples
+    )  # fmt: skip
+    content = edf(
+        [signal(label=label, samples=n) for label, n in samples.items()], data, records=records,
+        version="0" if width == 2 else b"\xffBIOSEMI",
+    )  # fmt: skip
+    with raconvert.open_bundle(made(tmp_path, content)) as bundle:
+        for label, whole in values.items():
+            flat, array = whole.reshape(-1), bundle[label]
+            for key in (
+                np.s_[...],
+                np.s_[1:-1],
+                np.s_[::-2],
+                np.s_[5:7:5],
+                np.s_[2:2],
+                np.s_[[2, 0]],
+                -1,
+            ):
+                assert np.array_equal(array[key], flat[key]), (label, key)
+            if array.extent is not None:  # nothing is between the samples
+                continue
+            for most in (14, 1 << 20) if len(flat) < 1000 else (1 << 12, 1 << 20):
+                pieces = [piece.copy() for piece in array.data.stream(most)]
+                assert np.array_equal(np.concatenate(pieces), flat)
+    raconvert.convert(tmp_path / "x.edf", tmp_path / "x.npz")
+    assert np.array_equal(np.load(tmp_path / "x.npz")["x"], values["x"].reshape(-1))
+
+
 # Records with gaps ---------------------------------------------------------------------------------
 
 
@@ -385,6 +427,8 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "no_samples": (edf([signal(samples=0)]), Corrupt, "without samples"),
     "minus_three_samples": (edf([signal(samples=-3)]), Corrupt, "number of samples of signal 1"),
     "samples_of_words": (edf([signal(samples="x")]), Corrupt, "number of samples"),
+    "samples_of_words_of_the_second": (edf([signal(), signal(samples="x")]), Corrupt,
+                                       "number of samples of signal 2 is not a number, at byte 696"),
     "samples_of_half_a_number": (edf([signal(samples="1.5")]), Corrupt, "number of samples"),
     "very_many_samples": (edf([signal(samples="99999999")]), Corrupt, "cut off"),
     "samples_of_a_large_power": (edf([signal(samples="9e99")]), Corrupt, "cut off"),

@@ -292,6 +292,27 @@ def test_records_as_they_are(tmp_path: Path) -> None:
     assert found["records/lengths"].tolist() == [3, 0]
 
 
+def test_records_of_no_bytes(tmp_path: Path) -> None:
+    path = made(tmp_path, file([b"", b"", b""]))
+    with raconvert.open_bundle(path, in_opts={"records": "bytes"}) as bundle:
+        assert bundle["records"].shape == (3, 0)
+        assert bundle["records"][1:].shape == (2, 0)
+    raconvert.convert(path, tmp_path / "x.npz", in_opts={"records": "bytes"})
+    assert np.load(tmp_path / "x.npz")["records"].shape == (3, 0)
+
+
+def test_records_larger_than_what_is_read_at_once(tmp_path: Path) -> None:
+    """Records of a few bytes to some megabytes, which lie across the pieces that are read."""
+    rng = np.random.default_rng(3)
+    rows = [rng.integers(1, 256, n, "u1").tobytes() for n in (5, 999_990, 3, 2_500_000, 7, 1 << 20)]
+    path = made(tmp_path, file([example(x=texts(row), n=ints(len(row))) for row in rows]))
+    theirs = by_the_package(path)
+    found = arrays(path, in_opts=FLAT)
+    assert found["n"].tolist() == [int(one[0]) for one in theirs["n"]]
+    assert found["x/lengths"].tolist() == [len(row) for row in rows]
+    assert found["x/values"].tobytes() == b"".join(bytes(one) for one in theirs["x"])
+
+
 def test_features_of_nothing_are_noted(tmp_path: Path) -> None:
     path = made(tmp_path, file([example(x=b"", y=ints(), z=ints(3)), example(x=b"", z=ints(4))]))
     with raconvert.open_bundle(path) as bundle:
@@ -329,6 +350,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "field_that_is_cut_off": (file([b"\x0a\x09ab"]), Corrupt, "cut off"),
     "field_of_a_long_number": (file([b"\x0a" + LONG]), Corrupt, "more than 10 bytes"),
     "field_of_no_length": (file([b"\x0a"]), Corrupt, "cut off"),
+    "unknown_field_of_a_high_number": (file([field(2000, b"")]), Corrupt, "no field 2000"),
     "unknown_field": (file([field(3, b"")]), Corrupt, "no field 3"),
     "feature_without_a_name": (file([field(1, features()) + field(1, field(1, field(2, ints(1))))]),
                                Corrupt, "name of a feature has 0"),
