@@ -290,6 +290,8 @@ def test_records_with_gaps_keep_their_times(tmp_path: Path) -> None:
         assert bundle.names == ["x", "records/onset"]
         assert np.array_equal(bundle["x"][...], np.arange(9).reshape(3, 3))
         assert np.array_equal(bundle["x"][1:, 2], [5, 8])
+        assert np.array_equal(bundle["x"][:, 1:], [[1, 2], [4, 5], [7, 8]])
+        assert np.array_equal(bundle["x"][::2], [[0, 1, 2], [6, 7, 8]])
         assert bundle["records/onset"][...].tolist() == [0.5, 1.5, 7.25]
         record, time = bundle["x"].meta.axes
         assert (record.labels, record.units) == ((0.5, 1.5, 7.25), "s")
