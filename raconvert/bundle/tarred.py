@@ -10,16 +10,16 @@ not a regular file are passed over, sparse members are refused.
 
 from __future__ import annotations
 
-from re import split
-
 from raconvert.arrays.dtypes import FLOAT8
 from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.members import MANIFEST
-from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.files import tars
 from raconvert.files.copy import copy_extent, write_all
 from raconvert.files.names import check_inside
 from raconvert.files.paths import write_failed
+from raconvert.files.tars import BLOCK, END, MAGIC, MAGIC_AT
 from raconvert.files.window import Window
 from raconvert.plugin import MAYBE, MODEL, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
@@ -28,15 +28,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from io import FileIO
-    from tarfile import TarFile
     from typing import Any
 
     from raconvert.plugin import Array, Target
 
 __all__ = ["FORMAT", "add", "plan", "read", "sniff"]
 
-BLOCK = 512
-CHUNK_BYTES = 1 << 18
 _NAME = MANIFEST.encode()
 
 # one array x = [1, 2, 3] of uint8, packed by Python's tarfile
@@ -67,7 +64,7 @@ FORMAT = Format(
     raw_bools=True,
     float8=FLOAT8,
     suffixes=(".tar",),
-    magic=((257, b"ustar"),),
+    magic=((MAGIC_AT, MAGIC),),
     many=True,
     meta="all",
     holds=MODEL,
@@ -82,7 +79,7 @@ FORMAT = Format(
 
 def sniff(source: Source) -> int:
     """Sure if the first member is ``bundle.yaml``, maybe for any other tar."""
-    if source.head[257:262] != b"ustar":
+    if source.head[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
         return NO
     return SURE if source.head.startswith(_NAME + b"\0") else MAYBE
 
@@ -97,20 +94,9 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
         return Window(source, file, *member) if member else None
 
     bundle = members.read(find, source.path, metadata=metadata)
-    if trailing := _trailing_bytes(source, end + 2 * BLOCK):
+    if trailing := tars.trailing_bytes(source, end + 2 * BLOCK):
         bundle.notes.append(trailing_note(trailing, "the archive"))
     return bundle
-
-
-def _trailing_bytes(source: Source, offset: int) -> int:
-    """The number of bytes after the end of an archive, unless they are zeros that fill it up."""
-    count = max(0, source.size - offset)
-    while offset < source.size:
-        piece = source.read_at(offset, CHUNK_BYTES)
-        if piece.strip(b"\0"):
-            return count
-        offset += len(piece) or CHUNK_BYTES
-    return 0
 
 
 def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str, int, int]], int]:
@@ -118,79 +104,15 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str
 
     Between these, all members as they lie: name, where the headers begin, where the data ends.
     """
-    import tarfile
-
     extents: dict[str, tuple[int, int]] = {}
     in_order: list[tuple[str, int, int]] = []
-    try:
-        with source.open() as file, _open(file, source) as archive:
-            for number, member in enumerate(archive):
-                if number == source.limits.archive_members:
-                    raise Unsupported("has too many members", path=source.path)
-                if member.issparse():
-                    raise Unsupported(f"member '{member.name}' is sparse", path=source.path)
-                name = member.name.removeprefix("./")
-                in_order.append((name, member.offset, archive.offset))
-                if member.isreg():
-                    extents[name] = member.offset_data, member.size
-            end = archive.offset
-    except (
-        tarfile.TarError,
-        OSError,
-        ValueError,
-        OverflowError,
-        EOFError,
-        RecursionError,
-    ) as error:
-        if isinstance(error, RaconvertError):
-            raise
-        raise Corrupt(f"is not a readable tar archive ({error})", path=source.path) from error
-    if source.read_at(end, BLOCK) != bytes(BLOCK):  # tarfile stops at a damaged header, too
-        raise Corrupt(
-            "archive is cut off or damaged",
-            path=source.path,
-            where=f"byte {end}",
-            expected="another member, or the block of zeros that ends an archive",
-        )
-    for name, (offset, size) in extents.items():
-        if size < 0 or offset + size > source.size:
-            raise Corrupt(
-                f"archive ends inside member '{name}'",
-                path=source.path,
-                where=f"byte {offset}",
-                expected=f"{size} bytes",
-                got=max(0, source.size - offset),
-            )
+    end = 0
+    for member in tars.members(source):
+        in_order.append((member.name, member.begin, member.end))
+        if member.kind == "file":
+            extents[member.name] = member.offset, member.size
+        end = member.end
     return extents, in_order, end
-
-
-def _open(file: FileIO, source: Source) -> TarFile:
-    import tarfile
-
-    bounded: Any = _Bounded(file, source)
-    return tarfile.open(fileobj=bounded, mode="r:")
-
-
-class _Bounded:
-    """A file for tarfile that refuses to read too much at once."""
-
-    mode = "rb"
-
-    def __init__(self, file: FileIO, source: Source) -> None:
-        self.seek = file.seek
-        self.tell = file.tell
-        self.name = source.path
-        self._file = file
-        self._path, self._limits = source.path, source.limits
-
-    def read(self, nbytes: int = -1) -> bytes:
-        """Read `nbytes` bytes; `Unsupported` where more than a header may have is asked for."""
-        if not 0 <= nbytes <= self._limits.record_bytes:
-            raise Unsupported("has a header that is too long to be read safely", path=self._path)
-        data = self._file.read(nbytes) or b""
-        if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > self._limits.header_digits:
-            raise Corrupt("has a header field that is not a number", path=self._path)
-        return data
 
 
 def plan(bundle: Bundle) -> Plan:
@@ -234,7 +156,7 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
             _copy(source, file, copied, end)
             for array, path in to_write.values():
                 _write_array(file, array, path, target, above)
-            write_all(file, [bytes(2 * BLOCK)])
+            write_all(file, [END])
         except OSError as error:
             raise write_failed(target.path, error) from error
 
@@ -252,7 +174,7 @@ def _write(bundle: Bundle, files: list[str], target: Target) -> None:
         _add(file, MANIFEST, [manifest.text_of(bundle, files)])
         for array, path in zip(bundle.arrays, files, strict=True):
             _write_array(file, array, path, target)
-        write_all(file, [bytes(2 * BLOCK)])
+        write_all(file, [END])
     except OSError as error:
         raise write_failed(target.path, error) from error
 
@@ -271,16 +193,13 @@ def _write_array(file: FileIO, array: Array, path: str, target: Target, above: s
 
 def _add(file: FileIO, name: str, pieces: Iterable[Any], size: int | None = None) -> int:
     """Write one member and return where it begins; without a size the pieces are a list."""
-    import tarfile
-
     check_inside(name, "a member")
-    info = tarfile.TarInfo(name)
-    info.size = sum(map(len, pieces)) if size is None else size
-    write_all(file, [info.tobuf(tarfile.PAX_FORMAT)])
+    size = sum(map(len, pieces)) if size is None else size
+    write_all(file, [tars.header_of(name, size)])
     offset = file.tell()
     written = write_all(file, pieces)
-    file.seek(offset + info.size)
-    write_all(file, [bytes(-info.size % BLOCK)])
-    if written != info.size:
-        raise Corrupt(f"'{name}' ended early", expected=f"{info.size} bytes", got=written)
+    file.seek(offset + size)
+    write_all(file, [bytes(-size % BLOCK)])
+    if written != size:
+        raise Corrupt(f"'{name}' ended early", expected=f"{size} bytes", got=written)
     return offset

@@ -1,0 +1,156 @@
+"""Members of an uncompressed tar archive: where they lie, and the headers of new ones.
+
+Specification: POSIX.1-2017, pax interchange format; Python's tarfile reads the headers, GNU's and
+the old ones included, of which each is bounded. Nothing is ever unpacked.
+"""
+
+from __future__ import annotations
+
+from re import split
+
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import FileIO
+    from tarfile import TarFile
+    from typing import Any
+
+    from raconvert.files.source import Source
+
+MAGIC = b"ustar"
+MAGIC_AT = 257
+BLOCK = 512
+CHUNK_BYTES = 1 << 18
+FORGET = 1 << 10  # members that tarfile remembers before it is made to forget them
+END = bytes(2 * BLOCK)
+
+
+class Member(Record):
+    """One member: `begin` is where its headers begin, `end` where those of the next one do."""
+
+    name: str
+    kind: str  # "file", "folder", or what else it is, in words
+    begin: int
+    offset: int
+    size: int
+    end: int
+
+
+KINDS = {
+    b"0": "file", b"\0": "file", b"7": "file", b"5": "folder", b"1": "a hard link",
+    b"2": "a symbolic link", b"3": "a device", b"4": "a device", b"6": "a pipe",
+}  # fmt: skip
+
+
+def members(source: Source) -> Iterator[Member]:
+    """Yield the members of an archive in order. Raises `Corrupt` and `Unsupported`.
+
+    The last one is followed by the block of zeros that ends an archive.
+    """
+    end = 0
+    with source.open() as file:
+        for number, member in enumerate(_members(file, source)):
+            if number == source.limits.archive_members:
+                raise Unsupported("has too many members", path=source.path)
+            if member.size < 0 or member.end <= member.begin or member.end < end:
+                raise Corrupt(
+                    f"member '{member.name[:200]}' has a length below 0", path=source.path,
+                    where=f"byte {member.begin}",
+                )  # fmt: skip
+            if member.kind == "file" and member.offset + member.size > source.size:
+                raise Corrupt(
+                    f"archive ends inside member '{member.name[:200]}'", path=source.path,
+                    where=f"byte {member.offset}", expected=f"{member.size} bytes",
+                    got=max(0, source.size - member.offset),
+                )  # fmt: skip
+            end = member.end
+            yield member
+    if source.read_at(end, BLOCK) != bytes(BLOCK):  # tarfile stops at a damaged header, too
+        raise Corrupt(
+            "archive is cut off or damaged",
+            path=source.path,
+            where=f"byte {end}",
+            expected="another member, or the block of zeros that ends an archive",
+        )
+
+
+def _members(file: FileIO, source: Source) -> Iterator[Member]:
+    import tarfile
+
+    try:
+        with _open(file, source) as archive:
+            while (info := archive.next()) is not None:
+                if len(archive.members) >= FORGET:
+                    archive.members.clear()
+                if len(archive.pax_headers) > source.limits.header_blocks:
+                    raise Unsupported("has too many global header fields", path=source.path)
+                name = info.name.removeprefix("./")
+                if len(name) > source.limits.name_bytes:
+                    raise Unsupported("has a member with too long a name", path=source.path)
+                if info.issparse():
+                    raise Unsupported(f"member '{name}' is sparse", path=source.path)
+                kind = KINDS.get(info.type, "file" if info.isreg() else "of an unknown kind")
+                yield Member(name, kind, info.offset, info.offset_data, info.size, archive.offset)
+    except (
+        tarfile.TarError,
+        OSError,
+        ValueError,
+        OverflowError,
+        EOFError,
+        RecursionError,
+    ) as error:
+        if isinstance(error, RaconvertError):
+            raise
+        raise Corrupt(f"is not a readable tar archive ({error})", path=source.path) from error
+
+
+def _open(file: FileIO, source: Source) -> TarFile:
+    import tarfile
+
+    bounded: Any = _Bounded(file, source)
+    return tarfile.open(fileobj=bounded, mode="r:")
+
+
+class _Bounded:
+    """A file for tarfile that refuses to read too much at once."""
+
+    mode = "rb"
+
+    def __init__(self, file: FileIO, source: Source) -> None:
+        self.seek = file.seek
+        self.tell = file.tell
+        self.name = source.path
+        self._file = file
+        self._path, self._limits = source.path, source.limits
+
+    def read(self, nbytes: int = -1) -> bytes:
+        """Read `nbytes` bytes; `Unsupported` where more than a header may have is asked for."""
+        if not 0 <= nbytes <= self._limits.record_bytes:
+            raise Unsupported("has a header that is too long to be read safely", path=self._path)
+        data = self._file.read(nbytes) or b""
+        if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > self._limits.header_digits:
+            raise Corrupt("has a header field that is not a number", path=self._path)
+        return data
+
+
+def trailing_bytes(source: Source, offset: int) -> int:
+    """The number of bytes after the end of an archive, unless they are zeros that fill it up."""
+    count = max(0, source.size - offset)
+    while offset < source.size:
+        piece = source.read_at(offset, CHUNK_BYTES)
+        if piece.strip(b"\0"):
+            return count
+        offset += len(piece) or CHUNK_BYTES
+    return 0
+
+
+def header_of(name: str, size: int) -> bytes:
+    """The headers of a regular file of `size` bytes: no owner, no date, readable by all."""
+    import tarfile
+
+    info = tarfile.TarInfo(name)
+    info.size = size
+    return info.tobuf(tarfile.PAX_FORMAT)
