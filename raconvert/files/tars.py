@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import FileIO
-    from tarfile import TarFile
     from typing import Any
 
     from raconvert.files.source import Source
@@ -107,7 +106,7 @@ def _members(file: FileIO, source: Source) -> Iterator[Member]:
         raise Corrupt(f"is not a readable tar archive ({error})", path=source.path) from error
 
 
-def _open(file: FileIO, source: Source) -> TarFile:
+def _open(file: FileIO, source: Source) -> Any:
     import tarfile
 
     bounded: Any = _Bounded(file, source)

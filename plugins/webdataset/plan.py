@@ -1,0 +1,195 @@
+"""Plan of shards: which members the arrays become, and what is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from raconvert.arrays.summary import facts_of_axes
+from raconvert.files.limits import DEFAULT
+from raconvert.files.names import is_inside
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Fit,
+    Plan,
+    equivalent,
+    facts_of,
+    fields_of_axes,
+    file_fits,
+    refused,
+    stack_fits,
+)
+
+from ..npy.plan import array_fits
+from .tables import (
+    ARRAY,
+    MOST_SHARDS,
+    NUMBER,
+    TEXT,
+    TITLE,
+    counted_keys,
+    extension_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from raconvert.plugin import Target
+
+__all__ = ["plan"]
+
+LONGEST_NAME = 1000  # bytes of a key, or of an extension
+_SAMPLES = "--out-opt samples=N"
+
+
+def plan(bundle: Bundle, *, samples: int = 0, text: str = "txt") -> Plan:
+    """One member of each array for each index along the first axis, in shards of `samples`."""
+    arrays = bundle.arrays
+    fits = _shape_fits(arrays, samples)
+    kinds = [_kind(array, text) for array in arrays]
+    keys: list[str] = []
+    source: tuple[str, ...] | None = None
+    if not fits:
+        source = next(filter(None, map(_usable_labels, arrays)), None)
+        keys = [*source] if source else counted_keys(arrays[0].shape[0])
+    fits += _name_fits(arrays)
+    for array, kind in zip(arrays, kinds, strict=True):
+        fits += _array_fits(array, kind, source)
+    count = len(keys)
+    step = samples or count
+
+    def write(target: Target) -> None:
+        from .writer import write_shards
+
+        extensions = [extension_of(a.name, kind) for a, kind in zip(arrays, kinds, strict=True)]
+        write_shards(target, arrays, kinds, extensions, keys, samples)
+
+    return Plan(
+        [*fits, *file_fits(bundle, TITLE)],
+        write,
+        names=bundle.names,
+        in_opts={"shards": -(-count // step)} if count > step else None,
+    )
+
+
+def _kind(array: Array, text: str) -> str:
+    """The kind of the members of an array: numbers and texts where nothing is lost by it."""
+    kind, nbytes, _, descr = array.element
+    if array.ndim == 1 and kind == "int" and nbytes == 8:
+        return NUMBER
+    is_text = array.ndim == 1 and str(descr).startswith("|S") and array.described
+    return TEXT if is_text and text == "txt" and array.meta.encoding == "utf-8" else ARRAY
+
+
+def _shape_fits(arrays: Sequence[Array], samples: int) -> list[Fit]:
+    """What keeps arrays from having samples along their first axis."""
+    if flat := [array for array in arrays if not array.ndim]:
+        reason = "has no axis, along which there would be samples; NPZ holds it"
+        return [refused(array.name, "shape", reason) for array in flat]
+    first = arrays[0]
+    count = first.shape[0]
+    reason = f"samples, where '{first.name}' has {count}; choose arrays of one length by name"
+    fits = [
+        refused(array.name, "shape", f"{array.shape[0]} {reason}")
+        for array in arrays
+        if array.shape[0] != count
+    ]
+    if not fits and not count:
+        fits = [refused(first.name, "shape", "has no sample, so that no file would hold it")]
+    return fits or _count_fits(first, count, len(arrays), samples)
+
+
+def _count_fits(first: Array, count: int, arrays: int, samples: int) -> list[Fit]:
+    each = min(samples or count, count)
+    if each * arrays > DEFAULT.archive_members:
+        reason = f"{each * arrays} members in a file; at most {DEFAULT.archive_members} are read"
+        return [refused(first.name, "shape", reason, _SAMPLES)]
+    shards = -(-count // each)
+    if shards > MOST_SHARDS or count * len(str(count)) > DEFAULT.path_characters:
+        return [refused(first.name, "shape", f"{count} samples in {shards} files are too many")]
+    return []
+
+
+def _name_fits(arrays: Sequence[Array]) -> list[Fit]:
+    fits: list[Fit] = []
+    seen: dict[str, str] = {}
+    often = Counter(array.name for array in arrays)
+    for array in arrays:
+        reason = _name_problem(array.name)
+        other = seen.setdefault(array.name.lower(), array.name)
+        if other != array.name:
+            reason = reason or f"readers of WebDataset cannot tell it from '{other}'"
+        if often[array.name] > 1:
+            reason = reason or "the name is used twice"
+        if reason:
+            fits.append(refused(array.name[:80], "names", reason))
+    return fits
+
+
+def _name_problem(name: str) -> str:
+    if not name:
+        return "an empty name"
+    try:
+        nbytes = len(extension_of(name, ARRAY).encode())
+    except UnicodeEncodeError:
+        return "the name is not valid text"
+    return f"the name is above {LONGEST_NAME} bytes" if nbytes > LONGEST_NAME else ""
+
+
+def _array_fits(array: Array, kind: str, keys: tuple[str, ...] | None) -> list[Fit]:
+    """What is lost of one array."""
+    fits = [fit for fit in array_fits(array) if fit.property != "metadata"]
+    if kind == TEXT:
+        reason = "texts become as wide as the longest of them (`--out-opt text=npy` keeps the type)"
+        fits.append(equivalent(array.name, "type", reason))
+    if not array.described or not array.meta:
+        lost: list[str] = []
+    else:
+        lost = _lost(array, kind, keys)
+    if lost:
+        fits.append(equivalent(array.name, "metadata", f"not kept: {', '.join(lost)}"))
+    if keys is not None and _labels(array) is None:
+        reason = "its samples take the keys of the other arrays as labels"
+        fits.append(equivalent(array.name, "metadata", reason))
+    return [*fits, *stack_fits(array)]
+
+
+def _lost(array: Array, kind: str, keys: tuple[str, ...] | None) -> list[str]:
+    said: list[Any] = [fields_of_axes([axis], *axis.FIELDS) for axis in array.ra_axes]
+    if said and _labels(array) == keys and keys is not None:
+        at = 0 if array.index_order == "F" else -1
+        said[at] = [field for field in said[at] if field != "labels"]
+    lost = facts_of_axes(array, said) if any(said) else []
+    held = ("axes", "items", *(["encoding"] if kind == TEXT else []))
+    return lost + facts_of(array, *held)
+
+
+# Keys ---------------------------------------------------------------------------------------------
+
+
+def _labels(array: Array) -> tuple[Any, ...] | None:
+    """The labels of the samples of an array."""
+    return array.axes[0].labels if array.described and array.ndim else None
+
+
+def _usable_labels(array: Array) -> tuple[str, ...] | None:
+    """The labels of the samples, if they can be keys, and are read as labels again."""
+    labels = _labels(array)
+    if not labels or len(labels) > DEFAULT.table_labels or len(set(labels)) < len(labels):
+        return None
+    if not all(map(_is_key, labels)) or sum(map(len, labels)) > DEFAULT.path_characters:
+        return None
+    return None if [*labels] == counted_keys(len(labels)) else labels
+
+
+def _is_key(label: object) -> bool:
+    """True for a label that is found again as the key of a sample."""
+    if not isinstance(label, str) or not is_inside(label) or "." in label.rpartition("/")[2]:
+        return False
+    try:
+        nbytes = len(label.encode())
+    except UnicodeEncodeError:
+        return False
+    return nbytes <= LONGEST_NAME and label.isprintable() and not label.startswith("__")
