@@ -138,9 +138,7 @@ def _labels(samples: Samples, notes: list[str]) -> tuple[str, ...] | None:
 def _names(columns: list[Column]) -> list[str]:
     """The names of the arrays; where two would be one, the whole extensions."""
     names = [array_name(column.extension) for column in columns]
-    often = (
-        {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()
-    )
+    often = Counter(names)
     pairs = zip(names, columns, strict=True)
     return [column.extension if often[name] > 1 else name for name, column in pairs]
 
@@ -213,17 +211,15 @@ def _bytes(column: Column, name: str, notes: list[str]) -> Array:
     odd = next((n for n, other in enumerate(column.sizes) if other != size), None)
     if odd is not None:
         raise Unsupported(
-            f"members '{column.word}' have different lengths", path=column.shard(odd).path,
-            where=f"'{column.member(odd)}'", expected=f"{size} bytes, as '{column.member(0)}'",
-            got=column.sizes[odd], remedy=_apart_remedy(column),
+            f"the members '{column.word}' have different lengths, first '{column.member(odd)}' "
+            f"({_apart_hint(column)})", path=column.shard(odd).path,
+            expected=f"{size} bytes, as '{column.member(0)}'", got=column.sizes[odd], remedy=_without(column),
         )  # fmt: skip
     return _alike(column, name, BYTE, (size,), 0)
 
 
-def _apart_remedy(column: Column) -> str:
-    return (
-        f"make each an array of its own with `--in-opt apart={column.word}`, or {_without(column)}"
-    )
+def _apart_hint(column: Column) -> str:
+    return f"`--in-opt apart={column.word}` makes each an array of its own"
 
 
 def _alike(
@@ -261,11 +257,11 @@ def _stacked(column: Column, name: str, notes: list[str]) -> Array:
     try:
         array = stack(names, open_one(names[0]), open_one, shard.max_memory)
     except UsageError as error:
+        odd = paths.get(error.path or "", 0)
         raise Unsupported(
-            f"the arrays '{column.word}' of the samples differ",
-            path=column.shard(paths.get(error.path or "", 0)).path,
-            where=f"'{column.member(paths.get(error.path or '', 0))}'",
-            expected=error.expected, got=error.got, remedy=_apart_remedy(column),
+            f"the arrays '{column.word}' of the samples differ, first in '{column.member(odd)}' "
+            f"({_apart_hint(column)})", path=column.shard(odd).path, expected=error.expected,
+            got=error.got, remedy=_without(column),
         ) from error  # fmt: skip
     notes += [f"'{column.word}': {note}" for note in array.source.notes]
     notes += [f"'{column.word}': {note} (in {count} of them)" for note, count in said.items()]
