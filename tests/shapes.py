@@ -258,6 +258,53 @@ def tar_of_digits(size: int) -> bytes:
     return tarred(members, comment="9" * size)
 
 
+# WebDataset --------------------------------------------------------------------------------------
+
+
+@shape(".wds.tar")
+def samples_of_classes(size: int) -> bytes:
+    return tarred({f"{n:07}.cls": b"1" for n in range(size // 1024)})
+
+
+@shape(".wds.tar")
+def samples_of_arrays(size: int) -> bytes:
+    room = io.BytesIO()
+    np.save(room, np.zeros(3, "u1"))
+    return tarred({f"{n:07}.npy": room.getvalue() for n in range(size // 1024)})
+
+
+@shape(".wds.tar")
+def samples_of_extensions(size: int) -> bytes:
+    """Each sample has one member, of an extension of its own."""
+    return tarred({f"{n:07}.e{n}": b"1" for n in range(size // 1024)})
+
+
+@shape(".wds.tar")
+def samples_of_other_extensions(size: int) -> bytes:
+    """One sample of many members."""
+    return tarred({f"a.{n:07}.cls": b"1" for n in range(size // 1024)})
+
+
+@shape(".wds.tar")
+def samples_of_global_headers(size: int) -> bytes:
+    """Fields of all members that follow, more with each member."""
+    fields = b"".join(b"17 k%06d=%s\n" % (n, b"v" * 5) for n in range(200))
+    head = tarfile.TarInfo("././@PaxHeader")
+    head.type, head.size = tarfile.XGLTYPE, len(fields)
+    one = head.tobuf(tarfile.USTAR_FORMAT) + fields + bytes(-len(fields) % 512)
+    return one * (size // len(one)) + tarred({"a.cls": b"1"})
+
+
+@shape(".wds.tar")
+def samples_of_one_long_text(size: int) -> bytes:
+    return tarred({f"{n:07}.txt": b"" for n in range(size // 2048)} | {"x.txt": b"x" * (size // 2)})
+
+
+@shape(".wds.tar")
+def samples_of_long_keys(size: int) -> bytes:
+    return tarred({f"{n:07}{'k' * 2000}.cls": b"1" for n in range(size // 4096)})
+
+
 # NPY, NPZ ----------------------------------------------------------------------------------------
 
 

@@ -376,6 +376,7 @@ NO_LIMITS = {
         plugins.png.pixels.MAX_STORED_BYTES plugins.png.tables.MAX_SIDE plugins.raw.MAX_RANK
         plugins.safetensors.MAX_HEADER_BYTES plugins.safetensors.MAX_RANK
         plugins.scidb.schema.MAX_COORDINATE plugins.scidb.schema._MAX_DIGITS
+        plugins.webdataset.tables.MOST_SHARDS
         plugins.scidb.tables.MAX_COUNT plugins.scidb.tables.MAX_SIZE
         plugins.zarr.tables.MAX_RANK ra.header.LARGEST ra.leb128.MAX_GROUP_BYTES
         ra.lz4.MAX_BLOCK_BYTES ra.lz4.MAX_RATIO references.headers.MOST_AXES
@@ -390,7 +391,7 @@ NO_LIMITS = {
         plugins.nrrd.metadata.MAX_TEXT_BYTES plugins.ome.options.MOST_LEVELS
         plugins.r.contents.MAX_INTEGER plugins.r.plan.MOST_ELEMENTS plugins.r.plan.MOST_LENGTH
         plugins.r.writer.LONGEST_SHORT plugins.png.plan.MAX_CHANNELS
-        plugins.scidb.metadata.MAX_NAME_BYTES plugins.zarr.metadata.MOST
+        plugins.scidb.metadata.MAX_NAME_BYTES plugins.webdataset.plan.LONGEST_NAME plugins.zarr.metadata.MOST
         plugins.zarr.options.MAX_CHUNK_BYTES plugins.zarr.plan.MAX_PATH_BYTES
         references.pieces.MOST_PIECES""",
     "people are shown, or metadata keeps, so many": """
@@ -441,7 +442,7 @@ ASKS_FOR_DEFAULTS = {
         plugins.mat.contents plugins.metaimage.plan plugins.npy.plan plugins.netcdf3.structure
         plugins.netcdf3.writer plugins.ome.tiff.metadata plugins.ome.zarr.documents
         plugins.nrrd.metadata plugins.r.plan plugins.scidb.groups plugins.scidb.plan
-        plugins.zarr.metadata plugins.zarr.writer""",
+        plugins.webdataset.plan plugins.zarr.metadata plugins.zarr.writer""",
     "an argument that may be left out, where a folder or a server is looked at": """
         files.paths files.remote.listing files.remote.target files.unfinished plugins.png""",
     "a number, which nothing is nested in": "plugins.hdf5.datatypes",

@@ -21,7 +21,7 @@ FILES: dict[str, dict[str, Any]] = {
     "x.zarr": {}, "v2.zarr": {"format": "2"}, "x.npz": {}, "x.nrrd": {}, "x.nii": {}, "x.mha": {}, "x.mrc": {},
     "x.parquet": {}, "x.arrow": {}, "x.xlsx": {},
     "x.rds": {"object": "list"}, "plain.rds": {"object": "list", "compress": "none"},
-    "x.har": {}, "x.safetensors": {}, "x.tif": {}, "x.zip": {}, "x.scidb": {}, "x.cfl": {},
+    "x.wds.tar": {}, "x.har": {}, "x.safetensors": {}, "x.tif": {}, "x.zip": {}, "x.scidb": {}, "x.cfl": {},
 }  # fmt: skip
 KEYS: list[Any] = [
     (), ..., 0, -1, np.int64(2), slice(None, None, -1), (..., None), (None, ...), (..., None, 0),
@@ -56,6 +56,7 @@ def array(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         "har",
         "safetensors",
         "zip",
+        "tar",
         "scidb",
         "parquet",
         "arrow",

@@ -209,6 +209,10 @@ FIELD = {
         "together": "the columns that are decoded in one pass",
         "values": "array sources over columns",
     },
+    "webdataset": {
+        "rows": "array sources over members, one for each sample",
+        "samples": "which members are a sample, and where they lie",
+    },
     "zarr": {
         "adding": "how a further array comes into a file that exists",
         "keys": "names of arrays as keys of a hierarchy",

@@ -26,7 +26,7 @@ RULES = {
     "pgm": "noted", "gif": "noted", "bmp": "noted", "dib": "noted", "h5": "noted", "mat 7.3": "noted",
     "tar": "padded", "mat 7": "padded to 8", "ra": "kept", "har": "forbidden", "scidb": "forbidden",
     "idx": "noted", "idx.gz": "noted", "nii": "noted", "nii.gz": "noted", "mha": "noted",
-    "mha zlib": "noted", "safetensors": "forbidden", "mrc": "noted",
+    "mha zlib": "noted", "safetensors": "forbidden", "mrc": "noted", "wds.tar": "padded",
     "rds": "noted", "rds none": "noted",
 }  # fmt: skip
 OPTIONS = {"nrrd": "encoding", "mat": "version", "mha": "compress", "rds": "compress"}

@@ -102,7 +102,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first two members are of one sample, or of one known kind.
+    """Sure if the first two members are of one sample, or of one known kind, or by the suffix.
 
     A bundle begins with its manifest, which is neither.
     """
@@ -111,7 +111,7 @@ def sniff(source: Source) -> int:
         return NO
     found: list[tuple[str, str]] = []
     offset = 0
-    for _ in range(MOST_HEADERS):
+    for _ in range(source.limits.probed_headers):
         block = source.read_at(offset, BLOCK)
         size = _size(block)
         if size is None:
@@ -124,10 +124,8 @@ def sniff(source: Source) -> int:
         if len(found) == 2:
             break
         offset += BLOCK + size + -size % BLOCK
-    return _judged(found)
-
-
-MOST_HEADERS = 16  # those of pax and of folders included
+    is_named = bool(found) and source.name.lower().endswith(SUFFIXES)
+    return SURE if is_named else _judged(found)
 
 
 def _size(block: bytes) -> int | None:

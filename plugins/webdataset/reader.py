@@ -213,7 +213,8 @@ def _bytes(column: Column, name: str, notes: list[str]) -> Array:
         raise Unsupported(
             f"the members '{column.word}' have different lengths, first '{column.member(odd)}' "
             f"({_apart_hint(column)})", path=column.shard(odd).path,
-            expected=f"{size} bytes, as '{column.member(0)}'", got=column.sizes[odd], remedy=_without(column),
+            expected=f"{size} bytes, as '{column.member(0)}'", got=column.sizes[odd],
+            remedy=_without(column),
         )  # fmt: skip
     return _alike(column, name, BYTE, (size,), 0)
 

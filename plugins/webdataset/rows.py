@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 _INTEGER = re.compile(rb"\s*[+-]?[0-9]+\s*")
-LONGEST_RUN = 1 << 20  # bytes of one member that are read at once
+RUN_BYTES = 1 << 20  # bytes of one member that are read at once
 
 
 class Rows:
@@ -138,8 +138,8 @@ class Alike(Rows):
 
     def fill(self, number: int, memory: memoryview) -> None:
         """Copy the elements of a sample."""
-        for start in range(0, len(memory), LONGEST_RUN):
-            self._fill_run(number, start, memory[start : start + LONGEST_RUN])
+        for start in range(0, len(memory), RUN_BYTES):
+            self._fill_run(number, start, memory[start : start + RUN_BYTES])
 
     def _fill_run(self, number: int, start: int, memory: memoryview) -> None:
         column = self.column
@@ -154,7 +154,7 @@ class Alike(Rows):
         if self.row_bytes <= max_bytes:
             yield from super().stream(max_bytes)
             return
-        step = max(1, min(max_bytes, LONGEST_RUN) // self.dtype.itemsize) * self.dtype.itemsize
+        step = max(1, min(max_bytes, RUN_BYTES) // self.dtype.itemsize) * self.dtype.itemsize
         for number in range(self.shape[0]):
             for start in range(0, self.row_bytes, step):
                 raw = np.empty(min(step, self.row_bytes - start), np.uint8)

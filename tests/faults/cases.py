@@ -67,6 +67,9 @@ CASES = [
     one("mha", "x.mha"),
     one("rds", "x.rds", "two.npz"),
     one("mrc", "x.mrc", dtype="float32"),
+    one("webdataset", "x.wds.tar"),
+    Case("webdataset-shards", "x.npy", "x-000000.tar", {"to": "webdataset", "out_opts": {
+        "samples": "20"}}, ("x-*.tar",)),
     one("csv", "x.csv"),
     one("parquet", "x.parquet"),
     one("arrow", "x.arrow"),

@@ -74,6 +74,7 @@ PARSERS: dict[str, Parser] = {
     "arrow": Parser(("x.arrow",), "tables/*.arrow", None, "arrow"),
     "xlsx": Parser(("x.xlsx",), "tables/*.xlsx", mutate.archive, "xlsx"),
     "mrc": Parser(("x.mrc",), "", None, "mrc"),
+    "webdataset": Parser(("x.tar",), "", mutate.tar, "webdataset"),
     "cfl": Parser(("x.hdr", "x.cfl"), "", None, "cfl"),
     "cifar": Parser(("x.cifar.bin",), "learning/*.cifar.bin", None, "cifar"),
     "refs": Parser(("x.json",), "", mutate.json_text),
@@ -97,7 +98,7 @@ _SHAPE_SUFFIXES = {
     "netpbm": (".ppm", ".pgm", ".pam"), "idx": (".idx.gz",), "safetensors": (".safetensors",),
     "rds": (".rds",), "rdata": (".rda",),
     "nifti": (".nii",), "metaimage": (".mha",), "netcdf3": (".nc3",), "dicom": (".dcm",),
-    "csv": (".csv",), "xlsx": (".xlsx",),
+    "csv": (".csv",), "xlsx": (".xlsx",), "webdataset": (".wds.tar",),
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
 import re
 import struct
@@ -59,6 +60,25 @@ def by_numpy(path: Path, name: str) -> Seen:
     found = np.load(path)
     values = found[name] if hasattr(found, "files") else found
     return Seen(values, [{} for _ in values.shape])
+
+
+def by_webdataset(path: Path, name: str) -> Seen:
+    """The members of each sample by tarfile; keys are labels, unless they count."""
+    rows: dict[str, Any] = {}
+    with tarfile.open(path) as file:
+        for member in file:
+            key, _, extension = member.name.partition(".")
+            data = file.extractfile(member)
+            assert data is not None
+            if extension == f"{name}.npy":
+                rows[key] = np.load(io.BytesIO(data.read()))
+            elif extension == f"{name}.cls":
+                rows[key] = np.array(int(data.read()), "i8")
+    counted = [f"{n:06d}" for n in range(len(rows))]
+    axes: list[dict[str, Any]] = [{} for _ in np.stack([*rows.values()]).shape]
+    if [*rows] != counted:
+        axes[0]["labels"] = [*rows]
+    return Seen(np.stack([*rows.values()]), axes)
 
 
 def by_safetensors(path: Path, name: str) -> Seen:
@@ -679,7 +699,7 @@ def bare(values: np.ndarray) -> Seen:
 
 
 READERS = {
-    "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
+    "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "wds.tar": by_webdataset, "mat": by_scipy,
     "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "cdf": by_xarray,
     "nrrd": by_pynrrd,
     "nii": by_nibabel, "mha": by_simpleitk, "mrc": by_mrcfile, "rds": by_rdata,
@@ -695,7 +715,7 @@ OF_VALUES = {
 }  # fmt: skip
 READERS |= OF_VALUES
 MANY = {
-    "npz", "fits", "rds", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr",
+    "npz", "fits", "rds", "wds.tar", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr",
     "har", "scidb", "zip", "tar", "bundle", "cifar.bin", "csv", "parquet", "arrow", "xlsx",
 }  # fmt: skip
 BETWEEN = (

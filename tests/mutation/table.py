@@ -69,6 +69,7 @@ AREAS = {
     "fits": _plugin("fits", "header", "columns", "heap"),
     "r": Area(("plugins/r/items.py", "plugins/r/tree.py"), ("tests/plugins/test_rds.py",)),
     "mrc": _file("mrc"),
+    "webdataset": _plugin("webdataset", "samples", "tables"),
     "netcdf3": _plugin("netcdf3", "header", "reader"),
     "tables": _plugin("tables", "words", "cells", "footer", "sheets"),
     "ome-tiff": Area(

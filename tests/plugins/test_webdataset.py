@@ -18,8 +18,15 @@ from webdataset.tariterators import group_by_keys, tar_file_expander
 
 import raconvert
 from raconvert.cli import main
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsafe, Unsupported, UsageError
-from raconvert.errors import WouldLose
+from raconvert.errors import (
+    Corrupt,
+    RaconvertError,
+    TooLarge,
+    Unsafe,
+    Unsupported,
+    UsageError,
+    WouldLose,
+)
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "samples"
 FORMAT = "webdataset"
