@@ -84,7 +84,7 @@ def _kind(array: Array, text: str) -> str:
 
 
 def _shape_fits(arrays: Sequence[Array], samples: int) -> list[Fit]:
-    """What keeps arrays from having samples along their first axis."""
+    """List what keeps arrays from having samples along their first axis."""
     if flat := [array for array in arrays if not array.ndim]:
         reason = "has no axis, along which there would be samples; NPZ holds it"
         return [refused(array.name, "shape", reason) for array in flat]
@@ -139,31 +139,45 @@ def _name_problem(name: str) -> str:
 
 
 def _array_fits(array: Array, kind: str, keys: tuple[str, ...] | None) -> list[Fit]:
-    """What is lost of one array."""
+    """List what is lost of one array."""
     fits = [fit for fit in array_fits(array) if fit.property != "metadata"]
     if kind == TEXT:
         reason = "texts become as wide as the longest of them (`--out-opt text=npy` keeps the type)"
         fits.append(equivalent(array.name, "type", reason))
-    if not array.described or not array.meta:
-        lost: list[str] = []
-    else:
-        lost = _lost(array, kind, keys)
-    if lost:
-        fits.append(equivalent(array.name, "metadata", f"not kept: {', '.join(lost)}"))
-    if keys is not None and _labels(array) is None:
-        reason = "its samples take the keys of the other arrays as labels"
+    labels = _labels(array)
+    if keys is not None and labels is None:
+        reason = f"takes the keys of other arrays: {_of_samples(array)}"
         fits.append(equivalent(array.name, "metadata", reason))
+    if array.described and array.meta:
+        lost = _lost(array, kind, is_kept=keys is not None and labels == keys)
+        if lost:
+            fits.append(equivalent(array.name, "metadata", f"not kept: {', '.join(lost)}"))
     return [*fits, *stack_fits(array)]
 
 
-def _lost(array: Array, kind: str, keys: tuple[str, ...] | None) -> list[str]:
-    said: list[Any] = [fields_of_axes([axis], *axis.FIELDS) for axis in array.ra_axes]
-    if said and _labels(array) == keys and keys is not None:
-        at = 0 if array.index_order == "F" else -1
-        said[at] = [field for field in said[at] if field != "labels"]
+def _lost(array: Array, kind: str, *, is_kept: bool) -> list[str]:
+    """List the facts that are lost; `is_kept`: the labels of the samples are their keys."""
+    said: list[list[str]] = [fields_of_axes([axis], *axis.FIELDS) for axis in array.ra_axes]
+    if said and is_kept:
+        said[_samples_axis(array)].remove("labels")
     lost = facts_of_axes(array, said) if any(said) else []
     held = ("axes", "items", *(["encoding"] if kind == TEXT else []))
     return lost + facts_of(array, *held)
+
+
+def _of_samples(array: Array) -> str:
+    """The labels of the samples, as a report lists what changes."""
+    axes = array.ra_axes if array.described else ()
+    said: list[list[str]] = [[] for _ in axes]
+    if not said:
+        return "axis 0 (labels)"
+    said[_samples_axis(array)] = ["labels"]
+    return ", ".join(facts_of_axes(array, said))
+
+
+def _samples_axis(array: Array) -> int:
+    """The number of the axis of the samples, the fastest axis being 0."""
+    return 0 if array.index_order == "F" else array.ndim - 1
 
 
 # Keys ---------------------------------------------------------------------------------------------

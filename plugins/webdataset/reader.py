@@ -73,7 +73,7 @@ def _words(samples: Samples, text: str, option: str) -> list[str]:
             known = [*samples.columns]
             raise UsageError(
                 f"option {option} names '{word}', which no sample has{did_you_mean(word, known)}",
-                expected=listed(known) or "no extension, as there is no sample",
+                expected=listed(known) or "samples, which the archive has not",
             )
     return words
 

@@ -119,7 +119,7 @@ class Texts(Rows):
             fault = "is not UTF-8"
         if fault:
             raise Corrupt(
-                f"member '{self.column.member(number)}' {fault}, so that it is no text",
+                f"member '{self.column.member(number)}' {fault}, and is not read as text",
                 path=self.column.shard(number).path,
                 remedy=raw_remedy(self.column.word),
             )

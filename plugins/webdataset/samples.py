@@ -153,7 +153,7 @@ def samples_of(sources: list[Source]) -> Samples:
 
 
 def _check(member: tars.Member, source: Source) -> None:
-    """Refuse what is not a file, and names that lead elsewhere or are no text."""
+    """Refuse what is not a file, and names that lead elsewhere or are not UTF-8."""
     where = f"byte {member.begin}"
     if member.kind != "file":
         raise Unsafe(

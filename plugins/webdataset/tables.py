@@ -66,8 +66,8 @@ def array_name(extension: str) -> str:
     """The name of the array of an extension: without what the writer adds, and its escapes."""
     name, dot, last = extension.rpartition(".")
     text = name if dot and name and last.lower() in WRITTEN.values() else extension
-    plain = _ESCAPED.sub(_unescaped, text)
-    return plain if escaped(plain) == text else text
+    name = _ESCAPED.sub(_unescaped, text)
+    return name if escaped(name) == text else text
 
 
 def _unescaped(match: re.Match[str]) -> str:

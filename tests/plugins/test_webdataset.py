@@ -267,7 +267,7 @@ def test_arrays_take_the_keys_of_the_first_with_labels(tmp_path: Path) -> None:
     report = raconvert.write(tmp_path / "x.wds.tar", {"a": named, "b": other, "c": plain})
     assert [str(fit) for fit in report.equivalent] == [
         "array 'b': metadata: not kept: axis 0 (labels)",
-        "array 'c': metadata: its samples take the keys of the other arrays as labels",
+        "array 'c': metadata: takes the keys of other arrays: axis 0 (labels)",
     ]
 
 
