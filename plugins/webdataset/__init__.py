@@ -43,6 +43,7 @@ percent-escaped. An array is not added to an archive.
 
 from __future__ import annotations
 
+from raconvert.bundle.names import MANIFEST
 from raconvert.errors import UsageError
 from raconvert.files.tars import BLOCK, MAGIC, MAGIC_AT
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
@@ -118,7 +119,7 @@ def sniff(source: Source) -> int:
             break
         if block[156:157] in (b"0", b"\0"):
             parts = split_name(_name(block))
-            if parts is None:
+            if parts is None or parts == _OF_BUNDLE:
                 return NO
             found.append(parts)
         if len(found) == 2:
@@ -126,6 +127,9 @@ def sniff(source: Source) -> int:
         offset += BLOCK + size + -size % BLOCK
     is_named = bool(found) and source.name.lower().endswith(SUFFIXES)
     return SURE if is_named else _judged(found)
+
+
+_OF_BUNDLE = split_name(MANIFEST)
 
 
 def _size(block: bytes) -> int | None:

@@ -136,8 +136,13 @@ class _Bounded:
 
 
 def trailing_bytes(source: Source, offset: int) -> int:
-    """The number of bytes after the end of an archive, unless they are zeros that fill it up."""
+    """The number of bytes after the end of an archive, unless they are zeros that fill it up.
+
+    More than `Limits.searched_bytes` do not: no program fills up so much.
+    """
     count = max(0, source.size - offset)
+    if count > source.limits.searched_bytes:
+        return count
     while offset < source.size:
         piece = source.read_at(offset, CHUNK_BYTES)
         if piece.strip(b"\0"):
