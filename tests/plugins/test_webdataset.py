@@ -68,7 +68,12 @@ def load_values(path: Path) -> np.ndarray:
     """The array of a file of one, stacked; `numpy` reads the members, as the library does."""
     samples = load(path)
     (word,) = samples[0].keys() - {"__key__"}
-    return np.stack([np.asarray(sample[word]) for sample in samples])
+    rows = [np.asarray(sample[word]) for sample in samples]
+    values = np.empty((len(rows), *rows[0].shape), rows[0].dtype)  # `numpy.stack` swaps bytes
+    for number, row in enumerate(rows):
+        assert row.dtype == values.dtype
+        values[number] = row
+    return values
 
 
 IN_PAIRS = (
