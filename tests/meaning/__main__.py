@@ -19,7 +19,7 @@ from .readers import READERS
 FORMATS = {
     "h5": "hdf5", "nii": "nifti", "mha": "metaimage", "tif": "tiff", "jpg": "jpeg",
     "pnm": "netpbm", "cifar.bin": "cifar", "cdf": "netcdf3",
-    "ome.tif": "ometiff", "ome.zarr": "omezarr",
+    "ome.tif": "ometiff", "ome.zarr": "omezarr", "wds.tar": "webdataset",
 }  # fmt: skip
 
 

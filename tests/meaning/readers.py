@@ -715,8 +715,8 @@ OF_VALUES = {
 }  # fmt: skip
 READERS |= OF_VALUES
 MANY = {
-    "npz", "fits", "rds", "wds.tar", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc", "cdf", "zarr",
-    "har", "scidb", "zip", "tar", "bundle", "cifar.bin", "csv", "parquet", "arrow", "xlsx",
+    "npz", "fits", "rds", "wds.tar", "ome.tif", "ome.zarr", "safetensors", "mat", "h5", "nc",
+    "cdf", "zarr", "har", "scidb", "zip", "tar", "bundle", "cifar.bin", "csv", "parquet", "arrow", "xlsx",
 }  # fmt: skip
 BETWEEN = (
     "zip", "tar", "bundle", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc", "cdf", "scidb",
