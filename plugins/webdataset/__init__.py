@@ -25,7 +25,8 @@ own, ``jpg/KEY`` (numbers and texts: their bytes). The keys are the labels of th
 they are its numbers (000000, 000001, ...).
 
 Several shards are one source: ``raconvert x-*.tar --from webdataset``, or the first one with
-``shards=10``. An archive is known by its first two members, which are of one key, or of one kind.
+``shards=10``. An archive is known by its first two members, of one key or of one extension, which
+are not both texts; any other needs ``--from webdataset``.
 
 Writes: a member ``KEY.NAME.npy`` for each array and index along the first axis, which all arrays
 share; for int64 of one axis ``KEY.NAME.cls``, for texts in UTF-8 ``KEY.NAME.txt`` (``text=npy``: as
@@ -49,7 +50,17 @@ from raconvert.files.tars import BLOCK, MAGIC, MAGIC_AT
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
 
 from .plan import plan
-from .tables import DIGITS, MOST_SHARDS, NAME, OTHER, SUFFIXES, TITLE, kind_of, split_name
+from .tables import (
+    ARRAY,
+    DIGITS,
+    MOST_SHARDS,
+    NAME,
+    NUMBER,
+    SUFFIXES,
+    TITLE,
+    kind_of,
+    split_name,
+)
 
 __all__ = ["FORMAT", "plan", "read", "read_together", "sniff"]
 
@@ -147,9 +158,12 @@ def _name(block: bytes) -> str:
 
 
 def _judged(found: list[tuple[str, str]]) -> int:
+    """Sure by two members that go together, or the only one if it is such as we write."""
     kinds = {kind_of(extension) for _, extension in found}
-    if not found or kinds == {OTHER}:
+    if not kinds & {ARRAY, NUMBER}:  # texts are in any archive
         return NO
+    if len(found) == 1:
+        return SURE if found[0][1].lower().endswith((".npy", ".cls")) else NO
     one_key = len({key for key, _ in found}) == 1
     one_kind = len({extension.lower() for _, extension in found}) == 1
     return SURE if one_key or one_kind else NO

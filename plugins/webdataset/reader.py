@@ -281,8 +281,8 @@ def _npy_alike(column: Column, name: str) -> Array | None:
         return None
     begin = first.read_at(0, header.offset)
     for number in range(1, len(column.sizes)):
-        window = column.window(number)
-        if window.size != end or window.read_at(0, header.offset) != begin:
+        shard, offset = column.shard(number), column.offsets[number]
+        if column.sizes[number] != end or shard.read_at(offset, header.offset) != begin:
             return None
     return _alike(column, name, header.element, header.dims, header.offset)
 

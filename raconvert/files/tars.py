@@ -6,7 +6,7 @@ the old ones included, of which each is bounded. Nothing is ever unpacked.
 
 from __future__ import annotations
 
-from re import split
+import re
 
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
@@ -79,6 +79,7 @@ def members(source: Source) -> Iterator[Member]:
 def _members(file: FileIO, source: Source) -> Iterator[Member]:
     import tarfile
 
+    headers = _Headers(source)
     try:
         with _open(file, source) as archive:
             while (info := archive.next()) is not None:
@@ -93,6 +94,11 @@ def _members(file: FileIO, source: Source) -> Iterator[Member]:
                     raise Unsupported(f"member '{name}' is sparse", path=source.path)
                 kind = KINDS.get(info.type, "file" if info.isreg() else "of an unknown kind")
                 yield Member(name, kind, info.offset, info.offset_data, info.size, archive.offset)
+                if archive.pax_headers:  # fields of all members that follow
+                    continue
+                for member in headers.plain_from(archive.offset):
+                    yield member
+                    archive.offset = member.end
     except (
         tarfile.TarError,
         OSError,
@@ -104,6 +110,51 @@ def _members(file: FileIO, source: Source) -> Iterator[Member]:
         if isinstance(error, RaconvertError):
             raise
         raise Corrupt(f"is not a readable tar archive ({error})", path=source.path) from error
+
+
+_SIZE_AT, _SUM_AT, _KIND_AT, _LINK_AT, _USER_AT, _PREFIX_AT = 124, 148, 156, 157, 265, 345
+_PLAIN = re.compile(rb"[0-7]{11}[\0 ]")
+_SUM = re.compile(rb"[0-7]{6}\0 |[0-7]{7}[\0 ]")
+_MAGICS = (b"ustar\x0000", b"ustar  \0")
+_NEAR = 1 << 14  # members shorter than this are read together with the headers between them
+
+
+class _Headers:
+    """Headers of one block, of the usual form; a tenth of the time that tarfile takes for them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._begin = 0
+        self._data = b""
+
+    def plain_from(self, offset: int) -> Iterator[Member]:
+        """Yield members from `offset` on, as long as each is a file with such a header."""
+        size = 0
+        while True:
+            block = self._block(offset, CHUNK_BYTES >> 2 if size < _NEAR else BLOCK)
+            usual = (
+                block[_KIND_AT:_LINK_AT] == b"0"
+                and block[MAGIC_AT:_USER_AT] in _MAGICS
+                and not block[_PREFIX_AT]
+                and _PLAIN.fullmatch(block, _SIZE_AT, _SIZE_AT + 12)
+                and _SUM.fullmatch(block, _SUM_AT, _KIND_AT)
+            )
+            if not usual:
+                return
+            total = sum(block[:_SUM_AT]) + 8 * ord(" ") + sum(block[_KIND_AT:])
+            if total != int(block[_SUM_AT:_KIND_AT].rstrip(b"\0 "), 8):
+                return
+            size = int(block[_SIZE_AT : _SIZE_AT + 11], 8)
+            name = block[:100].partition(b"\0")[0].decode("utf-8", "surrogateescape")
+            end = offset + BLOCK + size + -size % BLOCK
+            yield Member(name.removeprefix("./"), "file", offset, offset + BLOCK, size, end)
+            offset = end
+
+    def _block(self, offset: int, nbytes: int) -> bytes:
+        at = offset - self._begin
+        if not 0 <= at <= len(self._data) - BLOCK:
+            self._begin, self._data, at = offset, self._source.read_at(offset, nbytes), 0
+        return self._data[at : at + BLOCK].ljust(BLOCK, b"\0")
 
 
 def _open(file: FileIO, source: Source) -> Any:
@@ -130,7 +181,8 @@ class _Bounded:
         if not 0 <= nbytes <= self._limits.record_bytes:
             raise Unsupported("has a header that is too long to be read safely", path=self._path)
         data = self._file.read(nbytes) or b""
-        if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > self._limits.header_digits:
+        digits = max(map(len, re.split(rb"[^0-9]+", data))) if nbytes > BLOCK else 0
+        if digits > self._limits.header_digits:
             raise Corrupt("has a header field that is not a number", path=self._path)
         return data
 
@@ -151,8 +203,18 @@ def trailing_bytes(source: Source, offset: int) -> int:
     return 0
 
 
+_BEFORE_SIZE = b"0000644\0" + b"0000000\0" * 2
+_BEHIND_SUM = (b"0" + bytes(100) + _MAGICS[0]).ljust(BLOCK - _KIND_AT, b"\0")
+_DATE = b"00000000000\0"
+_FIXED_SUM = sum(_BEFORE_SIZE) + sum(_DATE) + 8 * ord(" ") + sum(_BEHIND_SUM)
+
+
 def header_of(name: str, size: int) -> bytes:
     """The headers of a regular file of `size` bytes: no owner, no date, readable by all."""
+    if len(name) <= 100 and size < 8**11 and name.isascii():  # what tarfile makes, in less time
+        about = name.encode().ljust(100, b"\0"), b"%011o\0" % size
+        total = b"%06o\0 " % (_FIXED_SUM + sum(about[0]) + sum(about[1]))
+        return about[0] + _BEFORE_SIZE + about[1] + _DATE + total + _BEHIND_SUM
     import tarfile
 
     info = tarfile.TarInfo(name)

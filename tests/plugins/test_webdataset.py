@@ -27,6 +27,8 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
+from raconvert.files import tars
+from raconvert.files.source import Source
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "samples"
 FORMAT = "webdataset"
@@ -288,6 +290,36 @@ def test_equal_arrays_give_equal_bytes(tmp_path: Path) -> None:
     assert about == {(0, 0, 0, "", "", 0o644)}
 
 
+@pytest.mark.parametrize("size", [0, 1, 511, 8**11 - 1, 8**11, 1 << 60])
+@pytest.mark.parametrize("name", ["a", "a" * 99, "a" * 100, "a" * 101, "d/" * 60 + "a", "é", "a b"])
+def test_headers_are_those_of_tarfile(name: str, size: int) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = size
+    assert tars.header_of(name, size) == info.tobuf(tarfile.PAX_FORMAT)
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_members_are_those_of_tarfile(form: int, tmp_path: Path) -> None:
+    """Of every form, with headers that are read the short way and by tarfile in any order."""
+    rng = np.random.default_rng(form)
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, "w", format=form) as file:
+        for number in range(3000):
+            long = "d/" * int(rng.choice([0, 0, 0, 20, 70]))
+            info = tarfile.TarInfo(f"{long}{'é' * (number % 50 == 7)}{number}.cls")
+            info.size = int(
+                rng.choice([0, 1, 511, 512, 513, 3000, 200_000], p=[0.1] * 3 + [0.2] * 3 + [0.1])
+            )
+            info.mtime = float(rng.choice([0, 0.5, 1e9]))
+            info.type = tarfile.DIRTYPE if rng.random() < 0.02 else tarfile.REGTYPE
+            info.size *= info.isreg()
+            file.addfile(info, io.BytesIO(bytes(info.size)))
+    with tarfile.open(path) as file:
+        theirs = [(one.name, one.offset_data, one.size, one.isreg()) for one in file]
+    ours = [(m.name, m.offset, m.size, m.kind == "file") for m in tars.members(Source(str(path)))]
+    assert ours == theirs
+
+
 # Shards -------------------------------------------------------------------------------------------
 
 
@@ -493,9 +525,10 @@ def test_a_text_that_is_not_utf8_is_not_written(tmp_path: Path) -> None:
 
 def test_detection_by_content(tmp_path: Path) -> None:
     """Two members of one key, or of one kind; a bundle is not one, nor any other archive."""
-    sure = [{"a.x.npy": b"", "a.cls": b""}, {"a.png": b"", "b.png": b""}, {"a.npy": b""},
+    sure = [{"a.x.npy": b"", "a.cls": b""}, {"a.png": b"", "b.png": b""}, {"a.x.npy": b""},
             {"d/a.jpg": b"", "d/a.json": b""}]  # fmt: skip
-    no = [{"bundle.yaml": b"", "x.ra": b""}, {"a.png": b"", "b.txt": b""}, {"README": b""},
+    no = [{"bundle.yaml": b"", "x.ra": b""}, {"a.png": b"", "b.txt": b""}, {"README": b""}, {"a.npy": b""},
+        {"a.txt": b"", "b.txt": b""}, {"a.txt": b"", "a.json": b""}, {"a.png": b""},
           {"a.ra": b"", "b.ra": b""}, {"src/a.c": b"", "src/a.h": b""}]  # fmt: skip
     for answer, archives in ((True, sure), (False, no)):
         for members in archives:
