@@ -50,11 +50,13 @@ def _unchecked(_: str) -> None:
 
 
 def read(
-    find: Find, path: str, *, metadata: bool, check: Callable[[str], None] = _unchecked
-) -> Bundle:
+    find: Find, path: str, *, metadata: bool, check: Callable[[str], None] = _unchecked,
+    remedy: str = "",
+) -> Bundle:  # fmt: skip
     """Return the bundle whose members `find` gives; `path` is for messages.
 
-    `check` compares the checksum of a member that is not read as an extent.
+    `check` compares the checksum of a member that is not read as an extent; `remedy` is a further
+    line for an archive without a manifest.
     """
     listing = find(MANIFEST)
     if listing is None:
@@ -62,7 +64,7 @@ def read(
             f"holds no {MANIFEST}",
             path=path,
             remedy="only bundles are read; unpack it, then this converts its files one by one:\n"
-            "raconvert FOLDER -r --to ra --out-dir OUT",
+            "raconvert FOLDER -r --to ra --out-dir OUT" + remedy,
         )
     content = manifest.load(listing)
     arrays = []

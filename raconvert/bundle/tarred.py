@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "add", "plan", "read", "sniff"]
 
 _NAME = MANIFEST.encode()
+SAMPLES = "\nof samples (KEY.EXTENSION) it is read with `--from webdataset`"
 
 # one array x = [1, 2, 3] of uint8, packed by Python's tarfile
 _SAMPLE = (
@@ -93,7 +94,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
         member = extents.get(above + file)
         return Window(source, file, *member) if member else None
 
-    bundle = members.read(find, source.path, metadata=metadata)
+    bundle = members.read(find, source.path, metadata=metadata, remedy=SAMPLES)
     if trailing := tars.trailing_bytes(source, end + 2 * BLOCK):
         bundle.notes.append(trailing_note(trailing, "the archive"))
     return bundle
