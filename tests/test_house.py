@@ -401,7 +401,7 @@ NO_LIMITS = {
         plugins.hdf5.anndata.MOST_NAMED plugins.mat.contents.MOST_NAMED
         plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
         plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.r.tree.LONGEST_PLACE
-        plugins.r.tree.MOST_NOTES plugins.scidb.header.LARGEST_SHOWN references.check.MOST_NAMED""",
+        plugins.r.tree.MOST_NOTES plugins.scidb.header.LARGEST_SHOWN plugins.webdataset.samples.LONGEST_SHOWN references.check.MOST_NAMED""",
     "beyond it another way is taken, or a cache is emptied": """
         arrays.blocks.LARGEST_BLOCK arrays.regions.MOST_REGIONS arrays.transpose.LARGEST_SLAB
         files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Column", "Samples", "samples_of"]
 
+LONGEST_SHOWN = 200  # characters of a name in a message
+
 
 class Column:
     """The members of one extension, one for each sample as long as none is missing.
@@ -157,7 +159,7 @@ def _check(member: tars.Member, source: Source) -> None:
     where = f"byte {member.begin}"
     if member.kind != "file":
         raise Unsafe(
-            f"member '{member.name[:200]}' is {member.kind}", path=source.path, where=where,
+            f"member '{_short(member.name)}' is {member.kind}", path=source.path, where=where,
             expected="files only",
             remedy="make the archive anew, of files: tar --dereference --hard-dereference",
         )  # fmt: skip
@@ -166,18 +168,23 @@ def _check(member: tars.Member, source: Source) -> None:
     except UnicodeEncodeError:
         raise Unsupported(
             "has a member whose name is not UTF-8", path=source.path, where=where,
-            got=ascii(member.name[:200]),
+            got=ascii(_short(member.name)),
         ) from None  # fmt: skip
     if not is_inside(member.name):
         raise Unsafe(
             "has a member whose name leads out of the archive", path=source.path, where=where,
-            expected="a relative path without '..'", got=repr(member.name[:200]),
+            expected="a relative path without '..'", got=repr(_short(member.name)),
         )  # fmt: skip
 
 
 def _scattered(source: Source, key: str, member: tars.Member) -> Corrupt:
     return Corrupt(
-        f"the members of sample '{key[:200]}' do not follow each other", path=source.path,
+        f"the members of sample '{_short(key)}' do not follow each other", path=source.path,
         where=f"byte {member.begin}", expected="all members of a key in a row",
         remedy="make the archive anew, in the order of the names: tar --sort=name",
     )  # fmt: skip
+
+
+def _short(name: str) -> str:
+    """A name as a message shows it."""
+    return name if len(name) <= LONGEST_SHOWN else name[:LONGEST_SHOWN] + "..."

@@ -13,6 +13,7 @@ import pytest
 import webdataset
 from pairs import NAME, Pairs
 from PIL import Image
+from raconvert.plugins.webdataset.tables import counted_keys
 from webdataset.autodecode import Decoder
 from webdataset.tariterators import group_by_keys, tar_file_expander
 
@@ -637,6 +638,31 @@ def test_hostile_files_are_refused(
     assert code == kind.exit_code
     assert "Traceback" not in capsys.readouterr().err
     assert [one.name for one in tmp_path.iterdir()] == ["x.tar"]
+
+
+def test_long_names_are_cut_in_messages(tmp_path: Path) -> None:
+    for length, shown in ((200, "/" + "b" * 195 + ".cls'"), (201, "/" + "b" * 196 + ".cl...'")):
+        path = tmp_path / "x.tar"
+        path.write_bytes(
+            pax(record("path", b"/" + b"b" * (length - 5) + b".cls")) + member("b.cls") + END
+        )
+        with pytest.raises(Unsafe) as raised:
+            read(path)
+        assert shown in str(raised.value)
+
+
+def test_counted_keys_have_one_width() -> None:
+    assert counted_keys(2) == ["000000", "000001"]
+    assert counted_keys(1_000_000)[-1] == "999999"
+    assert counted_keys(1_000_001)[-1] == "1000000"
+    assert counted_keys(1_000_001)[0] == "0000000"
+    assert counted_keys(0) == []
+
+
+def test_texts_without_letters(tmp_path: Path) -> None:
+    found = read(tar_of(tmp_path / "x.tar", {"a.txt": b"", "b.txt": b""}))
+    assert found["txt"].dtype == "S1"
+    assert found["txt"].tolist() == [b"", b""]
 
 
 def test_a_long_text_does_not_make_all_texts_long(tmp_path: Path) -> None:
