@@ -44,8 +44,11 @@ percent-escaped. An array is not added to an archive.
 
 from __future__ import annotations
 
+import os
+import re
+
 from raconvert.bundle.names import MANIFEST
-from raconvert.errors import UsageError
+from raconvert.errors import Unsupported, UsageError, listed
 from raconvert.files.tars import BLOCK, MAGIC, MAGIC_AT
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
 
@@ -118,8 +121,7 @@ def sniff(source: Source) -> int:
 
     A bundle begins with its manifest, which is neither.
     """
-    head = source.head
-    if head[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
+    if not _is_tar(source):
         return NO
     found: list[tuple[str, str]] = []
     offset = 0
@@ -183,9 +185,6 @@ def read(
 
 
 def _next_shards(source: Source, count: int) -> list[Source]:
-    import os
-    import re
-
     name = os.path.basename(source.place)
     found = re.search(r"([0-9]+)(\.[^0-9]*)$", name)
     if not 0 < count <= MOST_SHARDS or found is None:
@@ -216,4 +215,17 @@ def read_together(
 
     if shards != 1:
         raise UsageError("option shards goes with one file, the first of the shards")
-    return read_shards(sources, only=only, raw=raw, apart=apart)
+    notes: list[str] = []
+    if folder is not None:
+        names = [os.path.basename(one.path) for one in sources if not _is_tar(one)]
+        notes += [f"left out, as they are not tar archives: {listed(names)}"] if names else []
+        sources = [one for one in sources if _is_tar(one)]
+        if not sources:
+            raise Unsupported("folder holds no tar archive", path=folder)
+    bundle = read_shards(sources, only=only, raw=raw, apart=apart)
+    bundle.notes.extend(notes)
+    return bundle
+
+
+def _is_tar(source: Source) -> bool:
+    return source.head[MAGIC_AT : MAGIC_AT + len(MAGIC)] == MAGIC

@@ -345,6 +345,11 @@ def _apart(column: Column, name: str, kind: str, notes: list[str]) -> list[Array
             got=f"{len(column.sizes)} of {counted(len(column.samples.keys), 'sample')}",
             remedy=_without(column),
         )  # fmt: skip
+    if len(set(column.samples.keys)) < len(column.samples.keys):
+        raise Unsupported(
+            "keys begin anew in another shard, so that arrays of each would have one name",
+            path=shard.path, remedy="read the shards one by one",
+        )  # fmt: skip
     return [_single(column, name, kind, n, notes) for n in range(len(column.sizes))]
 
 

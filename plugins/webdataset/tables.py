@@ -92,7 +92,7 @@ def extension_of(name: str, kind: str) -> str:
 
 def counted_keys(count: int) -> list[str]:
     """The keys of samples without names: their numbers."""
-    digits = max(DIGITS, len(str(max(0, count - 1))))
+    digits = max(DIGITS, len(str(count - 1)))
     return [f"{number:0{digits}d}" for number in range(count)]
 
 

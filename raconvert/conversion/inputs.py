@@ -80,10 +80,16 @@ def files_together(folder: str, row: Row) -> tuple[list[str], list[str]]:
     names: list[str] = []
     others: list[str] = []
     for entry in entries:
-        (names if by_suffix(entry.name) in (None, row) else others).append(entry.path)
+        (names if _may_be(entry.name, row) else others).append(entry.path)
     if not names:
         raise ReadFailed(f"folder holds no file that may be {row.title}", path=folder)
     return natural_sorted(names), natural_sorted(others)
+
+
+def _may_be(name: str, row: Row) -> bool:
+    """True unless the suffix is of a format with other first bytes: a .tar may hold samples."""
+    named = by_suffix(name)
+    return named in (None, row) or not {*named.magic}.isdisjoint(row.magic)
 
 
 def is_source(entry: os.DirEntry[str]) -> bool:

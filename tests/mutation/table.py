@@ -120,6 +120,8 @@ EQUIVALENT: dict[tuple[str, str], str] = {
      "return not (self.ancillary or colors or self.header.bit_depth < 9)"): BARE,
     ("plugins/png/header.py",
      "return not (self.ancillary or colors or self.header.bit_depth < 7)"): BARE,
+    ("plugins/webdataset/samples.py", "end = 1"):
+        "an archive without members is refused, whatever follows its end",
     ("plugins/har/records.py",
      "_MAX_BYTES = {LITTLE: 1 << 32, BIG: 1 << 31, LAHEY: (1 << 30) - 4}"): INT32,
     ("plugins/har/records.py",

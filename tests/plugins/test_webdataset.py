@@ -13,6 +13,7 @@ import pytest
 import webdataset
 from pairs import NAME, Pairs
 from PIL import Image
+from raconvert.plugins import webdataset as plugin
 from raconvert.plugins.webdataset.tables import counted_keys
 from webdataset.autodecode import Decoder
 from webdataset.tariterators import group_by_keys, tar_file_expander
@@ -29,6 +30,7 @@ from raconvert.errors import (
     WouldLose,
 )
 from raconvert.files import tars
+from raconvert.files.limits import Limits
 from raconvert.files.source import Source
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "samples"
@@ -392,6 +394,29 @@ def test_keys_that_begin_anew_are_no_labels(tmp_path: Path) -> None:
         assert bundle["cls"].tolist() == [1, 2, 1, 2]
         assert bundle["cls"].axes[0].labels is None
         assert any("begin anew in another shard" in note for note in bundle.notes)
+    with pytest.raises(Unsupported, match="begin anew in another shard"):
+        raconvert.open_bundle(paths, from_=FORMAT, in_opts={"apart": "cls"})
+
+
+def test_a_folder_of_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, key in (("x-10.tar", "c"), ("x-9.tar", "b"), ("x-1.tar", "a")):
+        tar_of(tmp_path / name, {f"{key}.cls": b"7"})
+    with raconvert.open(tmp_path, from_=FORMAT) as array:
+        assert array.axes[0].labels == ("a", "b", "c")
+    (tmp_path / "notes").write_text("mine")
+    assert main(["info", str(tmp_path), "--from", FORMAT]) == 0
+    said = capsys.readouterr().out
+    assert "labels = ['a', 'b', 'c']" in said
+    assert "left out, as they are not tar archives: notes" in said
+    with pytest.raises(Unsupported, match="no tar archive"):
+        plugin.read_together([Source(str(tmp_path / "notes"))], folder=str(tmp_path))
+
+
+def test_keys_are_bounded_together(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "x.tar", {"abc.cls": b"1", "de.cls": b"2"})
+    assert plugin.read(Source(str(path), limits=Limits(path_characters=5))).names == ["cls"]
+    with pytest.raises(Unsupported, match="keys of all samples are too long"):
+        plugin.read(Source(str(path), limits=Limits(path_characters=4)))
 
 
 # What is read, and what is not --------------------------------------------------------------------
