@@ -398,16 +398,16 @@ def test_keys_that_begin_anew_are_no_labels(tmp_path: Path) -> None:
         raconvert.open_bundle(paths, from_=FORMAT, in_opts={"apart": "cls"})
 
 
-def test_a_folder_of_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_shards(tmp_path: Path) -> None:
     for name, key in (("x-10.tar", "c"), ("x-9.tar", "b"), ("x-1.tar", "a")):
         tar_of(tmp_path / name, {f"{key}.cls": b"7"})
     with raconvert.open(tmp_path, from_=FORMAT) as array:
         assert array.axes[0].labels == ("a", "b", "c")
     (tmp_path / "notes").write_text("mine")
-    assert main(["info", str(tmp_path), "--from", FORMAT]) == 0
-    said = capsys.readouterr().out
-    assert "labels = ['a', 'b', 'c']" in said
-    assert "left out, as they are not tar archives: notes" in said
+    sources = [Source(str(tmp_path / name)) for name in ("x-1.tar", "x-9.tar", "notes")]
+    found = plugin.read_together(sources, folder=str(tmp_path))
+    assert found["cls"].axes[0].labels == ("a", "b")
+    assert found.notes == ["left out, as they are not tar archives: notes"]
     with pytest.raises(Unsupported, match="no tar archive"):
         plugin.read_together([Source(str(tmp_path / "notes"))], folder=str(tmp_path))
 
