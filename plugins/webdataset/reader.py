@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 
 from raconvert import registry
 from raconvert.arrays.array import Array
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.files.source import Identity
-    from raconvert.plugin import Element
+    from raconvert.plugin import Element, Plugin
 
 __all__ = ["read_shards"]
 
@@ -313,11 +313,17 @@ class _Item:
 
 def _read(column: Column, number: int) -> Bundle:
     """The array of one member, by the format of its extension."""
-    row = registry.by_name(FORMATS[column.word.rpartition(".")[2]])
+    plugin = _plugin(FORMATS[column.word.rpartition(".")[2]])
     try:
-        return registry.load(row).read(column.window(number))
+        return plugin.read(column.window(number))
     except RaconvertError as error:
         raise _located(error, column, number) from error.__cause__
+
+
+@cache
+def _plugin(name: str) -> Plugin:
+    """The plugin of a format: that its packages are there is asked once, not for each member."""
+    return registry.load(registry.by_name(name))
 
 
 def _located(error: RaconvertError, column: Column, number: int) -> RaconvertError:
