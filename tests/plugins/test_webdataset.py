@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import webdataset
-from pairs import NAME, Pairs
 from PIL import Image
 from raconvert.plugins import webdataset as plugin
 from raconvert.plugins.webdataset.tables import counted_keys
-from webdataset.autodecode import Decoder
-from webdataset.tariterators import group_by_keys, tar_file_expander
+from webdataset_reader import FORMAT, load, npy_bytes, picture, save, tar_of
 
 import raconvert
 from raconvert.cli import main
@@ -24,7 +21,6 @@ from raconvert.errors import (
     Corrupt,
     RaconvertError,
     TooLarge,
-    Unsafe,
     Unsupported,
     UsageError,
     WouldLose,
@@ -34,84 +30,6 @@ from raconvert.files.limits import Limits
 from raconvert.files.source import Source
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "samples"
-FORMAT = "webdataset"
-
-
-def load(*paths: Path) -> list[dict[str, Any]]:
-    """The samples of shards as the library decodes them, by its own steps: it leaves files open."""
-    found = []
-    for path in paths:
-        with path.open("rb") as stream:
-            files = tar_file_expander([{"url": str(path), "stream": stream}])
-            for sample in group_by_keys(files):
-                plain = {k: v for k, v in sample.items() if k not in ("__url__", "__local_path__")}
-                found.append(Decoder([])(plain))
-    return found
-
-
-def save(path: Path, samples: list[dict[str, Any]]) -> None:
-    """Write by the library, which encodes by extension."""
-    with webdataset.TarWriter(str(path)) as file:
-        for sample in samples:
-            file.write(sample)
-
-
-def save_values(path: Path, values: np.ndarray) -> None:
-    """Write an array by the library, an NPY file for each index along its first axis."""
-    rows = [np.ascontiguousarray(row).reshape(values.shape[1:]) for row in values]
-    save(path, [{"__key__": f"{n:06d}", f"{NAME}.npy": npy_bytes(row)}
-                for n, row in enumerate(rows)])  # fmt: skip
-
-
-def npy_bytes(values: Any) -> bytes:
-    file = io.BytesIO()
-    np.save(file, values)
-    return file.getvalue()
-
-
-def load_values(path: Path) -> np.ndarray:
-    """The array of a file of one, stacked; `numpy` reads the members, as the library does."""
-    samples = load(path)
-    (word,) = samples[0].keys() - {"__key__"}
-    rows = [np.asarray(sample[word]) for sample in samples]
-    values = np.empty((len(rows), *rows[0].shape), rows[0].dtype)  # `numpy.stack` swaps bytes
-    for number, row in enumerate(rows):
-        assert row.dtype == values.dtype
-        values[number] = row
-    return values
-
-
-IN_PAIRS = (
-    Pairs(
-        name=FORMAT,
-        suffix=".wds.tar",
-        read=load_values,
-        write=save_values,
-        can_write=lambda values: values.dtype.isbuiltin != 2 and values.ndim > 0 and len(values) > 0,
-        order="C",
-        guest=True,
-        types="= * x bfloat16",  # NumPy makes V2 of it, silently
-        shapes="x () 0 0,4 = *",
-    ),
-)  # fmt: skip
-
-
-def picture(values: np.ndarray, form: str) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(values).save(file, form)
-    return file.getvalue()
-
-
-def tar_of(path: Path, members: dict[str, bytes], **fields: Any) -> Path:
-    """Pack by tarfile; `fields` are those of every member."""
-    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as file:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            for field, value in fields.items():
-                setattr(info, field, value)
-            file.addfile(info, io.BytesIO(data))
-    return path
 
 
 def read(path: Path | str, **in_opts: Any) -> dict[str, np.ndarray]:
@@ -419,6 +337,38 @@ def test_keys_are_bounded_together(tmp_path: Path) -> None:
         plugin.read(Source(str(path), limits=Limits(path_characters=4)))
 
 
+@pytest.mark.parametrize(("limit", "least", "reason"), [
+    ("archive_members", 4, "too many members"),
+    ("structure_fields", 2, "too many extensions"),
+    ("nodes", 2, "too many for an array of each"),
+    ("text_bytes", 3, "too long a text"),
+])  # fmt: skip
+def test_limits_of_the_source_are_obeyed(
+    limit: str, least: int, reason: str, tmp_path: Path
+) -> None:
+    path = tar_of(tmp_path / "x.tar", {"a.npy": npy_bytes(1), "a.txt": b"abc", "b.npy": npy_bytes(2),
+                                       "b.txt": b"abc"})  # fmt: skip
+
+    def opened(most: int) -> raconvert.Bundle:
+        source = Source(str(path), limits=Limits(**{limit: most}))
+        return plugin.read(source, apart="npy" if limit == "nodes" else "")
+
+    assert all(array.problem is None for array in opened(least).arrays)
+    try:
+        problems = [str(array.problem) for array in opened(least - 1).arrays]
+    except RaconvertError as error:
+        problems = [str(error)]
+    assert any(reason in problem for problem in problems)
+
+
+def test_many_keys_are_no_labels(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "x.tar", {"a.cls": b"1", "b.cls": b"2"})
+    for most, labels in ((2, ("a", "b")), (1, None)):
+        bundle = plugin.read(Source(str(path), limits=Limits(table_labels=most)))
+        assert bundle["cls"].axes[0].labels == labels
+        assert any("labels are at most 1" in note for note in bundle.notes) is (labels is None)
+
+
 # What is read, and what is not --------------------------------------------------------------------
 
 
@@ -569,111 +519,6 @@ def test_detection_by_content(tmp_path: Path) -> None:
             path = tar_of(tmp_path / "x.tar", members)
             found = raconvert.probe(path)
             assert (found.format == FORMAT) is answer, members
-
-
-# Hostile files ------------------------------------------------------------------------------------
-
-
-def header(name: str, size: int = 0, kind: bytes = b"0", **fields: Any) -> bytes:
-    """One header block as tarfile makes it, whatever its fields are."""
-    info = tarfile.TarInfo(name)
-    info.size, info.type = size, kind
-    for field, value in fields.items():
-        setattr(info, field, value)
-    return info.tobuf(tarfile.GNU_FORMAT)
-
-
-def member(name: str, data: bytes = b"1") -> bytes:
-    return header(name, len(data)) + data + bytes(-len(data) % 512)
-
-
-def pax(fields: bytes, kind: bytes = b"x") -> bytes:
-    return header("././@PaxHeader", len(fields), kind) + fields + bytes(-len(fields) % 512)
-
-
-def record(key: str, value: bytes) -> bytes:
-    body = b" " + key.encode() + b"=" + value + b"\n"
-    length = len(body) + 1
-    while len(str(length)) + len(body) != length:
-        length = len(str(length)) + len(body)
-    return str(length).encode() + body
-
-
-END = bytes(1024)
-FIRST = member("a.cls")
-NPY = npy_bytes(np.zeros(3, "u1"))
-HUGE = NPY.replace(b"(3,)", b"(4000000000000,)").replace(b" " * 13, b"", 1)
-HOSTILE: dict[str, tuple[type[RaconvertError], bytes]] = {
-    "hard_link": (Unsafe, FIRST + header("b.cls", kind=b"1", linkname="a.cls") + END),
-    "link_to_a_secret": (Unsafe, FIRST + header("b.cls", kind=b"2", linkname="/etc/passwd") + END),
-    "character_device": (Unsafe, FIRST + header("b.cls", kind=b"3") + END),
-    "block_device": (Unsafe, FIRST + header("b.cls", kind=b"4") + END),
-    "pipe": (Unsafe, FIRST + header("b.cls", kind=b"6") + END),
-    "absolute_name": (Unsafe, FIRST + member("/etc/b.cls") + END),
-    "name_that_goes_up": (Unsafe, FIRST + member("../b.cls") + END),
-    "name_that_goes_up_later": (Unsafe, FIRST + member("x/../../b.cls") + END),
-    "drive": (Unsafe, FIRST + member("C:/b.cls") + END),
-    "backslashes": (Unsafe, FIRST + member("..\\b.cls") + END),
-    "name_not_utf8": (Unsupported, FIRST + member("\udcff.cls") + END),
-    "sparse": (Unsupported, FIRST + pax(record("GNU.sparse.major", b"1") + record(
-        "GNU.sparse.minor", b"0") + record("GNU.sparse.name", b"b.cls") + record(
-        "GNU.sparse.realsize", b"99999999999")) + header("b.cls", 512) + b"1\n0\n1\n"
-        + bytes(506) + END),
-    "old_sparse": (Unsupported, FIRST + header("b.cls", 1, kind=b"S") + b"1" + bytes(511) + END),
-    "huge_pax_header": (Unsupported, FIRST + header("p", 1 << 30, b"x") + bytes(1024)),
-    "pax_of_digits": (Corrupt, FIRST + pax(b"9" * 100_000 + b" a=b\n") + member("b.cls") + END),
-    "many_global_fields": (Unsupported, FIRST + pax(b"".join(
-        record(f"k{n}", b"v") for n in range(5000)), b"g") + member("b.cls") + END),
-    "pax_in_pax": (Corrupt, FIRST + pax(record("a", b"b")) * 2000 + END),
-    "size_below_zero": (Corrupt, FIRST + pax(record("size", b"-1024")) + member("b.cls") + END),
-    "size_of_an_exabyte": (Corrupt, FIRST + header("b.cls", 1 << 60) + b"1" + bytes(511) + END),
-    "long_name_without_end": (Unsupported, FIRST + header("././@LongLink", 1 << 29, b"L") + END),
-    "name_of_a_megabyte": (Unsupported, FIRST + pax(record("path", b"b" * 500_000 + b".cls"))
-                           + member("b.cls") + END),
-    "cut_in_a_member": (Corrupt, FIRST + member("b.x.npy", NPY)[:700]),
-    "cut_in_a_header": (Corrupt, FIRST + member("b.cls")[:300]),
-    "no_end": (Corrupt, FIRST + member("b.cls")),
-    "damaged_header": (Corrupt, FIRST + member("b.cls").replace(b"b.cls", b"c.cls") + END),
-    "extension_twice": (Corrupt, FIRST + member("a.cls") + END),
-    "extension_twice_in_capitals": (Corrupt, FIRST + member("a.CLS") + END),
-    "key_in_two_places": (Corrupt, FIRST + member("b.cls") + member("a.txt") + END),
-    "missing_member": (WouldLose, FIRST + member("a.x.npy", NPY) + member("b.cls")
-                       + member("c.x.npy", NPY) + member("c.cls") + END),
-    "no_sample": (Unsupported, member("README") + member("LICENSE") + END),
-    "empty_archive": (Unsupported, END),
-    "only_pickles": (Unsupported, member("a.pyd", b"\x80\4N.") + END),
-    "pickle_in_npy": (Unsafe, member("a.x.npy", npy_bytes(np.array([{}], object))) + END),
-    "npy_of_terabytes": (Corrupt, member("a.x.npy", HUGE) + END),
-    "npy_cut_off": (Corrupt, member("a.x.npy", NPY[:-1]) + END),
-    "png_that_is_none": (Corrupt, member("a.png", b"\x89PNG\r\n\x1a\n" + bytes(100)) + END),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("shape", HOSTILE)
-def test_hostile_files_are_refused(
-    shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kind, data = HOSTILE[shape]
-    path = tmp_path / "x.tar"
-    path.write_bytes(data)
-    with pytest.raises(kind) as raised:
-        raconvert.convert(path, tmp_path / "y.npz", from_=FORMAT)
-    assert "bug" not in str(raised.value)
-    code = main([str(path), "--from", FORMAT, "-o", str(tmp_path / "y.npz")])
-    assert code == kind.exit_code
-    assert "Traceback" not in capsys.readouterr().err
-    assert [one.name for one in tmp_path.iterdir()] == ["x.tar"]
-
-
-def test_long_names_are_cut_in_messages(tmp_path: Path) -> None:
-    for length, shown in ((200, "/" + "b" * 195 + ".cls'"), (201, "/" + "b" * 196 + ".cl...'")):
-        path = tmp_path / "x.tar"
-        path.write_bytes(
-            pax(record("path", b"/" + b"b" * (length - 5) + b".cls")) + member("b.cls") + END
-        )
-        with pytest.raises(Unsafe) as raised:
-            read(path)
-        assert shown in str(raised.value)
 
 
 def test_counted_keys_have_one_width() -> None:
