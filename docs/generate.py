@@ -382,7 +382,9 @@ def options(title: str, found: tuple[Option, ...]) -> str:
             ]
         else:
             values = ", ".join(f"`{choice}`" for choice in option.choices)
-        default = {True: "`yes`", False: "`no`", "": "-"}.get(option.default, f"`{option.default}`")
+        default = {"True": "`yes`", "False": "`no`", "": "-"}.get(
+            str(option.default), f"`{option.default}`"
+        )
         lines.append(f"| `{option.name}` | {values} | {default} | {cell(option.help)} |")
     return "\n".join(lines)
 

@@ -151,7 +151,9 @@ def _detail_lines(row: dict[str, Any]) -> Iterator[str]:
         for option in options:
             choices = option["choices"]
             allowed = " | ".join(map(str, choices)) if isinstance(choices, list) else choices
-            default = {True: "yes", False: "no"}.get(option["default"], option["default"])
+            default = option["default"]
+            if isinstance(default, bool):  # 1 and 0 are equal to them
+                default = "yes" if default else "no"
             yield f"    {option['name']}={default}   {allowed}: {option['help']}"
 
 

@@ -96,7 +96,7 @@ def _members(file: FileIO, source: Source) -> Iterator[Member]:
                 yield Member(name, kind, info.offset, info.offset_data, info.size, archive.offset)
                 if archive.pax_headers:  # fields of all members that follow
                     continue
-                for member in headers.plain_from(archive.offset):
+                for member in headers.usual_from(archive.offset):
                     yield member
                     archive.offset = member.end
     except (
@@ -113,7 +113,7 @@ def _members(file: FileIO, source: Source) -> Iterator[Member]:
 
 
 _SIZE_AT, _SUM_AT, _KIND_AT, _LINK_AT, _USER_AT, _PREFIX_AT = 124, 148, 156, 157, 265, 345
-_PLAIN = re.compile(rb"[0-7]{11}[\0 ]")
+_OCTAL = re.compile(rb"[0-7]{11}[\0 ]")
 _SUM = re.compile(rb"[0-7]{6}\0 |[0-7]{7}[\0 ]")
 _MAGICS = (b"ustar\x0000", b"ustar  \0")
 _NEAR = 1 << 14  # members shorter than this are read together with the headers between them
@@ -127,7 +127,7 @@ class _Headers:
         self._begin = 0
         self._data = b""
 
-    def plain_from(self, offset: int) -> Iterator[Member]:
+    def usual_from(self, offset: int) -> Iterator[Member]:
         """Yield members from `offset` on, as long as each is a file with such a header."""
         size = 0
         while True:
@@ -136,7 +136,7 @@ class _Headers:
                 block[_KIND_AT:_LINK_AT] == b"0"
                 and block[MAGIC_AT:_USER_AT] in _MAGICS
                 and not block[_PREFIX_AT]
-                and _PLAIN.fullmatch(block, _SIZE_AT, _SIZE_AT + 12)
+                and _OCTAL.fullmatch(block, _SIZE_AT, _SIZE_AT + 12)
                 and _SUM.fullmatch(block, _SUM_AT, _KIND_AT)
             )
             if not usual:
