@@ -507,6 +507,13 @@ def test_a_text_that_is_not_utf8_is_not_written(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+def test_defaults_that_are_numbers_are_shown_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats", FORMAT]) == 0
+    said = capsys.readouterr().out
+    assert "shards=1 " in said
+    assert "samples=0 " in said
+
+
 def test_detection_by_content(tmp_path: Path) -> None:
     """Two members of one key, or of one kind; a bundle is not one, nor any other archive."""
     sure = [{"a.x.npy": b"", "a.cls": b""}, {"a.png": b"", "b.png": b""}, {"a.x.npy": b""},
