@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 _INTEGER = re.compile(rb"\s*[+-]?[0-9]+\s*")
-RUN_BYTES = 1 << 20  # bytes of one member that are read at once
+RUN_BYTES = 1 << 20  # bytes of samples, or of one member, that are read at once
 
 
 class Rows:
@@ -58,7 +58,7 @@ class Rows:
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces of whole samples, each valid until the next one."""
-        step = max(1, max_bytes // max(1, self.row_bytes))
+        step = max(1, min(max_bytes, RUN_BYTES) // max(1, self.row_bytes))
         for start in range(0, self.shape[0], step):
             yield self.rows(start, min(start + step, self.shape[0])).reshape(-1)
 

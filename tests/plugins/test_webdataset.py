@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from raconvert.plugins import webdataset as plugin
-from raconvert.plugins.webdataset.tables import counted_keys
+from raconvert.plugins.webdataset.tables import counted_keys, split_name
 from webdataset_reader import FORMAT, load, npy_bytes, picture, save, tar_of
 
 import raconvert
@@ -526,6 +526,13 @@ def test_detection_by_content(tmp_path: Path) -> None:
             path = tar_of(tmp_path / "x.tar", members)
             found = raconvert.probe(path)
             assert (found.format == FORMAT) is answer, members
+
+
+def test_members_about_all_samples_have_the_marks_at_both_ends() -> None:
+    assert split_name("__meta.json__") is None
+    assert split_name("__a.cls") == ("__a", "cls")
+    assert split_name("a.cls__") == ("a", "cls__")
+    assert split_name("d/__a.cls__") == ("d/__a", "cls__")
 
 
 def test_counted_keys_have_one_width() -> None:
