@@ -47,7 +47,7 @@ from __future__ import annotations
 import os
 import re
 
-from raconvert.bundle.names import MANIFEST
+from raconvert.bundle.members import MANIFEST
 from raconvert.errors import Unsupported, UsageError, listed
 from raconvert.files.tars import BLOCK, MAGIC, MAGIC_AT
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
