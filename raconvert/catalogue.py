@@ -291,6 +291,20 @@ ROWS: tuple[Row, ...] = (
         needs=(("PIL", "pillow"),),
     ),
     Row(
+        name="lmdb",
+        module="raconvert.plugins.lmdb",
+        title="LMDB",
+        suffixes=(".lmdb", ".mdb"),
+        magic=(
+            (16, b"\xde\xc0\xef\xbe"), (16, b"\xbe\xef\xc0\xde"), (12, b"\xde\xc0\xef\xbe"),
+            (12, b"\xbe\xef\xc0\xde"),
+        ),
+        writes=False,
+        many=True,
+        holds=("labels",),
+        marks=("data.mdb",),
+    ),
+    Row(
         name="mat",
         module="raconvert.plugins.mat",
         title="MATLAB MAT",

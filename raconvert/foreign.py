@@ -228,15 +228,6 @@ FOREIGN: tuple[Foreign, ...] = (
     ),
     Foreign(
         "binary",
-        "LMDB",
-        ((16, b"\xde\xc0\xef\xbe"),),
-        (),
-        "its values are bytes of any kind; if they are images, in Python: import lmdb; "
-        "[open(f'{n:08}.png', 'wb').write(value) for n, (key, value) in enumerate(lmdb.open(FILE, "
-        "subdir=False, readonly=True, lock=False).begin().cursor())]",
-    ),
-    Foreign(
-        "binary",
         "JPEG 2000",
         ((0, b"\x00\x00\x00\x0cjP  "), (0, b"\xffO\xffQ")),
         (),

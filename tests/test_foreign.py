@@ -104,7 +104,6 @@ BEGINNINGS = {  # of formats that only their own programs write
     "x.nd2": (b"\xda\xce\xbe\x0a\x20\0\0\0" + b"ND2 FILE SIGNATURE CHUNK NAME01!", "ND2"),
     "x.dm4": (b"\0\0\0\x04" + bytes(7) + b"\x80\0\0\0\x01", "DM4"),
     "x.dm3": (b"\0\0\0\x03\0\0\0\x80\0\0\0\x01", "DM3"),
-    "data.mdb": (bytes(16) + b"\xde\xc0\xef\xbe\x01\0\0\0", "LMDB"),
     "x.grb": (b"GRIB" + bytes(28), "GRIB"),
     "x.cdf": (b"\xcd\xf3\0\x01\0\0\xff\xff" + bytes(24), "NASA's CDF"),
 }

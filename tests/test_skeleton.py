@@ -113,6 +113,11 @@ FIELD = {
         "values": "array sources over features",
     },
     "gguf": {"blocks": "the values of quantised blocks"},
+    "lmdb": {
+        "stacks": "array source over values of one shape",
+        "tree": "pages, and entries in the order of their keys",
+        "values": "kinds of values: images, messages of Caffe, text",
+    },
     "mat": {
         "adding": "how a further array comes into a file that exists",
         "classes": "objects of MATLAB's own classes as arrays and groups, a row for each",
@@ -227,6 +232,7 @@ NO_PLAN = {
     "edf": "it is read only",
     "tfrecord": "it is read only",
     "gguf": "it is read only",
+    "lmdb": "it is read only",
     "pytorch": "it is read only",
     "hdf5/ondisk": "checks of bytes only, for hdf5",
     "image/tiff": "the plan of all images, image/plan.py",

@@ -29,7 +29,7 @@ from raconvert.files.source import DEFAULT_MAX_MEMORY, refuse_changed
 from raconvert.workers.worker import can_fork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, Self
 
 
@@ -251,7 +251,7 @@ class ItemMetadata:
     Two values are the same if their JSON is: 1, 1.0 and True differ, NaN equals NaN.
     """
 
-    def __init__(self, paths: list[str]) -> None:
+    def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
         self._count = 0
         self._spool: Any = None

@@ -268,9 +268,10 @@ def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str
         row = registry.by_name(name) if name else there or registry.folder_row()
         if row.together:
             return row, "a folder of its files"
-        if not row.folder:
+        mark = next((m for m in row.marks if os.path.isfile(os.path.join(source.path, m))), None)
+        if not row.folder and mark is None:
             raise UsageError(f"is a folder, no file in format {row.name}", path=source.path)
-        return row, f"a folder with {row.marks[0]}"
+        return row, f"a folder with {mark or row.marks[0]}"
     if is_remote(source.path):
         return _detect_at_url(source, name)
     detection = registry.detect(source, name)

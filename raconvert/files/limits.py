@@ -78,6 +78,7 @@ class Limits(Record):
     group_levels: groups inside each other
     group_bytes: bytes of the paths of all groups on the way to all arrays of a file
     path_characters: characters of all paths in a file: each has those of its groups in it
+    entries: entries of a store of values by key; 26 bytes each in memory
     links: links of one file, beside the first name of each of its objects
     link_steps: names that all links of a file lead along
     path_links: links on the way of one path
@@ -160,6 +161,7 @@ class Limits(Record):
     group_levels: int = 500
     group_bytes: int = 64 << 20
     path_characters: int = 32 << 20
+    entries: int = 8_000_000
     links: int = 200_000
     link_steps: int = 1_000_000
     path_links: int = 40

@@ -62,6 +62,7 @@ PARSERS: dict[str, Parser] = {
     "edf": Parser(("x.edf",), "edf/*.?df", None, "edf"),
     "tfrecord": Parser(("x.tfrecord",), "tfrecord/*.tfrecord*", None, "tfrecord"),
     "gguf": Parser(("x.gguf",), "models/*.gguf", None, "gguf"),
+    "lmdb": Parser(("x.lmdb",), "lmdb/*.lmdb", None, "lmdb"),
     "rds": Parser(("x.rds",), "r/*.rds", None, "rds"),
     "rdata": Parser(("x.rdata",), "r/*.RData", None, "rdata"),
     "torch": Parser(("x.pt",), "models/*.pt*", mutate.archive, "torch"),

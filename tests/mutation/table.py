@@ -68,6 +68,7 @@ AREAS = {
     "tfrecord": _plugin("tfrecord", "records", "messages", "values", "reader"),
     "fits": _plugin("fits", "header", "columns", "heap"),
     "r": Area(("plugins/r/items.py", "plugins/r/tree.py"), ("tests/plugins/test_rds.py",)),
+    "lmdb": _plugin("lmdb", "tree", "values"),
     "mrc": _file("mrc"),
     "webdataset": _plugin("webdataset", "samples", "tables"),
     "netcdf3": _plugin("netcdf3", "header", "reader"),
