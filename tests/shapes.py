@@ -2130,6 +2130,110 @@ def gguf_of_a_long_text(size: int) -> bytes:
     return gguf([gguf_text("k") + struct.pack("<I", 8) + gguf_text("x" * size)])
 
 
+# LMDB --------------------------------------------------------------------------------------------
+
+LMDB_PAGE = 4096
+
+
+def lmdb_page(number: int, flags: int, entries: list[bytes]) -> bytes:
+    """Return a branch or a leaf with these entries."""
+    places, at = [], LMDB_PAGE
+    for entry in entries:
+        at -= len(entry) + len(entry) % 2
+        places.append(at)
+    head = struct.pack("<QHHHH", number, 0, flags, 16 + 2 * len(entries), at)
+    room = bytearray(head + struct.pack(f"<{len(places)}H", *places)).ljust(LMDB_PAGE, b"\0")
+    for place, entry in zip(places, entries, strict=True):
+        room[place : place + len(entry)] = entry
+    return bytes(room)
+
+
+def lmdb_packed(
+    nodes: list[tuple[bytes, bytes]], begin: int, flags: int
+) -> list[tuple[bytes, bytes]]:
+    """Return pages that are full of nodes, each with its first key."""
+    pages, rest = [], list(nodes)
+    while rest:
+        taken, room = 0, LMDB_PAGE - 16
+        while taken < len(rest) and room >= len(rest[taken][1]) + 3:
+            room -= len(rest[taken][1]) + len(rest[taken][1]) % 2 + 2
+            taken += 1
+        page = lmdb_page(begin + len(pages), flags, [node for _, node in rest[:taken]])
+        pages.append((rest[0][0], page))
+        del rest[:taken]
+    return pages
+
+
+def lmdb(items: list[tuple[bytes, bytes]]) -> bytes:
+    """Return a file of small values in one tree, as deep as it has to be."""
+    nodes = [(key, struct.pack("<HHHH", len(value), 0, 0, len(key)) + key + value)
+             for key, value in items]  # fmt: skip
+    level = lmdb_packed(nodes, 2, 2)
+    pages, depth = [page for _, page in level], 1
+    while len(level) > 1:
+        first = 2 + len(pages) - len(level)
+        nodes = [(key, struct.pack("<HHHH", first + n & 0xFFFF, first + n >> 16, 0, len(key)) + key)
+                 for n, (key, _) in enumerate(level)]  # fmt: skip
+        level = lmdb_packed(nodes, 2 + len(pages), 1)
+        pages += [page for _, page in level]
+        depth += 1
+    last = 1 + len(pages)
+    metas = []
+    for number in (0, 1):
+        meta = struct.pack("<QHHHH", number, 0, 8, 0, 0) + b"\xde\xc0\xef\xbe"
+        meta += struct.pack("<IQQ", 1, 0, LMDB_PAGE * (last + 1))
+        meta += struct.pack("<IHH5Q", LMDB_PAGE, 0, 0, 0, 0, 0, 0, 2**64 - 1)
+        meta += struct.pack("<IHH5Q", 0, 0, depth, 0, 0, 0, len(items), last)
+        metas.append((meta + struct.pack("<QQ", last, number)).ljust(LMDB_PAGE, b"\0"))
+    return b"".join([*metas, *pages])
+
+
+def lmdb_keys(size: int, value: Callable[[int], bytes], each: int) -> bytes:
+    return lmdb([(b"%07d" % n, value(n)) for n in range(max(1, size // each))])
+
+
+@shape(".lmdb")
+def lmdb_of_entries(size: int) -> bytes:
+    return lmdb_keys(size, lambda n: b"\xff", 18)
+
+
+@shape(".lmdb", 1 << 19)
+def lmdb_of_lengths(size: int) -> bytes:
+    return lmdb_keys(size, lambda n: b"\xff" * (n % 3), 18)
+
+
+@shape(".lmdb")
+def lmdb_of_texts(size: int) -> bytes:
+    return lmdb_keys(size, lambda n: b"word %d" % n, 28)
+
+
+@shape(".lmdb", 1 << 19)
+def lmdb_of_data(size: int) -> bytes:
+    return lmdb_keys(size, lambda n: b"\x08\x01\x10\x01\x18\x01\x22\x01a\x28\x01", 28)
+
+
+@shape(".lmdb", 1 << 19)
+def lmdb_of_one_float(size: int) -> bytes:
+    raw = b"\x08\x01\x10\x01\x18\x02\x35abcd\x32\x04abcd"
+    return lmdb_keys(size, lambda n: raw, 40)
+
+
+@shape(".lmdb", 1 << 19)
+def lmdb_of_pickles(size: int) -> bytes:
+    return lmdb_keys(size, lambda n: b"\x80\x04N.", 22)
+
+
+@shape(".lmdb", 1 << 18)
+def lmdb_of_images(size: int) -> bytes:
+    head = struct.pack(">II5B", 1, 1, 8, 0, 0, 0, 0)
+    parts = [(b"IHDR", head), (b"IDAT", zlib.compress(b"\0\1")), (b"IEND", b"")]
+    image = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in parts
+    )
+    return lmdb_keys(size, lambda n: image, 90)
+
+
 # PyTorch -----------------------------------------------------------------------------------------
 
 

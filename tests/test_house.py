@@ -406,7 +406,7 @@ NO_LIMITS = {
         arrays.blocks.LARGEST_BLOCK arrays.regions.MOST_REGIONS arrays.transpose.LARGEST_SLAB
         files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST
         plugins.hdf5.chunks.LARGEST_UNCHECKED plugins.hdf5.chunks.LARGEST_UNFILTERED
-        plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS
+        plugins.lmdb.values.MOST_FIELDS plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS
         plugins.mat.parts.MAX_STOPPED plugins.r.streams.MOST_KEPT plugins.npy.header._MOST_KNOWN
         plugins.png.alike.MOST_BYTES""",
     "values of a program; those of a source are counted where they are parsed": """

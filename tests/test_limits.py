@@ -359,6 +359,7 @@ CASES: dict[str, Case] = {
     "group_levels": Case(fixture("mat/scipy_v6.mat"), 0, "lie in too many groups"),
     "group_bytes": Case(fixture("mat/scipy_v6.mat"), 3, "lie in too many groups"),
     "path_characters": Case(fixture("hdf5/octave.h5"), 9, "more than 9 characters"),
+    "entries": Case(shape("lmdb_of_entries"), 3, "too many entries"),
     "links": Case(shape("hdf5_of_soft_links"), 3, "more than 3 links"),
     "link_steps": Case(shape("hdf5_of_soft_links"), 0, "more than 0 names"),
     "path_links": Case(shape("hdf5_of_soft_links"), 0, "more than 0 others"),

@@ -32,8 +32,8 @@ anything else       ``values``: bytes as uint8
 
 if all of them have one type and shape: the keys are the labels of the first axis (more than 200,000
 keys are an array of their own). Values of different shapes become an array for each key, with the
-label of a datum as an attribute; a damaged value becomes an array that cannot be read. Keys are text
-of UTF-8; all of them are in hexadecimal if some are no text; integers are in digits.
+label of a datum as an attribute; a damaged value becomes an array that cannot be read. Keys are
+text of UTF-8; all of them are in hexadecimal if some are not text; integers are in digits.
 ``values=bytes`` reads every value as bytes.
 
 Left unread: ``meta_info.txt`` of MMEditing beside the file, which repeats what images say;

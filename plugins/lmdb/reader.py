@@ -92,7 +92,9 @@ class _Reader:
         self.notes: list[str] = []
         self._said: list[str] = []  # notes of single values
         if not database.text and not database.integers:
-            self.notes.append(f"{prefix}: keys are no text, and named in hexadecimal".lstrip("/: "))
+            self.notes.append(
+                f"{prefix}: keys are not text, and named in hexadecimal".lstrip("/: ")
+            )
 
     def too_many(self, count: int) -> TooLarge:
         """Return the error for more arrays than are read at once."""
@@ -200,15 +202,14 @@ class _Reader:
 
     def _classes(self, members: Members, axis: Axis) -> Array:
         """Return the labels of data of Caffe, one for each value."""
-        import numpy as np
+        from .stacks import integers
 
         if members.unlabelled:
             count = counted(members.unlabelled, "value")
             self.notes.append(f"{count} have no label, which is 0 then, as Caffe reads them")
-        values = np.array(members.labels, np.int32)
         return Array(
-            LABEL, values.shape, name=self.prefix + LABELS, index_order="C", data=values,
-            meta=Metadata(axes=[axis]) if axis else None,
+            LABEL, (len(members),), name=self.prefix + LABELS, index_order="C",
+            data=lambda: integers(members), meta=Metadata(axes=[axis]) if axis else None,
         )  # fmt: skip
 
     def _agreed(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Elements = np.ndarray[Any, Any]
 
-__all__ = ["KeyTexts", "Members", "One", "Stack", "array_in", "together"]
+__all__ = ["KeyTexts", "Members", "One", "Stack", "array_in", "integers", "together"]
 
 AT_ONCE = 1 << 20  # bytes of values that are decoded together
 RAW = (BYTES, DATUM, TEXT)  # kinds whose elements lie in the file as they are
@@ -88,6 +88,11 @@ def together(first: Members, second: Members) -> Members:
     return both
 
 
+def integers(members: Members) -> Elements:
+    """Return the labels of values as an array of int32. Raises nothing."""
+    return np.array(members.labels, np.int32)
+
+
 def array_in(source: Source, value: Value, key: str) -> tuple[Array, list[str]]:
     """Return the array of a value in row-major order, and notes. Raises what `decoded` raises."""
     array, notes = decoded(source, value, key)
@@ -95,7 +100,7 @@ def array_in(source: Source, value: Value, key: str) -> tuple[Array, list[str]]:
 
 
 class One:
-    """How one value becomes elements of a type and shape."""
+    """Decoder of one value into elements of a type and shape."""
 
     def __init__(self, source: Source, element: Element, shape: tuple[int, ...]) -> None:
         self.source = source

@@ -109,7 +109,7 @@ class Database:
         return max(20, max(self._key_bytes) * (1 if self.text else 2))
 
     def place(self, number: int) -> tuple[int, int]:
-        """Return where the value of an entry lies: offset and bytes. Raises nothing."""
+        """Return the offset and the bytes of the value of an entry. Raises nothing."""
         return self._begins[number], self._nbytes[number]
 
 
@@ -137,7 +137,9 @@ class File:
             self._wrong("does not begin as LMDB", HEAD.size, MAGIC.hex(), raw[16:20].hex())
         size: int = TREE.unpack_from(raw, HEAD.size + META.size)[0]
         if size not in PAGE_SIZES:
-            self._wrong("size of pages is none", 40, "a power of two from 512 to 65536", size)
+            self._wrong(
+                "size of pages is out of range", 40, "a power of two from 512 to 65536", size
+            )
         return size
 
     def _state(self, number: int) -> tuple[Tree, int, int]:
@@ -148,7 +150,7 @@ class File:
         flags = HEAD.unpack_from(raw)[2]
         magic, version = META.unpack_from(raw, HEAD.size)[:2]
         if magic != MAGIC or not flags & META_PAGE:
-            self._wrong(f"page {number} is no meta page", at)
+            self._wrong(f"page {number} is not a meta page", at)
         if version != VERSION:
             raise Unsupported(
                 f"is LMDB of version {version}", path=self.source.path, expected="version 1",
@@ -250,7 +252,7 @@ class File:
         if tree.root == NO_PAGE:
             return
         if not 1 <= tree.depth <= LEVELS:
-            self._wrong("depth of a tree is none", 0, f"1 to {LEVELS}", tree.depth)
+            self._wrong("depth of a tree is out of range", 0, f"1 to {LEVELS}", tree.depth)
         way = [iter((tree.root,))]
         while way:
             number = next(way[-1], None)
@@ -291,7 +293,7 @@ class File:
 
 
 def shown(key: bytes) -> str | None:
-    """Return a key as text; None if it is no text that can be shown. Raises nothing."""
+    """Return a key as text; None if it is not text that can be shown. Raises nothing."""
     try:
         text = key.decode()
     except UnicodeDecodeError:

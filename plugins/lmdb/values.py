@@ -53,7 +53,7 @@ class Value(NamedTuple):
     """A value: its kind, the place of what is read of it, the shape it has if it is a datum.
 
     `kind` is the name of a format, or one of the words above; `label` is that of a datum: None if
-    the value is no datum, an empty tuple if it says none.
+    the value is not a datum, an empty tuple if it does not say one.
     """
 
     kind: str
@@ -68,7 +68,7 @@ _plugins: dict[str, Plugin] = {}  # those that were loaded, since a value is soo
 
 
 def value_at(source: Source, begin: int, nbytes: int) -> Value:
-    """Return what kind of value lies at a place. Raises `ReadFailed`."""
+    """Return the value at a place, with its kind. Raises `ReadFailed`."""
     window = Window(source, "value", begin, nbytes)
     row = _row_of(window)
     if row is not None:
@@ -157,7 +157,7 @@ def _fields(window: Window) -> Iterator[tuple[str, int, int]]:
     """Yield the fields of a message: name, and a number, or the offset and bytes of data.
 
     Of floats, the offset and the count: ``floats`` have a tag each, ``packed`` ones do not. An
-    empty name ends what is no datum.
+    empty name ends a value that is not a datum.
     """
     at, size, count, start, piece = 0, window.size, 0, 0, b""
     while at < size:
@@ -192,7 +192,7 @@ def _fields(window: Window) -> Iterator[tuple[str, int, int]]:
 
 
 def _number(piece: bytes, at: int) -> tuple[int, int]:
-    """Return a number of variable length and what follows it; a negative offset if it is none."""
+    """Return a number of variable length and the offset behind it, negative if it has no end."""
     if at < 0:
         return 0, -1
     number = 0
@@ -204,7 +204,7 @@ def _number(piece: bytes, at: int) -> tuple[int, int]:
 
 
 def _run_of_floats(window: Window, at: int) -> int:
-    """Return how many floats, each behind its tag, follow each other from an offset."""
+    """Count the floats that follow each other from an offset, each behind its tag."""
     import numpy as np
 
     run, step = 0, 5 << 16

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairs import Pairs
 from PIL import Image
 from raconvert.plugins.lmdb.tables import HEAD, META, NO_PAGE, NODE, SAMPLE, TAIL, TREE
 
@@ -61,6 +62,14 @@ def encoded(pixels: np.ndarray, form: str = "PNG", **options: Any) -> bytes:
 def loaded(path: Path) -> dict[str, np.ndarray]:
     with np.load(path) as file:
         return dict(file)
+
+
+def stored(path: Path) -> np.ndarray:
+    """The values of a file as py-lmdb reads them, of equal lengths."""
+    return np.array([list(value) for _, value in held(path)], np.uint8)
+
+
+IN_PAIRS = (Pairs(name="lmdb", suffix=".lmdb", read=stored, reads_only=True),)
 
 
 def by_pillow(raw: bytes) -> np.ndarray:
@@ -498,8 +507,8 @@ HOSTILE: dict[str, tuple[Change, type[RaconvertError], str]] = {
     "huge pages": (put("<I", 40, 1 << 31), Corrupt, "size of pages"),
     "larger pages than the file": (put("<I", 40, 4096), Corrupt, "ends inside"),
     "different page sizes": (put("<I", PAGE + 40, 1024), Corrupt, "differ"),
-    "second magic": (put("4s", PAGE + 16, b"abcd"), Corrupt, "no meta page"),
-    "no flag of a meta page": (put("<H", PAGE + 10, 2), Corrupt, "no meta page"),
+    "second magic": (put("4s", PAGE + 16, b"abcd"), Corrupt, "not a meta page"),
+    "no flag of a meta page": (put("<H", PAGE + 10, 2), Corrupt, "not a meta page"),
     "root behind the end": (main(root=9), Corrupt, "not one of the file"),
     "root far away": (main(root=1 << 62), Corrupt, "not one of the file"),
     "root is a meta page": (main(root=1), Corrupt, "not one of the file"),
