@@ -11,7 +11,7 @@ from raconvert.errors import Corrupt, TooLarge, Unsafe, Unsupported, counted
 from raconvert.plugin import Array, Axis, Bundle, Metadata, element, first_of
 
 from .tree import File
-from .values import BYTES, DATUM, FLOATS, PICKLE, TEXT, Value, value_at
+from .values import BYTES, DATUM, FLOATS, PICKLE, TEXT, Value, beginning_of, value_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -242,9 +242,16 @@ class _Reader:
         items = ItemMetadata(keys)
         agreed: tuple[Element, tuple[int, ...]] | None = None
         said: list[str] = []
+        first: bytes | None = None  # the beginning of an image, and its metadata
+        fields: dict[str, Any] = {}
         for at in range(len(members)):
+            value = members.value(at)
+            beginning = beginning_of(self.source, value)
+            if beginning is not None and beginning == first:
+                items.add(fields)
+                continue
             try:
-                array, notes = array_in(self.source, members.value(at), keys[at])
+                array, notes = array_in(self.source, value, keys[at])
             except _REFUSED:
                 return None
             if array.problem is not None:
@@ -254,7 +261,9 @@ class _Reader:
             if own != agreed:
                 return None
             said += [f"{keys[at]}: {note}" for note in notes[: max(0, 1000 - len(said))]]
-            items.add(in_dims_order(array.meta.to_dict(), "C"))
+            fields = in_dims_order(array.meta.to_dict(), "C")
+            first = None if notes else beginning
+            items.add(fields)
         self._said += said
         if agreed is None:
             return None

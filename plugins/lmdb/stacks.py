@@ -13,7 +13,7 @@ from raconvert.arrays.memory import check_memory
 from raconvert.arrays.regions import full_key
 from raconvert.arrays.sources import Decoded
 from raconvert.arrays.transpose import in_order
-from raconvert.errors import Corrupt
+from raconvert.errors import Corrupt, RaconvertError
 
 from .values import BYTES, DATUM, FLOATS, TEXT, Value, decoded, floats_of
 
@@ -117,8 +117,12 @@ class One:
             whole = raw.ljust(self.dtype.itemsize, b"\0") if value.kind == TEXT else raw
             found = np.frombuffer(whole, self.dtype)
         else:
-            array, _ = array_in(self.source, value, key)
-            found = as_ndarray(array, self.source.max_memory)
+            try:
+                array, _ = array_in(self.source, value, key)
+                found = as_ndarray(array, self.source.max_memory)
+            except RaconvertError as error:
+                error.where = f"key {key[:80]!r}" + (f", {error.where}" if error.where else "")
+                raise
         if found.size != np.prod(self.shape, dtype=object) or found.dtype != self.dtype:
             raise Corrupt("value is not what it was", path=self.source.path, where=f"key {key!r}")
         return found.reshape(self.shape)

@@ -21,16 +21,9 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Plugin, Source
 
 __all__ = [
-    "BYTES",
-    "DATUM",
-    "FLOATS",
-    "PICKLE",
-    "TEXT",
-    "Value",
-    "decoded",
-    "floats_of",
+    "BYTES", "DATUM", "FLOATS", "PICKLE", "TEXT", "Value", "beginning_of", "decoded", "floats_of",
     "value_at",
-]
+]  # fmt: skip
 
 # Formats of values, read by their own plugins: each file of them has one array, and no partner.
 READ = ("png", "jpeg", "webp", "bmp", "gif", "npy")
@@ -87,7 +80,7 @@ def value_at(source: Source, begin: int, nbytes: int) -> Value:
 def _row_of(window: Window) -> Row | None:
     """Return the format of a value, if its plugin is sure of it."""
     for row in _ROWS:
-        if registry.matches(row.magic, window.head) and not registry.missing_needs(row):
+        if registry.matches(row.magic, window.head):
             return row if _plugin(row).sniff(window) == SURE else None
     return None
 
@@ -117,6 +110,43 @@ def decoded(source: Source, value: Value, key: str) -> tuple[Array, list[str]]:
     if len(bundle.arrays) != 1:
         raise Corrupt("value is not one array", path=source.path, where=f"key {key[:80]!r}")
     return bundle.arrays[0], bundle.notes
+
+
+# Images that begin and end as another one ---------------------------------------------------------
+
+_END_OF_PNG = b"\0\0\0\0IEND\xaeB`\x82"
+_END_OF_JPEG = b"\xff\xd9"
+_SCAN, _DATA = 0xDA, b"IDAT"
+
+
+def beginning_of(source: Source, value: Value) -> bytes | None:
+    """Return all of an image before its data, if nothing but the usual end follows those.
+
+    Images with one beginning have one type, shape and metadata; None for other images, of which
+    everything has to be looked at. Raises `ReadFailed`.
+    """
+    cut = {"png": _before_data, "jpeg": _before_scan}.get(value.kind)
+    if cut is None:
+        return None
+    window = Window(source, "value", value.begin, value.nbytes)
+    end = window.read_at(max(0, value.nbytes - len(_END_OF_PNG)), len(_END_OF_PNG))
+    return cut(window.head, value.nbytes, end)
+
+
+def _before_data(head: bytes, nbytes: int, end: bytes) -> bytes | None:
+    """Return the chunks of a PNG before its one chunk of data."""
+    at = head.find(_DATA) - 4
+    stored = int.from_bytes(head[max(0, at) : at + 4], "big")
+    whole = at >= 0 and at + 12 + stored + len(_END_OF_PNG) == nbytes
+    return head[:at] if whole and end == _END_OF_PNG else None
+
+
+def _before_scan(head: bytes, nbytes: int, end: bytes) -> bytes | None:
+    """Return the segments of a JPEG before its first scan."""
+    at = 2
+    while head[at : at + 1] == b"\xff" and head[at + 1 : at + 2] != bytes([_SCAN]):
+        at += 2 + max(2, int.from_bytes(head[at + 2 : at + 4], "big"))
+    return head[:at] if head[at : at + 1] and end.endswith(_END_OF_JPEG) else None
 
 
 # Data of Caffe: messages of Protocol Buffers ------------------------------------------------------

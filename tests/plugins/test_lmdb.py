@@ -399,6 +399,30 @@ def test_a_damaged_image_is_an_array_that_cannot_be_read(tmp_path: Path) -> None
     assert np.array_equal(found["00000002"], made[2])
 
 
+@pytest.mark.parametrize("form", ["PNG", "JPEG"])
+def test_images_that_begin_alike_are_checked_when_decoded(form: str, tmp_path: Path) -> None:
+    """The headers of images are compared with those of the first; their data is not trusted."""
+    path = store(tmp_path / "x.lmdb", keyed([encoded(pixels(8, 9, 3), form) for _ in range(4)]))
+    raw = bytearray(path.read_bytes())
+    value = dict(held(path))[b"00000002"]
+    begin = raw.index(value)
+    raw[begin + 36 : begin + len(value) - 16] = bytes(len(value) - 52)
+    if form == "JPEG":  # markers amid the data, which end it
+        raw[begin : begin + len(value)] = value
+        scan = begin + value.index(b"\xff\xda")
+        raw[scan : scan + 14] = bytes(14)
+    path.write_bytes(raw)
+    with pytest.raises(RaconvertError, match="00000002"):
+        raconvert.convert(path, tmp_path / "y.npz")
+    assert not (tmp_path / "y.npz").exists()
+    raw[begin : begin + len(value)] = value
+    if form == "PNG":
+        raw[begin + 60] ^= 1
+        path.write_bytes(raw)
+        with read(path) as bundle, pytest.raises(Corrupt, match="key '00000002'"):
+            bundle["images"][...]
+
+
 def test_a_named_database_is_a_group(tmp_path: Path) -> None:
     lmdb = pytest.importorskip("lmdb")
     path = tmp_path / "x.lmdb"
