@@ -42,7 +42,9 @@ another axis comes before those of space, the space is named as lost.
 Refused: ANALYZE 7.5, which has no magic and no sure axes, long doubles (1536, 2048) and bits (1),
 lengths below 1, data that is cut off. Writing: no more than 7 axes, none of length 0; bool becomes
 uint8; float16, bfloat16, texts, dates and structures are refused; names, labels and origins of axes
-and attributes have no place (named as equivalent).
+and attributes have no place (named as equivalent). The attributes ``scale_factor`` and
+``add_offset`` become ``scl_slope`` and ``scl_inter``, but for elements of the other signedness
+(``_Unsigned``) and a slope of 0; NIfTI-1 rounds them to float32, which is named.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ FORMAT = Format(
         (0, OLD_BIG),
     ),
     meta="some",
-    holds=("spacing", "space", "units", "description"),
+    holds=("spacing", "space", "scale", "units", "description"),
     index_orders="F",
     names_files=True,
     write_options=(Option("version", "auto", ("auto", "1", "2"), "of the format"),),

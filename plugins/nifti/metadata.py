@@ -14,8 +14,10 @@ from __future__ import annotations
 import struct
 from math import isfinite
 
+from raconvert.arrays.scales import scale_of
 from raconvert.arrays.space import OF_ONE, UNKNOWN, World, same
 from raconvert.declared import Record
+from raconvert.errors import RaconvertError
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata, facts_of, facts_of_axes, fields_of_axes
 
@@ -47,6 +49,7 @@ _NUMBERS = ("intent_code", "slice_start", "slice_end", "slice_code", "dim_info",
             "session_error", "glmax", "glmin")  # fmt: skip
 _CODES = ("sform_code", "qform_code")
 _SCALE = ("scl_slope", "scl_inter")
+_FACTORS = ("scale_factor", "add_offset")  # the attributes that say the same
 _REALS = (*_SCALE, "cal_max", "cal_min", "slice_duration", "toffset")
 _LISTS = {"intent_p": 3}
 _TEXTS = {"aux_file": 24, "intent_name": 16, "data_type": 10, "db_name": 18, "unused": 15}
@@ -382,7 +385,8 @@ def fields_of(
     meta = array.meta
     own = meta.formats.get(NAMESPACE)
     own = own if isinstance(own, dict) else {}
-    said = Meaning(meta.description or "", array.ra_axes, own, meta.space)
+    factors = _factors_of(array, own)
+    said = Meaning(meta.description or "", array.ra_axes, own | factors, meta.space)
     unplaced: list[str] = []
     by_axis: list[list[str]] = [[] for _ in said.axes]
     fields = _fields(said, array.ndim, layout, lost, unplaced, by_axis)
@@ -390,7 +394,13 @@ def fields_of(
     _take_ones(said.axes, fields, by_axis)
     del by_axis[3 - (array.ndim - given.ndim) : 3]
     lost += facts_of_axes(given, by_axis)
-    lost += facts_of(array, "description", "axes", "space", NAMESPACE)
+    held = _FACTORS if factors else ()
+    rest = {name: value for name, value in meta.attributes.items() if name not in held}
+    unsaid = Array(
+        array.element, array.dims, index_order=array.index_order,
+        meta=meta.replace(attributes=rest),
+    )  # fmt: skip
+    lost += facts_of(unsaid, "description", "axes", "space", NAMESPACE)
     extensions = own.get("extensions", [])
     if not _are_extensions(extensions):
         lost.append("extensions")
@@ -398,6 +408,23 @@ def fields_of(
     elif any(len(one["data"]) // 2 % 16 != 8 for one in extensions):
         lost.append("extensions (padded with zeros to a multiple of 16 bytes)")
     return fields, extensions, lost
+
+
+def _factors_of(array: Array, own: dict[str, Any]) -> dict[str, float]:
+    """Return the fields of a scale that attributes say, unless the namespace says one.
+
+    A slope of 0 would be no scale in NIfTI, and elements of the other signedness other values.
+    """
+    if array.meta.attributes.keys().isdisjoint(_FACTORS) or not own.keys().isdisjoint(_SCALE):
+        return {}
+    try:
+        scale = scale_of(array)
+    except RaconvertError:  # said in a way that has no meaning; named with the other attributes
+        return {}
+    if scale is None or not scale.packs or scale.unsigned is not None or scale.slope == 0:
+        return {}
+    factors = {"scl_slope": 1.0 if scale.slope is None else scale.slope}
+    return factors | ({"scl_inter": scale.intercept} if scale.intercept else {})
 
 
 def _fields(

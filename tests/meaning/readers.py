@@ -285,7 +285,9 @@ def by_nibabel(path: Path, name: str) -> Seen:
     import nibabel
 
     image = nibabel.load(path)
-    values = np.asarray(image.dataobj)
+    factors = {SLOPE: image.dataobj.slope, OFFSET: image.dataobj.inter}
+    scaled = factors != {SLOPE: 1, OFFSET: 0}
+    values = np.asarray(image.dataobj.get_unscaled() if scaled else image.dataobj)
 
     def positions(index: tuple[int, ...]) -> np.ndarray:
         three = np.array([*index[:3], *[0] * (3 - len(index[:3]))], float)
@@ -300,7 +302,8 @@ def by_nibabel(path: Path, name: str) -> Seen:
         {"spacing": float(zoom), "units": unit, "origin": start}
         for zoom, unit, start in zip(image.header.get_zooms(), units, starts, strict=False)
     ]
-    return Seen(values, axes, whole, positions if told else None)
+    attributes = {name: float(one) for name, one in factors.items()} if scaled else {}
+    return Seen(values, axes, whole, positions if told else None, attributes)
 
 
 def by_simpleitk(path: Path, name: str) -> Seen:

@@ -118,6 +118,66 @@ def test_values_are_as_stored_and_the_scale_is_kept(tmp_path: Path) -> None:
     assert np.array_equal(nib.load(tmp_path / "b.nii").get_fdata(), wanted.get_fdata())
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.parametrize("said", [(1.0, -1024.0), (0.5, 3.0), (0.1, -7.3), (None, 5.0), (2.5, None),
+                                  (-3, 0)])  # fmt: skip
+def test_a_scale_of_attributes_is_that_of_the_header(
+    said: tuple[float | None, float | None], version: str, tmp_path: Path
+) -> None:
+    """Slope and intercept of a CT from DICOM, or of netCDF: exact, or named."""
+    attributes = {name: one for name, one in zip(("scale_factor", "add_offset"), said, strict=True)
+                  if one is not None}  # fmt: skip
+    stored = np.arange(24, dtype="i2").reshape(2, 3, 4)
+    meta = Metadata(attributes={**attributes, "site": "here"})
+    raconvert.write(tmp_path / "a.ra", stored, meta=meta)
+    report = raconvert.convert(tmp_path / "a.ra", tmp_path / "b.nii", out_opts={"version": version})
+    slope, offset = (1.0 if said[0] is None else said[0]), said[1] or 0.0
+    image = nib.load(tmp_path / "b.nii")
+    real = np.float64 if version == "2" else np.float32
+    assert (image.dataobj.slope, image.dataobj.inter) == (real(slope), real(offset))
+    assert np.array_equal(image.dataobj.get_unscaled(), stored)
+    assert np.allclose(
+        np.asarray(image.dataobj), stored * float(real(slope)) + float(real(offset)), rtol=1e-14
+    )
+    fits = " ".join(map(str, report.equivalent))
+    exact = (real(slope), real(offset)) == (slope, offset)
+    assert ("rounded to float32" in fits) is not exact
+    assert "attributes (site)" in fits
+    wanted = stored * float(real(slope)) + float(real(offset))
+    assert np.array_equal(raconvert.read(tmp_path / "b.nii", unscale=True), wanted)
+
+
+@pytest.mark.parametrize("attributes", [
+    {"scale_factor": 0.0, "add_offset": 4.0}, {"scale_factor": "two"}, {"scale_factor": [1.0, 2.0]},
+    {"scale_factor": 0.5, "_Unsigned": "true"},
+])  # fmt: skip
+def test_a_scale_that_nifti_has_not_is_named(attributes: dict[str, Any], tmp_path: Path) -> None:
+    meta = Metadata(attributes=attributes)
+    raconvert.write(tmp_path / "a.ra", np.arange(6, dtype="i2"), meta=meta)
+    report = raconvert.convert(tmp_path / "a.ra", tmp_path / "b.nii")
+    assert "scale_factor" in " ".join(map(str, report.equivalent))
+    assert (nib.load(tmp_path / "b.nii").dataobj.slope,
+            nib.load(tmp_path / "b.nii").dataobj.inter) == (1, 0)  # fmt: skip
+
+
+def test_a_fill_value_beside_a_scale_is_named(tmp_path: Path) -> None:
+    meta = Metadata(attributes={"scale_factor": 0.5, "_FillValue": 3})
+    raconvert.write(tmp_path / "a.ra", np.arange(6, dtype="i2"), meta=meta)
+    report = raconvert.convert(tmp_path / "a.ra", tmp_path / "b.nii")
+    fits = " ".join(map(str, report.equivalent))
+    assert "attributes (_FillValue)" in fits
+    assert nib.load(tmp_path / "b.nii").dataobj.slope == 0.5
+
+
+def test_a_scale_of_the_header_stays_beside_attributes(tmp_path: Path) -> None:
+    """The namespace says what the header said; attributes that say another scale are named."""
+    meta = Metadata(attributes={"scale_factor": 0.5}, formats={"nifti": {"scl_slope": 2.0}})
+    raconvert.write(tmp_path / "a.ra", np.arange(6, dtype="i2"), meta=meta)
+    report = raconvert.convert(tmp_path / "a.ra", tmp_path / "b.nii")
+    assert "attributes (scale_factor)" in " ".join(map(str, report.equivalent))
+    assert nib.load(tmp_path / "b.nii").dataobj.slope == 2.0
+
+
 def test_index_is_that_of_nibabel(tmp_path: Path) -> None:
     save(tmp_path / "a.nii", VALUES)
     raconvert.convert(tmp_path / "a.nii", tmp_path / "a.npy", strict=True)
