@@ -140,7 +140,7 @@ def test_a_scale_of_attributes_is_that_of_the_header(
         np.asarray(image.dataobj), stored * float(real(slope)) + float(real(offset)), rtol=1e-14
     )
     fits = " ".join(map(str, report.equivalent))
-    exact = (real(slope), real(offset)) == (slope, offset)
+    exact = (float(real(slope)), float(real(offset))) == (slope, offset)
     assert ("rounded to float32" in fits) is not exact
     assert "attributes (site)" in fits
     wanted = stored * float(real(slope)) + float(real(offset))
