@@ -49,8 +49,7 @@ RLE_RATIO = 64
 
 def fragments_of(header: Header, frames: int) -> list[Fragments]:
     """The fragments of each frame. Raises `Corrupt` and `Unsupported`."""
-    assert header.pixels is not None  # noqa: S101 - a header with pixels
-    source, at = header.source, header.pixels.offset
+    source, at = header.source, header.image().offset
     nbytes, at = _item(header, at)
     table = source.read_exact(at, nbytes, "the table of offsets") if nbytes else b""
     at += nbytes

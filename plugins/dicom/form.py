@@ -110,16 +110,16 @@ def form_of(header: Header, colours: str) -> tuple[Form, int]:
 
     `colours` is the option: ``auto``, ``rgb`` or ``stored``. Raises `Corrupt` and `Unsupported`.
     """
+    pixels = header.image()
     encoded = _is_encoded(header)
-    assert header.pixels is not None  # noqa: S101 - the caller left out files without pixels
     rows, columns = (_needed(header, tag, 1, 65535) for tag in (ROWS, COLUMNS))
     samples = _within(header, SAMPLES, 1, 1, 4)
     if samples not in (1, 3, 4):
         raise header.wrong(SAMPLES, "is not one of the colours", samples, "1, 3 or 4")
     frames = _within(header, FRAMES, 1, 0, (1 << 31) - 1) or 1
-    floats = header.pixels.tag != PIXELS
+    floats = pixels.tag != PIXELS
     if floats:
-        allocated = 32 if header.pixels.tag == FLOATS else 64
+        allocated = 32 if pixels.tag == FLOATS else 64
         stored = allocated
     else:
         allocated = _needed(header, ALLOCATED, 1, 64)

@@ -7,7 +7,7 @@ offset along the normal; those of others have no place of their own.
 from __future__ import annotations
 
 from raconvert.declared import Record
-from raconvert.errors import Corrupt, TooLarge, Unsupported
+from raconvert.errors import Corrupt, TooLarge
 
 from .form import Form, form_of
 from .mosaic import Mosaic, is_mosaic, mosaic_of, places_of
@@ -80,6 +80,11 @@ class Frame(Record):
     instance: float | None
     stack: str
     keys: dict[str, float]
+
+    @property
+    def normal(self) -> Vector | None:
+        """The direction across the frame; None for one without directions."""
+        return None if self.directions is None else cross(*self.directions)
 
 
 class File(Record):
@@ -326,16 +331,3 @@ def seconds_of(text: str) -> float | None:
     hours, minutes, seconds = (int(whole[at : at + 2] or 0) for at in (0, 2, 4))
     whole_seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     return whole_seconds + (float(f"0.{part}") if part else 0.0)
-
-
-def refuse_without_image(header: Header) -> Unsupported:
-    """The error for a file that holds no image."""
-    kind = header.text(MODALITY)
-    if "DICOMDIR" in header.path.upper():
-        remedy = "it lists the files of a set: name its folder"
-    else:
-        remedy = "name files with images"
-    return Unsupported(
-        f"is a DICOM file without an image{f' ({kind})' if kind else ''}", path=header.path,
-        remedy=remedy,
-    )  # fmt: skip

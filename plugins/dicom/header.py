@@ -28,6 +28,7 @@ from .tables import (
     KNOWN,
     LONG,
     MAGIC,
+    MODALITY,
     PIXELS,
     PREAMBLE,
     SEQUENCE_END,
@@ -144,6 +145,18 @@ class Header(Data):
         self.syntax: str = ""
         self.tags: set[int] = set()
         self.inflated: Inflated | None = None
+
+    def image(self) -> Pixels:
+        """The element of the pixels. Raises `Unsupported` if the file holds no image."""
+        if self.pixels is not None:
+            return self.pixels
+        kind = self.text(MODALITY)
+        listing = "DICOMDIR" in self.path.upper()
+        raise Unsupported(
+            f"is a DICOM file without an image{f' ({kind})' if kind else ''}", path=self.path,
+            remedy="it lists the files of a set: name its folder" if listing
+            else "name files with images",
+        )  # fmt: skip
 
 
 def named(tag: int) -> str:

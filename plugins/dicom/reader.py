@@ -6,7 +6,7 @@ from raconvert.errors import Corrupt, counted, listed
 from raconvert.plugin import Array, Bundle
 
 from .codecs import check_decoder
-from .frames import file_of, refuse_without_image
+from .frames import file_of
 from .header import looks_like, read_header
 from .metadata import left_out, metadata_of, tags_of
 from .series import grid_of, names_of, parts_of
@@ -80,9 +80,7 @@ def _files(
             continue
         header = read_header(source, kept)
         source.close()
-        if header.pixels is None:
-            if folder is None:
-                raise refuse_without_image(header)
+        if header.pixels is None and folder is not None:
             imageless.append(source.name)
             continue
         file = file_of(header, len(files), colours)
@@ -125,11 +123,11 @@ def _array(
     header = part.files[first.file].header
     numbers = [(frame.file, frame.number) for frame in grid.frames]
     whole = numbers == [(first.file, first.number + n) for n in range(len(numbers))]
-    assert header.pixels is not None  # noqa: S101 - a file with pixels
-    words = header.syntax == BIG and header.pixels.vr == b"OW" and form.allocated == 8
+    pixels = header.image()
+    words = header.syntax == BIG and pixels.vr == b"OW" and form.allocated == 8
     if whole and form.is_raw and header.inflated is None and not words:
         width = form.allocated // 8
-        at = header.pixels.offset + first.number * form.size * width
+        at = pixels.offset + first.number * form.size * width
         swap = width if header.syntax == BIG else 1
         nbytes = form.size * width * len(numbers)
         fields["extent"] = header.source.extent(at, nbytes, swap)

@@ -112,28 +112,24 @@ def grid_of(part: Part, *, even: bool) -> Grid:
     frames = part.frames
     if len(frames) == 1:
         return Grid(frames, 1, 1, _alone(frames[0]), "", [], [])
-    if any(frame.position is None for frame in frames):
+    normal = frames[0].normal
+    if normal is None or any(frame.position is None for frame in frames):
         return _by_number(frames, part, even=even)
-    groups = _places(frames)
+    groups = _places(frames, normal)
     grid = _timed(groups, part)
-    if grid.problem is None:
-        return grid
-    if even:
+    problem = grid.problem
+    if problem is None or even:
         return grid
     ordered = [frame for _, group in groups for frame in group]
-    return Grid(ordered, 1, len(ordered), None, "", [], [_why(grid)])
-
-
-def _why(grid: Grid) -> str:
-    assert grid.problem is not None  # noqa: S101 - the caller has looked
-    return f"{grid.problem.what}: stacked by position, without a place"
+    note = f"{problem.what}: stacked by position, without a place"
+    return Grid(ordered, 1, len(ordered), None, "", [], [note])
 
 
 def _alone(frame: Frame) -> Vector | None:
     """The step from a single slice to the next one, along its normal; None if it is unknown."""
-    if frame.directions is None or frame.position is None or frame.between is None:
+    normal = frame.normal
+    if normal is None or frame.position is None or frame.between is None:
         return None
-    normal = cross(*frame.directions)
     return tuple(frame.between * one for one in normal)  # type: ignore[return-value]
 
 
@@ -162,12 +158,9 @@ def _path(part: Part, frame: Frame) -> str:
     return part.files[frame.file].header.path
 
 
-def _places(frames: list[Frame]) -> list[tuple[float, list[Frame]]]:
+def _places(frames: list[Frame], normal: Vector) -> list[tuple[float, list[Frame]]]:
     """The frames at each position along the normal, in order of it."""
-    first = frames[0]
-    assert first.directions is not None  # noqa: S101 - it has a position
-    normal = cross(*first.directions)
-    near = SAME_PLACE * min(first.spacing or (1.0,))
+    near = SAME_PLACE * min(frames[0].spacing or (1.0,))
     along = sorted(
         ((_dot(frame.position, normal), n) for n, frame in enumerate(frames)),
     )
@@ -278,10 +271,9 @@ def _step(frames: list[Frame], part: Part) -> tuple[Vector | None, list[str], Un
     notes = []
     if max(off) > TOLD * length:
         notes.append(f"slices are up to {max(off):.3g} mm from where an even spacing has them")
-    assert frames[0].directions is not None  # noqa: S101 - it has a position
-    normal = cross(*frames[0].directions)
-    aside = hypot(*cross(tuple(one / length for one in step), normal))  # type: ignore[arg-type]
-    if aside > UNEVEN:
+    normal = frames[0].normal
+    along: Vector = tuple(one / length for one in step)  # type: ignore[assignment]
+    if normal is not None and hypot(*cross(along, normal)) > UNEVEN:
         notes.append("slices are not above each other (the gantry was tilted): the axes are skewed")
     return step, notes, None
 

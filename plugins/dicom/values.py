@@ -210,12 +210,12 @@ def _stored(frames: list[Frame], files: list[File], form: Form) -> dict[int, Sto
     stored = {}
     for number in dict.fromkeys(frame.file for frame in frames):
         header = files[number].header
-        assert header.pixels is not None  # noqa: S101 - a file with pixels
+        pixels = header.image()
         count = 1 if form.across else len(files[number].frames)
         fragments = fragments_of(header, count) if form.encoded else []
-        words = header.syntax == BIG and header.pixels.vr == b"OW" and form.allocated <= 8
+        words = header.syntax == BIG and pixels.vr == b"OW" and form.allocated <= 8
         stored[number] = Stored(
-            header.source, header.pixels.offset, header.syntax, words, header.inflated, fragments,
+            header.source, pixels.offset, header.syntax, words, header.inflated, fragments,
             count,
         )  # fmt: skip
     return stored

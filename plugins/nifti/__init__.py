@@ -16,8 +16,8 @@ from byte 0. Either file may be named, either may be compressed (``.hdr.gz``, ``
 Byte order is that of the header, little or big, as its first field (348 or 540) tells.
 
 Mapping: column-major, as voxels are counted [i, j, k]; dims are ``dim[1..dim[0]]``. Values are as
-they are stored: ``scl_slope`` and ``scl_inter`` are not applied, unless ``--unscale`` asks for it,
-but kept in the namespace ``nifti``, and a note says so.
+they are stored: ``scl_slope`` and ``scl_inter`` are not applied, unless ``--unscale`` asks for it;
+they become the attributes ``scale_factor`` and ``add_offset``, and a note says so.
 ``pixdim`` and ``xyzt_units`` become spacing and units of the axes (a
 spacing of 1 without units says nothing), ``toffset`` the origin of the fourth axis, ``descrip`` the
 description. The place of the image becomes directions of the first three axes and the space: sform

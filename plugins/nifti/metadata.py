@@ -105,16 +105,27 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
     if extensions := extensions_of(header, start, notes):
         own["extensions"] = extensions
     form, matters = _form_of(header, meaning, layout)
-    if form and (matters or own or meaning.axes or meaning.description):
+    attributes = {}
+    if _has_scale(header, own):
+        pairs = zip(_FACTORS, _SCALE, strict=True)
+        attributes = {said: own.pop(name) for said, name in pairs if name in own}
+    if form and (matters or own or attributes or meaning.axes or meaning.description):
         own["form"] = form
     if own.get("form", {}).keys() & set(_OF_SPACE):
         own["axes"] = [{"place": axis} for axis in range(rank)]
     return Metadata(
         meaning.description or None,
         axes=meaning.axes,
+        attributes=attributes,
         space=meaning.space,
         formats={NAMESPACE: own} if own else None,
     )
+
+
+def _has_scale(header: Header, own: dict[str, Any]) -> bool:
+    """True if the elements have a scale; an intercept that is not finite stays with its slope."""
+    numbers = header.element.kind not in ("bool", "user")
+    return numbers and "scl_slope" in own and isfinite(header.fields["scl_inter"])
 
 
 def meaning_of(fields: dict[str, Any], rank: int) -> Meaning:
