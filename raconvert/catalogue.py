@@ -385,7 +385,7 @@ ROWS: tuple[Row, ...] = (
             (0, b"\x00\x00\x01\\"),
         ),
         meta="some",
-        holds=("spacing", "space", "units", "description"),
+        holds=("spacing", "space", "scale", "units", "description"),
         index_orders="F",
         names_files=True,
     ),

@@ -12,9 +12,9 @@ and Feather 1 are not read.
 from __future__ import annotations
 
 from raconvert.errors import Corrupt
-from raconvert.plugin import MODEL, NO, SURE, Bundle, Format, Option, Plan, Source
+from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
 
-from .options import READING, WIDE
+from .options import LAYOUT, OF_ARROW, WIDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,23 +43,14 @@ FORMAT = Format(
     title="Arrow (Feather) table",
     suffixes=(".arrow", ".feather", ".ipc"),
     magic=((0, MAGIC + b"\0\0"),),
-    many=True,
-    meta="some",
-    holds=MODEL,
-    needs=(("pyarrow", "pyarrow>=18"),),
-    native=True,
-    read_options=(
-        *READING,
-        Option("decimals", "refuse", ("refuse", "text"), "text: decimals as text, exactly"),
-    ),
     write_options=(
         WIDE,
-        Option("layout", "auto", ("auto", "long", "tensor"), "long: a column for each axis"),
+        LAYOUT,
         Option("compression", "none", ("none", "lz4", "zstd"), "of its buffers"),
     ),
     samples={"two.arrow": _SAMPLE},
     spec="https://arrow.apache.org/docs/format/Columnar.html",
-    losses="one table: arrays over the same axes; no float8",
+    **OF_ARROW,
 )  # fmt: skip
 
 
@@ -84,28 +75,19 @@ def read(
 
     Raises `Corrupt` for what pyarrow refuses, `TooLarge`.
     """
-    from .arrow_table import ArrowTable, corrupt, failures
-    from .reader import Asked, bundle_of
+    from .arrow_table import ArrowTable, read_by_arrow
+    from .reader import Asked
 
     _check_footer(source)
-    file = source.open()
-    try:
+
+    def table_in(file: Any) -> ArrowTable:
         import pyarrow as pa
 
         opened = pa.ipc.open_file(pa.PythonFile(file, "r"))
         rows = sum(batch.num_rows for batch in _validated(opened))
-        made = ArrowTable(source, opened.schema, rows, _batches(opened), decimals=decimals)
-        bundle = bundle_of([made], Asked(layout, axes, wide, missing, fill, name))
-    except failures() as error:
-        file.close()
-        raise corrupt(source, error) from error
-    except BaseException:
-        file.close()
-        raise
-    bundle.close_with(file.close)
-    bundle.attributes = dict(made.of_file.get("attributes", {}))
-    bundle.formats = dict(made.of_file.get("formats", {}))
-    return bundle
+        return ArrowTable(source, opened.schema, rows, _batches(opened), decimals=decimals)
+
+    return read_by_arrow(source, table_in, Asked(layout, axes, wide, missing, fill, name))
 
 
 def _check_footer(source: Source) -> None:

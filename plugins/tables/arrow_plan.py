@@ -191,6 +191,7 @@ class _Columns:
         self.planned = planned
         self.stored: list[Stored] = []
         self.types: list[Any] = []
+        self.notes: list[str] = []
         for key in planned.keys:
             if key.values.dtype.kind == "U":
                 self.types.append(pa.dictionary(pa.int32(), pa.string()))
@@ -212,12 +213,20 @@ class _Columns:
                 one = stored_as(field, dtype[name], (), parquet=parquet)
                 self.stored.append(one)
                 self.types.append(type_of(one, []))
+                self._note(f"{array.name}.{name}", dtype[name], one)
             return
         shape = array.shape[1:] if planned.form == "rows" else ()
         one = stored_as(array, dtype, shape, parquet=parquet)
+        self._note(array.name, dtype, one)
         count = len(planned.labels) if planned.wide is not None else 1
         self.stored += [one] * count
         self.types += [type_of(one, names)] * count
+
+    def _note(self, name: str, dtype: np.dtype[Any], one: Stored) -> None:
+        """Name days that only their values keep from being dates."""
+        if one.codes and dtype.kind == "M" and np.datetime_data(dtype) == ("D", 1):
+            reason = "days beyond 5.8 million years are whole numbers for other programs"
+            self.notes.append(f"array '{name}': {reason}")
 
     def cells(self, start: int, values: list[Values], masks: list[Values | None]) -> list[Any]:
         """The cells of some rows, column by column."""
@@ -315,6 +324,7 @@ def _write(
     import pyarrow as pa
 
     columns = _Columns(planned, parquet=parquet)
+    target.notes.extend(columns.notes)
     fields = [pa.field(name, of) for name, of in zip(planned.headers, columns.types, strict=True)]
     schema = pa.schema(fields, metadata={records.KEY: text})
     file = target.open()

@@ -17,15 +17,16 @@ from raconvert.plugin import Axis
 
 from . import record as records
 from .model import Column, Table, check_columns, unique_names
-from .reader import missing_value
+from .reader import bundle_of, missing_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from raconvert.plugin import Array, Source
+    from raconvert.plugin import Array, Bundle, Source
 
     from .model import Piece
+    from .reader import Asked
 
     Values = np.ndarray[Any, Any]
 
@@ -48,6 +49,27 @@ def corrupt(source: Source, error: BaseException) -> RaconvertError:
         return error
     words = str(error).partition("\n")[0][:200] or type(error).__name__
     return Corrupt(f"pyarrow cannot read it: {words}", path=source.path)
+
+
+def read_by_arrow(source: Source, table_in: Callable[[Any], ArrowTable], asked: Asked) -> Bundle:
+    """Return the arrays of the table that `table_in` makes of the open file, which they keep open.
+
+    Raises what `corrupt` makes of the errors of pyarrow.
+    """
+    file = source.open()
+    try:
+        table = table_in(file)
+        bundle = bundle_of([table], asked)
+    except failures() as error:
+        file.close()
+        raise corrupt(source, error) from error
+    except BaseException:
+        file.close()
+        raise
+    bundle.close_with(file.close)
+    bundle.attributes = dict(table.of_file.get("attributes", {}))
+    bundle.formats = dict(table.of_file.get("formats", {}))
+    return bundle
 
 
 # Types -------------------------------------------------------------------------------------------

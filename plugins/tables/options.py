@@ -1,10 +1,14 @@
-"""Options of reading that all tables have; importing them imports nothing else."""
+"""Options that all tables have, and what formats of Arrow have in common; imports nothing else."""
 
 from __future__ import annotations
 
-from raconvert.plugin import Option
+from raconvert.plugin import MODEL, Option
 
-__all__ = ["READING", "WIDE"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["LAYOUT", "OF_ARROW", "READING", "WIDE"]
 
 READING = (
     Option("layout", "auto", ("auto", "records", "columns", "matrix"),
@@ -16,3 +20,14 @@ READING = (
     Option("name", "", str, "name of an array of all columns, in place of that of the file"),
 )  # fmt: skip
 WIDE = Option("wide", "", str, "axis whose labels become columns: its name or number")
+LAYOUT = Option("layout", "auto", ("auto", "long", "tensor"), "long: a column for each axis")
+_DECIMALS = Option("decimals", "refuse", ("refuse", "text"), "text: decimals as text, exactly")
+OF_ARROW: dict[str, Any] = {  # fields of `Format` of the formats that pyarrow reads
+    "many": True,
+    "meta": "some",
+    "holds": MODEL,
+    "needs": (("pyarrow", "pyarrow>=18"),),
+    "native": True,
+    "read_options": (*READING, _DECIMALS),
+    "losses": "one table: arrays over the same axes; no float8",
+}

@@ -20,9 +20,10 @@ Writes: arrays over the same axes as columns, a long table if an axis has labels
 texts), else a row for each index of the first axis, with a tensor if there are more (the extension
 arrow.fixed_shape_tensor); ``layout=long`` or ``layout=tensor`` asks for one, ``wide=AXIS`` for a
 pivot. All types but float8 and structures inside structures. To other programs complex numbers are
-pairs, bfloat16 float32, seconds milliseconds or, beyond those, whole numbers, as times of units
-that Parquet lacks are, texts of any length (named); all of them come back as they were. Masks of
-missing values become nulls, NaT does too. Metadata is kept in the schema, under ``raconvert``.
+pairs, bfloat16 float32, seconds milliseconds or, beyond those, whole numbers, as days beyond 5.8
+million years and times of units that Parquet lacks are, texts of any length (named); all of them
+come back as they were. Masks of missing values become nulls, NaT does too. Metadata is kept in the
+schema, under ``raconvert``.
 
 Refused: encrypted files, footers that cannot be right. Writing: arrays of different axes.
 """
@@ -30,9 +31,9 @@ Refused: encrypted files, footers that cannot be right. Writing: arrays of diffe
 from __future__ import annotations
 
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.plugin import MODEL, NO, SURE, Bundle, Format, Option, Plan, Source
+from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
 
-from .options import READING, WIDE
+from .options import LAYOUT, OF_ARROW, WIDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,23 +59,14 @@ FORMAT = Format(
     title="Parquet table",
     suffixes=(".parquet", ".pq"),
     magic=((0, MAGIC),),
-    many=True,
-    meta="some",
-    holds=MODEL,
-    needs=(("pyarrow", "pyarrow>=18"),),
-    native=True,
-    read_options=(
-        *READING,
-        Option("decimals", "refuse", ("refuse", "text"), "text: decimals as text, exactly"),
-    ),
     write_options=(
         WIDE,
-        Option("layout", "auto", ("auto", "long", "tensor"), "long: a column for each axis"),
+        LAYOUT,
         Option("compression", "snappy", ("snappy", "zstd", "gzip", "none"), "of its pages"),
     ),
     samples={"two.parquet": _SAMPLE},
     spec="https://parquet.apache.org/docs/file-format/",
-    losses="one table: arrays over the same axes; no float8",
+    **OF_ARROW,
 )  # fmt: skip
 
 
@@ -100,26 +92,16 @@ def read(
 
     Raises `Corrupt` for what pyarrow refuses, `Unsupported` for encrypted files, `TooLarge`.
     """
-    from .arrow_table import ArrowTable, corrupt, failures
-    from .reader import Asked, bundle_of
+    from .arrow_table import ArrowTable, read_by_arrow
+    from .reader import Asked
 
     rows = _check_footer(source)
-    file = source.open()
-    try:
+
+    def table_in(file: Any) -> ArrowTable:
         table = _opened(source, file)
-        made = ArrowTable(source, table.schema_arrow, rows,
-                          _batches(table), decimals=decimals)  # fmt: skip
-        bundle = bundle_of([made], Asked(layout, axes, wide, missing, fill, name))
-    except failures() as error:
-        file.close()
-        raise corrupt(source, error) from error
-    except BaseException:
-        file.close()
-        raise
-    bundle.close_with(file.close)
-    bundle.attributes = dict(made.of_file.get("attributes", {}))
-    bundle.formats = dict(made.of_file.get("formats", {}))
-    return bundle
+        return ArrowTable(source, table.schema_arrow, rows, _batches(table), decimals=decimals)
+
+    return read_by_arrow(source, table_in, Asked(layout, axes, wide, missing, fill, name))
 
 
 def _check_footer(source: Source) -> int:

@@ -167,6 +167,22 @@ def test_wide_and_back(name: str, tmp_path: Path) -> None:
 
 
 @BOTH
+def test_days_beyond_dates_are_named(name: str, tmp_path: Path) -> None:
+    """Days of 32 bits are dates; others are int64 for other programs, which a note says."""
+    for last, of in ((2**31 - 1, pa.date32()), (2**31, pa.int64())):
+        days = np.array([-5, last], "M8[D]")
+        records = np.array([(days[1], 1)], [("d", "M8[D]"), ("n", "i4")])
+        for values, said in ((days, "'x'"), (records, "'x.d'")):
+            report = raconvert.write(tmp_path / f"x.{name}", values, overwrite=True)
+            assert loaded(tmp_path / f"x.{name}").columns[0].type == of
+            named = [note for note in report.notes if "whole numbers for other programs" in note]
+            assert len(named) == (of == pa.int64())
+            assert all(said in note for note in named)
+            (back,) = raconvert.read(tmp_path / f"x.{name}").values()
+            assert np.array_equal(back, values)
+
+
+@BOTH
 def test_times_are_timestamps(name: str, tmp_path: Path) -> None:
     for kind, of in (("M8[ns]", pa.timestamp("ns")), ("M8[us]", pa.timestamp("us")),
                      ("M8[ms]", pa.timestamp("ms")), ("M8[D]", pa.date32()),
