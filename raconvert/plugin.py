@@ -212,7 +212,7 @@ class Format(Record):
     reads: has `sniff` and `read`
     writes: has `plan`
     many: holds many named arrays; without it a bundle always has exactly one
-    alone: one array by itself has no name in the file: it has that of the file
+    alone: one array has no name in the file unless the user gives it one (`Bundle.named`)
     lazy: data is read when it is asked for
     stream: is written front to back, so that `-o -` works; sources are always files
     meta: how much common metadata it can hold: "all", "some" or "none"

@@ -65,10 +65,13 @@ def make_plan(bundle: Bundle, *, compress: str, numbers: str, form: str) -> Plan
         if array.name not in taken
     ]
     bare = len(leaves) == 1 and not bundle.explicit_groups() and form != "list"
-    bare = bare and (form == "vector" or own.get("root") != "list")
+    bare = bare and (form == "vector" or not (bundle.named or own.get("root") == "list"))
     if form == "vector" and not bare:
         fits.append(refused("", "elements", "several arrays are a list, not one vector"))
     if bare:
+        if bundle.named:
+            reason = "one vector has the name of its file; `--out-opt object=list` keeps another"
+            fits.append(equivalent(leaves[0].name, "names", reason))
         fits += file_fits(bundle, "an .rds of one vector")
         names = bundle.names
 

@@ -47,7 +47,8 @@ strings with NULs or in another encoding than said, logicals other than 0, 1 and
 level, more than 64 lists inside each other.
 
 Writes: XDR, version 3, gzip as R does (``compress=none``, ``bzip2``, ``xz``); one array as a
-vector, several as a list (``object=list`` or ``vector`` says which). int8, int16 and uint16 become
+vector, several as a list (``object=list`` or ``vector`` says which), one that is named
+(``-o x.rds#NAME``) as a list of one. int8, int16 and uint16 become
 integer, float16, float32 and bfloat16 double, complex64 complex. int64, uint32 and uint64 are
 refused, or become double with ``--dtype float64``. uint8 is raw; ``bytes=integer`` makes numbers of
 it. An int32 of -2147483648, which is R's NA, is refused (``--dtype float64`` holds it); datetime64

@@ -121,7 +121,7 @@ class Bundle(Shown, Mapping[str, Array]):
 
     __slots__ = (
         "_above", "_closers", "_known", "_places", "aliases", "alike", "arrays", "attributes",
-        "decoded", "format", "formats", "groups", "more", "notes", "path",
+        "decoded", "format", "formats", "groups", "more", "named", "notes", "path",
     )  # fmt: skip
 
     def __init__(
@@ -146,6 +146,7 @@ class Bundle(Shown, Mapping[str, Array]):
         # Set by a plugin, for `--unscale`: the values of an array that is stored as blocks.
         self.decoded: Callable[[Array], Array | None] | None = None
         self.more: list[Array] = []
+        self.named: bool = False  # True if the user names its one array: ``FILE#NAME``
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
         self._known: tuple[Any, ...] = ()
@@ -339,7 +340,7 @@ class Bundle(Shown, Mapping[str, Array]):
             notes=self.notes,
             aliases=self.aliases,
         )
-        other.path, other.format = self.path, self.format
+        other.path, other.format, other.named = self.path, self.format, self.named
         return other
 
     def to_xarray(self) -> Dataset:

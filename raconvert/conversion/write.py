@@ -247,6 +247,7 @@ def _adapt(run: Conversion, bundle: Bundle) -> None:
     if run.name is not None:
         run.bundle.arrays = [run.bundle.arrays[0].replace(name=run.name)]
         run.bundle.aliases = {}
+        run.bundle.named = True
     if settings.axes != "keep-memory":
         report.add_order(run.origins, run.bundle.arrays)
 

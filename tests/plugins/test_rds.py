@@ -435,6 +435,27 @@ def test_one_array_is_a_vector_and_several_a_list(tmp_path: Path, r: Callable[..
         assert bundle.names == ["a"]
 
 
+def test_the_name_of_one_array_is_kept_or_named(tmp_path: Path, r: Callable[..., str]) -> None:
+    """`x.rds#NAME` is a list of one, since a vector has no name in R."""
+    np.save(tmp_path / "a.npy", np.arange(3.0))
+    raconvert.convert(tmp_path / "a.npy", f"{tmp_path / 'x.rds'}#temperature", strict=True)
+    assert r('x <- readRDS("x.rds"); cat(names(x), x$temperature)', tmp_path) == (
+        "temperature 0 1 2"
+    )
+    with raconvert.open_bundle(tmp_path / "x.rds") as bundle:
+        assert bundle.names == ["temperature"]
+    report = raconvert.convert(
+        tmp_path / "a.npy", f"{tmp_path / 'y.rds'}#temperature", out_opts={"object": "vector"}
+    )
+    assert [fit.property for fit in report.equivalent] == ["names"]
+    raconvert.convert(tmp_path / "a.npy", tmp_path / "z.rds", name="temperature", strict=True)
+    with raconvert.open_bundle(tmp_path / "z.rds") as bundle:
+        assert bundle.names == ["temperature"]
+    raconvert.convert(tmp_path / "a.npy", tmp_path / "plain.rds", strict=True)
+    with raconvert.open_bundle(tmp_path / "plain.rds") as bundle:
+        assert bundle.names == ["plain"]
+
+
 def test_what_was_missing_may_be_nowhere_in_a_part(tmp_path: Path) -> None:
     """The array of missing values is found again, although none is missing."""
     raconvert.convert(FIXTURES / "everything.rds", tmp_path / "all.zip")
