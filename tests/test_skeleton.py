@@ -198,6 +198,7 @@ FIELD = {
         "xlsx_plan": "arrays as sheets",
     },
     "r": {
+        "adding": "how a further array comes into a file that exists",
         "contents": "vectors and lists of the file to be",
         "items": "the objects of a serialization, one after the other",
         "rdata": "a format of its own",

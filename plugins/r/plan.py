@@ -60,7 +60,7 @@ def make_plan(bundle: Bundle, *, compress: str, numbers: str, form: str) -> Plan
     own = own if isinstance(own, dict) else {}
     taken = {nulls.name for nulls in nulls_by_name.values()}
     leaves = [
-        _leaf(array, nulls_by_name.get(array.name), numbers, fits)
+        leaf_of(array, nulls_by_name.get(array.name), numbers, fits)
         for array in bundle.arrays
         if array.name not in taken
     ]
@@ -174,7 +174,7 @@ def _nulls_by_name(bundle: Bundle) -> dict[str, Array]:
     return {name: nulls for name, nulls in nulls_by_name.items() if nulls.name not in nulls_by_name}
 
 
-def _leaf(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) -> Leaf:
+def leaf_of(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) -> Leaf:
     """The vector that an array becomes; what would change or be lost goes to `fits`."""
     own = own_of(array)
     kind, change = _kind(array, own, numbers)

@@ -48,7 +48,8 @@ level, more than 64 lists inside each other.
 
 Writes: XDR, version 3, gzip as R does (``compress=none``, ``bzip2``, ``xz``); one array as a
 vector, several as a list (``object=list`` or ``vector`` says which), one that is named
-(``-o x.rds#NAME``) as a list of one. int8, int16 and uint16 become
+(``-o x.rds#NAME``) as a list of one. An array is added to a plain list with names; all else in it
+stays, functions and environments too. int8, int16 and uint16 become
 integer, float16, float32 and bfloat16 double, complex64 complex. int64, uint32 and uint64 are
 refused, or become double with ``--dtype float64``. uint8 is raw; ``bytes=integer`` makes numbers of
 it. An int32 of -2147483648, which is R's NA, is refused (``--dtype float64`` holds it); datetime64
@@ -61,7 +62,7 @@ from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Plan, Sour
 
 from .tables import MAGIC_A, MAGIC_B, MAGIC_X, PACKED
 
-__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
+__all__ = ["FORMAT", "add", "plan", "programs", "read", "sniff"]
 
 # matrix(1:6, 2), of which an integer is a whole vector, as R 4.2 writes it without compression.
 _SAMPLE = bytes.fromhex(
@@ -134,6 +135,16 @@ def plan(
     from .plan import make_plan
 
     return make_plan(bundle, compress=compress, numbers=bytes, form=object)
+
+
+def add(
+    bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, compress: str = "gzip",
+    bytes: str = "raw", object: str = "auto",
+) -> Plan:  # fmt: skip
+    """The list of the file with one more vector, in the compression that it has; see `Add`."""
+    from .adding import add_to_list
+
+    return add_to_list(bundle, source, held, overwrite=overwrite, numbers=bytes)
 
 
 def programs(array: Array) -> dict[str, str]:

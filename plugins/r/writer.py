@@ -86,6 +86,7 @@ class Sink:
         self._parts: list[bytes] = []
         self._pending = 0
         self._symbols: dict[str, int] = {}
+        self._numbered = 0  # symbols, and what else is referred to by number
 
     def put(self, data: Any) -> None:
         """Write bytes."""
@@ -131,9 +132,16 @@ class Sink:
         if name in self._symbols:
             self.integers(self._symbols[name] << 8 | REF)
             return
-        self._symbols[name] = len(self._symbols) + 1
+        self.number(name)
         self.integers(SYM)
         self.string(name)
+
+    def number(self, name: str | None) -> int:
+        """Count a symbol, or with None another object, that is written; return its number."""
+        self._numbered += 1
+        if name is not None:
+            self._symbols.setdefault(name, self._numbered)
+        return self._numbered
 
     def tagged(self, name: str) -> None:
         """Begin a member of a pairlist."""
@@ -184,7 +192,7 @@ def _object(sink: Sink, target: Target, one: Leaf | Box) -> None:
     if isinstance(one, Box):
         _list(sink, target, one)
     else:
-        _vector(sink, target, one)
+        put_vector(sink, target, one)
 
 
 # --- lists ----------------------------------------------------------------------------------------
@@ -220,7 +228,7 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
     if box.is_frame:
         sink.tagged(ROW_NAMES)
         if isinstance(rows, Leaf):
-            _vector(sink, target, rows)
+            put_vector(sink, target, rows)
         else:
             sink.value([None, -next(iter(box.rows), 0)])
     sink.end()
@@ -229,7 +237,8 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
 # --- vectors --------------------------------------------------------------------------------------
 
 
-def _vector(sink: Sink, target: Target, leaf: Leaf) -> None:
+def put_vector(sink: Sink, target: Target, leaf: Leaf) -> None:
+    """Write a vector and its attributes. Raises `WouldLose` for a value that R has not."""
     attributes = _attributes(leaf)
     is_object = "class" in attributes
     has = attributes or leaf.nulls is not None or _dimnames(leaf) is not None

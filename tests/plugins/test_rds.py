@@ -20,7 +20,15 @@ from pairs import Pairs, little, quiet
 import raconvert
 from raconvert import Axis, Metadata
 from raconvert.cli import main
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsafe, Unsupported, WouldLose
+from raconvert.errors import (
+    Corrupt,
+    RaconvertError,
+    TargetExists,
+    TooLarge,
+    Unsafe,
+    Unsupported,
+    WouldLose,
+)
 from raconvert.files.limits import Limits
 from raconvert.files.source import Source
 from raconvert.registry import by_name, load
@@ -454,6 +462,57 @@ def test_the_name_of_one_array_is_kept_or_named(tmp_path: Path, r: Callable[...,
     raconvert.convert(tmp_path / "a.npy", tmp_path / "plain.rds", strict=True)
     with raconvert.open_bundle(tmp_path / "plain.rds") as bundle:
         assert bundle.names == ["plain"]
+
+
+@every("packing", ["gzip", "none", "bzip2", "xz"])
+def test_an_array_is_added_to_what_r_wrote(
+    packing: str, tmp_path: Path, r: Callable[..., str]
+) -> None:
+    """R finds all else identical: functions, shared environments, factors, attributes."""
+    compress = {"gzip": "TRUE", "none": "FALSE"}.get(packing, f'"{packing}"')
+    r('e <- new.env(); y <- list(m = matrix(1:6, 2, dimnames = list(NULL, letters[1:3])), '
+      'f = factor(c("u", "v")), run = function(x) x + 1, e1 = e, e2 = e, '
+      'd = structure(c(1.5, NA), own = "é"), s = as.name("own"), z = 1:3, '
+      'deep = list(own = structure(1, dim = 1L), q = quote(own + dim))); '
+      f'saveRDS(y, "x.rds", compress = {compress}); saveRDS(y, "y.rds")', tmp_path)  # fmt: skip
+    meta = Metadata(units="K", attributes={"own": "ours", "new": 3}, axes=[Axis(labels=list("ab"))])
+    for name, replaces in (("m", True), ("new", False), ("z", True), ("new", True)):
+        values = np.arange(2.0) + len(name)
+        raconvert.write(tmp_path / "a.ra", values, meta=meta, overwrite=True)
+        spec = f"{tmp_path / 'x.rds'}#{name}"
+        if replaces:
+            with pytest.raises(TargetExists):
+                raconvert.convert(tmp_path / "a.ra", spec)
+        raconvert.convert(tmp_path / "a.ra", spec, overwrite=replaces)
+        head = (tmp_path / "x.rds").read_bytes()[:2]
+        assert (
+            head == {"gzip": b"\x1f\x8b", "none": b"X\n", "bzip2": b"BZ", "xz": b"\xfd7"}[packing]
+        )
+        out = r('x <- readRDS("x.rds"); y <- readRDS("y.rds"); o <- c("f", "d", "s", "deep", "run", '
+                f'if ("{name}" != "z" && !any(names(x$z) == "a")) "z"); '
+                'cat(identical(x[o], y[o]), identical(x$e1, x$e2), is.environment(x$e1), x$run(1), '
+                f'attr(x${name}, "units"), attr(x${name}, "own"), x${name}, '
+                'all(names(y) %in% names(x)))', tmp_path)  # fmt: skip
+        assert out == f"TRUE TRUE TRUE 2 K ours {values[0]:g} {values[1]:g} TRUE"
+
+
+def test_what_no_array_is_added_to(tmp_path: Path, r: Callable[..., str]) -> None:
+    """What is not a plain list with names, and names that are no arrays of their own."""
+    r('saveRDS(1:3, "vector.rds"); saveRDS(data.frame(a = 1:2), "frame.rds"); '
+      'saveRDS(list(1, 2), "bare.rds"); saveRDS(structure(list(a = 1), own = 2), "own.rds"); '
+      'e <- new.env(); saveRDS(list(a = structure(1, e = e), b = c(1L, NA), g = list(x = 1), '
+      'h = structure(1, e = e), n = NULL, t = 1, t = 2), "x.rds")', tmp_path)  # fmt: skip
+    np.save(tmp_path / "a.npy", np.zeros(2))
+    cases = dict.fromkeys(("vector", "frame", "bare", "own"), ("new", Unsupported))
+    for stem, (name, kind) in cases.items():
+        with pytest.raises(kind):
+            raconvert.convert(tmp_path / "a.npy", f"{tmp_path / stem}.rds#{name}", overwrite=True)
+    before = (tmp_path / "x.rds").read_bytes()
+    for name, kind in {"a": Unsupported, "b": TargetExists, "g": TargetExists, "g/y": Unsupported,
+                       "n": TargetExists, "t": TargetExists, "b.NA": TargetExists}.items():  # fmt: skip
+        with pytest.raises(kind):
+            raconvert.convert(tmp_path / "a.npy", f"{tmp_path / 'x.rds'}#{name}", overwrite=True)
+        assert (tmp_path / "x.rds").read_bytes() == before
 
 
 def test_what_was_missing_may_be_nowhere_in_a_part(tmp_path: Path) -> None:
