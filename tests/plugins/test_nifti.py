@@ -18,6 +18,8 @@ from pairs import Pairs, little, quiet
 import raconvert
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, NotSupportedYet, ReadFailed, Unsafe, Unsupported, WouldLose
+from raconvert.registry import by_name
+from raconvert.registry import load as load_plugin
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "volumes"
 
@@ -145,6 +147,21 @@ def test_a_scale_of_attributes_is_that_of_the_header(
     assert "attributes (site)" in fits
     wanted = stored * float(real(slope)) + float(real(offset))
     assert np.array_equal(raconvert.read(tmp_path / "b.nii", unscale=True), wanted)
+
+
+def test_the_scale_of_dicom_is_that_of_the_header(tmp_path: Path) -> None:
+    """Rescale slope and intercept, as pydicom reads them, are what nibabel applies."""
+    pydicom = pytest.importorskip("pydicom")
+    (tmp_path / "a.dcm").write_bytes(load_plugin(by_name("dicom")).FORMAT.samples["placed.dcm"])
+    dataset = pydicom.dcmread(tmp_path / "a.dcm")
+    dataset.RescaleIntercept = "-1024"
+    dataset.save_as(tmp_path / "b.dcm")
+    raconvert.convert(tmp_path / "b.dcm", tmp_path / "b.nii")
+    image = nib.load(tmp_path / "b.nii")
+    assert (image.dataobj.slope, image.dataobj.inter) == (2, -1024)
+    physical = np.squeeze(np.asarray(image.dataobj))
+    wanted = dataset.pixel_array * 2.0 - 1024
+    assert sorted(physical.ravel()) == sorted(wanted.ravel())
 
 
 @pytest.mark.parametrize("attributes", [
