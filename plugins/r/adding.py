@@ -92,8 +92,8 @@ class _List:
             parser.header()
             self.begin = cursor.position
             flags = parser.integer()
-            plain = flags & 0xFF == VEC and not flags & IS_OBJECT and parser.order == ">"
-            if not plain:
+            is_list = flags & 0xFF == VEC and not flags & IS_OBJECT and parser.order == ">"
+            if not is_list:
                 raise _no_list(source)
             self.members = [self._member(parser) for _ in range(parser.length())]
             found = parser.attributes(1) if flags & HAS_ATTRIBUTES else []
@@ -159,7 +159,7 @@ def _place(name: str, there: _List, held: Bundle, path: str, *, overwrite: bool)
     if name not in there.names and name not in held.names and not inside:
         return None
     if there.names.count(name) != 1 or name not in held.names or inside:
-        raise not_an_array(path, name, "a member that is no array of its own")
+        raise not_an_array(path, name, "a member that is not an array of its own")
     if not overwrite:
         raise array_exists(path, name)
     if f"{name}.{NULLS}" in held.names:
