@@ -93,10 +93,7 @@ def by_tifffile(path: Path) -> Arrays:
     import tifffile
 
     with tifffile.TiffFile(path) as file:
-        series = file.series[0]
-        values, axes = series.asarray(), series.axes
-    moved = "S" in axes and series.kind != "shaped"  # planes of samples, which nobody described
-    return {ONE: np.moveaxis(values, axes.index("S"), -1) if moved else values}
+        return {ONE: file.series[0].asarray()}
 
 
 def by_pillow(path: Path) -> Arrays:

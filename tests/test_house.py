@@ -385,7 +385,8 @@ NO_LIMITS = {
         bundle.members.MAX_PATH_BYTES plugins.fits.tables.MAX_TEXT files.names._LONGEST
         plugins.hdf5.descriptions.MAX_TYPE_BYTES plugins.hdf5.options.MAX_CHUNK_BYTES
         arrays.interop.dimensions.MOST_WRITTEN plugins.image.tiff.ome.MOST_SAMPLES
-        plugins.image.tiff.writer.MAX_SAMPLES plugins.mat.contents.MOST_GAPS
+        plugins.image.tiff.writer.MAX_PLANES plugins.image.tiff.writer.MAX_SAMPLES
+        plugins.mat.contents.MOST_GAPS
         plugins.metaimage.metadata.MAX_TEXT plugins.tables.arrow_plan.MAX_LIST
         plugins.tables.xlsx_plan.MAX_RECORD plugins.tables.xlsx_plan.MAX_TEXT
         plugins.nrrd.metadata.MAX_TEXT_BYTES plugins.ome.options.MOST_LEVELS

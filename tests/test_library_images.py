@@ -85,16 +85,17 @@ def test_lines_are_left_out_where_options_make_another_array(options: dict[str, 
         assert bool(asked(other)) == same
 
 
-def test_planes_of_samples_have_no_lines(tmp_path: Path) -> None:
-    """Tifffile gives them as (samples, height, width), which is another order without a note."""
+def test_planes_of_samples_are_read_by_lines_of_python_alone(tmp_path: Path) -> None:
+    """As (samples, height, width), which MATLAB's imread does not give."""
     values = np.arange(3 * 40 * 50, dtype="u1").reshape(3, 40, 50)
     tifffile.imwrite(
         tmp_path / "x.tif", values, planarconfig="separate", photometric="rgb", compression="zlib",
         metadata=None,
     )  # fmt: skip
-    ((_, found, lines),) = encoded([tmp_path / "x.tif"])
-    assert np.array_equal(found, np.moveaxis(values, 0, 2))
-    assert lines == {}
+    ((path, found, lines),) = encoded([tmp_path / "x.tif"])
+    assert np.array_equal(found, values)
+    assert lines.keys() == {"Python"}
+    check_python(path, found, lines)
 
 
 def test_the_matlab_lines_read_images_in_octave(

@@ -57,7 +57,7 @@ def exactly(got: np.ndarray, expected: np.ndarray) -> None:
 
 VALUES = {
     "tiffcp_deflate_predictor.tif": DEEP,
-    "tiffcp_planar.tif": RGB,
+    "tiffcp_planar.tif": np.moveaxis(RGB, -1, 0),
     "tiffcp_big_endian.tif": DEEP,
     "tiffcp_bigtiff.tif": DEEP,
     "tiffcp_three_pages.tif": np.stack([GREY] * 3),

@@ -108,9 +108,9 @@ def test_files_of_libtiff(
         command = [tool("tiffcp"), order, "-c", compression, "-p", planes, *layout, plain, packed]
         subprocess.run(command, check=True, capture_output=True)
 
-        same(raconvert.read(packed), values)
-        theirs = tifffile.imread(packed)
-        same(np.moveaxis(theirs, 0, -1) if planes == "separate" else theirs, values)
+        ours = raconvert.read(packed)
+        same(ours, tifffile.imread(packed))
+        same(np.moveaxis(ours, 0, -1) if planes == "separate" else ours, values)
         if code == "u1":
             same(np.asarray(Image.open(packed)), values)
 

@@ -10,8 +10,10 @@ LZW, PackBits, zstd, CCITT (modified Huffman, groups 3 and 4) and JPEG; predicto
 orders of bits. Uncompressed pages that lie behind each other are copied or mapped; others are
 decoded by strips or rows of tiles, and of a region those that hold some of it.
 
-Mapping, index order C: a page is (height, width) or (height, width, samples); more than one page
-give (pages, height, width[, samples]), one page has no leading axis. Values are those of the file:
+Mapping, index order C, shape, order and type as tifffile has them: a page is (height, width), or
+(height, width, samples) where the samples of a pixel lie together (PlanarConfiguration 1), or
+(samples, height, width) where each sample has a plane of its own (2), which the axes S, Y, X say;
+more than one page give (pages, …), one page has no leading axis. Values are those of the file:
 nothing is inverted, converted or looked up (a palette image gives its indices: in microscopy they
 are the data).
 
@@ -21,13 +23,15 @@ are the data).
 * JPEG gives what libjpeg-turbo in imagecodecs decodes, colours as RGB, which a note says; 12 bits
   and lossless JPEG (2 to 16 bits) too. Damage in it and in CCITT data can go unseen: neither has a
   checksum, and decoders guess on.
-* Pages marked as reduced images or as masks (NewSubfileType), and those below others (SubIFDs), are
-  left out, with a note. All others must agree in size, samples and type.
+* Pages marked as reduced images or as masks (NewSubfileType) that are not like the first page, and
+  those below others (SubIFDs), are left out, with a note. All others must agree in size, samples
+  and type.
 * A shape that tifffile (or this plugin) noted in the description is given to the whole, where it
-  fits the pages. Planes of samples come first where it has them first, as tifffile writes them; a
-  shape that can mean either order is refused. Stacks of ImageJ and OME get the axes that their
-  description tells, with names, spacing and units. A single directory of which the description says
-  that more images follow (ImageJ above 4 GiB, ``tifffile.imwrite(truncate=True)``) gives them all.
+  fits the pages. Planes that another program than tifffile made of the samples of a described image
+  have the order that the description tells; a shape that can mean either order is refused. Stacks
+  of ImageJ and OME get the axes that their description tells, with names, spacing and units. A
+  single directory of which the description says that more images follow (ImageJ above 4 GiB,
+  ``tifffile.imwrite(truncate=True)``) gives them all.
 
 Metadata: the description in `Metadata.description`; in the namespace ``image`` (see `metadata`)
 ``resolution icc xmp orientation``, and what only TIFF has: ``software``, ``photometric`` where it
@@ -44,7 +48,8 @@ have to be decoded, and stacks above it, a thousand times the file.
 
 Writes, with tifffile: every number type exactly; bool with 1 bit. The last axis is the samples if
 it has 1 to 4 elements and there are three axes or more (not of bool): 3 and 4 are RGB(A), others
-grey, where black is zero. All axes before the image are pages. A shape that pages alone would not
+grey, where black is zero. Axes S, Y, X as planes of samples have them are written as such planes.
+All axes before the image are pages. A shape that pages alone would not
 give back is noted in the description the way tifffile does. A description of tifffile, ImageJ or
 OME is written as it was where it still tells the axes; what is not written is named as lost.
 

@@ -33,6 +33,9 @@ KNOWN = {*range(254, 260), *range(262, 267), 270, 273, 274, *range(277, 285), 28
          306, 317, 320, *range(322, 326), 330, *range(338, 342), 530, 532, 700, 32996,
          34675}  # fmt: skip
 TAGS = (("icc", 34675, bytes), ("xmp", 700, bytes), ("software", 305, str))
+RGB = 2  # of the photometric interpretation
+# Samples, and the meaning of those beyond the colours (tag 338), as kinds of an axis
+COLORS = {(3, ()): "RGB-color", (4, (1,)): "RGBA-color", (4, (2,)): "RGBA-color"}
 # What is looked at of a description; real ones have a few hundred characters for each page.
 MAX_RANK = 64  # as many axes as numpy has
 NO_UNITS = ("", "pixel", "pixels", "inch")  # inches are ImageJ's word for dots per inch
@@ -62,6 +65,17 @@ def _is_decoded_to_rgb(page: Any) -> bool:
     """True for YCbCr of which libjpeg makes RGB."""
     kind = page.compression, page.photometric, page.planarconfig
     return kind == (7, 6, 1) and not page.extrasamples
+
+
+def planar_axes(page: Any, rank: int) -> list[Axis]:
+    """The axes of pages that have each sample in a plane of its own: samples, rows, columns."""
+    rgb = page.photometric == RGB and COLORS.get((page.samplesperpixel, page.extrasamples))
+    return sample_planes(rgb or "list", rank)
+
+
+def sample_planes(kind: str, rank: int) -> list[Axis]:
+    """The axes of planes of samples of a kind, behind others of which nothing is known."""
+    return [*[Axis()] * (rank - 3), Axis("S", kind=kind), Axis("Y"), Axis("X")]
 
 
 def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> Any:

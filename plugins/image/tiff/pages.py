@@ -48,6 +48,12 @@ class Grid:
         # The bytes of a whole strip or tile: as it is stored if nothing compresses it
         self.nbytes: int = self.rows * -(-self.columns * self.together * page.bitspersample // 8)
 
+    def shape(self, planes_first: bool) -> tuple[int, ...]:
+        """The lengths of a page, slowest axis first; one sample has no axis."""
+        samples = (self.samples,) * (self.samples > 1)
+        size = self.height, self.width
+        return (*samples, *size) if planes_first else (*size, *samples)
+
     def down_and_across(self) -> tuple[int, int]:
         """The numbers of strips or tiles below and beside each other."""
         return -(-self.height // self.rows), -(-self.width // self.columns)

@@ -25,7 +25,7 @@ from raconvert.plugin import Array, Bundle, element_of
 
 from ..reader import guarded
 from .codecs import BY_ROWS, CODECS, JPEG, REMEDY, check_extra
-from .metadata import KNOWN, described, metadata_of_page, with_axes
+from .metadata import KNOWN, described, metadata_of_page, planar_axes, with_axes
 from .pages import Grid, Pages
 
 if TYPE_CHECKING:
@@ -104,20 +104,21 @@ def read_pages(source: Source) -> Bundle:
                 where = f"byte {page.offset}"
                 raise Corrupt("directories form a loop", path=source.path, where=where)
             seen.add(page.offset)
-            if page.subfiletype & (REDUCED | MASK):
+            alike = first and (page.hash, page.planarconfig) == (first.hash, first.planarconfig)
+            if page.subfiletype & (REDUCED | MASK) and not alike:
                 left_out["reduced images or masks"] += 1
                 continue
-            first = first or page
             places.append(checked(page, source))
-            if (page.hash, page.planarconfig) != (first.hash, first.planarconfig):
+            if first and not alike:
                 raise Unsupported(
                     f"page {number} is not like the first one", path=source.path,
                     expected=f"{first.shape} {first.dtype}, compression {int(first.compression)}",
                     got=f"{page.shape} {page.dtype}, compression {int(page.compression)}",
                     remedy=f"take the pages apart, for instance with: tiffcp IN,{number} OUT",
                 )  # fmt: skip
-            verbatim = verbatim and page.is_final and page.planarconfig == 1
+            verbatim = verbatim and page.is_final
             left_out["images below others (SubIFDs)"] += len(page.subifds or ())
+            first = first or page
             other = page.description not in ("", first.description)
             left_out["descriptions of pages behind the first"] += other
         if first is None:
@@ -205,51 +206,50 @@ def _tables(page: Any, source: Source) -> bytes:
 
 
 def _array(
-    source: Source, file: Any, page: Any, segments: list[Place], verbatim: bool, notes: list[str]
+    source: Source, file: Any, page: Any, places: list[Place], verbatim: bool, notes: list[str]
 ) -> Array:
-    """The pages as one array: an extent if they lie behind each other as they are, else decoded."""
-    meta, samples, count = metadata_of_page(page), page.samplesperpixel, len(segments)
-    size = (page.imagelength, page.imagewidth) + (samples,) * (samples > 1)
-    start, step = segments[0][0][0], page.nbytes
-    verbatim &= all(segment[0][0] == start + n * step for n, segment in enumerate(segments))
+    """The pages as one array: as the file has them if they lie behind each other, or decoded."""
+    meta, grid, count = metadata_of_page(page), Grid(page), len(places)
+    size = grid.shape(grid.planar)
+    start, step = places[0][0][0], page.nbytes
+    verbatim &= all(segment[0][0] == start + n * step for n, segment in enumerate(places))
     series = described(file, meta.description or "", count, page, source.limits)
     images = (file.imagej_metadata or {}).get("images", 1)
-    announced = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
-    if count == 1 < announced:  # one directory for all images
-        if not (verbatim and series and announced * step <= series.nbytes <= source.size - start):
+    said = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
+    if count == 1 < said:  # one directory for all images
+        if not (verbatim and series and said * step <= series.nbytes <= source.size - start):
             what = "has one directory for several images that its description announces"
-            expected = f"{announced} images behind each other"
+            expected = f"{said} images behind each other"
             raise Unsupported(what, path=source.path, expected=expected)
-        count = announced
+        count = said
     shape = (count,) * (count > 1) + size
-    planes_first = False
+    planes_first = grid.planar
     if series:
-        planes_first = _has_planes_first(page, series, count, source)
-        if not planes_first and not _fits(series, count, size):
+        if (order := _order_of_planes(page, series, count, source)) is None:
             notes.append(f"the description says {series.shape}; the pages are read as {shape}")
         else:
-            shape = series.shape
+            shape, planes_first = series.shape, order
         meta = with_axes(meta, file, series, shape)
-    order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
-    order["storage"] = {"pages": len(segments), "compression": int(page.compression)}
-    if verbatim:
+    if planes_first and not meta.axes and shape[-3:] == size:
+        meta = meta.replace(axes=planar_axes(page, len(shape)))
+    words: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
+    words["storage"] = {"pages": len(places), "compression": int(page.compression)}
+    if verbatim and planes_first == grid.planar:
         dtype = page.dtype.newbyteorder(page.parent.byteorder)
         swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
         extent = source.extent(start, count * step, swap)
-        return Array(element_of(dtype), shape[::-1], extent=extent, **order)
+        return Array(element_of(dtype), shape[::-1], extent=extent, **words)
     if page.compression == JPEG:
         notes.append("pixels are compressed by JPEG: they are those that libjpeg-turbo decodes")
     if page.sampleformat == COMPLEX_INTEGERS:
         notes.append("complex numbers of two integers are read as complex floats, exactly")
-    needs = Grid(page).needs(page.dtype.itemsize, page.compression) + max(
-        map(max, _counts(segments))
-    )
-    stack = Pages(source, page, segments, shape, planes_first)
+    needs = grid.needs(page.dtype.itemsize, page.compression) + max(map(max, _counts(places)))
+    stack = Pages(source, page, places, shape, planes_first)
     if stack.nbytes > MAX_RATIO * source.size:
         what = f"{stack.what}: all its images together"
         check_memory(stack.nbytes, source.max_memory, what)
     check_memory(needs, source.max_memory, f"{stack.what}: a strip or a row of tiles")
-    return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **order)
+    return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **words)
 
 
 def _counts(places: list[Place]) -> Iterator[tuple[int, ...]]:
@@ -263,18 +263,20 @@ def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
     return long[len(long) - len(tail) :] == tail and prod(series.shape) == count * prod(size)
 
 
-def _has_planes_first(page: Any, series: Any, count: int, source: Source) -> bool:
-    """Return if the described shape has the planes of the samples before rows and columns.
+def _order_of_planes(page: Any, series: Any, count: int, source: Source) -> bool | None:
+    """Return if the described shape has the samples before rows and columns; None if it fits not.
 
-    tifffile describes elements in the order of the file, so that is so in what it wrote. The
-    description of a file whose samples another program took apart tells the order from before.
+    tifffile describes elements in the order of the file, so planes of samples come first in what it
+    wrote. The description of a file whose samples another program took apart tells the order from
+    before.
     """
-    samples, height, width = page.samplesperpixel, page.imagelength, page.imagewidth
-    if not Grid(page).planar or not _fits(series, count, (samples, height, width)):
-        return False
-    after = height * width > 1 and _fits(series, count, (height, width, samples))
+    grid = Grid(page)
+    first = grid.planar and _fits(series, count, grid.shape(True))
+    after = _fits(series, count, grid.shape(False))
+    if not first:
+        return False if after else None
     by_tifffile = str(page.tags.valueof(305, "")).startswith("tifffile") or series.kind
-    if after and not by_tifffile:
+    if after and grid.height * grid.width > 1 and not by_tifffile:
         raise Unsupported(
             f"has each sample in a plane of its own, and a description whose shape {series.shape} "
             "can mean samples before or after rows and columns", path=source.path,
