@@ -402,7 +402,11 @@ def test_images_below_others_are_noted(tmp_path: Path) -> None:
         out.write(GREY[::4, ::4], subfiletype=1, metadata=None)
 
     assert np.array_equal(raconvert.read(path), GREY)
-    assert notes_of(path) == ["2 images below others (SubIFDs) are left out"]
+    (note,) = notes_of(path)
+    assert note.startswith("2 images below others (SubIFDs) are left out, ")
+    assert note.endswith(" takes them: x.sub0, x.sub1")
+    for number, step in enumerate((2, 4)):
+        assert np.array_equal(raconvert.read(path, f"x.sub{number}"), GREY[::step, ::step])
 
 
 def test_regions_of_pages_on_several_axes(tmp_path: Path) -> None:

@@ -399,7 +399,11 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError]]] = {
     "jpeg_scans.tif": (strip(7, SMOOTH[:-2] + b"\xff\xda\0\x08\1\1\0\0\x3f\0\0" * 501 + b"\xff\xd9"), Unsupported),
     "jpeg_tables.tif": (strip(7, SMOOTH, [*GREY, entry(347, 8, 4, count=3)]), Corrupt),
     "jpeg_predictor.tif": (strip(7, SMOOTH, [*GREY, entry(317, 2, SHORT)]), Unsupported),
-    "old_jpeg.tif": (strip(6, SMOOTH), Unsupported),
+    "old_jpeg_without_a_stream.tif": (strip(6, SMOOTH[2:]), Unsupported),
+    "old_jpeg_of_two_strips.tif": (
+        tiff([*GREY, entry(259, 6, SHORT), entry(278, 32), entry(273, 8, 4, 2), entry(279, 8, 4, 2)],
+             struct.pack("<II", 8, 16) + SMOOTH), Unsupported),
+    "old_jpeg_of_one_component.tif": (strip(6, SMOOTH), Corrupt),
     "predictor_3_of_integers.tif": (strip(8, zlib.compress(bytes(4096)), [*GREY, entry(317, 3, SHORT)]), Unsupported),
     "predictor_2_of_12_bits.tif": (
         strip(8, zlib.compress(bytes(6144)),

@@ -6,9 +6,10 @@ ImageDescription as tifffile writes it. Compared with: tifffile, libtiff's tools
 
 Reads, the structure with tifffile: TIFF and BigTIFF in both byte orders; strips and tiles; both
 planar configurations; no compression, deflate, LZMA, and with imagecodecs (``raconvert[tiff]``)
-LZW, PackBits, zstd, CCITT (modified Huffman, groups 3 and 4) and JPEG; predictors 1, 2 and 3; both
-orders of bits. Uncompressed pages that lie behind each other are copied or mapped; others are
-decoded by strips or rows of tiles, and of a region those that hold some of it.
+LZW, PackBits, zstd, CCITT (modified Huffman, groups 3 and 4), JPEG, WebP, JPEG XL, JPEG 2000 and
+LERC; predictors 1, 2 and 3; both orders of bits. Uncompressed pages that lie behind each other are
+copied or mapped; others are decoded by strips or rows of tiles, and of a region those that hold
+some of it.
 
 Mapping, index order C, shape, order and type as tifffile has them: a page is (height, width), or
 (height, width, samples) where the samples of a pixel lie together (PlanarConfiguration 1), or
@@ -18,14 +19,21 @@ nothing is inverted, converted or looked up (a palette image gives its indices: 
 are the data).
 
 * 1 bit gives bool; 8, 16, 32, 64 bits int and uint; 16, 32, 64 bits float; 64, 128 bits complex.
-  Unsigned samples of 2 to 31 bits are read into the smallest type that holds them, floats of 24
-  bits into 32, complex integers into complex floats, all exactly.
+  Samples of 2 to 31 bits are read into the smallest type that holds them, signed or not, floats of
+  24 bits into 32, complex integers into complex floats, all exactly.
 * JPEG gives what libjpeg-turbo in imagecodecs decodes, colours as RGB, which a note says; 12 bits
-  and lossless JPEG (2 to 16 bits) too. Damage in it and in CCITT data can go unseen: neither has a
-  checksum, and decoders guess on.
+  and lossless JPEG (2 to 16 bits) too, and the old JPEG (compression 6) where its one strip, or
+  what its tags lead to, is a whole stream. WebP, JPEG XL, JPEG 2000 and LERC give what libwebp,
+  libjxl, OpenJPEG and Esri's library decode, which a note says.
+* Damage in JPEG and in CCITT data can go unseen: neither has a checksum, and decoders guess on.
+* Strips and tiles without data (a sparse file) have the value of GDAL's tag 42113, or zeros; a note
+  counts them.
 * Pages marked as reduced images or as masks (NewSubfileType) that are not like the first page, and
-  those below others (SubIFDs), are left out, with a note. All others must agree in size, samples
-  and type.
+  those below others (SubIFDs), are arrays that ``--array`` takes, which a note lists: ``x.page1``
+  by the number of the page, ``x.sub0`` by the place among those below it; those alike are one
+  array. Without it they are left out.
+* Pages of several kinds (size, samples, type, compression) are an error that lists them; each kind
+  is an array that ``--array`` takes, ``x.series0`` and so on, in the order of tifffile's series.
 * A shape that tifffile (or this plugin) noted in the description is given to the whole, where it
   fits the pages. Planes that another program than tifffile made of the samples of a described image
   have the order that the description tells; a shape that can mean either order is refused. Stacks
@@ -40,11 +48,11 @@ is not the usual one (black is zero, or RGB), ``extra_samples`` (numbers of tag 
 a note.
 
 Refused: directories in a loop, or that overlap; strips or tiles outside the file, that overlap, are
-too few or have no data; whatever tifffile would only guess at; sizes that the compressed bytes
-cannot fill; other compressions (old JPEG, LogLuv, WebP, JPEG 2000, …: ``tiffcp -c none``), signed
-samples of odd depths and other predictors; subsampled colour that JPEG does not undo; pages that
-are not alike (``tiffcp IN,N OUT`` takes one); strips and rows of tiles above ``--max-memory`` that
-have to be decoded, and stacks above it, a thousand times the file.
+too few; whatever tifffile would only guess at; sizes that the compressed bytes
+cannot fill; other compressions (LogLuv, JPEG XR, JBIG, …: ``tiffcp -c none``); old JPEG in parts,
+and subsampled colour that JPEG does not undo (``tiff2rgba``); predictors of samples of odd depths;
+LERC with pixels that are not valid; strips and rows of tiles above ``--max-memory`` that have to be
+decoded, and stacks above it, a thousand times the file.
 
 Writes, with tifffile: every number type exactly; bool with 1 bit. The last axis is the samples if
 it has 1 to 4 elements and there are three axes or more (not of bool): 3 and 4 are RGB(A), others

@@ -17,7 +17,16 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, MissingDependency, Unsupported
 from raconvert.files.inflate import MAX_RATIO
 
-from ..jpeg_markers import BASELINE, EXTENDED, LOSSLESS, OTHER_FRAMES, PROGRESSIVE, SCAN, markers
+from ..jpeg_markers import (
+    BASELINE,
+    EXTENDED,
+    LOSSLESS,
+    OTHER_FRAMES,
+    PROGRESSIVE,
+    SCAN,
+    markers,
+)
+from .pictures import unjpeg2k, unjpegxl, unlerc, unwebp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +34,8 @@ if TYPE_CHECKING:
 
     from raconvert.files.limits import Limits
 
-NONE, CCITT_RLE, CCITT_3, CCITT_4, LZW, JPEG, DEFLATE = 1, 2, 3, 4, 5, 7, 8
+NONE, CCITT_RLE, CCITT_3, CCITT_4, LZW, OLD_JPEG, JPEG, DEFLATE = 1, 2, 3, 4, 5, 6, 7, 8
+JPEGS = OLD_JPEG, JPEG
 LONG = 4  # the type of a number in a directory
 REMEDY = "rewrite it, for instance with: tiffcp -c none IN OUT"
 INSTALL = "pip install 'raconvert[tiff]'"
@@ -33,6 +43,7 @@ REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 FRAMES = {
     BASELINE: (8,), EXTENDED: (8, 12), PROGRESSIVE: (8, 12), LOSSLESS: (*range(2, 17),),
 }  # fmt: skip
+UNBOUNDED = 1 << 40  # what a byte of a picture may become; its memory is checked
 SPARE_BYTES = 1 << 10  # behind a strip: PackBits ends a run there
 
 
@@ -40,14 +51,18 @@ class Codec(Record):
     """A compression: the most bytes that one byte becomes, and what undoes it.
 
     `decode` takes the stored bytes, the room for what they become, and the limits; it is None for
-    those that tifffile undoes itself, since they depend on rows and columns. A `ratio` of 0 is that
-    of rows of one bit each.
+    those that tifffile undoes itself, since they depend on rows and columns. `picture` takes the
+    stored bytes, the array to fill, the parameters of the page, and the path. A `ratio` of 0 is
+    that of rows of one bit each. `library` is the one whose pixels are given where the compression
+    may be lossy.
     """
 
     name: str
     ratio: int
-    decode: Callable[[bytes, int, Limits], Any] | None
+    decode: Callable[[bytes, int, Limits], Any] | None = None
     extra: bool = True
+    library: str = ""
+    picture: Callable[[Any, Any, tuple[int, ...], str], None] | None = None
 
 
 def _inflated(data: bytes, room: int, _: Limits) -> bytes:
@@ -91,19 +106,34 @@ def _unzstd(data: bytes, room: int, _: Limits) -> Any:
 # JPEG, a bit for a block of 64 pixels and four samples.
 _INFLATE = Codec("deflate", MAX_RATIO, _inflated, extra=False)
 _ZSTD = Codec("zstd", 1 << 15, _unzstd)
+_JPEG = Codec("JPEG", 1 << 11, library="libjpeg-turbo")
+# A picture of one colour has a few bytes, whatever its size.
+_WEBP = Codec("WebP", UNBOUNDED, library="libwebp", picture=unwebp)
+_JPEG_XL = Codec("JPEG XL", UNBOUNDED, library="libjxl", picture=unjpegxl)
+_JPEG_2000 = Codec("JPEG 2000", UNBOUNDED, library="OpenJPEG", picture=unjpeg2k)
 CODECS = {
-    NONE: Codec("none", 1, None, extra=False),
-    CCITT_RLE: Codec("CCITT modified Huffman", 0, None),
-    CCITT_3: Codec("CCITT group 3", 0, None),
-    CCITT_4: Codec("CCITT group 4", 0, None),
+    NONE: Codec("none", 1, extra=False),
+    CCITT_RLE: Codec("CCITT modified Huffman", 0),
+    CCITT_3: Codec("CCITT group 3", 0),
+    CCITT_4: Codec("CCITT group 4", 0),
     LZW: Codec("LZW", 1 << 12, _unlzw),
-    JPEG: Codec("JPEG", 1 << 11, None),
+    OLD_JPEG: _JPEG,
+    JPEG: _JPEG,
     DEFLATE: _INFLATE,
     32773: Codec("PackBits", 64, _unpackbits),
     32946: _INFLATE,
+    33003: _JPEG_2000,
+    33005: _JPEG_2000,
+    34712: _JPEG_2000,
+    34887: Codec("LERC", UNBOUNDED, library="Esri's library of LERC", picture=unlerc),
     34925: Codec("LZMA", 1 << 14, _unlzma, extra=False),
     34926: _ZSTD,
+    34927: _WEBP,
     50000: _ZSTD,
+    50001: _WEBP,
+    50002: _JPEG_XL,
+    50013: _INFLATE,
+    52546: _JPEG_XL,
 }
 BY_ROWS = (CCITT_RLE, CCITT_3, CCITT_4)  # pixels of one bit, whose rows are coded
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 RESOLUTION_UNITS = {1: "none", 2: "inch", 3: "cm"}  # TIFF 6.0, tag 296
 # Tags that say how the pixels are stored, or that are metadata here.
-KNOWN = {*range(254, 260), *range(262, 267), 270, 273, 274, *range(277, 285), 288, 289, 296, 305,
-         306, 317, 320, *range(322, 326), 330, *range(338, 342), 530, 532, 700, 32996,
-         34675}  # fmt: skip
+KNOWN = {*range(254, 260), *range(262, 267), 270, 273, 274, *range(277, 285), 288, 289, 292, 293,
+         296, 305, 306, 317, 320, *range(322, 326), 330, *range(338, 342), 347, *range(512, 516),
+         530, 532, 700, 32996, 34675, 50674}  # fmt: skip
 TAGS = (("icc", 34675, bytes), ("xmp", 700, bytes), ("software", 305, str))
 RGB = 2  # of the photometric interpretation
 # Samples, and the meaning of those beyond the colours (tag 338), as kinds of an axis
@@ -88,6 +88,8 @@ def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> An
         return None
     if text.startswith('{"shape":'):
         return _shaped(text, page.dtype.itemsize)
+    if file is None:
+        return None
     if "<OME" in text[:4096]:  # tifffile believes whatever sizes there are
         sizes = [int(n) for n in re.findall(r'\bSize[ZCT]="([0-9]{1,9})"', text)]
         if len(sizes) != 3 or prod(sizes) not in (pages, pages * page.samplesperpixel):
@@ -135,7 +137,7 @@ def with_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) ->
     text, meta = meta.description or "", meta.replace(description=series.text)
     if series.shape == shape and len(series.axes) == len(shape) > 0:
         resolution = meta.formats.get(NAMESPACE, {}).get("resolution")
-        steps = _steps(text, file.imagej_metadata, resolution)
+        steps = _steps(text, file and file.imagej_metadata, resolution)
         axes = [_axis(name, *steps.get(name, (None, None))) for name in series.axes]
         said = {"shape": list(shape), "axes": [axis.to_dict() for axis in axes][::-1]}
         meta = meta.replace(axes=axes).with_format(NAMESPACE, series=said)

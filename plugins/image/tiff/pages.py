@@ -11,9 +11,10 @@ import numpy as np
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.regions import full_key, is_basic, range_of
 from raconvert.arrays.sources import Decoded
+from raconvert.errors import Corrupt
 
 from ..reader import guarded
-from .codecs import BY_ROWS, CODECS, JPEG, NONE, REVERSED, check_jpeg
+from .codecs import BY_ROWS, CODECS, JPEGS, NONE, REVERSED, check_jpeg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +31,8 @@ Range = tuple[int, int]
 BAND_BYTES = 1 << 18  # decoded at once of strips that are smaller
 REGION_BYTES = 4 << 20  # strips up to this size may be decoded again for the next region
 COEFFICIENTS_BYTES = 8  # of a sample: what libjpeg keeps of an image in several scans
+PICTURE_BYTES = 16  # of a sample: what other libraries of pictures have besides it
+SIGNED, PARAMETERS = 2, 50674  # of the sample format; the tag of LERC
 
 
 class Grid:
@@ -74,7 +77,8 @@ class Grid:
     def needs(self, itemsize: int, compression: int) -> int:
         """The memory for the pixels of a band, and for one strip or tile on the way to them."""
         decoded: int = self.rows * self.columns * self.together * itemsize
-        more = COEFFICIENTS_BYTES * decoded if compression == JPEG else 0
+        more = COEFFICIENTS_BYTES * decoded if compression in JPEGS else 0
+        more = PICTURE_BYTES * decoded if CODECS[compression].picture else more
         return self.planes * self.band(itemsize)[1] + 3 * decoded + self.nbytes + more
 
 
@@ -84,13 +88,25 @@ class Pages(Decoded):
     def __init__(
         self, source: Source, page: Any, places: list[Place], shape: Any, planes_first: bool
     ) -> None:
+        # Signed samples of odd depths are unpacked here: tifffile has unsigned ones alone.
+        odd = page.sampleformat == SIGNED and page.dtype.kind == "u"
+        self._depth = page.bitspersample if odd else 0
         dtype = page.dtype.newbyteorder("=")
+        if self._depth:
+            dtype = np.dtype(f"i{dtype.itemsize}")
         super().__init__(shape, dtype, what=f"'{source.path}'", max_memory=source.max_memory)
         self._source, self._page, self._places = source, page, places
         self._grid, self._compression = Grid(page), int(page.compression)
         self.planar, self.planes_first = self._grid.planar, planes_first
-        self._reverse = index(page.fillorder) == 2 and self._compression != JPEG
-        if self._compression not in (JPEG, *BY_ROWS):
+        codec, parameters = CODECS[self._compression], page.tags.valueof(PARAMETERS)
+        self._parameters = parameters if isinstance(parameters, tuple) else ()
+        pictures = self._compression in JPEGS or codec.picture is not None
+        self._reverse = index(page.fillorder) == 2 and not pictures
+        self._absent = page.nodata
+        self._unpredict = page.predictor == 3 and page.bitspersample == 24
+        if self._unpredict:
+            page.predictor = 1  # for tifffile, which does it for the floats of numpy
+        if self._compression not in (*JPEGS, *BY_ROWS):
             page.compression = NONE  # for tifffile, which gets the bytes unpacked
         page.fillorder = 1
         page.decode  # noqa: B018 - made here, not by several threads at once
@@ -192,21 +208,67 @@ class Pages(Decoded):
     def _segment(self, place: Place, number: int) -> Values:
         """The pixels of a strip or tile: rows, columns, samples."""
         offsets, counts, tables = place
-        data = self._source.read_exact(offsets[number], counts[number], "the pixels")
         grid, codec, words = self._grid, CODECS[self._compression], {}
+        down, across = grid.down_and_across()
+        top = number // across % down * grid.rows
+        left = number % across * grid.columns
+        size = min(grid.rows, grid.height - top), min(grid.columns, grid.width - left)
+        if not counts[number]:
+            return np.full((*size, grid.together), self._absent, self.dtype)
+        data: Any = self._source.read_exact(offsets[number], counts[number], "the pixels")
+        if codec.picture is not None:
+            return self._picture(codec.picture, data, size)
         if self._reverse:
             data = data.translate(REVERSED)
         if codec.decode is not None:
             data = codec.decode(data, grid.bytes_of(number), self._source.limits)
-        if self._compression == JPEG:
-            size = grid.rows, grid.columns, grid.together
-            check_jpeg(data, self._source.path, size, self._source.limits)
+        if self._compression in JPEGS:
+            most = grid.rows, grid.columns, grid.together
+            check_jpeg(data, self._source.path, most, self._source.limits)
             words = {"jpegtables": tables or None}
         elif self._compression not in BY_ROWS:
             data = data[: grid.nbytes]
-        values: Values
-        values, (_, _, top, left, _), size = self._page.decode(data, number, **words)
-        return values[0, : min(size[1], grid.height - top), : min(size[2], grid.width - left)]
+            if self._unpredict:
+                data = self._unpredicted(data)
+        if self._depth:
+            return self._signed(data)[: size[0], : size[1]]
+        values: Values = self._page.decode(data, number, **words)[0][0, : size[0], : size[1]]
+        return values
+
+    def _picture(self, decode: Any, data: bytes, size: tuple[int, int]) -> Values:
+        """The pixels of a strip or tile that is a picture; one at the edge may have them alone."""
+        grid = self._grid
+        samples = (grid.together,) * (grid.together > 1)
+        whole = grid.rows if grid.tiled else size[0], grid.columns
+        values = np.empty((*whole, *samples), self.dtype)
+        try:
+            decode(data, values, self._parameters, self._source.path)
+        except (ValueError, Corrupt):
+            if whole == size:
+                raise
+            values = np.empty((*size, *samples), self.dtype)
+            decode(data, values, self._parameters, self._source.path)
+        return values.reshape(*values.shape[:2], grid.together)[: size[0], : size[1]]
+
+    def _unpredicted(self, data: Any) -> bytes:
+        """Undo predictor 3 of floats of 24 bits: differences of bytes, the highest ones first."""
+        grid = self._grid
+        count = grid.columns * grid.together
+        rows = np.frombuffer(data, np.uint8).reshape(-1, 3 * grid.columns, grid.together)
+        whole = np.cumsum(rows, axis=1, dtype=np.uint8).reshape(-1, 3, count)
+        order = -1 if self._page.parent.byteorder == "<" else 1
+        return whole.transpose(0, 2, 1)[..., ::order].tobytes()
+
+    def _signed(self, data: Any) -> Values:
+        """The packed samples of an odd depth, whose highest bit is their sign."""
+        import imagecodecs
+
+        grid, sign = self._grid, 1 << (self._depth - 1)
+        dtype = np.dtype(f"u{self.dtype.itemsize}")
+        count = grid.columns * grid.together
+        flat = imagecodecs.packints_decode(bytes(data), dtype, self._depth, runlen=count)
+        values = ((flat.astype("i8") ^ sign) - sign).astype(self.dtype)
+        return values.reshape(-1, grid.columns, grid.together)
 
 
 def _place(out: Values, values: Values, corner: tuple[int, int]) -> None:

@@ -20,7 +20,7 @@ from raconvert.plugin import Array, Bundle, element_of, first_of
 
 from ...image.metadata import NAMESPACE as IMAGE
 from ...image.tiff import reader as tiff
-from ...image.tiff.codecs import JPEG
+from ...image.tiff.codecs import CODECS
 from ...image.tiff.metadata import KNOWN, metadata_of_page
 from ...image.tiff.pages import Grid, Pages
 from ..axes import NAMESPACE
@@ -282,8 +282,10 @@ class _Images:
         needs = Grid(page).needs(page.dtype.itemsize, page.compression) + largest
         what = f"'{self.source.path}': a strip or a row of tiles"
         check_memory(needs, self.source.max_memory, what)
-        if page.compression == JPEG:
-            self.notes.append(f"image '{name}' is compressed by JPEG: as libjpeg-turbo decodes it")
+        codec = CODECS[page.compression]
+        if codec.library:
+            how = f"{codec.name}: as {codec.library} decodes it"
+            self.notes.append(f"image '{name}' is compressed by {how}")
         return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **order)
 
 

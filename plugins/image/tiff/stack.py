@@ -1,0 +1,136 @@
+"""Pages of one kind, as one array: where they lie if they are behind each other, or decoded."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from raconvert.arrays.memory import check_memory
+from raconvert.errors import Unsupported
+from raconvert.files.inflate import MAX_RATIO
+from raconvert.plugin import Array, element_of
+
+from .checks import COMPLEX_INTEGERS, checked
+from .codecs import CODECS
+from .metadata import described, metadata_of_page, planar_axes, with_axes
+from .pages import Grid, Pages
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.plugin import Source
+
+
+class Stack:
+    """Pages of one kind, the number of the first, and what makes them one."""
+
+    def __init__(self, page: Any, number: int, kind: Any = None) -> None:
+        self.page, self.number, self.kind = page, number, kind
+        self.pages: list[Any] = []
+
+    def __str__(self) -> str:
+        page = self.page
+        return f"{page.shape} {page.dtype}, compression {int(page.compression)}"
+
+
+def array_of(stack: Stack, name: str, source: Source, file: Any, notes: list[str]) -> Array:
+    """The array of the pages of a stack; `file` if a description of all of its pages is theirs.
+
+    Raises `Unsupported` for pages that are not read here, `Corrupt` for those that cannot be.
+    """
+    page, places = stack.page, [checked(one, source) for one in stack.pages]
+    meta, grid, count = metadata_of_page(page), Grid(page), len(places)
+    size = grid.shape(grid.planar)
+    start, step = places[0][0][0], page.nbytes
+    verbatim = all(one.is_final for one in stack.pages)
+    verbatim &= not any(0 in counts for _, counts, _ in places)
+    verbatim &= all(segment[0][0] == start + n * step for n, segment in enumerate(places))
+    series = described(file, meta.description or "", count, page, source.limits)
+    if count == 1:
+        count = _count_in_one(series, file, page, source, start if verbatim else None)
+    shape = (count,) * (count > 1) + size
+    planes_first = grid.planar
+    if series:
+        if (order := _order_of_planes(page, series, count, source)) is None:
+            notes.append(f"the description says {series.shape}; the pages are read as {shape}")
+        else:
+            shape, planes_first = series.shape, order
+        meta = with_axes(meta, file, series, shape)
+    if planes_first and not meta.axes and shape[-3:] == size:
+        meta = meta.replace(axes=planar_axes(page, len(shape)))
+    words: dict[str, Any] = {"name": name, "index_order": "C", "meta": meta}
+    words["storage"] = {"pages": len(places), "compression": int(page.compression)}
+    if verbatim and planes_first == grid.planar:
+        dtype = page.dtype.newbyteorder(page.parent.byteorder)
+        swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
+        extent = source.extent(start, count * step, swap)
+        return Array(element_of(dtype), shape[::-1], extent=extent, **words)
+    notes += _notes(page, places)
+    needs = grid.needs(page.dtype.itemsize, page.compression)
+    needs += max(max(counts) for _, counts, _ in places)
+    pages = Pages(source, page, places, shape, planes_first)
+    if pages.nbytes > MAX_RATIO * source.size:
+        what = f"{pages.what}: all its images together"
+        check_memory(pages.nbytes, source.max_memory, what)
+    check_memory(needs, source.max_memory, f"{pages.what}: a strip or a row of tiles")
+    return Array(element_of(pages.dtype), shape[::-1], data=lambda: pages, **words)
+
+
+def _count_in_one(series: Any, file: Any, page: Any, source: Source, start: int | None) -> int:
+    """The number of images that one directory stands for, by its description.
+
+    `start` is where they begin if they lie behind each other as they are.
+    """
+    step = page.nbytes
+    images = ((file.imagej_metadata if file else None) or {}).get("images", 1)
+    said: int = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
+    if said > 1 and not (
+        start is not None and series and said * step <= series.nbytes <= source.size - start
+    ):
+        what = "has one directory for several images that its description announces"
+        expected = f"{said} images behind each other"
+        raise Unsupported(what, path=source.path, expected=expected)
+    return said
+
+
+def _notes(page: Any, places: list[Any]) -> list[str]:
+    """Lines about pixels that are not simply those of the file."""
+    codec, notes = CODECS[page.compression], []
+    if codec.library:
+        how = f"they are those that {codec.library} decodes"
+        notes.append(f"pixels are compressed by {codec.name}: {how}")
+    if page.sampleformat == COMPLEX_INTEGERS:
+        notes.append("complex numbers of two integers are read as complex floats, exactly")
+    absent = sum(counts.count(0) for _, counts, _ in places)
+    if absent:
+        what = f"{absent} of {len(places) * len(places[0][1])} strips or tiles are absent"
+        notes.append(f"{what} (a sparse file): their pixels are {page.nodata}")
+    return notes
+
+
+def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
+    """Return if the shape that a description tells ends with that of a page, and has all pages."""
+    long, tail = ([n for n in lengths if n > 1] for lengths in (series.shape, size))
+    return long[len(long) - len(tail) :] == tail and prod(series.shape) == count * prod(size)
+
+
+def _order_of_planes(page: Any, series: Any, count: int, source: Source) -> bool | None:
+    """Return if the described shape has the samples before rows and columns; None if it fits not.
+
+    tifffile describes elements in the order of the file, so planes of samples come first in what it
+    wrote. The description of a file whose samples another program took apart tells the order from
+    before.
+    """
+    grid = Grid(page)
+    first = grid.planar and _fits(series, count, grid.shape(True))
+    after = _fits(series, count, grid.shape(False))
+    if not first:
+        return False if after else None
+    by_tifffile = str(page.tags.valueof(305, "")).startswith("tifffile") or series.kind
+    if after and grid.height * grid.width > 1 and not by_tifffile:
+        raise Unsupported(
+            f"has each sample in a plane of its own, and a description whose shape {series.shape} "
+            "can mean samples before or after rows and columns", path=source.path,
+            remedy="put the samples of a pixel together: tiffcp -p contig IN OUT",
+        )  # fmt: skip
+    return True
