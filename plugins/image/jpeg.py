@@ -27,7 +27,7 @@ from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt, Unsupported, UsageError
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
 
-from .jpeg_markers import FRAMES, OTHER_FRAMES, PROGRESSIVE, SCAN, markers
+from .jpeg_markers import FRAMES, OTHER_FRAMES, PROGRESSIVE, SCAN, check_restarts, markers
 from .plan import image_plan
 from .programs import pillow_programs as programs
 
@@ -96,6 +96,7 @@ def _walk(data: bytes, path: str, most: int) -> tuple[bytes, bytes, int]:
         raise Unsupported(fault, path=path, remedy=remedy)
     if len(frames) != 1 or len(frame) < 10 or not scans:
         raise Corrupt("has no pixels, or not one frame", path=path, got=f"{len(frames)} frames")
+    check_restarts(segments, data[:at], path)
     return frame, scans[0], at
 
 

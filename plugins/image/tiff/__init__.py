@@ -25,7 +25,9 @@ are the data).
   and lossless JPEG (2 to 16 bits) too, and the old JPEG (compression 6) where its one strip, or
   what its tags lead to, is a whole stream. WebP, JPEG XL, JPEG 2000 and LERC give what libwebp,
   libjxl, OpenJPEG and Esri's library decode, which a note says.
-* Damage in JPEG and in CCITT data can go unseen: neither has a checksum, and decoders guess on.
+* CCITT data and JPEG have no checksum. Every code of CCITT data is passed, each row has to end at
+  its width, and there have to be as many rows as the strip has; JPEG has to have an end, and its
+  restart markers, if it has any, all of them in order. Other damage in JPEG can go unseen.
 * Strips and tiles without data (a sparse file) have the value of GDAL's tag 42113, or zeros; a note
   counts them.
 * Pages marked as reduced images or as masks (NewSubfileType) that are not like the first page, and
@@ -48,7 +50,7 @@ is not the usual one (black is zero, or RGB), ``extra_samples`` (numbers of tag 
 a note.
 
 Refused: directories in a loop, or that overlap; strips or tiles outside the file, that overlap, are
-too few; whatever tifffile would only guess at; sizes that the compressed bytes
+too few; damaged CCITT data; whatever tifffile would only guess at; sizes that the compressed bytes
 cannot fill; other compressions (LogLuv, JPEG XR, JBIG, …: ``tiffcp -c none``); old JPEG in parts,
 and subsampled colour that JPEG does not undo (``tiff2rgba``); predictors of samples of odd depths;
 LERC with pixels that are not valid; strips and rows of tiles above ``--max-memory`` that have to be

@@ -24,6 +24,7 @@ from ..jpeg_markers import (
     OTHER_FRAMES,
     PROGRESSIVE,
     SCAN,
+    check_restarts,
     markers,
 )
 from .pictures import unjpeg2k, unjpegxl, unlerc, unwebp
@@ -170,3 +171,4 @@ def check_jpeg(data: bytes, path: str, size: tuple[int, int, int], limits: Limit
             "has a JPEG that is not its strip or tile", path=path,
             expected=f"at most {size[0]} × {size[1]}, of {size[2]} components", got=found,
         )  # fmt: skip
+    check_restarts(segments, data, path)

@@ -15,6 +15,7 @@ from raconvert.errors import Corrupt
 
 from ..reader import guarded
 from .codecs import BY_ROWS, CODECS, JPEGS, NONE, REVERSED, check_jpeg
+from .fax import check_fax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +33,7 @@ BAND_BYTES = 1 << 18  # decoded at once of strips that are smaller
 REGION_BYTES = 4 << 20  # strips up to this size may be decoded again for the next region
 COEFFICIENTS_BYTES = 8  # of a sample: what libjpeg keeps of an image in several scans
 PICTURE_BYTES = 16  # of a sample: what other libraries of pictures have besides it
-SIGNED, PARAMETERS = 2, 50674  # of the sample format; the tag of LERC
+SIGNED, PARAMETERS, T4_OPTIONS = 2, 50674, 292  # of the sample format; tags of LERC, of group 3
 
 
 class Grid:
@@ -102,7 +103,8 @@ class Pages(Decoded):
         self._parameters = parameters if isinstance(parameters, tuple) else ()
         pictures = self._compression in JPEGS or codec.picture is not None
         self._reverse = index(page.fillorder) == 2 and not pictures
-        self._absent = page.nodata
+        self._absent, options = page.nodata, page.tags.valueof(T4_OPTIONS)
+        self._options = options if isinstance(options, int) else 0
         self._unpredict = page.predictor == 3 and page.bitspersample == 24
         if self._unpredict:
             page.predictor = 1  # for tifffile, which does it for the floats of numpy
@@ -226,7 +228,12 @@ class Pages(Decoded):
             most = grid.rows, grid.columns, grid.together
             check_jpeg(data, self._source.path, most, self._source.limits)
             words = {"jpegtables": tables or None}
-        elif self._compression not in BY_ROWS:
+        elif self._compression in BY_ROWS:
+            rows = grid.rows if grid.tiled else size[0]
+            check_fax(
+                data, (rows, grid.columns), self._compression, self._options, self._source.path
+            )
+        else:
             data = data[: grid.nbytes]
             if self._unpredict:
                 data = self._unpredicted(data)
