@@ -368,7 +368,7 @@ ROWS: tuple[Row, ...] = (
         name="netpbm",
         module="raconvert.plugins.image.netpbm",
         title="netpbm image (PBM, PGM, PPM, PAM)",
-        suffixes=(".pnm", ".pbm", ".pgm", ".ppm"),
+        suffixes=(".pnm", ".pbm", ".pgm", ".ppm", ".pam"),
         magic=(
             (0, b"P1"), (0, b"P2"), (0, b"P3"), (0, b"P4"), (0, b"P5"), (0, b"P6"),
             (0, b"P7"),

@@ -19,8 +19,9 @@ RGB_ALPHA); not written.
 Refused: several images in one file (``pamsplit``); cut files; samples of plain text above its
 maxval, more of them than the header has, and a last one without an end of line, which may be cut.
 
-Writes: bool (H, W) as P4; uint8 and uint16 (H, W) as P5, (H, W, 3) as P6. A suffix that means
-something else (``.pgm`` for colour) is an error.
+Writes: bool (H, W) as P4; uint8 and uint16 (H, W) as P5, (H, W, 3) as P6, (H, W, 2) and (H, W, 4),
+grey and RGB with alpha, as P7; into ``.pam`` all of them as P7. A suffix that means something else
+(``.pgm`` for colour) is an error.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Plan, element, trailing_note
 
 from .metadata import metadata_fits, metadata_of
-from .plan import image_fits
+from .plan import ALPHAS, COLOR, GREY, image_fits
 from .programs import pillow_programs as programs
 
 TYPE_CHECKING = False
@@ -56,7 +57,7 @@ _PAM = re.compile(rb"P7[ \t\r]*\n(?:[^\n]*\n)*?[ \t]*ENDHDR[ \t\r]*\n")
 _WORDS = (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL", b"TUPLTYPE")
 TUPLE_TYPES = {1: "GRAYSCALE", 2: "GRAYSCALE_ALPHA", 3: "RGB", 4: "RGB_ALPHA"}
 BITMAP = "BLACKANDWHITE"
-_SUFFIXES = {".pbm": "P4", ".pgm": "P5", ".ppm": "P6"}
+_SUFFIXES = {".pbm": "P4", ".pgm": "P5", ".ppm": "P6", ".pam": "P7"}
 
 # Two pixels of grey, 0 and 255; written by pgmmake and pamcat of netpbm.
 _SAMPLE = b"P5\n2 1\n255\n\x00\xff"
@@ -64,11 +65,11 @@ _SAMPLE = b"P5\n2 1\n255\n\x00\xff"
 FORMAT = Format(
     name="netpbm",
     title="netpbm image (PBM, PGM, PPM, PAM)",
-    suffixes=(".pnm", ".pbm", ".pgm", ".ppm"),
+    suffixes=(".pnm", ".pbm", ".pgm", ".ppm", ".pam"),
     magic=tuple((0, b"P%d" % n) for n in range(1, 8)),
     samples={"two_greys.pgm": _SAMPLE},
     spec="https://netpbm.sourceforge.net/doc/pnm.html",
-    losses="only bool, uint8 and uint16; 2 axes, or 3 with 3 channels; no metadata",
+    losses="only bool, uint8 and uint16; 2 axes, or 3 with 2 to 4 channels; no metadata",
 )
 
 
@@ -205,42 +206,51 @@ def _bitmap(source: Source, header: Header) -> Any:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """Plan one image of bool, uint8 or uint16, (H, W) or (H, W, 3), written block by block."""
+    """Plan one image of bool, uint8 or uint16, (H, W) or (H, W, 2 to 4), written block by block."""
 
     def write(target: Target) -> None:
         from raconvert.files.copy import write_all
 
         array, file = bundle.arrays[0], target.open()
         write_all(file, [_written_header(array, target.path)])
-        write_all(file, target.counted(_written_pixels(array, target.max_memory)))
+        pixels = _written_pixels(array, target.path.lower().endswith(".pam"), target.max_memory)
+        write_all(file, target.counted(pixels))
 
-    fits = image_fits(bundle.arrays[0], "netpbm", MAX_SIDE, "bool, uint8 and uint16")
+    held, forms = "bool, uint8 and uint16", (GREY, COLOR, *ALPHAS)
+    fits = image_fits(bundle.arrays[0], "netpbm", MAX_SIDE, held, forms)
     fits += metadata_fits(bundle, "netpbm")
     return Plan(fits, write, names=bundle.names)
 
 
 def _written_header(array: Array, path: str) -> bytes:
-    height, width = array.shape[:2]
+    height, width, depth = (*array.shape, 1)[:3]
     bits = array.element.kind == "bool"
-    magic = "P4" if bits else "P5" if array.ndim == 2 else "P6"
+    magic = "P4" if bits else {1: "P5", 3: "P6"}.get(depth, "P7")
     expected = _SUFFIXES.get(path.lower()[-4:], magic)
-    if expected != magic:
+    if expected not in (magic, "P7"):
         raise Unsupported(
             f"array '{array.name}' of shape {array.shape} would be a {magic} file", path=path,
             expected=f"{expected}, as the suffix says",
             remedy="use the suffix .pnm, which holds all of them",
         )  # fmt: skip
-    maxval = "" if bits else f"{256**array.element.nbytes - 1}\n"
+    largest = 1 if bits else 256**array.element.nbytes - 1
+    if expected == "P7":
+        said = BITMAP if bits else TUPLE_TYPES[depth]
+        return (
+            f"P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {depth}\nMAXVAL {largest}\n"
+            f"TUPLTYPE {said}\nENDHDR\n"
+        ).encode()
+    maxval = "" if bits else f"{largest}\n"
     return f"{magic}\n{width} {height}\n{maxval}".encode()
 
 
-def _written_pixels(array: Array, max_memory: int) -> Iterator[Any]:
+def _written_pixels(array: Array, as_pam: bool, max_memory: int) -> Iterator[Any]:
     import numpy as np
 
     from raconvert.arrays.blocks import block_bytes, blocks, runs
 
     step = block_bytes(max_memory)
-    if array.element.kind == "bool":
+    if array.element.kind == "bool" and not as_pam:
         yield from (np.packbits(~row) for row in runs(array, array.shape[1], step))
         return
     for block in blocks(array, step):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 HELD_BY = "; TIFF, NPY and RA hold it"
 GREY, COLOR = "(H, W)", "(H, W, 3)"
+ALPHAS = "(H, W, 2)", "(H, W, 4)"  # grey and colour with transparency
 
 
 def image_plan(
@@ -84,4 +85,6 @@ def image_fits(
 
 
 def _form(shape: tuple[int, ...]) -> str:
-    return GREY if len(shape) == 2 else COLOR if len(shape) == 3 and shape[2] == 3 else ""
+    if len(shape) == 3 and shape[2] in (2, 3, 4):
+        return f"(H, W, {shape[2]})"
+    return GREY if len(shape) == 2 else ""

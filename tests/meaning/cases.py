@@ -46,7 +46,7 @@ HOLDS = {
     "bmp": Holds(["u1", "?"], [0, 3]),
     "gif": Holds(["u1"], [0]),
     "jpg": Holds(["u1"], [0, 3]),
-    "pnm": Holds(["u1", "u2", "?"], [0, 3]),
+    "pnm": Holds(["u1", "u2", "?"], [0, 2, 3, 4]),
     "webp": Holds(["u1"], [3]),
     "cifar.bin": Holds(["u1"]),
 }

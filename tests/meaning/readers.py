@@ -509,6 +509,13 @@ def by_hand_netpbm(path: Path, name: str) -> Seen:
         width, height = map(int, sizes.split())
         rows = np.frombuffer(pixels, "u1").reshape(height, -1)
         return bare(np.unpackbits(rows, axis=1, count=width) == 0)
+    if data.startswith(b"P7"):
+        header, pixels = data.split(b"ENDHDR\n", 1)
+        words = dict(line.split() for line in header.splitlines()[1:])
+        shape = [int(words[word]) for word in (b"HEIGHT", b"WIDTH", b"DEPTH")]
+        return bare(
+            np.frombuffer(pixels, "u1" if words[b"MAXVAL"] == b"255" else ">u2").reshape(shape)
+        )
     kind, sizes, largest, pixels = data.split(b"\n", 3)
     width, height = map(int, sizes.split())
     values = np.frombuffer(pixels, "u1" if largest == b"255" else ">u2")

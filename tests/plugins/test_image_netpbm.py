@@ -14,7 +14,7 @@ from cases import every
 import raconvert
 from raconvert import convert
 from raconvert.arrays.blocks import blocks
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, WouldLose
 
 RNG = np.random.default_rng(4)
 
@@ -223,3 +223,42 @@ def test_hostile_files(name: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=name.replace(".", r"\.")):
         convert(path, tmp_path / "x.ra", from_="netpbm", max_memory=64 << 20)
     assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+# Writing PAM -------------------------------------------------------------------------------------
+
+
+@every("dtype", ["u1", "u2", "?"])
+@every("channels", [0, 2, 3, 4])
+@every("suffix", [".pam", ".pnm"])
+def test_written_pam(
+    suffix: str, channels: int, dtype: str, tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    """Netpbm's own tool reads the header, and makes PNG of the values."""
+    if dtype == "?" and channels:
+        return
+    rng, shape = np.random.default_rng(channels), (13, 21, channels)[: 2 + (channels > 0)]
+    values = rng.integers(0, 256 ** max(1, np.dtype(dtype).itemsize), shape)
+    values = values > 100 if dtype == "?" else values.astype(dtype)
+    path = tmp_path / f"x{suffix}"
+
+    assert not raconvert.write(path, values).equivalent
+
+    got = raconvert.read(path)
+    assert got.dtype == values.dtype
+    assert np.array_equal(got, values)
+    as_pam = suffix == ".pam" or channels in (2, 4)
+    assert path.read_bytes().startswith(b"P7") == as_pam
+    if as_pam:
+        with (tmp_path / "x.png").open("wb") as file:
+            subprocess.run([tool("pamtopng"), path], stdout=file, check=True)
+        theirs = raconvert.read(tmp_path / "x.png")
+        assert np.array_equal(theirs, values.astype("u1") * 255 if dtype == "?" else values)
+
+
+def test_alpha_is_no_ppm(tmp_path: Path) -> None:
+    values = np.zeros((3, 4, 4), "u1")
+    with pytest.raises(Unsupported, match="would be a P7 file"):
+        raconvert.write(tmp_path / "x.ppm", values)
+    with pytest.raises(WouldLose, match="shape"):
+        raconvert.write(tmp_path / "x.pam", np.zeros((3, 4, 5), "u1"))
