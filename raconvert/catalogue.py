@@ -606,6 +606,7 @@ ROWS: tuple[Row, ...] = (
         title="WebP image",
         suffixes=(".webp",),
         magic=((8, b"WEBP"),),
+        meta="some",
         needs=(("PIL", "pillow"),),
     ),
     Row(

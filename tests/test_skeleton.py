@@ -88,6 +88,7 @@ FIELD = {
         "netpbm_text": "samples of plain netpbm",
         "webp": "a format of its own",
         "webp_frames": "frames of WebP, composed by libwebp",
+        "webp_writer": "animations of WebP, put together frame by frame",
     },
     "image/tiff": {
         "ome": "OME-XML: sizes, units and times along the axes",

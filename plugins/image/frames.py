@@ -18,9 +18,9 @@ from raconvert.arrays.memory import check_memory
 from raconvert.arrays.regions import full_key, is_basic, range_of
 from raconvert.arrays.sources import Decoded
 from raconvert.files.inflate import MAX_RATIO
-from raconvert.plugin import Array, Axis, Bundle, element, trailing_note
+from raconvert.plugin import Array, Axis, Bundle, element, facts_of_axes, trailing_note
 
-from .metadata import metadata_of
+from .metadata import field, metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
     Compose = Callable[[int, int], Iterator[Values]]  # the frames from one number to another
 
+RANK = 4  # frames, height, width, channels
+MILLISECONDS = {"s": 1000, "ms": 1}
 CANVAS_BYTES = 24  # of a pixel: the canvas, the frame on it, and what a library keeps of both
 
 
@@ -107,3 +109,30 @@ def time_axis(durations: Sequence[int], most: int) -> tuple[Axis, dict[str, Any]
         return Axis("time", kind="time", units="ms" if step else None, spacing=step), {}
     labels = [*accumulate(durations[:-1], initial=0)] if len(durations) <= most else None
     return Axis("time", kind="time", units="ms", labels=labels), {"durations": [*durations]}
+
+
+def durations_of(array: Array) -> list[int] | None:
+    """The durations in milliseconds of frames along a first axis of time; None if there is none.
+
+    They are zeros if nothing tells them: then an animation has times, but no steps.
+    """
+    axis = array.axes[0] if array.ndim == RANK and array.described and array.axes else None
+    if axis is None or not (axis.kind == "time" or axis.units in MILLISECONDS):
+        return None
+    count = array.shape[0]
+    said: list[int] | None = field(array, "durations", list)
+    if said and len(said) == count and all(type(one) is int for one in said):
+        starts = [*accumulate(said[:-1], initial=0)]
+        if axis.labels is None or list(axis.labels) == starts:
+            return said
+    step = (axis.spacing or 0) * MILLISECONDS.get(axis.units or "", 0)
+    return [int(step) if step == int(step) else 0] * count
+
+
+def lost_of(array: Array, durations: Sequence[int], most: int) -> list[str]:
+    """The facts about the axes that frames of these durations do not tell when they are read."""
+    back = [*[Axis()] * 3, time_axis(durations, most)[0]]
+    return facts_of_axes(array, [
+        [name for name in Axis.FIELDS if getattr(axis, name) not in (None, getattr(one, name))]
+        for axis, one in zip(array.ra_axes, back, strict=True)
+    ])  # fmt: skip

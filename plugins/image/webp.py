@@ -17,21 +17,31 @@ Refused: cut files; frames outside the canvas; images above ``--max-memory``, an
 together above it, a thousand times the file.
 
 Writes: uint8 (H, W, 3), lossless. WebP has no greyscale. Alpha is refused, since libwebp would drop
-one that is 255 everywhere.
+one that is 255 everywhere. Two or more frames along an axis of time, (T, H, W, 3) or (T, H, W, 4),
+become an animation of whole frames without loss, each there as often as it was, with their
+durations in whole milliseconds and ``loop``. Frames along any other axis are refused
+(``--planes``).
 """
 
 from __future__ import annotations
 
 from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt
-from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
+from raconvert.files.limits import DEFAULT
+from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, element
 
+from .metadata import metadata_fits
 from .plan import COLOR, image_plan
 from .programs import pillow_programs as programs
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Array, Target
+
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
-MAX_SIDE = 16383
+MAX_SIDE, MAX_DURATION = 16383, 0xFFFFFF
+RANK = 4  # of an animation
 ANIMATED = 2  # bit of the flags of a VP8X chunk
 CANVASES_BYTES = 8  # of a pixel: two canvases of libwebp
 
@@ -43,10 +53,11 @@ FORMAT = Format(
     title="WebP image",
     suffixes=(".webp",),
     magic=((8, b"WEBP"),),
+    meta="some",
     needs=(("PIL", "pillow"),),
     samples={"red_1x1.webp": _SAMPLE},
     spec="https://www.rfc-editor.org/rfc/rfc9649",
-    losses="written: only uint8 of shape (H, W, 3); no metadata; no animations",
+    losses="written: only uint8, (H, W, 3) or frames (T, H, W, 3 or 4); of metadata their times",
 )
 
 
@@ -71,5 +82,30 @@ def read(source: Source) -> Bundle:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """One image of uint8, (H, W, 3), lossless."""
+    """One image of uint8, (H, W, 3), or an animation, (T, H, W, 3 or 4), lossless."""
+    array = bundle.arrays[0]
+    if array.ndim == RANK and array.described and array.element == element("uint", 1):
+        animation = _animation(bundle, array)
+        if animation is not None:
+            return animation
     return image_plan(bundle, "WebP", {"lossless": True}, max_side=MAX_SIDE, forms=(COLOR,))
+
+
+def _animation(bundle: Bundle, array: Array) -> Plan | None:
+    """The plan of frames along an axis of time; None for any other array."""
+    from .frames import durations_of, lost_of
+
+    durations, (count, *sides, channels) = durations_of(array), array.shape
+    if durations is None or count < 2 or channels not in (3, 4) or 0 in sides:
+        return None
+    if max(sides) > MAX_SIDE or not 0 <= min(durations) <= max(durations) <= MAX_DURATION:
+        return None
+
+    def write(target: Target) -> None:
+        from .webp_writer import write_frames
+
+        write_frames(array, durations, target)
+
+    lost = lost_of(array, durations, DEFAULT.axis_labels)
+    fits = metadata_fits(bundle, "WebP", {"axes", "durations", "loop"}, lost)
+    return Plan(fits, write, names=bundle.names)

@@ -17,8 +17,10 @@ from PIL import Image
 from test_image_gif import KEEP, PALETTE, animation
 
 import raconvert
+from raconvert import convert
 from raconvert.arrays.blocks import blocks
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, WouldLose
 from raconvert.files.limits import Limits
 from raconvert.files.source import Source
 
@@ -340,3 +342,82 @@ def test_frames_are_bounded_by_the_limits(form: str, tmp_path: Path) -> None:
         plugin.read(Source(str(path), limits=Limits(image_frames=8)))
     with plugin.read(Source(str(path), limits=Limits(image_frames=9))) as bundle:
         assert len(np.asarray(bundle.arrays[0])) == 9
+
+
+# Writing animations -------------------------------------------------------------------------------
+
+
+def frames_of(count: int, channels: int) -> np.ndarray:
+    """Return noise, of which two frames are equal, and pixels that are transparent in all ways."""
+    values = np.random.default_rng(count).integers(0, 256, (count, 11, 14, channels), "u1")
+    values[-1] = values[0]
+    if channels == 4:
+        values[..., :5, 3] = 0
+        values[0, ..., 3] = 255
+    return values
+
+
+TIMES: dict[str, tuple[Axis, dict[str, Any], list[int]]] = {
+    "even": (Axis("time", kind="time", units="ms", spacing=40), {}, [40] * 4),
+    "seconds": (Axis("T", units="s", spacing=0.5), {"loop": 3}, [500] * 4),
+    "unknown": (Axis("time", kind="time"), {}, [0] * 4),
+    "uneven": (Axis("time", kind="time", units="ms", labels=[0, 40, 40, 110]),
+               {"durations": [40, 0, 70, 9], "loop": 0}, [40, 0, 70, 9]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("channels", [3, 4])
+def test_written_animations_of_webp(
+    channels: int, times: str, tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    """Every frame comes back, equal ones too, with its duration; Pillow and webpmux agree."""
+    axis, fields, durations = TIMES[times]
+    values, path = frames_of(4, channels), tmp_path / "x.webp"
+    meta = Metadata(axes=[axis, *[Axis()] * 3], formats={"image": fields} if fields else None)
+    report = raconvert.write(path, values, meta=meta)
+
+    assert bool(list(report.equivalent)) == (times == "seconds")
+    with raconvert.open(path) as array:
+        assert np.array_equal(np.asarray(array), values)
+        assert np.array_equal(array[2:0:-1, 3], values[2:0:-1, 3])
+        own = array.meta.formats["image"]
+        assert own["loop"] == fields.get("loop", 0)
+        assert own.get("durations", durations) == durations
+        if times != "seconds":
+            assert array.axes[0].to_dict() == axis.to_dict()
+    with Image.open(path) as image:
+        assert image.n_frames == 4
+        for number, frame in enumerate(values):
+            image.seek(number)
+            image.load()
+            assert image.info["duration"] == durations[number]
+            assert np.array_equal(np.asarray(image.convert("RGBA"))[..., :channels], frame)
+    listed = subprocess.run([tool("webpmux"), "-info", path], check=True, capture_output=True)
+    assert b"Number of frames: 4" in listed.stdout
+    convert(path, tmp_path / "y.webp")
+    assert (tmp_path / "y.webp").read_bytes() == path.read_bytes()
+
+
+def test_an_animation_goes_through_other_formats(tmp_path: Path) -> None:
+    """GIF with its times becomes WebP, and a file of NumPy with a sidecar does."""
+    first, *others = [Image.fromarray(one) for one in frames_of(3, 3)]
+    first.save(tmp_path / "x.gif", save_all=True, append_images=others, duration=[40, 70, 90])
+    convert(tmp_path / "x.gif", tmp_path / "x.ra")
+    convert(tmp_path / "x.ra", tmp_path / "x.webp")
+
+    with raconvert.open(tmp_path / "x.gif") as gif, raconvert.open(tmp_path / "x.webp") as webp:
+        assert np.array_equal(np.asarray(gif), np.asarray(webp))
+        assert gif.meta.formats["image"]["durations"] == webp.meta.formats["image"]["durations"]
+        assert gif.axes == webp.axes
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [None, Axis("Z", units="um", spacing=1.0), Axis("time", kind="time", units="s", spacing=1e9)],
+)
+def test_frames_that_are_no_animation_are_refused(axis: Axis | None, tmp_path: Path) -> None:
+    meta = Metadata(axes=[axis, *[Axis()] * 3]) if axis else None
+    with pytest.raises(WouldLose, match="shape"):
+        raconvert.write(tmp_path / "x.webp", frames_of(3, 3), meta=meta)
+    assert list(tmp_path.iterdir()) == []
