@@ -946,6 +946,62 @@ def tiff_of_strips_of_jpeg(size: int) -> bytes:
     return tiff_of_strips(size, 7, room.getvalue())
 
 
+@shape(".tif")
+def tiff_of_absent_strips(size: int) -> bytes:
+    count = size // 9
+    return tiff_of_strips(size, 5, b"\0").replace(struct.pack("<I", 1) * count, bytes(4 * count))
+
+
+@shape(".tif")
+def tiff_of_codes_of_fax(size: int) -> bytes:
+    """Every bit is a row of one pixel, equal to the one above."""
+    entries = [(256, 1, 1), (257, 1, 8 * size), (258, 1, 1), (259, 1, 4), (262, 1, 1),
+               (273, 1, 8), (277, 1, 1), (278, 1, 8 * size), (279, 1, size)]  # fmt: skip
+    directory = b"".join(struct.pack("<HHII", tag, 4, *rest) for tag, *rest in entries)
+    start = 8 + size + size % 2
+    data = (b"\xff" * size).ljust(start - 8, b"\0")
+    head = b"II*\0" + struct.pack("<I", start) + data
+    return head + struct.pack("<H", len(entries)) + directory + bytes(4)
+
+
+def tiff_of_kinds(size: int, subfile: int) -> bytes:
+    """Return pages, each of another width."""
+    pages, parts = size // 126, [b"II*\0\x10\0\0\0" + b"\7" + bytes(7)]
+    for n in range(pages):
+        following = 16 + (n + 1) * 126 if n + 1 < pages else 0
+        entries = [(254, 4, subfile * (n > 0)), (256, 4, 1 + n), (257, 4, 1), (258, 3, 8), (259, 3, 1),
+                   (262, 3, 1), (273, 4, 8), (277, 3, 1), (278, 4, 1), (279, 4, 1 + n)]  # fmt: skip
+        parts.append(struct.pack("<H", len(entries)))
+        parts += [struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in entries]
+        parts.append(struct.pack("<I", following))
+    return b"".join(parts)
+
+
+@shape(".tif")
+def tiff_of_pages_of_kinds(size: int) -> bytes:
+    return tiff_of_kinds(size, 0)
+
+
+@shape(".tif")
+def tiff_of_reduced_images_of_kinds(size: int) -> bytes:
+    return tiff_of_kinds(size, 1)
+
+
+@shape(".tif")
+def tiff_of_images_below_a_page(size: int) -> bytes:
+    """One page leads to all others."""
+    whole = tiff(1, [])
+    count = size // len(whole)
+    start = 32 + 4 * count
+    page = whole[16:-4]
+    below = b"".join(page + bytes(4) for _ in range(count))
+    offsets = [start + len(page) + 4 + 12 + n * (len(page) + 4) for n in range(count)]
+    entry = struct.pack("<HHII", 330, 4, count, 32)
+    first = struct.pack("<H", 10) + page[2:] + entry + bytes(4)
+    head = b"II*\0" + struct.pack("<I", start) + b"\7" + bytes(23)
+    return head + struct.pack(f"<{count}I", *offsets) + first + below
+
+
 def ome_tiff(text: bytes) -> bytes:
     """Return a page of one pixel that OME-XML describes."""
     page = tiff(1, [], text)

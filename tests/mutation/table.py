@@ -73,6 +73,7 @@ AREAS = {
     "webdataset": _plugin("webdataset", "samples", "tables"),
     "netcdf3": _plugin("netcdf3", "header", "reader"),
     "tables": _plugin("tables", "words", "cells", "footer", "sheets"),
+    "tiff-fax": Area(("plugins/image/tiff/fax.py",), ("tests/plugins/test_image_damage.py",)),
     "ome-tiff": Area(
         ("plugins/ome/tiff/xml.py", "plugins/ome/tiff/planes.py"),
         ("tests/plugins/test_ometiff.py", "tests/plugins/test_ome_hostile.py"),

@@ -107,20 +107,16 @@ def check_fax(
 
 def _pass(walk: _Walk, rows: int, compression: int, options: int) -> None:
     """Pass all rows, and what is behind them."""
-    above = [walk.width] * 4
-    tagged = compression == CCITT_3 and bool(options & TWO_DIMENSIONS)
-    for number in range(rows):
-        walk.number, flat = number, compression != CCITT_4
-        if compression == CCITT_RLE:
-            walk.at += -walk.at % 8
-        if compression == CCITT_3:
-            ends = walk.ends()
-            if ends > 1:
-                raise _Damaged("the data end")
-            if tagged and not ends:
-                raise _Damaged("a row has no mark before it")
-            flat = not tagged or walk.bit() == 1
-        above = walk.row() if flat else walk.row_below(above)
+    above, tagged = [walk.width] * 4, compression == CCITT_3 and bool(options & TWO_DIMENSIONS)
+    while walk.number < rows:
+        if compression == CCITT_4:
+            walk.pass_equal(len(above) - 3, rows)
+            if walk.number == rows:
+                break
+            above = walk.row_below(above)
+        else:
+            above = walk.row_by_itself(above, compression, tagged)
+        walk.number += 1
     if walk.at > walk.bits:
         raise _Damaged("the data end")
     if compression != CCITT_RLE:
@@ -133,6 +129,7 @@ class _Walk:
     def __init__(self, data: bytes, width: int) -> None:
         self.at, self.bits, self.width, self.number = 0, 8 * len(data), width, 0
         padded = np.frombuffer(data + bytes(4), np.uint8).astype(np.uint32)
+        self._empty_runs = False
         words = padded[:-2] << 16 | padded[1:-1] << 8 | padded[2:]
         self._words = memoryview(words.tobytes()).cast("I")
 
@@ -174,11 +171,33 @@ class _Walk:
             if self.bit():
                 raise _Damaged("there are more codes than rows")
 
+    def pass_equal(self, codes: int, rows: int) -> None:
+        """Pass rows that equal the one above: a code of one bit for each change and for the end."""
+        word = (self._words[self.at >> 3] << (self.at & 7)) & 0xFFFFFF if self.at < self.bits else 0
+        ones = 24 - (~word & 0xFFFFFF).bit_length()
+        equal = min(ones // codes, rows - self.number)
+        self.at += equal * codes
+        self.number += equal
+
+    def row_by_itself(self, above: list[int], compression: int, tagged: bool) -> list[int]:
+        """A row of group 3, which may have a mark before it, or of modified Huffman."""
+        if compression == CCITT_RLE:
+            self.at += -self.at % 8
+            return self.row()
+        ends = self.ends()
+        if ends > 1:
+            raise _Damaged("the data end")
+        if tagged and not ends:
+            raise _Damaged("a row has no mark before it")
+        return self.row_below(above) if tagged and not self.bit() else self.row()
+
     def _run(self, colour: int) -> int:
         """The length of a run."""
         table, total, words, at = COLOURS[colour], 0, self._words, self.at
         while at <= self.bits:
             run, length = table[words[at >> 3] >> (11 - (at & 7)) & 0x1FFF]
+            if run == 0:
+                self._empty_runs = True
             if run < 0:
                 raise _Damaged("a code is none of a run")
             at += length
@@ -214,6 +233,7 @@ class _Walk:
                 here = above[at] + mode
                 if here < column or here < 0:
                     raise _Damaged("a run ends before it begins")
+                self._empty_runs |= here == column
                 column = here
                 add(column)
                 colour ^= 1
@@ -230,6 +250,22 @@ class _Walk:
         return self._checked(column, changes)
 
     def _checked(self, column: int, changes: list[int]) -> list[int]:
+        """The columns where the colour changes, and the width behind them for searches."""
         if column != self.width:
             raise _Damaged("a row does not end at its width")
-        return [*changes, *[self.width] * 4]
+        if self._empty_runs:
+            self._empty_runs, changes = False, _without_empty_runs(changes)
+        while changes and changes[-1] == column:
+            changes.pop()
+        return [*changes, column, column, column, column]
+
+
+def _without_empty_runs(changes: list[int]) -> list[int]:
+    """The columns where the colour changes, without those where it changes twice."""
+    kept = list[int]()
+    for column in changes:
+        if kept and kept[-1] == column:
+            kept.pop()
+        else:
+            kept.append(column)
+    return kept

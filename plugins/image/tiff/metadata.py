@@ -96,6 +96,8 @@ def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> An
             return None
         if own := own_series(text, page.dtype.itemsize):
             return own
+    if not (file.is_imagej or file.is_ome):
+        return None
     log = logging.getLogger("tifffile")
     log.disabled = True  # a text that was copied from another file is harmless
     try:

@@ -118,8 +118,8 @@ class _Stacks:
         self.images: list[Stack] = []
         self.others: dict[str, dict[str, Stack]] = {REDUCED_IMAGES: {}, BELOW: {}}
         self.left_out: Counter[str] = Counter()
-        kinds: dict[Any, Stack] = {}
-        number = -1
+        self.kinds: dict[Any, Stack] = {}
+        kinds = self.kinds
         for number, page in enumerate(file.pages):
             self._count(page)
             kind = kind_of(page)
@@ -155,11 +155,11 @@ class _Stacks:
         self._add(BELOW, (at, *kind_of(below)), below, f"sub{at}")
 
     def _add(self, what: str, kind: Any, page: Any, name: str) -> None:
-        stacks = self.others[what]
-        stack = next((one for one in stacks.values() if one.kind == kind), None)
+        stack = self.kinds.get((what, kind))
         if stack is None:
+            stacks = self.others[what]
             name = name if name not in stacks else f"{name}.{page.offset}"
-            stack = stacks[name] = Stack(page, page.index, kind)
+            stack = self.kinds[what, kind] = stacks[name] = Stack(page, page.index)
         stack.pages.append(page)
 
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Stack:
-    """Pages of one kind, the number of the first, and what makes them one."""
+    """Pages of one kind, of which `page` is the first, and has a number."""
 
-    def __init__(self, page: Any, number: int, kind: Any = None) -> None:
-        self.page, self.number, self.kind = page, number, kind
+    def __init__(self, page: Any, number: int) -> None:
+        self.page, self.number = page, number
         self.pages: list[Any] = []
 
     def __str__(self) -> str:
