@@ -231,6 +231,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".gif",),
         magic=((0, b"GIF87a"), (0, b"GIF89a")),
         proof=True,
+        meta="some",
         needs=(("PIL", "pillow"),),
     ),
     Row(

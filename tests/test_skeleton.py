@@ -82,6 +82,7 @@ FIELD = {
         "frames": "animations as arrays with a time axis",
         "gif": "a format of its own",
         "gif_frames": "blocks and frames of GIF, composed",
+        "gif_writer": "animations of GIF, put together frame by frame",
         "jpeg": "a format of its own",
         "jpeg_markers": "frames and scans of JPEG, also in TIFF",
         "netpbm": "a format of its own",

@@ -20,7 +20,10 @@ Refused: a frame that is not inside its screen; disposal methods that GIF does n
 files, the end block included; sizes that the compressed bytes cannot fill; screens above
 ``--max-memory``, and frames that are together above it, a thousand times the file.
 
-Writes: uint8 grey (H, W). Colour is refused: nothing is ever quantised.
+Writes: uint8 grey (H, W). Two or more frames of RGB along an axis of time, (T, H, W, 3), become an
+animation of whole frames, each with a palette of its own, with ``loop`` and durations that are
+hundredths of a second; a frame of more than 256 colours is an error. Any other colour is refused:
+nothing is ever quantised.
 """
 
 from __future__ import annotations
@@ -28,13 +31,18 @@ from __future__ import annotations
 from raconvert.conversion.planes import split
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
 
-from .plan import GREY, image_plan
+from .plan import GREY, frames_plan, image_plan
 from .programs import pillow_programs as programs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Array, Target
 
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAGICS = (b"GIF87a", b"GIF89a")
 MAX_SIDE = 0xFFFF
+DURATIONS = range(0, 655360, 10)  # of a frame, in milliseconds
 
 # One grey pixel; written by netpbm's pamtogif.
 _SAMPLE = bytes.fromhex("474946383761010001008000008080800000002c00000000010001000002024401003b")
@@ -48,7 +56,8 @@ FORMAT = Format(
     needs=(("PIL", "pillow"),),
     samples={"grey_1x1.gif": _SAMPLE},
     spec="https://www.w3.org/Graphics/GIF/spec-gif89a.txt",
-    losses="written: one image of uint8, (H, W); no metadata",
+    meta="some",
+    losses="written: uint8, (H, W) or frames (T, H, W, 3) of 256 colours; of metadata their times",
 )
 
 
@@ -73,6 +82,17 @@ def read(source: Source) -> Bundle:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """Plan one image of uint8, grey: (H, W)."""
+    """Plan one image of uint8, grey, (H, W), or an animation, (T, H, W, 3), of few colours."""
+
+    def write_frames(array: Array, durations: list[int], target: Target) -> None:
+        from .gif_writer import write_frames
+
+        write_frames(array, durations, target)
+
+    animation = frames_plan(
+        bundle, "GIF", write_frames, channels=(3,), max_side=MAX_SIDE, durations=DURATIONS
+    )
+    if animation is not None:
+        return animation
     options = {"optimize": False, "interlace": 0}
     return image_plan(bundle, "GIF", options, max_side=MAX_SIDE, forms=(GREY,))

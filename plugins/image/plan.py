@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from raconvert.arrays.dtypes import REALS, ml_name
 from raconvert.conversion.planes import split
-from raconvert.plugin import Fit, Plan, little, refused, type_name
+from raconvert.files.limits import DEFAULT
+from raconvert.plugin import Fit, Plan, element, little, refused, type_name
 
 from .metadata import metadata_fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from raconvert.plugin import Array, Bundle, Target
 
+RANK = 4  # of frames: their number, height, width, channels
 HELD_BY = "; TIFF, NPY and RA hold it"
 GREY, COLOR = "(H, W)", "(H, W, 3)"
 ALPHAS = "(H, W, 2)", "(H, W, 4)"  # grey and colour with transparency
@@ -54,6 +57,34 @@ def image_plan(
         reason = f"{title} keeps no value exactly; PNG, TIFF and WebP do"
         fits = [refused(array.name, "precision", reason, "--allow precision")]
     return Plan([*fits, *metadata_fits(bundle, title)], write, names=bundle.names)
+
+
+def frames_plan(
+    bundle: Bundle,
+    title: str,
+    write_frames: Callable[[Array, list[int], Target], None],
+    *,
+    channels: tuple[int, ...],
+    max_side: int,
+    durations: range,
+) -> Plan | None:
+    """The plan of frames along an axis of time, (T, H, W, channels); None for any other array.
+
+    `durations` are those that the format has, in milliseconds.
+    """
+    array = bundle.arrays[0]
+    if array.ndim != RANK or not array.described or array.element != element("uint", 1):
+        return None
+    from .frames import durations_of, lost_of
+
+    told, (count, *sides, depth) = durations_of(array), array.shape
+    if told is None or count < 2 or depth not in channels or 0 in sides or max(sides) > max_side:
+        return None
+    if not all(one in durations for one in told):
+        return None
+    lost = lost_of(array, told, DEFAULT.axis_labels)
+    fits = metadata_fits(bundle, title, {"axes", "durations", "loop"}, lost)
+    return Plan(fits, lambda target: write_frames(array, told, target), names=bundle.names)
 
 
 def image_fits(

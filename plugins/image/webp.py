@@ -27,11 +27,9 @@ from __future__ import annotations
 
 from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt
-from raconvert.files.limits import DEFAULT
-from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, element
+from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
 
-from .metadata import metadata_fits
-from .plan import COLOR, image_plan
+from .plan import COLOR, frames_plan, image_plan
 from .programs import pillow_programs as programs
 
 TYPE_CHECKING = False
@@ -40,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
-MAX_SIDE, MAX_DURATION = 16383, 0xFFFFFF
-RANK = 4  # of an animation
+MAX_SIDE = 16383
+DURATIONS = range(1 << 24)  # of a frame, in milliseconds
 ANIMATED = 2  # bit of the flags of a VP8X chunk
 CANVASES_BYTES = 8  # of a pixel: two canvases of libwebp
 
@@ -83,29 +81,15 @@ def read(source: Source) -> Bundle:
 
 def plan(bundle: Bundle) -> Plan:
     """One image of uint8, (H, W, 3), or an animation, (T, H, W, 3 or 4), lossless."""
-    array = bundle.arrays[0]
-    if array.ndim == RANK and array.described and array.element == element("uint", 1):
-        animation = _animation(bundle, array)
-        if animation is not None:
-            return animation
-    return image_plan(bundle, "WebP", {"lossless": True}, max_side=MAX_SIDE, forms=(COLOR,))
 
-
-def _animation(bundle: Bundle, array: Array) -> Plan | None:
-    """The plan of frames along an axis of time; None for any other array."""
-    from .frames import durations_of, lost_of
-
-    durations, (count, *sides, channels) = durations_of(array), array.shape
-    if durations is None or count < 2 or channels not in (3, 4) or 0 in sides:
-        return None
-    if max(sides) > MAX_SIDE or not 0 <= min(durations) <= max(durations) <= MAX_DURATION:
-        return None
-
-    def write(target: Target) -> None:
+    def write_frames(array: Array, durations: list[int], target: Target) -> None:
         from .webp_writer import write_frames
 
         write_frames(array, durations, target)
 
-    lost = lost_of(array, durations, DEFAULT.axis_labels)
-    fits = metadata_fits(bundle, "WebP", {"axes", "durations", "loop"}, lost)
-    return Plan(fits, write, names=bundle.names)
+    animation = frames_plan(
+        bundle, "WebP", write_frames, channels=(3, 4), max_side=MAX_SIDE, durations=DURATIONS
+    )
+    if animation is not None:
+        return animation
+    return image_plan(bundle, "WebP", {"lossless": True}, max_side=MAX_SIDE, forms=(COLOR,))

@@ -421,3 +421,48 @@ def test_frames_that_are_no_animation_are_refused(axis: Axis | None, tmp_path: P
     with pytest.raises(WouldLose, match="shape"):
         raconvert.write(tmp_path / "x.webp", frames_of(3, 3), meta=meta)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("loop", [None, 0, 7])
+@pytest.mark.parametrize("durations", [[40] * 4, [40, 0, 70, 90], [0] * 4])
+def test_written_animations_of_gif(
+    durations: list[int], loop: int | None, tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    """Of at most 256 colours in each frame; Pillow and gifsicle agree."""
+    rng = np.random.default_rng(6)
+    tables = rng.integers(0, 256, (4, 256, 3), "u1")
+    values = np.stack([table[rng.integers(0, 256, (20, 30))] for table in tables])
+    values[2] = values[1]
+    labels = None if len({*durations}) == 1 else [0, 40, 40, 110]
+    step = durations[0] or None if labels is None else None
+    axis = Axis("time", kind="time", units="ms" if step or labels else None, spacing=step,
+                labels=labels)  # fmt: skip
+    fields = ({} if loop is None else {"loop": loop}) | ({"durations": durations} if labels else {})
+    meta = Metadata(axes=[axis, *[Axis()] * 3], formats={"image": fields} if fields else None)
+    path = tmp_path / "x.gif"
+
+    assert not raconvert.write(path, values, meta=meta).equivalent
+
+    with raconvert.open(path) as array:
+        assert np.array_equal(np.asarray(array), values)
+        assert array.meta.to_dict() == meta.to_dict()
+    with Image.open(path) as image:
+        assert image.n_frames == 4
+        for number, frame in enumerate(values):
+            image.seek(number)
+            assert image.info["duration"] == durations[number]
+            assert np.array_equal(np.asarray(image.convert("RGB")), frame)
+    listed = subprocess.run([tool("gifsicle"), "--info", path], check=True, capture_output=True)
+    assert b"4 images" in listed.stdout
+
+
+def test_frames_of_many_colours_are_no_gif(tmp_path: Path) -> None:
+    values = np.zeros((3, 20, 30, 3), "u1")
+    values[1] = np.arange(600)[:, None].view("u1").reshape(20, 30, -1)[..., :3]
+    meta = Metadata(axes=[Axis("time", kind="time"), *[Axis()] * 3])
+    with pytest.raises(WouldLose, match=r"600 colours(.|\n)*frame 1"):
+        raconvert.write(tmp_path / "x.gif", values, meta=meta)
+    odd = Metadata(axes=[Axis("time", kind="time", units="ms", spacing=15), *[Axis()] * 3])
+    with pytest.raises(WouldLose, match="shape"):
+        raconvert.write(tmp_path / "x.gif", values[:1].repeat(3, 0), meta=odd)
+    assert list(tmp_path.iterdir()) == []
