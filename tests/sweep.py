@@ -16,7 +16,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from raconvert.registry import row_of_folder
 Arrays = dict[str, np.ndarray]
 OUTCOMES = ("equal", "different", "refused", "not read by the other", "no other reader")
 ONE = ""  # the name of the one array of a file
+FRAMES = "frames"  # of an animation, RGBA, transparent pixels of any colour
 
 
 def by_numpy(path: Path) -> Arrays:
@@ -106,9 +107,26 @@ def by_pillow(path: Path) -> Arrays:
     ):
         raise ValueError("Pillow has no colours of 16 bits")
     with Image.open(path) as image:
-        if image.mode not in ("L", "RGB", "RGBA", "LA"):
+        clear = "transparency" in image.info
+        still = image.format == "PNG"  # of which the default image is read
+        if (
+            getattr(image, "n_frames", 1) > 1 and not still
+        ):  # whatever its channels are, all of its frames
+            frames = [np.asarray(image.convert("RGBA")) for _ in seeking(image)]
+            return {FRAMES: np.stack(frames)}
+        if image.mode == "P":
+            return {ONE: np.asarray(image.convert("RGBA" if clear else "RGB"))}
+        if image.mode not in ("1", "L", "RGB", "RGBA", "LA"):
             raise ValueError(f"mode {image.mode}")
-        return {ONE: np.asarray(image)}
+        values = np.asarray(image)
+        return {ONE: values * np.uint8(255) if still and image.mode == "1" else values}
+
+
+def seeking(image: Any) -> Iterator[int]:
+    """Yield the numbers of the frames, each when the image is at it."""
+    for number in range(image.n_frames):
+        image.seek(number)
+        yield number
 
 
 def by_safetensors(path: Path) -> Arrays:
@@ -280,6 +298,7 @@ def compared(path: Path) -> tuple[str, str, str]:
             theirs = reader(path)
     except Exception as error:  # noqa: BLE001 - whatever another library raises
         return name, "not read by the other", f"{type(error).__name__}: {error}"[:100]
+    ours, theirs = _alike(ours, theirs)
     if theirs.keys() == {ONE} and len(ours) == 1:  # of a container with a name of its own
         ours = {ONE: next(iter(ours.values()))}
     if name in SQUEEZED:
@@ -290,6 +309,20 @@ def compared(path: Path) -> tuple[str, str, str]:
             shape = None if own is None else own.shape
             return name, "different", f"array '{key}': {shape} here, {values.shape} there"
     return name, "equal", ""
+
+
+def _alike(ours: Arrays, theirs: Arrays) -> tuple[Arrays, Arrays]:
+    """Animations as pixels that are shown, whatever channels they have; others as they are."""
+    if FRAMES not in theirs:
+        return ours, theirs
+    return {ONE: _shown(ours[ONE])}, {ONE: _shown(theirs[FRAMES])}
+
+
+def _shown(values: np.ndarray) -> np.ndarray:
+    """Frames as RGBA; of transparent pixels the colour does not count."""
+    opaque = np.full((*values.shape[:-1], 4 - values.shape[-1]), 255, values.dtype)
+    whole = np.concatenate([values, opaque], axis=-1)
+    return np.where(whole[..., 3:] > 0, whole, 0)
 
 
 def _is_same(own: np.ndarray, other: np.ndarray) -> bool:
