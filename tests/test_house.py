@@ -386,6 +386,7 @@ NO_LIMITS = {
         plugins.hdf5.descriptions.MAX_TYPE_BYTES plugins.hdf5.options.MAX_CHUNK_BYTES
         arrays.interop.dimensions.MOST_WRITTEN plugins.image.tiff.ome.MOST_SAMPLES
         plugins.image.tiff.writer.MAX_PLANES plugins.image.tiff.writer.MAX_SAMPLES
+        plugins.image.webp_writer.MOST_BYTES
         plugins.mat.contents.MOST_GAPS
         plugins.metaimage.metadata.MAX_TEXT plugins.tables.arrow_plan.MAX_LIST
         plugins.tables.xlsx_plan.MAX_RECORD plugins.tables.xlsx_plan.MAX_TEXT
@@ -440,7 +441,8 @@ ASKS_FOR_DEFAULTS = {
         bundle.manifest conversion.outputs metadata.json metadata.roundtrip metadata.sidecar
         metadata.yaml plugins.cfl plugins.hdf5.attributes plugins.hdf5.descriptions
         plugins.hdf5.elements plugins.hdf5.scales plugins.hdf5.structure plugins.hdf5.writer
-        plugins.mat.contents plugins.metaimage.plan plugins.npy.plan plugins.netcdf3.structure
+        plugins.image.plan plugins.mat.contents plugins.metaimage.plan plugins.npy.plan
+        plugins.netcdf3.structure
         plugins.netcdf3.writer plugins.ome.tiff.metadata plugins.ome.zarr.documents
         plugins.nrrd.metadata plugins.r.plan plugins.scidb.groups plugins.scidb.plan
         plugins.webdataset.plan plugins.zarr.metadata plugins.zarr.writer""",
