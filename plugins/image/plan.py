@@ -77,14 +77,14 @@ def frames_plan(
         return None
     from .frames import durations_of, lost_of
 
-    told, (count, *sides, depth) = durations_of(array), array.shape
-    if told is None or count < 2 or depth not in channels or 0 in sides or max(sides) > max_side:
+    times, (count, *sides, depth) = durations_of(array), array.shape
+    if times is None or count < 2 or depth not in channels or 0 in sides or max(sides) > max_side:
         return None
-    if not all(one in durations for one in told):
+    if not all(one in durations for one in times):
         return None
-    lost = lost_of(array, told, DEFAULT.axis_labels)
+    lost = lost_of(array, times, DEFAULT.axis_labels)
     fits = metadata_fits(bundle, title, {"axes", "durations", "loop"}, lost)
-    return Plan(fits, lambda target: write_frames(array, told, target), names=bundle.names)
+    return Plan(fits, lambda target: write_frames(array, times, target), names=bundle.names)
 
 
 def image_fits(

@@ -61,7 +61,7 @@ def write_frames(array: Array, durations: Sequence[int], target: Target) -> None
 
 
 def loop_of(array: Array) -> int:
-    """How often the animation is repeated; 0 for ever."""
+    """The number of times that the animation is played; 0 for ever."""
     loop = field(array, "loop", int)
     return loop if loop in range(1 << 16) else 0
 

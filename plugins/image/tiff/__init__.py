@@ -27,7 +27,8 @@ are the data).
   libjxl, OpenJPEG and Esri's library decode, which a note says.
 * CCITT data and JPEG have no checksum. Every code of CCITT data is passed, each row has to end at
   its width, and there have to be as many rows as the strip has; JPEG has to have an end, and its
-  restart markers, if it has any, all of them in order. Other damage in JPEG can go unseen.
+  restart markers, if it has any, all of them in order. Other damage in JPEG can go unseen, and so
+  can damage in JPEG 2000.
 * Strips and tiles without data (a sparse file) have the value of GDAL's tag 42113, or zeros; a note
   counts them.
 * Pages marked as reduced images or as masks (NewSubfileType) that are not like the first page, and
