@@ -209,9 +209,46 @@ def by_mrcfile(path: Path) -> Arrays:
 
 
 def by_pydicom(path: Path) -> Arrays:
+    """The frames by position and what else tells them apart, tiles of a mosaic as slices."""
     import pydicom
 
-    return {ONE: np.asarray(pydicom.dcmread(path).pixel_array)}
+    ds = pydicom.dcmread(path)
+    # Decoders of lossy JPEG differ in the last bits: the one that is taken here, too.
+    with contextlib.suppress(Exception):
+        decoder = pydicom.pixels.get_decoder(ds.file_meta.TransferSyntaxUID)
+        if "pylibjpeg" in decoder.available_plugins:
+            ds.pixel_array_options(decoding_plugin="pylibjpeg")
+    values = np.asarray(ds.pixel_array)
+    tiles = ds.get((0x0019, 0x100A))  # Siemens: NumberOfImagesInMosaic, beside the CSA header
+    if tiles is not None and "MOSAIC" in ds.ImageType:
+        count = int(tiles.value)
+        across = int(np.ceil(np.sqrt(count)))
+        rows, columns = (length // across for length in values.shape)
+        cut = values.reshape(across, rows, across, columns).swapaxes(1, 2)
+        return {ONE: cut.reshape(-1, rows, columns)[:count]}
+    order = _order_of_frames(ds)
+    return {ONE: values if order is None else values[order]}
+
+
+def _order_of_frames(ds: Any) -> Any:
+    """The order of frames by time, b-value, further indices and place; None if nothing says it."""
+    groups = ds.get("PerFrameFunctionalGroupsSequence") or []
+    shared = (ds.get("SharedFunctionalGroupsSequence") or [None])[0]
+    if len(groups) < 2 or any("PlanePositionSequence" not in group for group in groups):
+        return None
+    plane = groups[0] if "PlaneOrientationSequence" in groups[0] else shared
+    cosines = np.array(plane.PlaneOrientationSequence[0].ImageOrientationPatient, float)
+    normal = np.cross(cosines[:3], cosines[3:])
+    places = [group.PlanePositionSequence[0].ImagePositionPatient for group in groups]
+    contents = [group.FrameContentSequence[0] for group in groups]
+    weights = [group.MRDiffusionSequence[0].get("DiffusionBValue", 0)
+               if "MRDiffusionSequence" in group else 0 for group in groups]  # fmt: skip
+    slices = np.array([one.get("InStackPositionNumber", 0) for one in contents])
+    indices = np.array([np.ravel(one.get("DimensionIndexValues", 0)) for one in contents])
+    further = [column for column in indices.T if not np.array_equal(column, slices)]
+    times = [one.get("TemporalPositionIndex", 0) for one in contents]
+    along = np.round(np.array(places, float) @ normal, 3)
+    return np.lexsort((along, *reversed(further), weights, times))
 
 
 def by_tifffile_of_ome(path: Path) -> Arrays:
@@ -262,6 +299,7 @@ READERS: dict[str, Callable[[Path], Arrays]] = {
 }  # fmt: skip
 
 SQUEEZED = ("ometiff",)  # whose other reader leaves out axes of length 1
+STACKED = ("dicom",)  # whose other reader knows no axes but that of all frames
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -285,11 +323,7 @@ def compared(path: Path) -> tuple[str, str, str]:
     if reader is None:
         return name, "no other reader", ""
     try:
-        with raconvert.open(path) as opened:
-            if isinstance(opened, Bundle):
-                ours = {key: np.asarray(one) for key, one in opened.items() if one.problem is None}
-            else:
-                ours = {ONE: np.asarray(opened)}
+        ours = _ours(path)
     except RaconvertError as error:
         return name, "refused", str(error).splitlines()[0]
     try:
@@ -301,10 +335,8 @@ def compared(path: Path) -> tuple[str, str, str]:
     ours, theirs = _alike(ours, theirs)
     if theirs.keys() == {ONE} and len(ours) == 1:  # of a container with a name of its own
         ours = {ONE: next(iter(ours.values()))}
-    if name in SQUEEZED:
-        ours = {key: np.squeeze(values) for key, values in ours.items()}
     for key, values in theirs.items():
-        own = ours.get(key)
+        own = _as_the_other(name, ours.get(key), values)
         if own is None or not _is_same(own, values):
             shape = None if own is None else own.shape
             return name, "different", f"array '{key}': {shape} here, {values.shape} there"
@@ -323,6 +355,25 @@ def _shown(values: np.ndarray) -> np.ndarray:
     opaque = np.full((*values.shape[:-1], 4 - values.shape[-1]), 255, values.dtype)
     whole = np.concatenate([values, opaque], axis=-1)
     return np.where(whole[..., 3:] > 0, whole, 0)
+def _ours(path: Path) -> Arrays:
+    """What raconvert reads of a file; raises the problem of one of which no array is read."""
+    with raconvert.open(path) as opened:
+        if not isinstance(opened, Bundle):
+            return {ONE: np.asarray(opened)}
+        problems = [one.problem for one in opened.values() if one.problem is not None]
+        if len(problems) == len(opened):
+            raise problems[0]
+        return {key: np.asarray(one) for key, one in opened.items() if one.problem is None}
+
+
+def _as_the_other(name: str, own: np.ndarray | None, other: np.ndarray) -> np.ndarray | None:
+    """The array without what the other reader of a format has no axes for."""
+    if own is not None and name in SQUEEZED:
+        return np.squeeze(own)
+    frame = other.shape[1:]
+    if own is not None and name in STACKED and own.shape[own.ndim - len(frame) :] == frame:
+        return own.reshape(-1, *frame)
+    return own
 
 
 def _is_same(own: np.ndarray, other: np.ndarray) -> bool:

@@ -31,6 +31,7 @@ OLD_WORDS = {
 # folder -> module -> the part of the format that it is, and that no role covers
 FIELD = {
     "dicom": {
+        "modality": "tables of the modality: what stored values stand for",
         "form": "type, size, bits and colours of the pixels of a file",
         "frames": "the frames of a file: place, scale, and what tells one from another",
         "mosaic": "slices as tiles of one image",

@@ -186,17 +186,19 @@ def _coloured(values: Values, colours: str, form: Form) -> Values:
 
 
 def rgb_of(values: Values) -> Values:
-    """RGB of YBR_FULL, rounded, as PS3.3 C.7.6.3.1.2 has it.
+    """RGB of YBR_FULL by the numbers of PS3.3 C.7.6.3.1.2, exactly; halves are rounded upwards.
 
     >>> rgb_of(np.array([[76, 85, 255]], np.uint8))
     array([[254,   0,   0]], dtype=uint8)
     """
     import numpy as np
 
-    y, cb, cr = (values[..., n].astype(np.float32) for n in range(3))
+    y, cb, cr = (values[..., n].astype(np.int32) for n in range(3))
     cb, cr = cb - 128, cr - 128
-    parts = (y + 1.402 * cr, y - 0.344136 * cb - 0.714136 * cr, y + 1.772 * cb)
-    made: Values = np.clip(np.rint(np.stack(parts, -1)), 0, 255).astype(np.uint8)
+    # Of one pixel in 587000ths, as 0.587 is the part of green in the brightness.
+    parts = (y * 587000 + 587 * 1402 * cr, y * 587000 - 114 * 1772 * cb - 299 * 1402 * cr,
+             y * 587000 + 587 * 1772 * cb)  # fmt: skip
+    made: Values = np.clip((np.stack(parts, -1) + 293500) // 587000, 0, 255).astype(np.uint8)
     return made
 
 

@@ -10,6 +10,7 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, TooLarge
 
 from .form import Form, form_of
+from .modality import lut_of
 from .mosaic import Mosaic, is_mosaic, mosaic_of, places_of
 from .tables import (
     ACQUISITION_DATE_TIME,
@@ -27,10 +28,15 @@ from .tables import (
     FRAME_DATE_TIME,
     FRAME_GROUPS,
     FRAME_OF_REFERENCE,
+    FRAME_TYPE,
+    GRADIENT,
+    GRADIENTS,
+    IMAGE_TYPE,
     IMAGER_SPACING,
     INSTANCE_NUMBER,
     INTERCEPT,
     MODALITY,
+    MR_FRAME_TYPE,
     OFFSETS,
     ORIENTATION,
     PIXEL_MEASURES,
@@ -55,8 +61,10 @@ from .tables import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from .header import Data, Header
+    from .modality import Lut
 
     Vector = tuple[float, float, float]
 
@@ -79,7 +87,7 @@ class Frame(Record):
     intercept: float
     instance: float | None
     stack: str
-    keys: dict[str, float]
+    keys: dict[str, Any]
 
     @property
     def normal(self) -> Vector | None:
@@ -98,6 +106,7 @@ class File(Record):
     modality: str
     placed: bool  # has positions
     per_frame: bool  # each frame has its own functional groups
+    lut: Lut | None  # what its values stand for
 
 
 # What tells frames at one position from each other, in the order in which it is asked: the name,
@@ -114,6 +123,7 @@ KEYS: tuple[tuple[str, int, int | None], ...] = (
     ("trigger time", TRIGGER_TIME, None),
     ("acquisition", ACQUISITION_NUMBER, None),
 )
+GRADIENT_KEY, KIND_KEY = "gradient", "image type"  # a direction, and words
 TIMES = (
     ("acquisition time", FRAME_DATE_TIME, FRAME_CONTENT),
     ("acquisition time", ACQUISITION_TIME, None),
@@ -143,7 +153,7 @@ def file_of(header: Header, number: int, colours: str) -> File:
     series = header.text(SERIES)
     return File(
         header, form, frames, series, header.text(FRAME_OF_REFERENCE), header.text(MODALITY),
-        any(frame.position is not None for frame in frames), bool(groups),
+        any(frame.position is not None for frame in frames), bool(groups), lut_of(header, form),
     )  # fmt: skip
 
 
@@ -285,6 +295,13 @@ class _Look:
                 return found[0]
         return None
 
+    def gradient(self) -> tuple[float, ...]:
+        """The direction of a diffusion gradient; empty without one."""
+        for data in self.among(DIFFUSION):
+            if found := (data.item(GRADIENTS) or data).numbers(GRADIENT):
+                return found
+        return ()
+
     def scale(self) -> tuple[float, float]:
         if (dose := self.header.number(DOSE_SCALING)) is not None:
             return dose, 0.0
@@ -294,12 +311,16 @@ class _Look:
             raise self.header.wrong(SLOPE, "is zero", 0)
         return slope[0], intercept[0]
 
-    def keys(self) -> dict[str, float]:
-        keys: dict[str, float] = {}
+    def keys(self) -> dict[str, Any]:
+        keys: dict[str, Any] = {}
         for name, tag, group in KEYS:
             for data in self.among(group):
                 if name not in keys and (value := data.possible(tag)) is not None:
                     keys[name] = value
+        if "b-value" in keys:
+            keys[GRADIENT_KEY] = self.gradient()
+        if kind := self.text(FRAME_TYPE, MR_FRAME_TYPE) or self.header.text(IMAGE_TYPE):
+            keys[KIND_KEY] = kind.replace("\\", " ")
         for name, tag, group in TIMES:
             for data in self.among(group):
                 if name not in keys and (text := data.text(tag)):

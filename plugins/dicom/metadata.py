@@ -10,12 +10,14 @@ from importlib.util import find_spec
 from math import hypot
 
 from raconvert.arrays.space import directed
-from raconvert.errors import MissingDependency, UsageError
+from raconvert.errors import MissingDependency, UsageError, listed
 from raconvert.plugin import Axis, Metadata, Space
 
 from .form import PALETTE
 from .header import wants_items
+from .modality import note_of
 from .mosaic import is_mosaic
+from .series import VOLUME
 from .tables import (
     CHARSET,
     CHARSETS,
@@ -60,8 +62,9 @@ def metadata_of(part: Part, grid: Grid, kept: dict[int, str]) -> tuple[Metadata,
     if space is None:
         axes = [axis.replace(direction=None) for axis in axes]
     own: dict[str, Any] = {}
-    attributes = _scale(grid.frames, own)
-    notes += _photometric(part, own, header)
+    lut = part.files[first.file].lut
+    attributes = {} if lut else _scale(grid.frames, own)
+    notes += [*_photometric(part, own, header), *([note_of(lut)] if lut else []), *_drawn(part)]
     units = _units(header) if attributes or "scl_slope" in own or _is_hounsfield(header) else None
     attributes |= _kept(grid.frames, part, kept, notes)
     meta = Metadata(
@@ -105,8 +108,25 @@ def _axis_of_times(grid: Grid) -> Axis:
             return Axis("time", kind="time", units="s", spacing=step)
         since = [round(value - values[0], 6) for value in values]
         return Axis("time", kind="time", units="s", labels=since)
+    if key == VOLUME:
+        return Axis(key)
+    if " and " in key:
+        return Axis(key, labels=[", ".join(filter(None, map(_label, one))) for one in values])
+    if isinstance(values[0], str):
+        return Axis(key, labels=values)
     labels = [int(value) if value == int(value) else value for value in values]
     return Axis(key, units=UNIT_OF_KEY.get(key), labels=labels)
+
+
+def _label(value: Any) -> str:
+    """A value of what tells frames apart, as a text.
+
+    >>> _label((0.5, -1.0, 0.0))
+    '0.5 -1 0'
+    """
+    if isinstance(value, str):
+        return value
+    return " ".join(f"{one:.10g}" for one in (value if isinstance(value, tuple) else (value,)))
 
 
 def _even_step(values: Sequence[float]) -> float | None:
@@ -172,9 +192,19 @@ def _photometric(part: Part, own: dict[str, Any], header: Header) -> list[str]:
     if is_mosaic(header) and not form.across:
         notes.append("slices are tiles of a mosaic: they stay there, and have no place")
     if header.items(MODALITY_LUT):
-        notes.append("the table of the modality (Modality LUT) is not applied, and left out")
-    if any(tag >> 16 in of for tag in header.tags for of in CURVES_AND_OVERLAYS):
-        notes.append("overlays and curves are left out")
+        notes.append("a table of the modality does not fit floats and colours: left out")
+    return notes
+
+
+def _drawn(part: Part) -> list[str]:
+    """Notes on overlays and curves, which are left out."""
+    headers = [part.files[number].header for number in {frame.file for frame in part.frames}]
+    tags = {id(one.tags): one.tags for one in headers}.values()
+    groups = sorted({tag >> 16 for those in tags for tag in those if tag >> 28 in (5, 6)})
+    notes = []
+    for what, known in CURVES_AND_OVERLAYS.items():
+        if found := [f"group {group:04X}" for group in groups if group in known]:
+            notes.append(f"{what} are left out: {listed(found)}")
     return notes
 
 

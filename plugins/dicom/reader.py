@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from raconvert.errors import Corrupt, counted, listed
+from raconvert.errors import Corrupt, TooLarge, counted, listed
 from raconvert.plugin import Array, Bundle
 
 from .codecs import check_decoder
 from .frames import file_of
 from .header import looks_like, read_header
 from .metadata import left_out, metadata_of, tags_of
+from .modality import APPLIES, applied
 from .series import grid_of, names_of, parts_of
 from .tables import (
     BIG,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from .frames import File
     from .header import Header
+    from .modality import Lut
     from .series import Grid, Part
 
 # Elements of a header that are asked for when its frames are known.
@@ -55,14 +57,27 @@ def read_files(
     for series in parts.values():
         if len(series) > 1:
             shown = listed(names[len(arrays) : len(arrays) + len(series)])
-            what = "differ in size, type, orientation or spacing"
+            what = "differ in size, type, orientation, spacing or table of the modality"
             notes.append(f"slices of one series {what}: arrays {shown}")
         for part in series:
-            arrays.append(_array(names[len(arrays)], part, grid_of(part, even=grid == "even"),
+            arrays.append(_array(names[len(arrays)], part, grid_of(part, grid),
                                  kept, notes, alone=len(names) == 1))  # fmt: skip
     if line := left_out(files, kept):
         notes.append(line)
-    return Bundle(arrays, notes=notes)
+    bundle = Bundle(arrays, notes=notes)
+    luts = [part.files[part.frames[0].file].lut for series in parts.values() for part in series]
+    if any(luts):
+        by_name = dict(zip(names, luts, strict=True))
+        bundle.decoded = lambda array: _by_table(array, by_name.get(array.name), bundle)
+    return bundle
+
+
+def _by_table(array: Array, lut: Lut | None, bundle: Bundle) -> Array | None:
+    """The values of an array by its table of the modality, of which no note is left; else None."""
+    if lut is None:
+        return None
+    bundle.notes[:] = [note for note in bundle.notes if not note.endswith(APPLIES)]
+    return applied(array, lut)
 
 
 def _files(
@@ -72,6 +87,7 @@ def _files(
     files: list[File] = []
     numbers: dict[str, int | None] = {}
     tags: dict[frozenset[int], set[int]] = {}
+    luts: dict[Lut, tuple[Lut, int]] = {}
     others, imageless = [], []
     for source in sources:
         if folder is not None and not is_dicom(source):
@@ -83,7 +99,7 @@ def _files(
         if header.pixels is None and folder is not None:
             imageless.append(source.name)
             continue
-        file = file_of(header, len(files), colours)
+        file = _with_shared_table(file_of(header, len(files), colours), luts)
         if file.form.encoded:
             check_decoder(header.syntax, source.path)
         numbers.setdefault(file.series, _number_of(header))
@@ -96,6 +112,27 @@ def _files(
         if names:
             notes.append(f"left out {counted(len(names), 'file')}, {what}: {listed(names)}")
     return files, numbers
+
+
+def _with_shared_table(file: File, luts: dict[Lut, tuple[Lut, int]]) -> File:
+    """The file with the one table that equals its own.
+
+    `luts` has each table, and the bytes of it and of those before it.
+    """
+    if file.lut is None:
+        return file
+    file.header.values.pop(MODALITY_LUT)
+    if file.lut not in luts:
+        before = next(reversed(luts.values()))[1] if luts else 0
+        held, most = before + len(file.lut.entries), file.header.source.limits.metadata_bytes
+        luts[file.lut] = file.lut, held
+        if held > most:
+            raise TooLarge(
+                "is one of many files that have a table of the modality of their own each",
+                path=file.header.path, got=held, expected=f"at most {most} bytes of tables",
+                remedy="read fewer files at once",
+            )  # fmt: skip
+    return file._replace(lut=luts[file.lut][0])
 
 
 def _number_of(header: Header) -> int | None:

@@ -1,24 +1,26 @@
 """Series: which frames make one array, in which order, and the grid that they lie on.
 
 The frames of a series are those of one `SeriesInstanceUID` that have the same form, orientation,
-pixel spacing and frame of reference; a series with several of these becomes an array of each. They
-are sorted by their positions along the normal of their planes, never by name or number.
+pixel spacing, frame of reference and table of the modality; a series with several of these becomes
+an array of each. They are sorted by their positions along the normal of their planes, never by name
+or number.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from functools import partial
+from itertools import combinations, pairwise
 from math import hypot
 
 from raconvert.declared import Record
 from raconvert.errors import Unsupported
 
-from .frames import KEYS, TIMES, cross
+from .frames import GRADIENT_KEY, KEYS, KIND_KEY, TIMES, cross
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from .form import Form
@@ -29,6 +31,8 @@ UNEVEN = 0.01  # of the distance of two slices, how far one may be from its plac
 TOLD = 1e-3  # as much, from which on it is told
 SAME_DIRECTION = 1e-4  # difference of two direction cosines, and of two spacings in parts of one
 ORIENTATIONS = 64  # of a series, that are compared with each other
+VOLUME = "volume"  # the name of an axis of which only the numbers of the images tell
+VOLUMES = "`--in-opt grid=volumes` takes them in the order of their InstanceNumber"
 WHOLE = "`--in-opt grid=any` stacks them as they are, without their place"
 
 
@@ -52,7 +56,7 @@ class Grid(Record):
     slices: int
     step: Vector | None
     key: str
-    values: list[float]
+    values: list[Any]
     notes: list[str]
     problem: Unsupported | None = None
 
@@ -75,7 +79,7 @@ def parts_of(files: Sequence[File]) -> dict[str, list[Part]]:
         parts = series.setdefault(file.series, {})
         seen = known.setdefault(file.series, [])
         for frame in file.frames:
-            key = file.form, file.world, frame.stack, *_plane(frame, seen)
+            key = file.form, file.world, file.lut, frame.stack, *_plane(frame, seen)
             part = parts.get(key)
             if part is None:
                 part = parts[key] = Part(file.form, [], [*files] if not parts else _files(parts))
@@ -104,21 +108,22 @@ def _plane(frame: Frame, seen: list[tuple[float, ...]]) -> tuple[Any, ...]:
 # Their order -------------------------------------------------------------------------------------
 
 
-def grid_of(part: Part, *, even: bool) -> Grid:
-    """The order of the frames of an array; without `even` also of such as lie on no grid.
+def grid_of(part: Part, rule: str) -> Grid:
+    """The order of the frames of an array by a rule, ``even``, ``volumes`` or ``any``.
 
-    `Grid.problem` is the reason why the frames do not make one.
+    By ``volumes`` numbers of images may tell frames of one position apart; by ``any`` frames may
+    lie on no grid. `Grid.problem` is the reason why the frames do not make one.
     """
     frames = part.frames
     if len(frames) == 1:
         return Grid(frames, 1, 1, _alone(frames[0]), "", [], [])
     normal = frames[0].normal
     if normal is None or any(frame.position is None for frame in frames):
-        return _by_number(frames, part, even=even)
+        return _by_number(frames, part, even=rule != "any")
     groups = _places(frames, normal)
-    grid = _timed(groups, part)
+    grid = _timed(groups, part, numbered=rule == "volumes")
     problem = grid.problem
-    if problem is None or even:
+    if problem is None or rule != "any":
         return grid
     ordered = [frame for _, group in groups for frame in group]
     note = f"{problem.what}: stacked by position, without a place"
@@ -180,7 +185,7 @@ def _between(a: Any, b: Any) -> Vector:
     return tuple(y - x for x, y in zip(a, b, strict=True))
 
 
-def _timed(groups: list[tuple[float, list[Frame]]], part: Part) -> Grid:
+def _timed(groups: list[tuple[float, list[Frame]]], part: Part, *, numbered: bool) -> Grid:
     """The grid of frames at positions: one at each, or as many times at each."""
     problem = _aside(groups, part)
     counts = Counter(len(group) for _, group in groups)
@@ -192,20 +197,25 @@ def _timed(groups: list[tuple[float, list[Frame]]], part: Part) -> Grid:
             f"{times} at most others",
             path=_path(part, odd[0]), remedy=WHOLE,
         )  # fmt: skip
-    key, values = "", list[float]()
+    key = ""
+    values: list[Any] = []
     by_time = [[group[0] for _, group in groups]]
     if problem is None and times > 1:
-        found = _times(groups)
+        by_number = _numbered(groups)
+        found = _times(groups) or (by_number if numbered else None)
         if found is None:
             problem = Unsupported(
                 f"{times} slices at each position, and nothing that tells them apart in one way",
-                path=_path(part, groups[0][1][1]), remedy=WHOLE,
+                path=_path(part, groups[0][1][1]),
+                remedy=f"{VOLUMES}; {WHOLE}" if by_number else WHOLE,
             )  # fmt: skip
         else:
             key, values, by_time = found
     step, notes = None, list[str]()
     if problem is None:
         step, notes, problem = _step([*by_time[0]], part)
+    if key == VOLUME:
+        notes.append(f"{times} slices at each position, in the order of their InstanceNumber")
     frames = [frame for one in by_time for frame in one]
     if problem is not None:
         frames = [frame for _, group in groups for frame in group]
@@ -228,28 +238,90 @@ def _aside(groups: list[tuple[float, list[Frame]]], part: Part) -> Unsupported |
 
 def _times(
     groups: list[tuple[float, list[Frame]]],
-) -> tuple[str, list[float], list[list[Frame]]] | None:
-    """Name and values of what tells the frames at each position apart, and the frames of each."""
-    for name in dict.fromkeys(name for name, *_ in KEYS):
-        if not all(name in frame.keys for _, group in groups for frame in group):
-            continue
-        values = [sorted(frame.keys[name] for frame in group) for _, group in groups]
-        if len(set(values[0])) < len(values[0]) or any(one != values[0] for one in values):
-            continue
-        return name, values[0], _ordered(groups, name)
+) -> tuple[str, list[Any], list[list[Frame]]] | None:
+    """Name and values of what tells the frames at each position apart, and the frames of each.
+
+    One thing does, or a pair: b-value and gradient before a clock, any other behind it.
+    """
+    names = [*dict.fromkeys(name for name, *_ in KEYS), KIND_KEY]
+    there = [name for name in names if _all_have(groups, name)]
+    diffusion = [("b-value", GRADIENT_KEY)] if _all_have(groups, GRADIENT_KEY) else []
+    for chosen in (*((name,) for name in there), *diffusion):
+        if found := _told_by(groups, chosen):
+            return found
     for name in dict.fromkeys(name for name, *_ in TIMES):
-        if not all(name in frame.keys for _, group in groups for frame in group):
+        if not _all_have(groups, name):
             continue
-        ordered = _ordered(groups, name)
+        ordered = _ordered(groups, partial(_key, name))
         ranges = [[frame.keys[name] for frame in frames] for frames in ordered]
         if all(max(a) < min(b) for a, b in pairwise(ranges)):
             return name, [one[0] for one in ranges], ordered
+    pairs = (_told_by(groups, pair) for pair in combinations(there, 2))
+    return next(filter(None, pairs), None)
+
+
+def _numbered(
+    groups: list[tuple[float, list[Frame]]],
+) -> tuple[str, list[Any], list[list[Frame]]] | None:
+    """The frames of each time by the numbers of their images.
+
+    None unless the numbers of each time, or of each position, follow those of another.
+    """
+    if any(frame.instance is None for _, group in groups for frame in group):
+        return None
+    ordered = _ordered(groups, lambda frame: frame.instance)
+    for sets in (ordered, [group for _, group in groups]):
+        numbers = sorted(sorted(frame.instance or 0 for frame in frames) for frames in sets)
+        apart = all(a[-1] < b[0] for a, b in pairwise(numbers))
+        if apart and all(a < b for one in numbers for a, b in pairwise(one)):
+            return VOLUME, [], ordered
     return None
 
 
-def _ordered(groups: list[tuple[float, list[Frame]]], name: str) -> list[list[Frame]]:
+def _key(name: str, frame: Frame) -> Any:
+    return frame.keys[name]
+
+
+def _all_have(groups: list[tuple[float, list[Frame]]], name: str) -> bool:
+    return all(name in frame.keys for _, group in groups for frame in group)
+
+
+def _told_by(
+    groups: list[tuple[float, list[Frame]]], names: tuple[str, ...]
+) -> tuple[str, list[Any], list[list[Frame]]] | None:
+    """Name, values and frames of each time, if these tell all frames of a position apart.
+
+    Numbers are in their order, then what has directions and words as it first occurs.
+    """
+
+    def values_of(frame: Frame) -> tuple[Any, ...]:
+        return tuple(frame.keys[name] for name in names)
+
+    def place_of(frame: Frame) -> tuple[float, ...]:
+        values = values_of(frame)
+        return *(one for one in values if not isinstance(one, str | tuple)), ranks[values]
+
+    frames = sorted((frame for _, group in groups for frame in group), key=_in_series)
+    ranks = {values: n for n, values in enumerate(dict.fromkeys(map(values_of, frames)))}
+    first = {values_of(frame) for frame in groups[0][1]}
+    if len(first) < len(groups[0][1]):
+        return None
+    if any({values_of(frame) for frame in group} != first for _, group in groups):
+        return None
+    ordered = _ordered(groups, place_of)
+    values = [values_of(frames[0]) for frames in ordered]
+    return " and ".join(names), values if len(names) > 1 else [one for (one,) in values], ordered
+
+
+def _in_series(frame: Frame) -> tuple[float, int, int]:
+    return frame.instance or 0, frame.file, frame.number
+
+
+def _ordered(
+    groups: list[tuple[float, list[Frame]]], place_of: Callable[[Frame], Any]
+) -> list[list[Frame]]:
     """The frames of each time, in order of the positions."""
-    columns = [sorted(group, key=lambda frame: frame.keys[name]) for _, group in groups]
+    columns = [sorted(group, key=place_of) for _, group in groups]
     return [list(frames) for frames in zip(*columns, strict=True)]
 
 

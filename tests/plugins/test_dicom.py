@@ -342,6 +342,111 @@ def test_bits_and_floats(tmp_path: Path) -> None:
         assert np.array_equal(only(path), values)
 
 
+# Tables of the modality, overlays --------------------------------------------------------------------
+
+
+def modality(first: int, bits: int, entries: Any, *, vr: str = "US") -> Any:
+    """A Modality LUT Sequence of one item."""
+    from pydicom.dataset import Dataset
+    from pydicom.sequence import Sequence
+
+    item = Dataset()
+    item.add_new("LUTDescriptor", "SS" if first < 0 else "US", [len(entries), first, bits])
+    item.ModalityLUTType = "HU"
+    raw = np.asarray(entries, "<u2")
+    item.add_new("LUTData", vr, raw.tobytes() if vr == "OW" else raw.tolist())
+    return Sequence([item])
+
+
+@pytest.mark.parametrize("syntax", [made.EXPLICIT, made.IMPLICIT])
+@pytest.mark.parametrize(
+    ("dtype", "first", "bits", "vr"),
+    [("uint8", 0, 8, "US"), ("uint8", 40, 16, "OW"), ("uint16", 1000, 16, "US"),
+     ("int16", -300, 16, "OW"), ("int16", -300, 8, "US")],
+)  # fmt: skip
+def test_a_table_of_the_modality_is_applied_when_asked_for(
+    dtype: str, first: int, bits: int, vr: str, syntax: str, tmp_path: Path
+) -> None:
+    """Below the first entry, within and above the last: as pydicom has it."""
+    count = 200 if bits == 8 else 3000
+    entries = np.random.default_rng(3).integers(0, 1 << bits, count)
+    values = made.volume((3, 24, 26), dtype)
+    near = np.random.default_rng(4).integers(first, first + count, values.shape[1:])
+    if dtype != "uint8":
+        values[1] = near
+    table = modality(first, bits, entries, vr=vr)
+    made.series(tmp_path / "s", values, syntax=syntax, ModalityLUTSequence=table)
+    paths = sorted((tmp_path / "s").iterdir())
+    datasets = [pydicom.dcmread(path) for path in paths]
+    # In 16 bits the library takes 32767 for a small value, as its differences run over.
+    wide = [ds.pixel_array.astype("i4") for ds in datasets]
+    applied = [*map(pydicom.pixels.apply_modality_lut, wide, datasets)]
+    wanted = np.stack(applied)
+    assert np.array_equal(only(tmp_path / "s"), values)
+    with read(tmp_path / "s") as bundle:
+        assert any("table of the modality" in note for note in bundle.notes)
+    with read(tmp_path / "s", unscale=True) as bundle:
+        (array,) = bundle.arrays
+        assert array.dtype == wanted.dtype
+        assert np.array_equal(array[...], wanted)
+        assert np.array_equal(array[1:, 3, ::-2], wanted[1:, 3, ::-2])
+        assert array.meta.units == "HU"
+        assert array.meta.axes[0].spacing == 2.5
+        assert not any("table of the modality" in note for note in bundle.notes)
+    raconvert.convert(tmp_path / "s", tmp_path / "s.nrrd", unscale=True)
+    assert np.array_equal(raconvert.read(tmp_path / "s.nrrd"), wanted)
+
+
+def test_slices_of_several_tables_are_arrays_of_their_own(tmp_path: Path) -> None:
+    values = made.volume((3, 4, 5), "uint8")
+    rng = np.random.default_rng(5)
+    for number, slice_ in enumerate(values):
+        made.series(tmp_path / "s", slice_[None], start=1 + number,
+                    ModalityLUTSequence=modality(0, 16, rng.integers(0, 999, 256)))  # fmt: skip
+    with read(tmp_path / "s") as bundle:
+        assert [array.shape for array in bundle.arrays] == [(4, 5)] * 3
+        assert any("table of the modality" in note for note in bundle.notes)
+    paths = sorted((tmp_path / "s").iterdir())
+    plugin = load(by_name("dicom"))
+    for most, fits in ((3 * 512, True), (3 * 512 - 1, False)):
+        sources = [Source(str(path), limits=Limits(metadata_bytes=most)) for path in paths]
+        if fits:
+            plugin.read_together(sources, folder=None).close()
+            continue
+        with pytest.raises(TooLarge, match=f"at most {most} bytes of tables"):
+            plugin.read_together(sources, folder=None)
+
+
+def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
+    values = made.volume((4, 5), "uint8")
+    for number, (entries, bits, what) in enumerate(
+        [([1, 2], 17, "entries of no size"), ([1, 999], 8, "more bits than it says")]
+    ):
+        table = modality(0, bits, entries)
+        path = made.save(made.dataset(values, ModalityLUTSequence=table), tmp_path / f"{number}")
+        with pytest.raises(Corrupt, match=what):
+            only(path)
+    table = modality(0, 16, [1, 2])
+    table[0].LUTDescriptor = [3, 0, 16]
+    path = made.save(made.dataset(values, ModalityLUTSequence=table), tmp_path / "short")
+    with pytest.raises(Corrupt, match="too short"):
+        only(path)
+
+
+def test_overlays_are_named_and_left_out(tmp_path: Path) -> None:
+    """Also of another slice than the first one."""
+    values = made.volume((3, 4, 8), "uint8")
+
+    made.series(tmp_path / "s", values)
+    ds = pydicom.dcmread(tmp_path / "s" / "IM0002")
+    ds.add_new(0x60020010, "US", 4)
+    ds.add_new(0x60023000, "OW", bytes(4))
+    ds.save_as(tmp_path / "s" / "IM0002")
+    with read(tmp_path / "s") as bundle:
+        assert "overlays are left out: group 6002" in bundle.notes
+        assert np.array_equal(bundle.arrays[0][...], values)
+
+
 # Objects of many frames --------------------------------------------------------------------------
 
 
@@ -616,6 +721,103 @@ def test_frames_at_one_position_are_a_further_axis(
     assert image.shape == (5, 4, 3, 2)
     assert image.header.get_zooms()[:3] == (1.25, 0.75, 2.5)
     assert np.array_equal(np.asarray(image.dataobj).T, wanted)
+
+
+def test_diffusion_is_told_by_b_values_and_gradients(tmp_path: Path) -> None:
+    """In classic files and in an enhanced object; without a direction where there is none."""
+    from pydicom.dataset import Dataset
+    from pydicom.sequence import Sequence
+
+    gradients = [None, [1.0, 0.0, 0.0], [-0.6, 0.0, 0.8], None]
+    weights = [0.0, 700.0, 700.0, 700.0]  # the last is the mean of all directions
+    pixels = made.volume((4, 3, 4, 5), "int16")
+    groups = []
+    cosines, positions = made.places("axial", 3)
+    for number, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
+        more = {"DiffusionBValue": weight}
+        if gradient:
+            more["DiffusionGradientOrientation"] = gradient
+        made.series(tmp_path / "c", pixels[number], start=1 + 3 * number, **more)
+        for position in positions:
+            group, place, diffusion, direction = (Dataset() for _ in range(4))
+            place.ImagePositionPatient = [*map(float, position)]
+            group.PlanePositionSequence = Sequence([place])
+            diffusion.DiffusionBValue = weight
+            if gradient:
+                direction.DiffusionGradientOrientation = gradient
+                diffusion.DiffusionGradientDirectionSequence = Sequence([direction])
+            group.MRDiffusionSequence = Sequence([diffusion])
+            groups.append(group)
+    ds = made.dataset(pixels.reshape(-1, 4, 5), sop=made.ENHANCED_MR, NumberOfFrames=12,
+                      ImageOrientationPatient=cosines)  # fmt: skip
+    ds.PerFrameFunctionalGroupsSequence = Sequence(groups)
+    made.save(ds, tmp_path / "e.dcm")
+    for path in (tmp_path / "c", tmp_path / "e.dcm"):
+        with read(path) as bundle:
+            (array,) = bundle.arrays
+            assert np.array_equal(array[...], pixels)
+            assert array.meta.axes[0].name == "b-value and gradient"
+            assert array.meta.axes[0].labels == ("0", "700, 1 0 0", "700, -0.6 0 0.8", "700")
+
+
+def test_images_of_two_kinds_or_pairs_of_facts_are_a_further_axis(tmp_path: Path) -> None:
+    """Magnitude and phase by the type of the image; echoes of both by a pair."""
+    pixels = made.volume((2, 2, 3, 4, 5), "int16")
+    start = 1
+    for echo, kind in itertools.product((0, 1), (0, 1)):
+        type_ = ["ORIGINAL", "PRIMARY", "MP"[kind]]
+        more = {"EchoTime": 2.5 + echo, "ImageType": type_, "start": start}
+        made.series(tmp_path / "pair", pixels[echo, kind], **more)
+        if echo == 0:
+            made.series(tmp_path / "kinds", pixels[0, kind], ImageType=type_, start=start)
+        start += 3
+    with read(tmp_path / "kinds") as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], pixels[0])
+        assert array.meta.axes[0].name == "image type"
+        assert array.meta.axes[0].labels == ("ORIGINAL PRIMARY M", "ORIGINAL PRIMARY P")
+    with read(tmp_path / "pair") as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], pixels.reshape(4, 3, 4, 5))
+        assert array.meta.axes[0].name == "echo time and image type"
+        assert array.meta.axes[0].labels[2] == "3.5, ORIGINAL PRIMARY M"
+
+
+@pytest.mark.parametrize("by", ["volume", "position"])
+def test_numbers_of_images_tell_volumes_apart_when_asked_to(by: str, tmp_path: Path) -> None:
+    """As `dcm2niix` takes them; the refusal names the option where numbers are in such an order."""
+    pixels = made.volume((2, 3, 4, 5), "int16")
+
+    def number(volume: int, slice_: int) -> int:
+        return 3 * volume + slice_ if by == "volume" else 2 * slice_ + volume
+
+    for volume in (0, 1):
+        made.series(tmp_path / by, pixels[volume], start=10 * volume,
+                    each=lambda n, v=volume: {"InstanceNumber": number(v, n)})  # fmt: skip
+    assert '{"grid": "volumes"} takes them' in refusal(tmp_path / by)
+    with read(tmp_path / by, in_opts={"grid": "volumes"}) as bundle:
+        (array,) = bundle.arrays
+        assert np.array_equal(array[...], pixels)
+        assert array.meta.axes[0].name == "volume"
+        assert array.meta.axes[1].spacing == 2.5
+        assert any("in the order of their InstanceNumber" in note for note in bundle.notes)
+    made.series(tmp_path / by, pixels[0], start=20,
+                each=lambda n: {"InstanceNumber": 5 - 2 * n})  # fmt: skip
+    assert '"volumes"' not in refusal(tmp_path / by)
+
+
+def test_a_table_of_the_colours_of_ultrasound_is_exact() -> None:
+    """Every triple of a coarse grid, by fractions; halves upwards."""
+    from fractions import Fraction
+
+    steps = [*range(0, 256, 15), 78, 178]
+    grid = np.array([*itertools.product(steps, steps, steps)], np.uint8)
+    made_rgb = codecs.rgb_of(grid)
+    red, blue = Fraction(1402, 1000), Fraction(1772, 1000)
+    for (y, cb, cr), got in zip(grid.tolist(), made_rgb.tolist(), strict=True):
+        green = (Fraction(114, 587) * blue * (cb - 128)) + (Fraction(299, 587) * red * (cr - 128))
+        exact = (y + red * (cr - 128), y - green, y + blue * (cb - 128))
+        assert got == [min(255, max(0, (one + Fraction(1, 2)).__floor__())) for one in exact]
 
 
 # Files and folders ---------------------------------------------------------------------------------
