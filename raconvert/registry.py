@@ -27,6 +27,7 @@ from raconvert.plugin import API, MAYBE, NO, SURE, Plugin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from raconvert.files.source import Source
@@ -228,15 +229,20 @@ def row_together(path: str) -> Row | None:
             there = sorted((one.name, one.path) for one in entries if one.name[0] != ".")
     except OSError:
         return None
-    probed = 0
-    for name, file in there:
-        if not os.path.isfile(file):
-            continue
-        row = by_suffix(name)
+    return first_together((file for _, file in there if os.path.isfile(file)), _first_bytes)
+
+
+def first_together(files: Iterable[str], first_bytes: Callable[[str], bytes]) -> Row | None:
+    """The format of files in the order of their names, if they are read together, else None.
+
+    `first_bytes` gets those of a file that has no suffix which is known.
+    """
+    for probed, file in enumerate(files, 1):
+        row = by_suffix(os.path.basename(file))
         if row is not None and row.reads:
             return row if row.together else None
-        probed += 1
-        row = _by_first_bytes(file)
+        head = first_bytes(file)
+        row = next((row for row in ROWS if row.together and matches(row.magic, head)), None)
         if row is not None or probed == PROBED:
             return row
     return None
@@ -257,14 +263,12 @@ def _is_sure(row: Row, folder: str, mark: str) -> bool:
         source.close()
 
 
-def _by_first_bytes(path: str) -> Row | None:
-    """The format whose files are read together that a file is of, by its usual first bytes."""
+def _first_bytes(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            head = file.read(FIRST_BYTES)
+            return file.read(FIRST_BYTES)
     except OSError:
-        return None
-    return next((row for row in ROWS if row.together and matches(row.magic, head)), None)
+        return b""
 
 
 def names_folder(path: str) -> bool:

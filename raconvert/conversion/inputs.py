@@ -28,7 +28,14 @@ from raconvert.files.paths import (
 )
 from raconvert.files.source import read_failed
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
-from raconvert.registry import by_suffix, is_one_source, names_folder, row_together
+from raconvert.registry import (
+    FIRST_BYTES,
+    by_suffix,
+    first_together,
+    is_one_source,
+    names_folder,
+    row_together,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +62,22 @@ def row_of_url(url: str) -> Row | None:
     """Return the format of a folder at a URL that is one source, by its suffix or its files."""
     if names_folder(url):
         return by_suffix(url)
-    return next((row for mark, row in marks_of_whole().items() if is_there(f"{url}/{mark}")), None)
+    marked = (row for mark, row in marks_of_whole().items() if is_there(f"{url}/{mark}"))
+    return next(marked, None) or _row_together_at(url)
+
+
+def _row_together_at(url: str) -> Row | None:
+    """The format of the files of a folder at a URL, if they are read together, else None."""
+    from raconvert.files.remote import listing
+
+    def first_bytes(file: str) -> bytes:
+        with suppress(ReadFailed):
+            return listing.range_of(file, 0, FIRST_BYTES)
+        return b""
+
+    if not listing.is_listed(url) or not listing.is_folder(url):
+        return None
+    return first_together(listing.files_in(url, recursive=False), first_bytes)
 
 
 def files_in(
@@ -90,6 +112,20 @@ def _may_be(name: str, row: Row) -> bool:
     """True unless the suffix is of a format with other first bytes: a .tar may hold samples."""
     named = by_suffix(name)
     return named in (None, row) or not {*named.magic}.isdisjoint(row.magic)
+
+
+def urls_together(url: str, row: Row) -> tuple[list[str], list[str]]:
+    """Do the work of `files_together` for a folder at a URL."""
+    from raconvert.files.remote import listing
+
+    marked = any(is_there(f"{url}/{mark}") for mark in row.marks)
+    urls = [] if marked else listing.files_in(url, recursive=False)
+    urls = urls or listing.files_in(url, recursive=True)
+    others = [one for one in urls if not _may_be(one, row)]
+    names = [one for one in urls if _may_be(one, row)]
+    if not names:
+        raise ReadFailed(f"folder holds no file that may be {row.title}", path=url)
+    return natural_sorted(names), natural_sorted(others)
 
 
 def is_source(entry: os.DirEntry[str]) -> bool:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from raconvert.plugin import Plugin
 
 
+AT_URL = "files at the URL"  # the reason for a folder
+
+
 class Opened:
     """A source that is open: its arrays, and what was found out while it was opened.
 
@@ -134,11 +137,15 @@ def open_found(
     options = registry.check_options(row, "read", settings.in_opts or {})
     if settings.meta == "ignore" and row.sidecar == "never":
         options["metadata"] = False
-    bundle = read(source, **options) if read else _read(plugin, row, source, options)
+    folder = reason == AT_URL if is_remote(source.path) else os.path.isdir(source.path)
+    if read is None and folder and plugin.read_together is not None:
+        bundle = _read_folder(plugin, row, source, options)
+    else:
+        bundle = (read or plugin.read)(source, **options)
     bundle.path, bundle.format = source.path, row.name
     bundle.close_with(source.close)
     source.used.add(source.path)
-    if is_remote(source.path) and not row.folder:
+    if is_remote(source.path) and not (row.folder or folder):
         from raconvert.files.remote.objects_by_ranges import notes_of
 
         bundle.notes.extend(notes_of(source.path, source.identity))
@@ -175,15 +182,15 @@ def open_found(
     return opened
 
 
-def _read(plugin: Plugin, row: Row, source: Source, options: dict[str, Any]) -> Bundle:
-    """The arrays of a file, or of a folder whose files are read together."""
-    if plugin.read_together is None or is_remote(source.path) or not os.path.isdir(source.path):
-        return plugin.read(source, **options)
-    from raconvert.conversion.inputs import files_together
+def _read_folder(plugin: Plugin, row: Row, source: Source, options: dict[str, Any]) -> Bundle:
+    """The arrays of a folder, here or at a URL, whose files are read together."""
+    from raconvert.conversion.inputs import files_together, urls_together
 
-    paths, others = files_together(source.path, row)
+    together = urls_together if is_remote(source.path) else files_together
+    paths, others = together(source.path, row)
     files = [source.at(path) for path in paths]
     source.used.update(paths)
+    assert plugin.read_together is not None  # noqa: S101 - the caller has looked
     bundle = plugin.read_together(files, folder=source.path, **options)
     if others:
         names = listed([os.path.basename(path) for path in others])
@@ -291,7 +298,7 @@ def _detect_at_url(source: Source, name: str | None) -> tuple[Row, str]:
         row = row_of_url(source.path) if is_missing(error) else None
         if row is None:
             raise
-        return row, "files at the URL"
+        return row, AT_URL
     detection = registry.detect(source, name)
     return detection.row, detection.reason
 

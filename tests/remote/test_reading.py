@@ -18,7 +18,14 @@ from h5py._objects import phil
 
 import raconvert
 from raconvert.cli import main
-from raconvert.errors import Changed, RaconvertError, ReadFailed, Unsafe, Unsupported
+from raconvert.errors import (
+    Changed,
+    RaconvertError,
+    ReadFailed,
+    Unsafe,
+    Unsupported,
+    UsageError,
+)
 from raconvert.files.remote import filesystem as fs
 from raconvert.files.remote.source import RemoteFile
 from tests.remote import s3server, webserver
@@ -172,6 +179,50 @@ def test_globs_folders_and_sidecars(
     bucket.put("m.ra", (tmp_path / "m.ra").read_bytes())
     bucket.put("m.ra.yaml", (tmp_path / "m.ra.yaml").read_bytes())
     assert np.array_equal(raconvert.read(bucket.url("m.ra")), VALUES)
+
+
+@pytest.mark.parametrize("name", ["IM{}", "IM{}.dcm"])
+def test_a_folder_of_dicom_is_one_source(
+    name: str, bucket: s3server.Bucket, tmp_path: Path
+) -> None:
+    """By suffixes or first bytes, with all folders below a DICOMDIR, other files named."""
+    pytest.importorskip("pydicom")
+    import dicom_files as made
+
+    values = made.volume((3, 4, 5), "int16")
+    paths = made.series(tmp_path / "scan", values, order=[2, 0, 1])
+    for number, path in enumerate(paths):
+        bucket.put(f"scan/{name.format(number)}", path.read_bytes())
+        bucket.put(f"set/a/b/{name.format(number)}", path.read_bytes())
+    bucket.put("scan/zz.npy", b"of another format")
+    bucket.put("set/DICOMDIR", paths[0].read_bytes()[:132])
+    raconvert.convert(tmp_path / "scan", tmp_path / "local.nrrd")
+    for url in (bucket.url("scan"), bucket.url("scan/")):
+        report = raconvert.convert(url, tmp_path / "x.nrrd", overwrite=True)
+        assert any("left out 1 file of other formats: zz.npy" in note for note in report.notes)
+        assert (tmp_path / "x.nrrd").read_bytes() == (tmp_path / "local.nrrd").read_bytes()
+    with raconvert.open_bundle(bucket.url("scan")) as bundle:
+        assert np.array_equal(bundle.arrays[0][...], values)
+    with raconvert.open_bundle(bucket.url("set")) as bundle:
+        assert np.array_equal(bundle.arrays[0][...], values)
+        assert any("without an image: DICOMDIR" in note for note in bundle.notes)
+
+
+def test_a_folder_of_dicom_at_a_web_server_has_a_way_out(
+    web: webserver.Server, tmp_path: Path
+) -> None:
+    """Nothing lists its files; they are read by their names."""
+    pytest.importorskip("pydicom")
+    import dicom_files as made
+
+    values = made.volume((3, 4, 5), "int16")
+    paths = made.series(web.folder / "scan", values)
+    with pytest.raises(UsageError, match="does not tell which files it has") as refusal:
+        raconvert.convert(web.url("scan/"), tmp_path / "x.nrrd")
+    assert "files_from" in refusal.value.remedy
+    urls = [web.url(f"scan/{path.name}") for path in paths]
+    raconvert.convert(urls, tmp_path / "x.nrrd")
+    assert np.array_equal(raconvert.read(tmp_path / "x.nrrd"), values)
 
 
 def test_names_with_odd_letters(

@@ -56,9 +56,12 @@ def _is_known(url: str) -> bool:
 
 
 def is_missing(error: ReadFailed) -> bool:
-    """True if what failed is that the file does not exist."""
+    """True if what failed is that the file does not exist, or is a folder."""
     cause = error.__cause__
-    return isinstance(cause, FileNotFoundError) or status_of(cause) in (404, 410)
+    return isinstance(cause, FileNotFoundError | IsADirectoryError) or status_of(cause) in (
+        404,
+        410,
+    )
 
 
 def split(spec: str) -> tuple[str, str | None]:

@@ -116,7 +116,8 @@ class Object:
         fs = filesystem(self.url), key_of(self.url)
         info = fs[0].info(fs[1])
         if info["type"] != "file":
-            raise ReadFailed("is a folder, not a file", path=self.url)
+            folder = IsADirectoryError(self.url)
+            raise ReadFailed("is a folder, not a file", path=self.url) from folder
         words = ("etag", "ETag", "generation", "md5Hash", "content_settings", "created")
         version = "|".join(str(info[word]) for word in words if info.get(word))
         time = nanoseconds(info.get("mtime") or info.get("last_modified") or info.get("created"))
