@@ -2032,6 +2032,20 @@ def fits_of_keywords(size: int) -> bytes:
     return fits_image(*(f"K{n:07}= {n}" for n in range(size // 80)))
 
 
+@shape(".fits.gz")
+def fits_of_packed_hdus(size: int) -> bytes:
+    """Many small HDUs inside gzip, in a member each: front to back once."""
+    one = fits_header("XTENSION= 'IMAGE   '", "BITPIX  = 8", "NAXIS   = 0")
+    member = zlib.compress(one, 1, wbits=31)
+    return zlib.compress(fits_image(), wbits=31) + member * (size // len(member))
+
+
+@shape(".fits.gz")
+def fits_of_empty_members(size: int) -> bytes:
+    member = zlib.compress(b"", wbits=31)
+    return zlib.compress(fits_image(), wbits=31) + member * (size // len(member))
+
+
 @shape(".fits")
 def fits_of_one_keyword(size: int) -> bytes:
     return fits_image(*["SAME    = 1"] * (size // 80))

@@ -12,8 +12,10 @@ Integers that BZERO makes unsigned (or signed, of 8 bits) are that type exactly.
 array of structures: numbers, complex numbers, text, logical values and bits as bool, vectors of
 columns with TDIM, integers that TZERO makes unsigned; of tables of characters text, int64 and
 float64. A column of variable length has the lengths of its cells; the cells are an array of their
-own after each other, ``TABLE.COLUMN``. Tiles are decompressed by astropy (``pip install
-'raconvert[fits]'``), only those that a region needs.
+own after each other, ``TABLE.COLUMN``. Random groups are structures of their parameters and DATA. A
+file inside gzip (``.fits.gz``) is inflated front to back when it is opened, and as far as needed
+for what is picked. Tiles are decompressed by astropy (``pip install 'raconvert[fits]'``), only
+those that a region needs.
 
 Mapping: row-major, with the lengths NAXISn reversed, as astropy has them. An array has the name of
 EXTNAME, with ``,2`` for EXTVER 2, else PRIMARY or HDU and its number; an HDU without data is a
@@ -37,19 +39,22 @@ array is added to a file (``-o FILE#NAME``) by copying all its other HDUs as the
 
 Checked: DATASUM and CHECKSUM of every HDU, by ``raconvert verify``.
 
-Refused: random groups. An HDU that is not read has its place, and the others are read: compressed
-tables, tables with cells of variable length of bits, missing logical values or numbers, and all
-that is damaged. Writing: complex numbers, float16, text, and structures in structures, of several
-axes, or with fields that no column holds are refused; bool becomes uint8; labels of axes, a
-description, a space and keywords that FITS cannot spell have no place (named as equivalent), nor
-have the comments of structure, scale and coordinates.
+Refused: an HDU that is not read has its place, and the others are read: compressed tables, tables
+with cells of variable length of bits, missing numbers, or missing logical values (``logical=text``
+reads T, F and nothing), tiles inside gzip, and all that is damaged. Writing: complex numbers,
+float16, text, and structures in structures, of several axes, or with fields that no column holds
+are refused; bool becomes uint8; labels of axes, a description, a space and keywords that FITS
+cannot spell have no place (named as equivalent), nor have the comments of structure, scale and
+coordinates.
 """
 
 from __future__ import annotations
 
+from raconvert.files.inflate import start_of
 from raconvert.plugin import NO, SURE, Format, Option, Source
 
 from .adding import add
+from .packed import GZIP_MAGIC, is_packed
 from .plan import plan
 from .reader import read
 from .sums import check
@@ -60,11 +65,13 @@ __all__ = ["FORMAT", "add", "check", "plan", "read", "sniff"]
 FORMAT = Format(
     name="fits",
     title="FITS",
-    suffixes=(".fits", ".fit", ".fts", ".fz"),
-    magic=((0, MAGIC),),
-    proof=True,
+    suffixes=(".fits", ".fit", ".fts", ".fz", ".fits.gz", ".fit.gz", ".fts.gz"),
+    magic=((0, MAGIC), (0, GZIP_MAGIC)),
     meta="some",
     holds=("names", "spacing", "scale", "units"),
+    read_options=(
+        Option("logical", "bool", ("bool", "text"), "of tables; text: also where one is missing"),
+    ),
     write_options=(Option("checksum", "yes", ("yes", "no"), "DATASUM and CHECKSUM"),),
     many=True,
     samples=SAMPLES,
@@ -74,5 +81,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the first keyword."""
+    """Sure by the first keyword, inflated where the file is compressed."""
+    if is_packed(source):
+        return SURE if start_of(source, len(MAGIC)) == MAGIC else NO
     return SURE if source.head.startswith(MAGIC) else NO

@@ -14,6 +14,7 @@ from raconvert.plugin import (
 )
 
 from .header import units
+from .packed import refuse_packed
 from .plan import array_fits, made_of
 from .reader import name_of
 from .writer import Made, write
@@ -31,6 +32,7 @@ def add(
     bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, checksum: str = "yes"
 ) -> Plan:
     """The HDUs of a file, copied, with those of the arrays among them or behind them; see `Add`."""
+    refuse_packed(source, "an array is not added")
     there = _there(source)
     _check_free(bundle, source, held, {*there}, overwrite=overwrite)
     fits: list[Fit] = []

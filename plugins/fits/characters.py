@@ -15,6 +15,7 @@ from raconvert.plugin import Array, Metadata, element
 from .columns import Rows
 from .header import whole
 from .metadata import attributes_of, kept
+from .packed import stretch
 from .tables import MAX_COLUMNS, NAMESPACE
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def ascii_table_of(source: Source, unit: Unit, name: str, notes: list[str], wher
     own = kept(unit, notes, name) | {"columns": keywords, "kind": "TABLE"}
     raw = Array(
         element("uint", 1), (width, rows), name=name, index_order="C",
-        extent=source.extent(unit.offset, width * rows),
+        **stretch(source, unit.offset, (rows, width), element("uint", 1)),
     )  # fmt: skip
     return Array(
         element_of(dtype), (rows,), name=name, index_order="C",

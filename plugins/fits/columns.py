@@ -14,7 +14,8 @@ from raconvert.plugin import Array, Metadata, element, first_of
 
 from .header import card, text_cards, whole
 from .metadata import attributes_of, fits_one_card, kept
-from .tables import BITS_OF, CODES, MAX_COLUMNS, MAX_RANK, NAMESPACE, OTHER_SIGN, Column
+from .packed import stretch
+from .tables import AS_TEXT, BITS_OF, CODES, MAX_COLUMNS, MAX_RANK, NAMESPACE, OTHER_SIGN, Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,9 +40,12 @@ _KEYWORDS = ("TUNIT", "TNULL", "TDISP", "TSCAL", "TZERO")
 # Reading ------------------------------------------------------------------------------------------
 
 
-def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str) -> list[Array]:
+def table_of(
+    source: Source, unit: Unit, name: str, notes: list[str], where: str, *, texts: bool
+) -> list[Array]:
     """The arrays of a binary table: one of structures, and one for each column of variable length.
 
+    `texts`: logical values are texts of one character, of none where one is missing.
     Raises `Corrupt` and `Unsupported`.
     """
     values = unit.values
@@ -58,6 +62,8 @@ def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str
         )  # fmt: skip
     width, rows = values["NAXIS1"], values["NAXIS2"]
     columns, keywords = columns_in(source, unit, where)
+    if texts:
+        columns = [_as_text(column) for column in columns]
     used = sum(column.width for column in columns)
     if used != width or not width:
         raise Corrupt(
@@ -87,13 +93,20 @@ def table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str
     meta = Metadata(attributes=attributes_of(unit), formats={NAMESPACE: own} if own else None)
     raw = Array(
         element("uint", 1), (width, rows), name=name, index_order="C",
-        extent=source.extent(unit.offset, width * rows),
+        **stretch(source, unit.offset, (rows, width), element("uint", 1)),
     )  # fmt: skip
     table = Array(
         element_of(dtype), (rows,), name=name, index_order="C", meta=meta,
         data=lambda: Rows(raw, dtype, _decoder(columns, dtype, source.path, where)),
     )  # fmt: skip
     return [table, *heaps]
+
+
+def _as_text(column: Column) -> Column:
+    """The column with its logical values as characters."""
+    if column.code == "L":
+        return column._replace(code="A", shape=(*column.shape, 1))
+    return column._replace(form="A" + column.form[1:]) if column.form[:1] == "L" else column
 
 
 def _heap(source: Source, unit: Unit, column: Column, table: str, where: str) -> Array:
@@ -216,7 +229,7 @@ def _decoded(raw: Values, column: Column, path: str, where: str) -> Values:
         if not np.isin(raw, (84, 70)).all():
             raise Unsupported(
                 f"column '{column.name}' has logical values that are neither T nor F",
-                path=path, where=where, expected="T or F", got="missing values",
+                path=path, where=where, expected="T or F", got="missing values", remedy=AS_TEXT,
             )  # fmt: skip
         return np.asarray(raw == 84).reshape(shape)
     values: Values = raw.view(">" + CODES[column.code]).reshape(shape)

@@ -136,7 +136,9 @@ class Unit(Record):
 
     @property
     def kind(self) -> str:
-        """IMAGE, BINTABLE, TABLE, TILES for an image in compressed tiles, or another extension."""
+        """IMAGE, GROUPS, BINTABLE, TABLE, TILES for an image in tiles, or another extension."""
+        if _has_groups(self.values, self.number):
+            return "GROUPS"
         kind = str(self.values.get("XTENSION", "IMAGE")) if self.number else "IMAGE"
         return "TILES" if kind == "BINTABLE" and self.values.get("ZIMAGE") is True else kind
 
@@ -145,7 +147,10 @@ def units(source: Source, notes: list[str]) -> Iterator[Unit]:
     """The HDUs of a file, headers only. Raises `Corrupt` and `TooLarge`."""
     at = number = 0
     while at < source.size:
-        if number and source.read_at(at, 8) != b"XTENSION":
+        start = source.read_at(at, 8) if number else b"SIMPLE"
+        if not start:
+            return
+        if number and start != b"XTENSION":
             notes.append(trailing_note(source.size - at, "the last HDU"))
             return
         if number >= source.limits.nodes:
@@ -172,11 +177,6 @@ def _unit(source: Source, start: int, number: int) -> Unit:
             got=rank,
         )  # fmt: skip
     lengths = [whole(source, values, f"NAXIS{n}", where) for n in range(1, rank + 1)]
-    if values.get("GROUPS") is True and lengths[:1] == [0]:
-        raise Unsupported(
-            "holds random groups", path=source.path, where=where,
-            remedy="convert it first, in Python: astropy.io.fits.open(FILE)[0].data",
-        )  # fmt: skip
     bits = whole(source, values, "BITPIX", where)
     if bits not in ELEMENTS:
         raise Corrupt(
@@ -185,8 +185,15 @@ def _unit(source: Source, start: int, number: int) -> Unit:
         )  # fmt: skip
     more = whole(source, values, "PCOUNT", where) if "PCOUNT" in values else 0
     groups = whole(source, values, "GCOUNT", where) if "GCOUNT" in values else 1
-    nbytes = (prod(lengths) + more) * groups * abs(bits) // 8 if rank else 0
+    elements = prod(lengths[1:] if _has_groups(values, number) else lengths)
+    nbytes = (elements + more) * groups * abs(bits) // 8 if rank else 0
     return Unit(number, cards, start, at + BLOCK, nbytes)
+
+
+def _has_groups(values: Mapping[str, Any], number: int) -> bool:
+    """True for a primary HDU of random groups, whose first length is 0 and counts for nothing."""
+    groups = values.get("GROUPS") is True and values.get("NAXIS1") == 0
+    return groups and number == 0 and values["NAXIS"] > 1
 
 
 def _take_block(source: Source, cards: Cards, at: int) -> bool:

@@ -11,7 +11,8 @@ from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt, TooLarge, Unsupported
 from raconvert.plugin import Array, Metadata
 
-from .tables import BITS_OF, CODES, NAMESPACE, OTHER_SIGN, Column
+from .packed import Packed, refuse_packed
+from .tables import AS_TEXT, BITS_OF, CODES, NAMESPACE, OTHER_SIGN, Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +47,8 @@ def heap_array(
         )  # fmt: skip
     stored = np.dtype("S1" if code == "A" else "u1" if code == "L" else ">" + CODES[code])
     cells = Cells(source, unit, column, stored, where)
+    if isinstance(source, Packed) and not cells.are_in_order():
+        refuse_packed(source, "has cells of variable length out of order")
     count = cells.total()
     limits = source.limits
     if count * stored.itemsize > max(limits.memory, limits.expansion_ratio * unit.nbytes):
@@ -127,6 +130,16 @@ class Cells:
                 )  # fmt: skip
             yield lengths, offsets
 
+    def are_in_order(self) -> bool:
+        """True if each cell lies behind those of the rows before."""
+        end = 0
+        for lengths, offsets in self.places():
+            used = offsets[lengths > 0]
+            if used.size and (used[0] < end or (np.diff(used) < 0).any()):
+                return False
+            end = int(used[-1]) if used.size else end
+        return True
+
     def total(self) -> int:
         """The number of elements of all cells."""
         return sum(int(lengths.sum()) for lengths, _ in self.places())
@@ -163,6 +176,7 @@ class _Joined(Decoded):
                 raise Unsupported(
                     "column of variable length has logical values that are neither T nor F",
                     path=self._cells.path, where=self._cells.where, expected="T or F",
+                    remedy=AS_TEXT,
                 )  # fmt: skip
             return np.asarray(stored == 84)
         return (stored if self._turn is None else self._turn(stored)).astype(self.dtype)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from raconvert.arrays.bundle import some_sound
-from raconvert.arrays.dtypes import needs_swap
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.plugin import Array, Bundle, Source
 
 from .header import units
 from .images import image_of
 from .metadata import attributes_of, kept
+from .packed import Packed, refuse_packed, stretch, unpacked
 from .tables import ELEMENTS, MAGIC, NAMESPACE
 
 TYPE_CHECKING = False
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["name_of", "read"]
 
 
-def read(source: Source) -> Bundle:
+def read(source: Source, *, logical: str = "bool") -> Bundle:
     """The images and tables of a file, each lazy; shapes in C order.
+
+    `logical` is what logical values of tables become, bool or text.
 
     Raises `Corrupt` and `Unsupported` before any data is read.
     """
+    source = unpacked(source)
     if not source.head.startswith(MAGIC):
         raise Corrupt(
             "is not a FITS file", path=source.path, where="byte 0", expected="SIMPLE  =",
@@ -33,7 +36,11 @@ def read(source: Source) -> Bundle:
     arrays: list[Array] = []
     names: set[str] = set()
     bundle = Bundle([], notes=notes)
-    for unit in units(source, notes):
+    found_units = [*units(source, notes)]  # a compressed file has its size behind the last one
+    if isinstance(source, Packed):
+        notes += source.note()
+        bundle.close_with(source.file.close)
+    for unit in found_units:
         name = name_of(unit, names)
         names.add(name)
         if unit.values["NAXIS"] == 0:
@@ -45,7 +52,7 @@ def read(source: Source) -> Bundle:
                 bundle.groups[name] = attributes_of(unit)
             continue
         try:
-            arrays_of_unit = _arrays(source, unit, name, notes)
+            arrays_of_unit = _arrays(source, unit, name, notes, texts=logical == "text")
         except RaconvertError as error:
             arrays_of_unit = [Array.unreadable(name, error)]
         for number, one in enumerate(arrays_of_unit):
@@ -70,9 +77,9 @@ def name_of(unit: Unit, taken: set[str]) -> str:
     return name if name not in taken else f"{name} (HDU {unit.number})"
 
 
-def _arrays(source: Source, unit: Unit, name: str, notes: list[str]) -> list[Array]:
+def _arrays(source: Source, unit: Unit, name: str, notes: list[str], *, texts: bool) -> list[Array]:
     where = f"byte {unit.start}, HDU {unit.number} '{name[:80]}'"
-    if unit.kind not in ("IMAGE", "BINTABLE", "TABLE", "TILES"):
+    if unit.kind not in ("IMAGE", "GROUPS", "BINTABLE", "TABLE", "TILES"):
         raise Unsupported(
             f"holds an extension {unit.kind!r:.40}", path=source.path, where=where,
             expected="IMAGE, BINTABLE or TABLE",
@@ -87,7 +94,12 @@ def _arrays(source: Source, unit: Unit, name: str, notes: list[str]) -> list[Arr
     if unit.kind == "TILES":
         from .tiles import tiled
 
+        refuse_packed(source, "holds an image in compressed tiles")
         return [tiled(source, unit, name, notes, where)]
+    if unit.kind == "GROUPS":
+        from .groups import groups_of
+
+        return [groups_of(source, unit, name, notes, where)]
     if unit.kind == "TABLE":
         from .characters import ascii_table_of
 
@@ -95,7 +107,7 @@ def _arrays(source: Source, unit: Unit, name: str, notes: list[str]) -> list[Arr
     if unit.kind == "BINTABLE":
         from .columns import table_of
 
-        return table_of(source, unit, name, notes, where)
+        return table_of(source, unit, name, notes, where, texts=texts)
     stored = ELEMENTS[unit.values["BITPIX"]]
-    extent = source.extent(unit.offset, unit.nbytes, needs_swap(stored))
-    return [image_of(source, unit, name, notes, where, extent=extent)]
+    data = stretch(source, unit.offset, unit.shape, stored)
+    return [image_of(source, unit, name, notes, where, **data)]

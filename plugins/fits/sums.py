@@ -5,6 +5,7 @@ from __future__ import annotations
 from raconvert.errors import Corrupt
 
 from .header import units
+from .packed import unpacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ def encoded(value: int) -> str:
 
 def check(source: Source) -> None:
     """Compare DATASUM and CHECKSUM of every HDU with its bytes. Raises `Corrupt`."""
+    source = unpacked(source)
     for unit in units(source, []):
         values = unit.values
         where = f"byte {unit.start}, HDU {unit.number}"
         if not {"DATASUM", "CHECKSUM"} & values.keys() or unit.end > source.size:
             continue
+        of_header = _sum(source, unit.start, unit.offset)  # front to back, as gzip is inflated
         of_data = _sum(source, unit.offset, unit.end)
         said = str(values.get("DATASUM", "")).strip()
         if said.isdigit() and int(said) != of_data:
@@ -64,7 +67,7 @@ def check(source: Source) -> None:
                 remedy="get the file anew from where it comes from",
             )  # fmt: skip
         if str(values.get("CHECKSUM", "")).strip():
-            whole = _folded(_sum(source, unit.start, unit.offset) + of_data)
+            whole = _folded(of_header + of_data)
             if whole not in (0, 0xFFFFFFFF):
                 raise Corrupt(
                     "HDU has another sum than CHECKSUM says", path=source.path, where=where,

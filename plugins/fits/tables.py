@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "BITPIX", "BITS_OF", "BLOCK", "CARD", "CODES", "ELEMENTS", "IMAGE_KEYWORDS", "MAGIC",
+    "AS_TEXT", "BITPIX", "BITS_OF", "BLOCK", "CARD", "CODES", "ELEMENTS", "IMAGE_KEYWORDS", "MAGIC",
     "MAX_COLUMNS",
     "MAX_RANK", "MAX_TEXT", "NAMESPACE", "OTHERS", "OTHER_SIGN", "SAMPLES", "SCALE", "STRUCTURE",
     "TABLE_KEYWORDS", "TEXTS", "TILE_KEYWORDS", "Column",
@@ -57,6 +57,9 @@ TILE_KEYWORDS = re.compile(
 
 
 _WIDTHS = {"A": 1, "L": 1, "P": 8, "Q": 16} | {key: int(one[1:]) for key, one in CODES.items()}
+
+
+AS_TEXT = "`--in-opt logical=text` reads T, F, and nothing where a value is missing"
 
 
 class Column(Record):

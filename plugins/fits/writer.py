@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from raconvert.declared import Record
 from raconvert.files.copy import copy_extent, write_all
+from raconvert.files.inflate import GZIP_WBITS
 from raconvert.files.paths import write_failed
 from raconvert.plugin import Extent
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Target
 
 __all__ = ["Made", "write"]
+
+GZ, LEVEL = ".gz", 6
 
 
 class Made(Record):
@@ -44,7 +47,8 @@ class Made(Record):
 
 def write(target: Target, hdus: Sequence[Made | Extent], *, checksum: bool) -> None:
     """Write HDUs, made or copied as they lie; the first is the primary one."""
-    file = target.open()
+    packs = target.path.lower().endswith(GZ)
+    file: Any = _Deflating(target.open()) if packs else target.open()
     try:
         for number, one in enumerate(hdus):
             if isinstance(one, Extent):
@@ -52,14 +56,52 @@ def write(target: Target, hdus: Sequence[Made | Extent], *, checksum: bool) -> N
                 write_all(file, [bytes(-file.tell() % BLOCK)])
             else:
                 _write_unit(file, one, number, target, checksum)
+        if packs:
+            file.finish()
     except OSError as error:
         raise write_failed(target.path, error) from error
 
 
-def _write_unit(file: FileIO, made: Made, number: int, target: Target, checksum: bool) -> None:
+class _Deflating:
+    """A file of one gzip member, without time or name, that is written front to back."""
+
+    def __init__(self, file: FileIO) -> None:
+        import zlib
+
+        self._file = file
+        self._made = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WBITS)
+        self._at = 0
+
+    def tell(self) -> int:
+        """The number of bytes before they were compressed."""
+        return self._at
+
+    def write(self, data: Any) -> int:
+        """Compress bytes and return how many they were."""
+        count = memoryview(data).nbytes
+        self._at += count
+        write_all(self._file, [self._made.compress(data)])
+        return count
+
+    def finish(self) -> None:
+        """Write what is left."""
+        write_all(self._file, [self._made.flush()])
+
+
+def _sum_of_data(made: Made, target: Target) -> int:
+    """The sum of the data, for a file in which nobody can go back to the header."""
+    total, rest = 0, b""
+    for data in _pieces(made, target, counted=False):
+        total, rest = added(total, rest, data)
+    return added(total, rest + bytes(-len(rest) % 4), None)[0]
+
+
+def _write_unit(file: Any, made: Made, number: int, target: Target, checksum: bool) -> None:
     start = file.tell()
     cards = made.header(number)
-    write_all(file, [_padded(cards, checksum, None)])
+    ahead = checksum and isinstance(file, _Deflating)
+    write_all(file, [_padded(cards, checksum, _sum_of_data(made, target) if ahead else None)])
+    checksum = checksum and not ahead
     total, length, rest = 0, 0, b""
     for data in _pieces(made, target):
         write_all(file, [data])
@@ -75,7 +117,7 @@ def _write_unit(file: FileIO, made: Made, number: int, target: Target, checksum:
         file.seek(end)
 
 
-def _pieces(made: Made, target: Target) -> Iterator[Any]:
+def _pieces(made: Made, target: Target, *, counted: bool = True) -> Iterator[Any]:
     """The bytes of the elements, as the file has them."""
     from raconvert.arrays.blocks import block_bytes, blocks
     from raconvert.arrays.reinterpret import big_endian
@@ -87,13 +129,15 @@ def _pieces(made: Made, target: Target) -> Iterator[Any]:
     if made.columns is None:
         kind = (array.element.kind, array.element.nbytes)
         stored = big_endian(other_sign(array, array.element) if kind in OTHERS else array)
-        for block in target.counted(blocks(stored, step)):
+        pieces = blocks(stored, step)
+        for block in target.counted(pieces) if counted else pieces:
             yield block.reshape(-1).view("u1")
         return
     from .columns import packer
 
     pack = packer(made.columns)
-    for block in target.counted(blocks(array, max(1, step // 2))):
+    pieces = blocks(array, max(1, step // 2))
+    for block in target.counted(pieces) if counted else pieces:
         yield pack(block)
 
 

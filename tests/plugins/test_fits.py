@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,10 @@ from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import NAME, Facts, Pairs, little, of_axes
+from raconvert.plugins.fits import packed
 
 import raconvert
+from raconvert.cli import main
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 fits = pytest.importorskip("astropy.io.fits")
@@ -313,3 +317,148 @@ def test_refusals_of_writing(tmp_path: Path) -> None:
     for name in ("größer", "x" * 70, "ends "):
         with pytest.raises(RaconvertError, match="EXTNAME"):
             raconvert.write(tmp_path / "x.fits", {name: np.zeros(3)})
+
+
+# Inside gzip -----------------------------------------------------------------------------------------
+
+
+def of_everything(path: Path) -> bytes:
+    """A file with images, a table and a column of variable length, by astropy."""
+    lists = np.array([np.arange(n) for n in range(9)], object)
+    columns = [fits.Column("a", "J", array=np.arange(9)), fits.Column("v", "PJ()", array=lists)]
+    fits.HDUList([
+        fits.PrimaryHDU(numbers("i2", (90, 40, 30))), fits.ImageHDU(numbers("u2", (8, 9)), name="U"),
+        fits.BinTableHDU.from_columns(columns, name="T"), fits.ImageHDU(name="EMPTY"),
+    ]).writeto(path, checksum=True)  # fmt: skip
+    return path.read_bytes()
+
+
+KEYS = [(slice(70, None), 3, slice(None, None, -3)), (0,), (-1, -1, -1), (slice(0, 0),),
+        (slice(80, 10, -50), slice(5, 9))]  # fmt: skip
+
+
+@every("members", [1, 2, 5])
+def test_a_compressed_file_is_read_as_it_is_inflated(
+    members: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one member or several, with few states of the decoder, or many that are thinned out."""
+    monkeypatch.setattr(packed, "APART", 1 << 12)
+    monkeypatch.setattr(packed, "STATES", 8)
+    monkeypatch.setattr(packed, "PIECE_BYTES", 1 << 11)
+    raw = of_everything(tmp_path / "x.fits")
+    cuts = np.linspace(0, len(raw), members + 1).astype(int)
+    parts = [gzip.compress(raw[a:b]) for a, b in pairwise(cuts)]
+    (tmp_path / "x.fits.gz").write_bytes(b"".join(parts))
+    with (
+        raconvert.open_bundle(tmp_path / "x.fits") as plain,
+        raconvert.open_bundle(tmp_path / "x.fits.gz") as bundle,
+    ):
+        assert bundle.names == plain.names == ["PRIMARY", "U", "T", "T.v"]
+        for array in reversed(plain.arrays):  # backwards: from the states that were kept
+            assert np.array_equal(bundle[array.name], array[...])
+            assert dict(bundle[array.name].meta.attributes) == dict(array.meta.attributes)
+        for key in KEYS:
+            assert np.array_equal(bundle["PRIMARY"][key], plain["PRIMARY"][key])
+    raconvert.convert(tmp_path / "x.fits.gz", tmp_path / "x.h5")
+    assert np.array_equal(raconvert.read(tmp_path / "x.h5#U"), numbers("u2", (8, 9)))
+    assert main(["verify", str(tmp_path / "x.fits.gz")]) == 0
+
+
+def test_a_compressed_file_for_astropy(tmp_path: Path) -> None:
+    """The same bytes as without compression, sums included; nothing is added to it."""
+    arrays = {"PRIMARY": numbers("u2", (30, 20)), "F": numbers("f8", (5, 6))}
+    raconvert.write(tmp_path / "x.fits", arrays)
+    raconvert.write(tmp_path / "x.fits.gz", arrays)
+    packed_bytes = (tmp_path / "x.fits.gz").read_bytes()
+    assert gzip.decompress(packed_bytes) == (tmp_path / "x.fits").read_bytes()
+    with fits.open(tmp_path / "x.fits.gz", checksum=True) as file:
+        assert np.array_equal(file["F"].data, arrays["F"])
+    with pytest.raises(Unsupported, match="compressed as a whole"):
+        raconvert.write(f"{tmp_path / 'x.fits.gz'}#MORE", arrays["F"])
+    assert (tmp_path / "x.fits.gz").read_bytes() == packed_bytes
+
+
+def test_what_a_compressed_file_may_not_hold(tmp_path: Path) -> None:
+    """Bytes that are cut off, changed or behind it; tiles; cells in another order than the rows."""
+    raw = of_everything(tmp_path / "x.fits")
+    whole = gzip.compress(raw)
+    path = tmp_path / "y.fits.gz"
+    for cut in (1000, len(whole) // 2, len(whole) - 9, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(Corrupt, match="cut off"):
+            raconvert.open_bundle(path)
+    path.write_bytes(whole[:5000] + bytes(20) + whole[5020:])
+    with pytest.raises(Corrupt, match="cannot be inflated"):
+        raconvert.open_bundle(path)
+    path.write_bytes(whole + b"hello")
+    with raconvert.open_bundle(path) as bundle:
+        assert any("5 bytes after the compressed data" in note for note in bundle.notes)
+    path.write_bytes(gzip.compress(cards(*IMAGE, data=0)))
+    with pytest.raises(Corrupt, match="cut off"):
+        np.asarray(raconvert.read(path))
+    path.write_bytes(gzip.compress(b"SIMPLE  =" + bytes(1 << 26)))
+    with pytest.raises(Corrupt, match="no end"):
+        raconvert.open_bundle(path)
+    fits.HDUList([fits.PrimaryHDU(), fits.CompImageHDU(numbers("i2", (9, 9)))]).writeto(
+        tmp_path / "t.fits"
+    )
+    path.write_bytes(gzip.compress((tmp_path / "t.fits").read_bytes()))
+    with pytest.raises(Unsupported, match="tiles in a file that is compressed") as refusal:
+        raconvert.read(path)
+    assert "gunzip --keep" in refusal.value.remedy
+    at = raw.index(
+        np.array([2, 2, 4, 3, 3, 12], ">i4").tobytes()
+    )  # two rows: number, length, place
+    turned = np.array([2, 2, 12, 3, 3, 0], ">i4").tobytes()
+    path.write_bytes(gzip.compress(raw[:at] + turned + raw[at + 24 :]))
+    with raconvert.open_bundle(path) as bundle, pytest.raises(Unsupported, match="out of order"):
+        np.asarray(bundle["T"])
+
+
+# Random groups, missing logical values ---------------------------------------------------------------
+
+
+@every("kind", ["f4", "i2", "f8"])
+def test_random_groups_are_structures(kind: str, tmp_path: Path) -> None:
+    """Stored numbers as astropy has them, which puts a bar before names that come twice."""
+    data = numbers(kind, (4, 1, 3, 5))
+    parameters = [numbers(kind, (4,), seed) for seed in (1, 2, 3)]
+    groups = fits.GroupData(data, bitpix={"f4": -32, "i2": 16, "f8": -64}[kind],
+                            pardata=parameters, parnames=["UU", "DATE", "DATE"])  # fmt: skip
+    image = fits.GroupsHDU(groups)
+    image.header["PSCAL1"] = 0.5
+    fits.HDUList([image, fits.ImageHDU(data[0, 0], name="NEXT")]).writeto(tmp_path / "x.fits")
+    with fits.open(tmp_path / "x.fits", do_not_scale_image_data=True) as file:
+        theirs = np.asarray(file[0].data)
+        with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
+            assert bundle.names == ["PRIMARY", "NEXT"]
+            ours = bundle["PRIMARY"][...]
+            assert ours.dtype.names == ("UU", "DATE", "DATE_3", "DATA")
+            for own, other in zip(ours.dtype.names, theirs.dtype.names, strict=True):
+                assert np.array_equal(ours[own], theirs[other])
+            assert np.array_equal(bundle["PRIMARY"][1:3]["DATA"], ours["DATA"][1:3])
+            assert any("a scale of them: UU" in note for note in bundle.notes)
+            assert np.array_equal(bundle["NEXT"], data[0, 0])
+
+
+def test_missing_logical_values_are_texts_when_asked_for(tmp_path: Path) -> None:
+    flags = np.array([np.array([True]), np.array([False, True])], object)
+    columns = [fits.Column("one", "L", array=[True, False]),
+               fits.Column("two", "3L", array=[[True, False, True]] * 2),
+               fits.Column("v", "PL()", array=flags)]  # fmt: skip
+    fits.BinTableHDU.from_columns(columns, name="T").writeto(tmp_path / "x.fits")
+    data = (tmp_path / "x.fits").read_bytes()
+    at = data.index(b"TTFT")
+    data = data[:at] + b"T\0FT" + data[at + 4 :]
+    at = data.rindex(b"TFT")
+    (tmp_path / "x.fits").write_bytes(data[:at] + b"T\0T" + data[at + 3 :])
+    with raconvert.open_bundle(tmp_path / "x.fits") as bundle:
+        for array in bundle.arrays:
+            with pytest.raises(Unsupported, match="neither T nor F") as refusal:
+                array[...]
+            assert '{"logical": "text"}' in refusal.value.remedy
+    with raconvert.open_bundle(tmp_path / "x.fits", in_opts={"logical": "text"}) as bundle:
+        table, cells = (array[...] for array in bundle.arrays)
+        assert table["one"].tolist() == [b"T", b"F"]
+        assert table["two"].tolist() == [[b"", b"F", b"T"], [b"T", b"F", b"T"]]
+        assert cells.tolist() == [b"T", b"", b"T"]
