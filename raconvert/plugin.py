@@ -230,6 +230,7 @@ class Format(Record):
     read_options: rows of `Option`, one for each named parameter of `read`
     write_options: rows of `Option`, one for each named parameter of `plan`
     float8: names of the floats of one byte that it has; all others are refused for it
+    refuses: kinds of elements, "SUmM", of which it refuses some that only the values tell
     samples: {file name: bytes}: small whole files that `sniff` must be sure of
     spec: where the format is defined
     losses: what cannot be held, in a line or two for `raconvert formats NAME`
@@ -265,6 +266,7 @@ class Format(Record):
     read_options: tuple[Option, ...] = ()
     write_options: tuple[Option, ...] = ()
     float8: tuple[str, ...] = ()
+    refuses: str = ""
     samples: dict[str, bytes] = {}  # noqa: RUF012 - as in a named tuple
     spec: str = ""
     losses: str = ""

@@ -20,7 +20,7 @@ from raconvert import registry, testing
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.catalogue import ROWS
-from raconvert.errors import Corrupt, RaconvertError, WriteFailed
+from raconvert.errors import Corrupt, RaconvertError, WouldLose, WriteFailed
 from raconvert.files.source import Extent
 from raconvert.plugin import MAYBE, SURE, Option, Plan, Source, refused
 from raconvert.testing import CHECKS
@@ -320,6 +320,22 @@ def _fits_is_careless(toy: ModuleType) -> dict[str, Any]:
     return _planned(toy, fits, write)
 
 
+def _refuses_values(toy: ModuleType) -> dict[str, Any]:
+    """Refuse what only the values tell, and declare it of texts, which are no numbers."""
+
+    def write(bundle: Bundle, target: Any) -> None:
+        values = np.asarray(bundle.arrays[0].data)
+        if values.dtype.kind == "i" and values.size and values.min() < 0:
+            raise WouldLose("has a value below 0", path=target.path, where="element 0")
+        toy.plan(bundle).write(target)
+
+    return {"FORMAT": toy.FORMAT._replace(refuses="S"), **_planned(toy, write=write)}
+
+
+def _refuses_none_that_it_declares(toy: ModuleType) -> dict[str, Any]:
+    return {"FORMAT": toy.FORMAT._replace(refuses="i")}
+
+
 def _mutating(toy: ModuleType) -> dict[str, Any]:
     def write(bundle: Bundle, target: Any) -> None:
         toy.plan(bundle).write(target)
@@ -414,6 +430,8 @@ BROKEN: dict[str, tuple[Callable[[ModuleType], dict[str, Any]], Callable[[Module
     "flag_is_no_flag": (_never_refuses, testing.check_fits_is_pure),
     "flag_without_use": (_flag_without_use, testing.check_fits_is_pure),
     "type_lost": (_fits_is_careless, testing.check_round_trips),
+    "values_refused": (_refuses_values, testing.check_round_trips),
+    "values_not_refused": (_refuses_none_that_it_declares, testing.check_round_trips),
     "empty_axes_written": (_silent_about_shapes, testing.check_empty_shapes),
     "input_overwritten": (_mutating, testing.check_input_is_left_alone),
     "random_bytes_behind": (_random_output, testing.check_output_is_deterministic),

@@ -78,6 +78,7 @@ FORMAT = Format(
     magic=((0, MAGIC_X), (0, MAGIC_B), (0, MAGIC_A), *PACKED),
     many=True,
     alone=True,
+    refuses="SUM",
     stream=True,
     meta="some",
     holds=("names", "labels", "scale", "units", "description", "attributes"),

@@ -128,23 +128,29 @@ def _is_fit(fit: object) -> bool:
 def check_round_trips(plugin: ModuleType) -> None:
     """Check that every array that `fits` accepts comes back: bit for bit if exact, else in value.
 
-    What only the values tell, a NUL in a text and a time millennia away, may be refused; then the
-    same array without them comes back. Raises `AssertionError` that lists what is wrong.
+    Of the kinds in `Format.refuses`, what only the values tell, a NUL in a text and a time millennia
+    away, is refused at its place; then the same array without them comes back. Raises
+    `AssertionError` that lists what is wrong.
     """
+    kinds = set()
 
     def judge(case: Case, folder: Path) -> str | None:
+        kind = case.values.dtype.kind
         try:
             return _round_trip(plugin, case, folder)
         except WouldLose as error:
             refused = f"refused, though fits has nothing against it: {error}"
-            if case.values.dtype.kind not in "SUmM" or os.listdir(folder) or not error.where:
+            if kind not in plugin.FORMAT.refuses or os.listdir(folder) or not error.where:
                 return refused
+        kinds.add(kind)
         try:
             return _round_trip(plugin, case._replace(tame=True), folder)
         except WouldLose as error:
             return f"refused, though fits has nothing against it: {error}"
 
     _over_cases(plugin, judge)
+    idle = "".join(kind for kind in plugin.FORMAT.refuses if kind not in kinds)
+    require(not idle, f"no value of the kinds {idle!r} is refused, though Format.refuses has them")
 
 
 def _round_trip(plugin: ModuleType, case: Case, folder: Path) -> str | None:
