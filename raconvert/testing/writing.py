@@ -128,8 +128,8 @@ def _is_fit(fit: object) -> bool:
 def check_round_trips(plugin: ModuleType) -> None:
     """Check that every array that `fits` accepts comes back: bit for bit if exact, else in value.
 
-    Of the kinds in `Format.refuses`, what only the values tell, a NUL in a text and a time millennia
-    away, is refused at its place; then the same array without them comes back. Raises
+    Of the kinds in `Format.refuses`, what only the values tell is refused at its place: a NUL in a
+    text, a time millennia away; then the same array without them comes back. Raises
     `AssertionError` that lists what is wrong.
     """
     kinds = set()
