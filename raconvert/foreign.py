@@ -118,17 +118,17 @@ FOREIGN: tuple[Foreign, ...] = (
         (".mgz", ".mgh.gz"),
         _FREESURFER,
     ),
+    Foreign(
+        "format",
+        "Feather 1",
+        ((0, b"FEA1"),),
+        (),
+        "in Python: import pandas; pandas.read_feather(FILE).to_feather('x.arrow')",
+    ),
     Foreign("wrapper", "gzip", ((0, b"\x1f\x8b"),), (".gz",)),
     Foreign("wrapper", "bzip2", ((0, b"BZh"),), (".bz2",)),
     Foreign("wrapper", "xz", ((0, b"\xfd7zXZ\x00"),), (".xz",)),
     Foreign("wrapper", "zstandard", ((0, b"(\xb5/\xfd"),), (".zst",)),
-    Foreign(
-        "binary",
-        "Feather 1",
-        ((0, b"FEA1"),),
-        (),
-        _by_python("pandas", "pandas.read_feather(FILE)"),
-    ),
     Foreign(
         "binary",
         "Avro",
@@ -141,7 +141,7 @@ FOREIGN: tuple[Foreign, ...] = (
         "ORC",
         ((0, b"ORC"),),
         (),
-        _by_python("pandas", "pandas.read_orc(FILE).to_numpy()"),
+        "in Python: import pandas; pandas.read_orc(FILE).to_parquet('x.parquet')",
     ),
     Foreign(
         "binary",
@@ -169,7 +169,11 @@ FOREIGN: tuple[Foreign, ...] = (
         "a ROOT file",
         ((0, b"root"),),
         (),
-        _all_by_python("uproot", "uproot.open(FILE)['TREE'].arrays(library='np')"),
+        _all_by_python(
+            "uproot",
+            "{f'{t}.{b}': v for f in [uproot.open(FILE)] for t in f.keys(cycle=False) "
+            "if hasattr(f[t], 'arrays') for b, v in f[t].arrays(library='np').items()}",
+        ),
     ),
     Foreign(
         "binary",

@@ -75,11 +75,17 @@ def hdf4(path: Path) -> None:
     file.end()
 
 
+def orc(path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame({"a": VALUES.ravel()}).to_orc(path)
+
+
 MADE: dict[str, tuple[Callable[[Path], None], str]] = {  # name of a file -> its maker, its format
     "x.wav": (wav, "WAV"), "x.mgz": (freesurfer, "MGZ"), "x.mgh": (freesurfer, "MGH"),
     "x.jp2": (jpeg2000, "JPEG 2000"), "x.jxl": (jpeg_xl, "JPEG XL"), "x.root": (root, "ROOT"),
     "x.tdms": (tdms, "TDMS"), "x.onnx": (onnx, "ONNX"),
-    "x.exr": (exr, "OpenEXR"), "x.hdf": (hdf4, "HDF4"),
+    "x.exr": (exr, "OpenEXR"), "x.hdf": (hdf4, "HDF4"), "x.orc": (orc, "ORC"),
 }  # fmt: skip
 
 
@@ -93,7 +99,7 @@ def test_the_line_of_the_refusal_makes_a_file_of_the_values(name: str, tmp_path:
     assert title in str(refusal.value)
     code = refusal.value.remedy.partition("in Python: ")[2].splitlines()[0]
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=120)
-    (saved,) = (one for one in tmp_path.glob("x.n*") if one != path)
+    (saved,) = (one for one in tmp_path.glob("x.*") if one != path)
     made: Any = raconvert.read(saved)
     values = next(iter(made.values())) if isinstance(made, dict) else made
     assert np.array_equal(np.ravel(values), VALUES.ravel())
@@ -104,6 +110,7 @@ BEGINNINGS = {  # of formats that only their own programs write
     "x.nd2": (b"\xda\xce\xbe\x0a\x20\0\0\0" + b"ND2 FILE SIGNATURE CHUNK NAME01!", "ND2"),
     "x.dm4": (b"\0\0\0\x04" + bytes(7) + b"\x80\0\0\0\x01", "DM4"),
     "x.dm3": (b"\0\0\0\x03\0\0\0\x80\0\0\0\x01", "DM3"),
+    "x.feather": (b"FEA1" + bytes(28), "Feather 1"),
     "x.grb": (b"GRIB" + bytes(28), "GRIB"),
     "x.cdf": (b"\xcd\xf3\0\x01\0\0\xff\xff" + bytes(24), "NASA's CDF"),
 }
@@ -128,4 +135,4 @@ def test_python_of_a_remedy_imports_what_it_uses(row: Any) -> None:
     imported = {one.name.split(".")[0] for node in tree.body[:1] for one in node.names}
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    assert {node.id for node in names} - bound - {"open", "enumerate"} <= imported
+    assert {node.id for node in names} - bound - {"open", "enumerate", "hasattr"} <= imported
