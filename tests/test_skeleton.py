@@ -199,7 +199,6 @@ FIELD = {
         "options": "options that all tables have",
         "parquet": "a format of its own",
         "record": "what a file says of arrays beside the cells",
-        "sample": "a small workbook",
         "sheets": "the parts of a workbook as XML",
         "words": "values as text that reads back with the same bits",
         "workbook": "sheets as tables",

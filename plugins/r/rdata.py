@@ -69,6 +69,6 @@ def read(source: Source, *, encoding: str = "auto") -> Bundle:
 
 def programs(array: Array) -> dict[str, str]:
     """The lines of R that read an array, and nothing else. Raises nothing."""
-    from .programs import programs_of
+    from .tree import programs_of
 
     return programs_of(array, "x <- new.env()\nload(FILE, x)")

@@ -150,6 +150,6 @@ def add(
 
 def programs(array: Array) -> dict[str, str]:
     """The line of R that reads an array, and nothing else. Raises nothing."""
-    from .programs import programs_of
+    from .tree import programs_of
 
     return programs_of(array, "x <- readRDS(FILE)")

@@ -510,3 +510,17 @@ def check_found(tree: Tree) -> None:
         "holds no array", path=tree.source.path, expected="vectors of R, or lists of them",
         got=listed(tree.left_out, 5) or "empty lists",
     )  # fmt: skip
+
+
+# Lines of R that read an array ---------------------------------------------------------------------
+
+
+def programs_of(array: Array, whole: str) -> dict[str, str]:
+    """The lines that take an array out of the object ``x``, which `whole` reads.
+
+    Raises nothing.
+    """
+    place = array.storage.get("in R")
+    if place is None or array.problem is not None:
+        return {}
+    return {"R": whole if place == "x" else f"{whole}\nx <- {place}"}
