@@ -512,7 +512,7 @@ def check_found(tree: Tree) -> None:
     )  # fmt: skip
 
 
-# Lines of R that read an array ---------------------------------------------------------------------
+# Lines of R that read an array --------------------------------------------------------------------
 
 
 def programs_of(array: Array, whole: str) -> dict[str, str]:
