@@ -355,6 +355,8 @@ def _shown(values: np.ndarray) -> np.ndarray:
     opaque = np.full((*values.shape[:-1], 4 - values.shape[-1]), 255, values.dtype)
     whole = np.concatenate([values, opaque], axis=-1)
     return np.where(whole[..., 3:] > 0, whole, 0)
+
+
 def _ours(path: Path) -> Arrays:
     """What raconvert reads of a file; raises the problem of one of which no array is read."""
     with raconvert.open(path) as opened:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from zlib import compress
 
 from raconvert.declared import Record
 from raconvert.plugin import element
@@ -100,3 +101,4 @@ SAMPLES = {
         ("TTYPE1", "'n'"), ("TFORM2", "'2A'"), ("TTYPE2", "'name'"),
     ) + b"\0\0\0\1ab\0\0\0\2cd".ljust(BLOCK, b"\0"),
 }  # fmt: skip
+SAMPLES["packed.fits.gz"] = compress(SAMPLES["two_by_three.fits"], wbits=31)
