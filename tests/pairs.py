@@ -129,6 +129,16 @@ def nothing_said(path: Path) -> Facts:
 # Comparing ---------------------------------------------------------------------------------------
 
 
+def _steps(expected: np.ndarray, got: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Times as the numbers of their steps, where those are comparable."""
+    steps = expected.astype(expected.dtype.newbyteorder("<")).view("<i8")
+    alike = got.dtype.newbyteorder("<") == expected.dtype.newbyteorder("<")
+    # A text of NaT alone says neither unit nor kind.
+    if alike or (got.dtype.kind == "M" and np.isnat(expected).all()):
+        return steps, got.astype(got.dtype.newbyteorder("<")).view("<i8")
+    return (steps if got.dtype == "i8" else expected), got
+
+
 def keeps_values(expected: np.ndarray, got: np.ndarray) -> bool:
     """True if all values are there, in another form than the exact one.
 
@@ -146,11 +156,7 @@ def keeps_values(expected: np.ndarray, got: np.ndarray) -> bool:
     if expected.dtype.kind == "S" and got.dtype.kind == "U":
         expected = np.char.decode(expected, "latin-1")
     if expected.dtype.kind in "mM":
-        steps = expected.astype(expected.dtype.newbyteorder("<")).view("<i8")
-        if got.dtype.newbyteorder("<") == expected.dtype.newbyteorder("<"):  # NaT, too
-            expected, got = steps, got.astype(got.dtype.newbyteorder("<")).view("<i8")
-        elif got.dtype == "i8":  # the numbers of their steps
-            expected = steps
+        expected, got = _steps(expected, got)
     if expected.dtype.kind == "b" and got.dtype.kind in "iuf":
         return np.array_equal(expected, got != 0) and np.unique(got[expected]).size <= 1
     with np.errstate(all="ignore"):

@@ -181,7 +181,7 @@ def refuse_packed(source: Source, what: str) -> None:
 
         raise Unsupported(
             f"{what} in a file that is compressed as a whole", path=source.path,
-            remedy=f"gunzip --keep {operand(source.path)} makes one that is not",
+            remedy=f"unpack it first: gunzip {operand(source.path)}",
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from .cells import Block, Dialect, DoubledError, blocks_of, encoding_of, kind_in
 from .dialect import WORDS, delimiters, lines_of
 from .model import Column, Table, check_columns, no_column, unique_names
 from .reader import missing_value
-from .words import common, dtype_of_kind, kind_of, parsed
+from .words import NAT_ALONE, common, dtype_of_kind, kind_of, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -168,7 +168,7 @@ def open_table(
     columns = [
         _column(name, one, all_quoted=all_quoted) for name, one in zip(names, seen, strict=True)
     ]
-    words = seen[0].quoted is None and columns[0].dtype.kind == "U"
+    words = seen[0].quoted is None and columns[0].dtype.kind == "U" and seen[0].kind != "time"
     if count == 1 and delimiter == "auto" and words and rows:
         raise Unsupported(
             "is one column of words: it may be any text", path=source.path,
@@ -177,6 +177,11 @@ def open_table(
     table = CsvTable(source, columns, rows, dialect, int(headed))
     table.headed = headed
     table.notes += notes
+    table.notes += [
+        f"column '{name[:60]}' holds NaT alone, of a time or a duration: it is taken for times"
+        for name, one in zip(names, seen, strict=True)
+        if one.kind == "time"
+    ]
     if types:
         table.columns = _typed(table, types, seen)
     table.notes += [
@@ -314,7 +319,7 @@ def _column(name: str, one: _Seen, *, all_quoted: bool) -> Column:
     if kind is None and one.na:
         kind = "text"
     if kind == "time":
-        kind = "text"
+        kind = NAT_ALONE
     nullable = one.missing > 0 if kind == "text" else bool(one.missing or one.na)
     return Column(name, dtype_of_kind(kind, one.width), nullable)
 

@@ -235,6 +235,9 @@ def common(first: str | None, second: str | None) -> str | None:
 # Text to values ----------------------------------------------------------------------------------
 
 
+NAT_ALONE = "date:ns"  # the kind of a column of NaT, which is of times and of durations
+
+
 def dtype_of_kind(kind: str | None, width: int) -> np.dtype[Any]:
     """The type of the values of a kind; `width` is that of the longest text."""
     name, _, unit = (kind or "float").partition(":")

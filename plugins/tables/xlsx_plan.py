@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
 from typing import TYPE_CHECKING
@@ -271,7 +272,7 @@ def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
 
 
 def _write(made: list[Planned], names: list[str], text: str, target: Target, integers: str) -> None:
-    file = target.open()
+    file = io.BufferedWriter(target.open())  # which goes on where the system writes a part
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for path, xml in _parts(names, text):
@@ -281,6 +282,7 @@ def _write(made: list[Planned], names: list[str], text: str, target: Target, int
                 with archive.open(info, "w", force_zip64=False) as member:
                     for piece in _sheet(planned, target, integers):
                         member.write(piece.encode())
+        file.detach()  # the file is closed by the target
     except OSError as error:
         raise write_failed(target.path, error) from error
 

@@ -49,6 +49,7 @@ import re
 
 from raconvert.bundle.members import MANIFEST
 from raconvert.errors import Unsupported, UsageError, listed
+from raconvert.files import tars
 from raconvert.files.tars import BLOCK, MAGIC, MAGIC_AT
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
 
@@ -127,11 +128,11 @@ def sniff(source: Source) -> int:
     offset = 0
     for _ in range(source.limits.probed_headers):
         block = source.read_at(offset, BLOCK)
-        size = _size(block)
+        size = tars.size_in(block)
         if size is None:
             break
         if block[156:157] in (b"0", b"\0"):
-            parts = split_name(_name(block))
+            parts = split_name(tars.name_in(block))
             if parts is None or parts == _OF_BUNDLE:
                 return NO
             found.append(parts)
@@ -143,20 +144,6 @@ def sniff(source: Source) -> int:
 
 
 _OF_BUNDLE = split_name(MANIFEST)
-
-
-def _size(block: bytes) -> int | None:
-    """The length of a member, or None at the end of the archive, and for what is none."""
-    try:
-        return int(block[124:136].rstrip(b" \0"), 8) if len(block) == BLOCK else None
-    except ValueError:
-        return None
-
-
-def _name(block: bytes) -> str:
-    above = block[345:500] if block[257:263] == MAGIC + b"\0" else b""
-    parts = (part.partition(b"\0")[0].decode("utf-8", "replace") for part in (above, block[:100]))
-    return "/".join(filter(None, parts)).removeprefix("./")
 
 
 def _judged(found: list[tuple[str, str]]) -> int:

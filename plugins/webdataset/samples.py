@@ -161,7 +161,7 @@ def _check(member: tars.Member, source: Source) -> None:
         raise Unsafe(
             f"member '{_short(member.name)}' is {member.kind}", path=source.path, where=where,
             expected="files only",
-            remedy="make the archive anew, of files: tar --dereference --hard-dereference",
+            remedy="make the archive anew, with files in the place of links",
         )  # fmt: skip
     try:
         member.name.encode()
@@ -181,7 +181,7 @@ def _scattered(source: Source, key: str, member: tars.Member) -> Corrupt:
     return Corrupt(
         f"the members of sample '{_short(key)}' do not follow each other", path=source.path,
         where=f"byte {member.begin}", expected="all members of a key in a row",
-        remedy="make the archive anew, in the order of the names: tar --sort=name",
+        remedy="make the archive anew, with its members in the order of their names",
     )  # fmt: skip
 
 

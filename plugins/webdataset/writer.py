@@ -51,6 +51,7 @@ def write_shards(
         if start:
             own = _numbered(ending, start // step)
             shard = target.beside(own, ending=ending)
+            target.series = True
         _write_shard(shard, columns, keys[start : start + step], last=shard is target)
 
 

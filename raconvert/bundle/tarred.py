@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "add", "plan", "read", "sniff"]
 
 _NAME = MANIFEST.encode()
+_PROBED = 16  # members without a manifest that rule out a bundle, if they are all
 SAMPLES = "\nof samples (KEY.EXTENSION) it is read with `--from webdataset`"
 
 # one array x = [1, 2, 3] of uint8, packed by Python's tarfile
@@ -79,10 +80,21 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first member is ``bundle.yaml``, maybe for any other tar."""
+    """Sure if the first member is ``bundle.yaml``, maybe if one of the next, or later, may be."""
     if source.head[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
         return NO
-    return SURE if source.head.startswith(_NAME + b"\0") else MAYBE
+    if source.head.startswith(_NAME + b"\0"):
+        return SURE
+    offset = 0
+    for _ in range(_PROBED):
+        header = source.read_at(offset, BLOCK)
+        size = tars.size_in(header)
+        if size is None:
+            return NO
+        if tars.name_in(header).rpartition("/")[2] == MANIFEST:
+            return MAYBE
+        offset += BLOCK + size + -size % BLOCK
+    return MAYBE
 
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:

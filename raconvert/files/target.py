@@ -44,7 +44,8 @@ class Target:
 
     `progress` is called with the number of bytes just written; `max_memory` is what encoding may
     hold at once. `partners` are further files that belong to this one, finished, renamed and
-    removed together with it (before it, so that what it names is there). `place` is the file
+    removed together with it (before it, so that what it names is there); `series` says that nothing
+    in them tells when one is missing, so that a note does until all are there. `place` is the file
     itself: `path`, or where a link of that name leads (not with `follow=False`: a link is replaced
     then, never what it leads to); partners lie beside it. `used` are files that no partner may
     replace. Without `overwrite` what appears at the destination meanwhile is never replaced; None
@@ -64,7 +65,7 @@ class Target:
         "_absent", "_files", "_identity", "_kept", "_mode", "_replaces", "_streams", "_sync",
         "_used",
         "allow", "follow", "lost", "max_memory", "notes", "overwrite", "partners", "path", "place",
-        "progress", "temp", "used",
+        "progress", "series", "temp", "used",
     )  # fmt: skip
 
     def __init__(
@@ -94,6 +95,7 @@ class Target:
         self.lost: list[Any] = []
         self.notes: list[str] = []
         self.partners: list[Target] = []
+        self.series = False
         self._files: list[FileIO] = []
         self._streams: list[Any] = []
         self._used = False
@@ -206,6 +208,16 @@ class Target:
         Raises `WriteFailed`, or `TargetExists` for what appeared meanwhile; the destination is then
         as it was.
         """
+        if not self.series:
+            self._rename_all()
+            return
+        from raconvert.files.unfinished import Unfinished
+
+        with Unfinished((target.place for target in self._all()), single=True) as unfinished:
+            unfinished.begin()
+            self._rename_all()
+
+    def _rename_all(self) -> None:
         together = [*self._all()]
         done: list[Target] = []
         try:

@@ -187,6 +187,21 @@ class _Bounded:
         return data
 
 
+def size_in(header: bytes) -> int | None:
+    """Return the length of a member by its header; None for what is no header, as the end is."""
+    try:
+        return int(header[124:136].rstrip(b" \0"), 8) if len(header) == BLOCK else None
+    except ValueError:
+        return None
+
+
+def name_in(header: bytes) -> str:
+    """Return the name of a member by its header alone; longer ones are cut."""
+    above = header[345:500] if header[257:263] == MAGIC + b"\0" else b""
+    parts = (part.partition(b"\0")[0].decode("utf-8", "replace") for part in (above, header[:100]))
+    return "/".join(filter(None, parts)).removeprefix("./")
+
+
 def trailing_bytes(source: Source, offset: int) -> int:
     """The number of bytes after the end of an archive, unless they are zeros that fill it up.
 

@@ -405,7 +405,7 @@ def test_what_a_compressed_file_may_not_hold(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress((tmp_path / "t.fits").read_bytes()))
     with pytest.raises(Unsupported, match="tiles in a file that is compressed") as refusal:
         raconvert.read(path)
-    assert "gunzip --keep" in refusal.value.remedy
+    assert "gunzip " in refusal.value.remedy
     at = raw.index(
         np.array([2, 2, 4, 3, 3, 12], ">i4").tobytes()
     )  # two rows: number, length, place

@@ -263,7 +263,7 @@ class _Dimensions:
         own = [name for name, one in arrays.items() if one.ndim == 1 and name in used]
         for name in own:  # the values of the dimension of this name, if its axis has no others
             (axis,) = arrays[name].axes
-            if axis.name in (None, name) and not _says(axis):
+            if axis.name in (None, name) and _says_the_same(arrays[name], axis):
                 self._lengths[name], self._found[name] = arrays[name].count, (name,)
         for name in arrays:
             if name not in self._found:
@@ -322,6 +322,21 @@ class _Dimensions:
             self._axes[dim], self._shown[dim] = axis, shown
         self._lengths[dim] = length
         return True
+
+
+def _says_the_same(array: Any, axis: Any) -> bool:
+    """True if an axis says nothing beyond the values and units of an array along it."""
+    said = _says(axis)
+    if not said:
+        return True
+    values = axis.values(array.count)
+    if said.keys() - {"units", "spacing", "origin", "labels"} or values is None:
+        return False
+    if axis.units not in (None, array.meta.units) or array.problem is not None:
+        return False
+    own = np.asarray(array[...])
+    own = _as_texts(own) if own.dtype.kind == "S" else own
+    return bool(np.array_equal(own, values))
 
 
 def _says(axis: Any) -> dict[str, Any]:
