@@ -22,7 +22,7 @@ ATTRIBUTES = {
 }  # fmt: skip
 IMAGE, IMAGE_WITH_LABELS = (3, 32, 32), ("labels", "images")  # of CIFAR
 OF_AXES = ("name", "labels", "spacing", "origin", "units")  # and the direction, with the space
-SLOPE, OFFSET, FILL = "scale_factor", "add_offset", "_FillValue"
+SLOPE, OFFSET, FILL = OF_SCALE = ("scale_factor", "add_offset", "_FillValue")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Known:
         """The attributes that say what the stored values stand for, without those that are gone."""
         return {
             key: self.attributes[key]
-            for key in (SLOPE, OFFSET, FILL)
+            for key in OF_SCALE
             if key in self.attributes and ("attribute", key) not in self.named
         }
 

@@ -18,7 +18,7 @@ import raconvert
 from raconvert import Bundle
 from raconvert.errors import Unsupported, UsageError, WouldLose
 
-from .cases import HOLDS, OF_AXES, Known, array_of, several
+from .cases import HOLDS, OF_AXES, OF_SCALE, Known, array_of, several
 from .readers import BETWEEN, MANY, OF_VALUES, READERS, Seen, Unjudged, axes_of_table, quiet
 
 SEEN, KEPT, NAMED, SILENT = "seen", "kept", "named", "silent"
@@ -520,7 +520,7 @@ def judge_array(found: Judge, path: Path) -> None:
             wanted, others, own = known.physical(), seen.physical, None
         else:
             wanted, others, own = [value], _one(seen.attributes, key), _one(meta.attributes, key)
-        fact = "scale" if scales else "attributes"
+        fact = "scale" if key in OF_SCALE else "attributes"
         found.check(fact, ("attribute", key), wanted, others, own)
 
 
