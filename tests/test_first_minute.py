@@ -298,7 +298,6 @@ def sqlite() -> bytes:
 
 
 KNOWN: dict[str, Callable[[], bytes]] = {
-    "Feather 1": lambda: b"FEA1" + bytes(60) + b"FEA1",
     "CSV": lambda: b"x,y,z\n" + b"1,2.5,3\n" * 20,
     "TSV": lambda: b"x\ty\n1\t2\n3\t4\n",
     "Python pickle": lambda: pickle.dumps(VALUES, protocol=4),

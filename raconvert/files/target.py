@@ -95,7 +95,7 @@ class Target:
         self.lost: list[Any] = []
         self.notes: list[str] = []
         self.partners: list[Target] = []
-        self.series = False
+        self.series: bool = False
         self._files: list[FileIO] = []
         self._streams: list[Any] = []
         self._used = False
