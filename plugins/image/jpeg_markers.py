@@ -42,7 +42,10 @@ def check_restarts(segments: dict[int, list[bytes]], data: bytes, path: str) -> 
     """
     if len(segments[SCAN]) != 1:
         return
-    start = data.index(segments[SCAN][0])
+    scan = segments[SCAN][0]
+    start = data.find(scan)
+    if start < 0:  # the picture ends within what was looked at
+        start = max(0, data.rfind(scan[:4]))
     found = [mark[0] & 7 for mark in _RESTART.findall(data, start)]
     frame = next(one[0] for code, one in segments.items() if code in (*FRAMES, LOSSLESS))
     interval = int.from_bytes(segments.get(INTERVAL, [b""])[-1][4:6], "big")
