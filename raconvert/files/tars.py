@@ -188,7 +188,7 @@ class _Bounded:
 
 
 def size_in(header: bytes) -> int | None:
-    """Return the length of a member by its header; None at the end, and for what is not a header."""
+    """Return the length of a member by its header; None for what is not a header, as the end is."""
     try:
         return int(header[124:136].rstrip(b" \0"), 8) if len(header) == BLOCK else None
     except ValueError:
