@@ -81,7 +81,7 @@ class Texts:
             return raw.decode("latin-1")
 
     def number(self, raw: bytes, field: str) -> Fraction | None:
-        """A decimal; None for what is none."""
+        """A decimal; None for anything else."""
         text = raw.strip(b" \0").decode("latin-1")
         if "," in text:
             self.commas.append(field)
@@ -89,7 +89,7 @@ class Texts:
         return Fraction(text) if _DECIMAL.fullmatch(text) else None
 
     def whole(self, raw: bytes, field: str, at: int, least: int = 0) -> int:
-        """An integer; raises `Corrupt` for what is none, or below the least."""
+        """An integer; raises `Corrupt` for anything else, or one below the least."""
         number = self.number(raw, field)
         if number is None or number.denominator != 1 or number < least:
             raise Corrupt(

@@ -263,7 +263,7 @@ def _take_units(axes: Sequence[Axis], fields: dict[str, str], by_axis: list[list
         fields["DistanceUnits"] = str(*units)
         return
     placed = any(axis.direction is not None for axis in axes)
-    ones = placed or all(axis.spacing in (None, 1) for axis in axes)
+    ones = placed or all(_length(axis) in (None, 1) for axis in axes)
     for axis, lost in zip(axes, by_axis, strict=True):
         lost.extend(fields_of_axes([axis], "units"))
         if ones and axis.spacing == 1 and axis.direction is None:

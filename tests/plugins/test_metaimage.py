@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pairs import Pairs, little
 
 import raconvert
+from raconvert.arrays.array import Array
 from raconvert.arrays.metadata import Axis, Metadata, Space
 from raconvert.errors import Corrupt, ReadFailed, Unsafe, Unsupported, WouldLose
 
@@ -477,3 +478,11 @@ def test_a_spacing_is_named_as_unknown_where_the_space_is_left_out(tmp_path: Pat
     (fit,) = map(str, report.equivalent)
     assert "space (its axes do not lie in" in fit
     assert "axis 0 't' (name, spacing unknown: written as 1)" in fit
+
+
+def test_a_step_of_one_beside_an_axis_that_runs_backwards_is_named(tmp_path: Path) -> None:
+    """What runs backwards is written as 1, so that a header of ones says nothing of the other."""
+    axes = [Axis("time", spacing=-3.0), Axis("row", spacing=1.0)]
+    array = Array(np.zeros((2, 3), "f4"), meta=Metadata(axes=axes))
+    (fit,) = raconvert.write(tmp_path / "x.mha", array).equivalent
+    assert "axis 1 'row' (spacing of 1 without units)" in fit.reason
