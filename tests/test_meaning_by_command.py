@@ -1,7 +1,7 @@
 """Meaning on the command line: one case of each kind, made and judged by other libraries alone.
 
 Only the command and `raconvert.convert` are used, so that the file runs with any version:
-`PYTHONPATH=TREE python -m pytest --noconftest tests/test_meaning_by_command.py`.
+`PYTHONPATH=TREE python -P -m pytest --noconftest tests/test_meaning_by_command.py`.
 """
 
 from __future__ import annotations
