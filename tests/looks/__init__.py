@@ -1,0 +1,1 @@
+"""Thirty files, shown in the six ways in which people see them."""
