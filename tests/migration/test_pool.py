@@ -110,7 +110,7 @@ def test_ctrl_c_ends_all_and_leaves_nothing_half_done(to_all: bool, tmp_path: Pa
     _, said = process.communicate(timeout=30)
 
     assert process.returncode == 130, said
-    assert trees.is_gone(process.pid)
+    assert trees.eventually(lambda: trees.is_gone(process.pid))
     assert trees.temporaries(target) == []
     again = trees.run(words)
     assert again.returncode == 0, again.stderr
