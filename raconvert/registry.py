@@ -293,12 +293,19 @@ def missing_needs(row: Row) -> list[str]:
     return [requirement for module, requirement in row.needs if not _importable(module)]
 
 
+_INSTALLED: set[str] = set()  # modules that were found; looking for one takes 0.1 to 0.5 ms
+
+
 def _importable(module: str) -> bool:
-    if sys.modules.get(module) is not None:
+    """True if a module is installed; one that is not is looked for again at the next call."""
+    if sys.modules.get(module) is not None or module in _INSTALLED:
         return True
     from importlib.util import find_spec
 
-    return find_spec(module) is not None
+    if find_spec(module) is None:
+        return False
+    _INSTALLED.add(module)
+    return True
 
 
 def readable() -> tuple[Row, ...]:
