@@ -383,7 +383,7 @@ NO_LIMITS = {
         references.headers.MOST_BANDS references.headers.MOST_BYTES_OF_INT""",
     "only writing asks": """
         bundle.members.MAX_PATH_BYTES plugins.fits.tables.MAX_TEXT files.names._LONGEST
-        plugins.hdf5.descriptions.MAX_TYPE_BYTES plugins.hdf5.options.MAX_CHUNK_BYTES
+        plugins.hdf5.descriptions.MAX_TYPE_BYTES plugins.hdf5.structure.MAX_CHUNK_BYTES
         arrays.interop.dimensions.MOST_WRITTEN plugins.image.tiff.ome.MOST_SAMPLES
         plugins.image.tiff.writer.MAX_PLANES plugins.image.tiff.writer.MAX_SAMPLES
         plugins.image.webp_writer.MOST_BYTES
@@ -391,10 +391,10 @@ NO_LIMITS = {
         plugins.metaimage.metadata.MAX_TEXT plugins.tables.arrow_plan.MAX_LIST
         plugins.tables.xlsx_plan.MAX_RECORD plugins.tables.xlsx_plan.MAX_TEXT
         plugins.nrrd.metadata.MAX_TEXT_BYTES plugins.ome.options.MOST_LEVELS
-        plugins.r.contents.MAX_INTEGER plugins.r.plan.MOST_ELEMENTS plugins.r.plan.MOST_LENGTH
+        plugins.r.plan.MAX_INTEGER plugins.r.plan.MOST_ELEMENTS plugins.r.plan.MOST_LENGTH
         plugins.r.writer.LONGEST_SHORT plugins.png.plan.MAX_CHANNELS
         plugins.scidb.metadata.MAX_NAME_BYTES plugins.webdataset.plan.LONGEST_NAME plugins.zarr.metadata.MOST
-        plugins.zarr.options.MAX_CHUNK_BYTES plugins.zarr.plan.MAX_PATH_BYTES
+        plugins.zarr.form.MAX_CHUNK_BYTES plugins.zarr.plan.MAX_PATH_BYTES
         references.pieces.MOST_PIECES""",
     "people are shown, or metadata keeps, so many": """
         arrays.summary.MOST_AXES arrays.summary.MOST_LABELS arrays.summary.MOST_LINES

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source, Target
 
-    from .planned import FilePlan
+    from .metadata import FilePlan
     from .walk import Header
 
 

@@ -17,6 +17,7 @@ from raconvert.plugin import Axis
 
 from .data import read_full, read_matrix, read_sparse, read_text, strings
 from .header import LABELS, SECOND
+from .metadata import set_names
 from .records import Records
 from .resume import Resume, is_name, nameless
 from .tables import (
@@ -34,7 +35,6 @@ from .tables import (
     SPARSE,
     TEXT,
     WORD_CHARS,
-    set_names,
     strings_limit,
     text,
 )

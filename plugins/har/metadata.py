@@ -1,4 +1,4 @@
-"""Names, labels and texts as HAR can hold them, and what of the metadata it cannot.
+"""The headers to be: names, labels and texts as HAR can hold them, and what it cannot.
 
 The namespace ``har`` says what a file had otherwise than it would be written here. It may have been
 edited, or made by anybody, so every field is checked before it is used.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from raconvert.plugin import Axis, equivalent, facts_of, facts_of_axes, fields_of_axes
+from raconvert.plugin import Axis, equivalent, facts_of, facts_of_axes, fields_of_axes, refused
 
 from .header import BLANKS
-from .records import BIG
+from .records import BIG, LITTLE
 from .tables import (
     LONG_CHARS,
     MAX_INT32,
@@ -24,7 +24,6 @@ from .tables import (
     TEXT,
     TYPES,
     WORD_CHARS,
-    set_names,
 )
 
 TYPE_CHECKING = False
@@ -32,7 +31,58 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from .planned import FilePlan, HeaderPlan
+    from raconvert.plugin import Array, Fit
+
+
+class FilePlan:
+    """The file to write: its headers, its hidden headers, and the fits."""
+
+    __slots__ = ("fits", "framing", "headers", "hidden")
+
+    def __init__(self) -> None:
+        self.fits: list[Fit] = []
+        self.framing = LITTLE
+        self.headers: list[HeaderPlan] = []
+        self.hidden: list[dict[str, Any]] = []
+
+
+class HeaderPlan:
+    """Plan of one array as a header; `own` is the valid part of its namespace."""
+
+    __slots__ = (
+        "array", "coefficient", "dims", "fits", "long", "name", "own", "raw", "sets", "status",
+        "storage", "type",
+    )  # fmt: skip
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.fits: list[Fit] = []
+        self.own: dict[str, Any] = {}
+        self.name = ""
+        self.raw = ""  # the name with its blanks
+        self.type = REAL
+        self.dims = array.dims
+        self.storage = "auto"
+        self.long = ""
+        self.coefficient = ""
+        # Name and labels of each dimension's set.
+        self.sets: list[tuple[str, list[str] | None]] = []
+        self.status = ""
+
+    @property
+    def width(self) -> int:
+        """The characters of one string, in an array of strings."""
+        element = self.array.element
+        unicode = isinstance(element.descr, str) and "U" in element.descr
+        return int(element.nbytes // 4 if unicode else element.nbytes)
+
+    def equivalent(self, property: str, reason: str) -> None:
+        """Add a change of form."""
+        self.fits.append(equivalent(self.array.name, property, reason))
+
+    def refused(self, property: str, reason: str, flag: str | None = None) -> None:
+        """Add what cannot be held."""
+        self.fits.append(refused(self.array.name, property, reason, flag))
 
 
 # --- the namespace --------------------------------------------------------------------------------
@@ -133,6 +183,11 @@ def _fitted(words: str, length: int, *, origin: bool = False) -> str:
         if not origin:
             words = "".join(c if c.isprintable() or c == "\xa0" else " " for c in words)
     return words.rstrip(" ")
+
+
+def set_names(names: list[str | None]) -> list[str]:
+    """The set names of axes: their own, and the usual placeholders for the others."""
+    return [name or f"Unk{number}" for number, name in enumerate(names, 1)]
 
 
 def plan_sets(header: HeaderPlan) -> None:

@@ -11,8 +11,16 @@ from math import prod
 
 from raconvert.plugin import Plan, file_fits, little, type_name
 
-from .metadata import hidden_headers, own_fields, plan_sets, plan_texts, say_lost, was_name
-from .planned import FilePlan, HeaderPlan
+from .metadata import (
+    FilePlan,
+    HeaderPlan,
+    hidden_headers,
+    own_fields,
+    plan_sets,
+    plan_texts,
+    say_lost,
+    was_name,
+)
 from .records import BIG, LAHEY, LITTLE
 from .tables import (
     INTEGER,

@@ -86,11 +86,6 @@ def boxes(dims: tuple[int, ...], limit: int) -> Iterator[list[int]]:
 PLACEHOLDER = re.compile(r"((?i:unk)[0-9]*)?")  # the set name of a dimension without a set
 
 
-def set_names(names: list[str | None]) -> list[str]:
-    """The set names of axes: their own, and the usual placeholders for the others."""
-    return [name or f"Unk{number}" for number, name in enumerate(names, 1)]
-
-
 def text(raw: bytes) -> str:
     """Characters as text, one for each byte; nobody declares an encoding."""
     return raw.decode("latin-1")

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Target
 
     from .header import Layout
-    from .planned import FilePlan, HeaderPlan
+    from .metadata import FilePlan, HeaderPlan
 
     Values = np.ndarray[Any, Any]
 

@@ -105,9 +105,8 @@ NumPy: ``nanoseconds since 1970-01-01``. More than 32 axes are refused.
 
 from __future__ import annotations
 
-from raconvert.plugin import MODEL, NO, SURE, Array, Bundle, Format, Source
+from raconvert.plugin import MODEL, NO, SURE, Array, Bundle, Format, Plan, Source
 
-from .plan import add, plan
 from .tables import (
     C_TYPES,
     FLOAT8_LAYOUTS,
@@ -120,6 +119,10 @@ from .tables import (
     USUAL_FILTERS,
     WRITE_OPTIONS,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Target
 
 __all__ = ["FORMAT", "add", "plan", "programs", "read", "sniff"]
 
@@ -161,6 +164,53 @@ def read(source: Source, *, bools: str = "auto", anndata: str = "plain") -> Bund
     from .reader import read_file
 
     return read_file(source, bools, labels=anndata == "labels")
+
+
+def plan(
+    bundle: Bundle,
+    *,
+    compress: str = "none",
+    chunks: str = "auto",
+    shuffle: bool = True,
+    strings: str = "auto",
+) -> Plan:
+    """Arrays in order, with groups, attributes, scales and links.
+
+    `compress` is none, gzip, gzip:0 to gzip:9, or lzf; `chunks` auto, none, or a length for each
+    axis; `shuffle` sorts the bytes of elements before they are compressed; with `strings` fixed
+    none become strings of variable length again. `UsageError` for other words.
+    """
+    from .structure import fits_of, options_of, structure_of
+
+    options = options_of(compress, chunks, shuffle, strings)
+    structure = structure_of(bundle, options)
+
+    def write(target: Target) -> None:
+        from .writer import Writer
+
+        Writer(bundle, target, options, structure).run()
+
+    return Plan(fits_of(bundle, options, structure), write, names=bundle.names)
+
+
+def add(
+    bundle: Bundle,
+    source: Source,
+    held: Bundle,
+    *,
+    overwrite: bool,
+    compress: str = "none",
+    chunks: str = "auto",
+    shuffle: bool = True,
+    strings: str = "auto",
+) -> Plan:
+    """A copy of the file with the arrays in it; options as those of `plan`; see `Add`."""
+    from .adding import plan_added
+    from .structure import options_of
+
+    options = options_of(compress, chunks, shuffle, strings)
+
+    return plan_added(bundle, source, held, options, overwrite=overwrite)
 
 
 def programs(array: Array) -> dict[str, str]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
     from raconvert.plugin import Array, Bundle, Fit, Source, Target
 
-    from .options import Options
+    from .structure import Options
 
 _DIMID = "_Netcdf4Dimid"  # the number of a dimension in a file that netCDF wrote
 _NETCDF = b"_NCProperties"  # attribute of the root of such a file

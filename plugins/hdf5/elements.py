@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Extent, Target
 
-    from .options import Options
     from .paddings import Endings
+    from .structure import Options
 
     Values = np.ndarray[Any, Any]
 

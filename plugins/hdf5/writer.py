@@ -38,9 +38,9 @@ from .datatypes import is_text, is_variable, kind_of
 from .descriptions import is_utf8, string_type, type_of
 from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .files import PROBLEMS
-from .options import chunk_of
 from .paddings import endings_of
 from .scales import as_vectors, type_of_missing, type_of_times
+from .structure import chunk_of
 from .tables import NAMESPACE
 from .walk import component, kept_links, may_be_group, parents
 
@@ -51,9 +51,8 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Bundle, Element, Target
 
-    from .options import Options
     from .paddings import Endings
-    from .structure import Structure
+    from .structure import Options, Structure
 
 
 # Attributes with numbers of dimensions, by netCDF.

@@ -20,7 +20,7 @@ from raconvert.plugin import Metadata
 
 from ..hdf5.tables import NAMESPACE as HDF5
 from .header import Attribute, text_of
-from .keys import key_of
+from .structure import key_of
 from .tables import CHAR, CLASSIC, CODES, DOUBLE, ELEMENTS, INT, NAMESPACE, TYPES
 
 TYPE_CHECKING = False

@@ -7,8 +7,7 @@ from raconvert.errors import UsageError
 from raconvert.plugin import Bundle, Plan, equivalent, first_of, refused, stack_fits
 
 from .header import Header, beyond, laid_out_if, smallest
-from .keys import keys_of
-from .structure import Structure
+from .structure import Structure, keys_of
 from .tables import TITLE, WRITE_OPTIONS
 
 TYPE_CHECKING = False

@@ -17,8 +17,8 @@ from raconvert.plugin import Array, Bundle, Element, Metadata, Source
 
 from ..hdf5.tables import NAMESPACE as HDF5
 from .header import Header, Variable, read_header
-from .keys import Coordinates
 from .metadata import remembered, settled, values_of
+from .structure import Coordinates
 from .tables import BOOL, CHAR, ELEMENTS, ENCODING, NAMESPACE, UTF8_WORDS
 
 TYPE_CHECKING = False

@@ -12,9 +12,8 @@ from raconvert.metadata.attributes import common_names, divided
 from raconvert.plugin import Axis
 
 from .header import Dimension, Header, Variable, beyond, encoded, laid_out, padded, smallest
-from .keys import Coordinates
 from .metadata import Writing, most_of, record_attribute, without_types
-from .structure import read_element, stored
+from .structure import Coordinates, read_element, stored
 from .tables import CHAR, FILLS
 
 TYPE_CHECKING = False

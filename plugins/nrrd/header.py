@@ -25,9 +25,12 @@ import re
 from collections import namedtuple
 from math import prod
 
+from raconvert.arrays.reinterpret import is_void
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.pairing import MARK
 from raconvert.files.source import read_failed
+from raconvert.metadata.roundtrip import difference
+from raconvert.plugin import Array, Element, element
 
 from .fields import (
     BLANKS,
@@ -48,6 +51,7 @@ from .tables import (
     LIST,
     MAGIC,
     MAX_ARRAY_BYTES,
+    NAME_OF_TYPE,
     SKIPLIST,
     TEXT,
     VERSIONS,
@@ -488,3 +492,27 @@ def _shown(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = text if text.isprintable() else ascii(text)[1:-1]
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+# What an array is in NRRD: type, bytes of a block (else 0), sizes, whether an axis of two stands
+# for the parts of complex numbers, and what makes the array again what it was.
+Form = namedtuple("Form", "type block sizes pairs was")
+
+
+def form_of(array: Array) -> Form:
+    """The form in which an array that NRRD can hold is written."""
+    kind, nbytes, _, _ = held = array.element
+    sizes, pairs = array.dims, kind == "complex"
+    if pairs:
+        held, sizes = element("float", nbytes // 2), (2, *sizes)
+    elif kind == "bool":
+        held = element("uint", 1)
+    elif kind == "user" and not is_void(held):
+        held = Element("user", nbytes, "|")
+    block = nbytes if kind == "user" else 0
+    name = BLOCK if kind == "user" else NAME_OF_TYPE[held.kind, held.nbytes]
+    sizes = sizes or (1,)
+    # Only column-major order needs to be told: without any, dims are read as those of C.
+    order = None if array.index_order == "F" and array.ndim > 1 else array.index_order
+    back = Array(held, sizes, name=array.name, index_order=order)
+    return Form(name, block, sizes, pairs, difference(array, array, back))

@@ -44,10 +44,10 @@ from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Axis, Bundle, Metadata, facts_of_axes
 
 from .fields import parsed, text_of
-from .form import form_of
 from .header import (
     Header,
     escaped,
+    form_of,
     lowest_version,
 )
 from .pair import NAMESPACE, facts_of

@@ -14,7 +14,7 @@ from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Bundle, Metadata, element
 
-from .form import form_of
+from .header import form_of
 from .space import reframed
 
 TYPE_CHECKING = False

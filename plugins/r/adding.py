@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.plugin import Fit, Target
 
-    from .contents import Leaf
+    from .plan import Leaf
     from .streams import Cursor
     from .writer import Sink
 

@@ -1,8 +1,7 @@
-"""The object of R that arrays become, and what is lost on the way."""
+"""The object of R that arrays become: vectors in lists with their attributes, and what is lost."""
 
 from __future__ import annotations
 
-import os
 from math import prod
 
 from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, spanned
@@ -11,12 +10,10 @@ from raconvert.plugin import (
     Array,
     Bundle,
     Fit,
-    Plan,
     equivalent,
     facts_of,
     facts_of_axes,
     fields_of_axes,
-    file_fits,
     first_of,
     little,
     refused,
@@ -24,27 +21,14 @@ from raconvert.plugin import (
     type_name,
 )
 
-from .contents import Box, Leaf, held_attributes, is_text, own_of
-from .tables import (
-    CPLX,
-    FRAME,
-    INT,
-    INTEGER64,
-    LGL,
-    NULLS,
-    OWN,
-    RAW,
-    REAL,
-    STR,
-)
+from .tables import CPLX, FRAME, INT, INTEGER64, LGL, OWN, RAW, REAL, RESERVED, STR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from raconvert.plugin import Target
-
+MAX_INTEGER = (1 << 31) - 1
 MOST_LENGTH = (1 << 31) - 1  # of one of several axes
 MOST_ELEMENTS = 1 << 52
 TIMES = {"<M8[D]", "<M8[s]", "<M8[ms]", "<M8[us]"}
@@ -52,52 +36,94 @@ TIMES |= {f">{one[1:]}" for one in TIMES}
 HAS_NULLS = (LGL, INT, REAL, STR)
 
 
-def make_plan(bundle: Bundle, *, compress: str, numbers: str, form: str) -> Plan:
-    """One vector, or a list of all arrays, groups as lists inside it."""
-    fits: list[Fit] = []
-    nulls_by_name = _nulls_by_name(bundle)
-    own = bundle.formats.get(OWN)
-    own = own if isinstance(own, dict) else {}
-    taken = {nulls.name for nulls in nulls_by_name.values()}
-    leaves = [
-        leaf_of(array, nulls_by_name.get(array.name), numbers, fits)
-        for array in bundle.arrays
-        if array.name not in taken
-    ]
-    bare = len(leaves) == 1 and not bundle.explicit_groups() and form != "list"
-    bare = bare and (form == "vector" or not (bundle.named or own.get("root") == "list"))
-    if form == "vector" and not bare:
-        fits.append(refused("", "elements", "several arrays are a list, not one vector"))
-    if bare:
-        if bundle.named:
-            reason = "one vector has the name of its file; `--out-opt object=list` keeps another"
-            fits.append(equivalent(leaves[0].name, "names", reason))
-        fits += file_fits(bundle, "an .rds of one vector")
-        names = bundle.names
+class Leaf:
+    """A vector: the array, the array of what is missing, and its type in R."""
 
-        def write(target: Target) -> None:
-            from .writer import write_object
+    def __init__(self, array: Array, nulls: Array | None, kind: int, levels: list[str]) -> None:
+        self.array = array
+        self.nulls = nulls
+        self.kind = kind
+        self.levels = levels  # of a factor
+        self.own = own_of(array)
+        self.attributes: dict[str, Any] = {}
+        self.name = array.name
 
-            stem = os.path.splitext(os.path.basename(target.place))[0]
-            for number, name in enumerate(bundle.names):
-                names[number] = f"{stem}.{NULLS}" if name in taken else stem
-            write_object(target, leaves[0], compress)
 
-        return Plan(fits, write, names=names)
-    root = _root(bundle, own, leaves, fits)
+class Box:
+    """A list: its members by name, and what the namespace of the file says of it."""
 
-    def write_list(target: Target) -> None:
-        from .writer import write_object
+    def __init__(self, own: dict[str, Any], attributes: dict[str, Any]) -> None:
+        self.members: dict[str, Leaf | Box] = {}
+        self.own = own
+        self.attributes = attributes
 
-        write_object(target, root, compress)
+    @property
+    def is_frame(self) -> bool:
+        """True if it is to be a data frame, and its columns are of one length."""
+        return FRAME in self.classes and len(self.rows) <= 1
 
-    return Plan(fits, write_list, names=bundle.names)
+    @property
+    def rows(self) -> set[int]:
+        """The numbers of rows of its members; -1 for those that have none."""
+        leaves = self.members.values()
+        return {one.array.shape[0] if isinstance(one, Leaf) and one.array.ndim else -1
+                for one in leaves}  # fmt: skip
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes of the object."""
+        classes = self.own.get("class")
+        return [one for one in classes if isinstance(one, str)] if isinstance(classes, list) else []
+
+
+def own_of(array: Array) -> dict[str, Any]:
+    """The namespace of an array."""
+    own = array.meta.formats.get(OWN)
+    return dict(own) if isinstance(own, dict) else {}
+
+
+# --- attributes -----------------------------------------------------------------------------------
+
+
+def held_attributes(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The attributes that R can hold as vectors, and the names of the others."""
+    kept = {name: value for name, value in attributes.items()
+            if isinstance(name, str) and name and name not in RESERVED
+            and vector_type(value) is not None and "\0" not in name}  # fmt: skip
+    return kept, [str(name) for name in attributes if name not in kept]
+
+
+def vector_type(value: Any) -> int | None:
+    """The type of the vector of R that a plain value is, or None."""
+    if isinstance(value, bytes):
+        return RAW
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    kinds = {type(one) for one in items} - {type(None)}
+    if kinds == {bool}:
+        return LGL
+    if kinds == {str}:
+        return STR if all(one is None or is_text(one) for one in items) else None
+    if kinds and kinds <= {int, float}:
+        if kinds == {int} and all(one is None or abs(one) <= MAX_INTEGER for one in items):
+            return INT
+        return REAL if all(one is None or abs(one) <= 1 << 53 or isinstance(one, float)
+                           for one in items) or kinds == {float} else None  # fmt: skip
+    return None
+
+
+def is_text(text: str) -> bool:
+    """True for what R can hold as a string."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 # --- lists ----------------------------------------------------------------------------------------
 
 
-def _root(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[Fit]) -> Box:
+def root_of(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[Fit]) -> Box:
     """The list of all vectors, with lists inside it for the groups."""
     groups = own.get("groups")
     groups = groups if isinstance(groups, dict) else {}
@@ -160,7 +186,7 @@ def _box_fits(path: str, box: Box) -> Iterator[Fit]:
 # --- vectors --------------------------------------------------------------------------------------
 
 
-def _nulls_by_name(bundle: Bundle) -> dict[str, Array]:
+def nulls_by_name_of(bundle: Bundle) -> dict[str, Array]:
     """The arrays of bools that mark missing values, by the names of the arrays of the values."""
     nulls_by_name: dict[str, Array] = {}
     for array in bundle.arrays:

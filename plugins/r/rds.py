@@ -58,9 +58,27 @@ of other units, durations and structures are refused.
 
 from __future__ import annotations
 
-from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Plan, Source
+import os
 
-from .tables import MAGIC_A, MAGIC_B, MAGIC_X, PACKED
+from raconvert.plugin import (
+    NO,
+    SURE,
+    Array,
+    Bundle,
+    Format,
+    Option,
+    Plan,
+    Source,
+    equivalent,
+    file_fits,
+    refused,
+)
+
+from .tables import MAGIC_A, MAGIC_B, MAGIC_X, NULLS, OWN, PACKED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Fit, Target
 
 __all__ = ["FORMAT", "add", "plan", "programs", "read", "sniff"]
 
@@ -133,9 +151,46 @@ def plan(
     bundle: Bundle, *, compress: str = "gzip", bytes: str = "raw", object: str = "auto"
 ) -> Plan:
     """A vector, or a list of all arrays, with groups as lists inside it."""
-    from .plan import make_plan
+    from .plan import leaf_of, nulls_by_name_of, root_of
 
-    return make_plan(bundle, compress=compress, numbers=bytes, form=object)
+    fits: list[Fit] = []
+    nulls_by_name = nulls_by_name_of(bundle)
+    own = bundle.formats.get(OWN)
+    own = own if isinstance(own, dict) else {}
+    taken = {nulls.name for nulls in nulls_by_name.values()}
+    leaves = [
+        leaf_of(array, nulls_by_name.get(array.name), bytes, fits)
+        for array in bundle.arrays
+        if array.name not in taken
+    ]
+    bare = len(leaves) == 1 and not bundle.explicit_groups() and object != "list"
+    bare = bare and (object == "vector" or not (bundle.named or own.get("root") == "list"))
+    if object == "vector" and not bare:
+        fits.append(refused("", "elements", "several arrays are a list, not one vector"))
+    if bare:
+        if bundle.named:
+            reason = "one vector has the name of its file; `--out-opt object=list` keeps another"
+            fits.append(equivalent(leaves[0].name, "names", reason))
+        fits += file_fits(bundle, "an .rds of one vector")
+        names = bundle.names
+
+        def write(target: Target) -> None:
+            from .writer import write_object
+
+            stem = os.path.splitext(os.path.basename(target.place))[0]
+            for number, name in enumerate(bundle.names):
+                names[number] = f"{stem}.{NULLS}" if name in taken else stem
+            write_object(target, leaves[0], compress)
+
+        return Plan(fits, write, names=names)
+    root = root_of(bundle, own, leaves, fits)
+
+    def write_list(target: Target) -> None:
+        from .writer import write_object
+
+        write_object(target, root, compress)
+
+    return Plan(fits, write_list, names=bundle.names)
 
 
 def add(

@@ -15,7 +15,7 @@ from raconvert.files.inflate import GZIP_WBITS
 from raconvert.files.paths import write_failed
 from raconvert.plugin import refused
 
-from .contents import Box, Leaf, vector_type
+from .plan import Box, Leaf, vector_type
 from .tables import (
     ASCII_BIT,
     BYTES_BIT,

@@ -77,7 +77,7 @@ from raconvert.files.paths import is_remote, is_there
 from raconvert.plugin import MODEL, NO, SURE, Array, Bundle, Format, Option, Plan, Source
 
 from ..ome.sniffing import is_ome_zarr
-from .options import WRITE_OPTIONS, Options, options_of
+from .form import WRITE_OPTIONS, Options, options_of
 from .plan import plan
 from .stores import check_target, target
 from .tables import MARKS, PROGRAMS, SAMPLE_2, SAMPLE_3

@@ -22,7 +22,7 @@ from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Plan, array_exists, not_an_array
 
 from . import header
-from .keys import key_of
+from .form import key_of
 from .metadata import apart_of, dimension_names, is_scale, scales_of
 from .plan import apart_fits, fits_of, form_of, whole_form
 from .reader import node_at
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
     from raconvert.plugin import Array, Bundle, Source
 
+    from .form import Options
     from .header import Node
-    from .options import Options
 
     Document = dict[str, Any]
 

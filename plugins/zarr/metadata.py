@@ -24,8 +24,8 @@ from raconvert.metadata.attributes import FIELDS, is_field, take_common, take_re
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Axis, Metadata
 
+from .form import key_beside, same_on_disk
 from .header import ODD_FLOATS
-from .keys import key_beside, same_on_disk
 from .tables import AXES_OF_V2, OWN
 
 TYPE_CHECKING = False

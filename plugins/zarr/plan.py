@@ -23,9 +23,8 @@ from raconvert.plugin import (
 )
 
 from . import metadata
-from .keys import keys_of
+from .form import MAX_CHUNK_BYTES, Form, Options, chunk_of, keys_of, options_of
 from .metadata import apart_of, scales_of
-from .options import MAX_CHUNK_BYTES, Form, Options, chunk_of, options_of
 from .tables import DATE_TYPES, MAX_RANK, NAMES, TEXT, TEXT_TYPE
 
 TYPE_CHECKING = False

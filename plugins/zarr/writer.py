@@ -25,7 +25,7 @@ from raconvert.metadata.roundtrip import KEY
 
 from . import metadata
 from .codecs import encoder, with_crc32c
-from .options import codecs_of, compressor_of
+from .form import codecs_of, compressor_of
 from .tables import (
     AXES_OF_V2,
     OWN,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from raconvert.files.folder_target import Folder
     from raconvert.plugin import Array, Bundle, Element
 
-    from .options import Form, Options
+    from .form import Form, Options
 
     Values = np.ndarray[Any, Any]
     Box = tuple[tuple[int, ...], tuple[int, ...]]  # start and lengths

@@ -14,7 +14,7 @@ import pytest
 from cases import rounds
 from raconvert.plugins import netcdf3
 from raconvert.plugins.netcdf3.header import Attribute, Dimension, Header, Variable, smallest
-from raconvert.plugins.netcdf3.keys import key_of, keys_of
+from raconvert.plugins.netcdf3.structure import key_of, keys_of
 
 import raconvert
 from raconvert.errors import Corrupt, TargetExists, UsageError, WouldLose

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from raconvert.plugin import Bundle, Plan, equivalent, refused
 
-from ...zarr.keys import keys_of
-from ...zarr.options import options_of
+from ...zarr.form import keys_of, options_of
 from ...zarr.plan import fits_of, form_of
 from ..axes import letters_of, renamed_fit, unseen_fit
 from ..options import checked_levels

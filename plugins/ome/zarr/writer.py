@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from raconvert.plugin import Bundle
 
-from ...zarr.keys import keys_of
+from ...zarr.form import keys_of
 from ...zarr.plan import form_of
 from ...zarr.writer import Writer
 from ..axes import NAMESPACE
@@ -18,7 +18,7 @@ from .metadata import KEYS, MARK, OME, Level
 if TYPE_CHECKING:
     from raconvert.files.folder_target import Folder
 
-    from ...zarr.options import Options
+    from ...zarr.form import Options
     from .documents import Image
 
 
