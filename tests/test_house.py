@@ -444,7 +444,7 @@ ASKS_FOR_DEFAULTS = {
         plugins.image.plan plugins.mat.contents plugins.metaimage.plan plugins.npy.plan
         plugins.netcdf3.structure
         plugins.netcdf3.writer plugins.ome.tiff.metadata plugins.ome.zarr.documents
-        plugins.nrrd.metadata plugins.r.plan plugins.scidb.groups plugins.scidb.plan
+        plugins.nrrd.metadata plugins.r.plan plugins.scidb.metadata plugins.scidb.plan
         plugins.webdataset.plan plugins.zarr.metadata plugins.zarr.writer""",
     "an argument that may be left out, where a folder or a server is looked at": """
         files.paths files.remote.listing files.remote.target files.unfinished plugins.png""",

@@ -211,8 +211,7 @@ FIELD = {
         "values": "array sources over vectors",
     },
     "scidb": {
-        "groups": "arrays that belong to one attribute",
-        "record": "the layout of a record",
+        "record": "columns, and the layout of a record",
         "scan": "the offset pass over records of different widths",
         "schema": "array schemas",
         "together": "the columns that are decoded in one pass",

@@ -12,8 +12,8 @@ from raconvert.arrays.dtypes import dtype_of, element_of
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import Array, Metadata, element, first_of
 
-from .header import card, text_cards, whole
-from .metadata import attributes_of, fits_one_card, kept
+from .header import card, fits_one_card, text_cards, whole
+from .metadata import attributes_of, kept
 from .packed import stretch
 from .tables import AS_TEXT, BITS_OF, CODES, MAX_COLUMNS, MAX_RANK, NAMESPACE, OTHER_SIGN, Column
 

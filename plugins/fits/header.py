@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from raconvert.plugin import Source
 
 __all__ = [
-    "Cards", "Unit", "card", "commentary", "is_text", "keyword_cards", "text_cards", "units",
+    "Cards", "Unit", "card", "commentary", "fits_one_card", "is_text", "keyword_cards",
+    "text_cards", "units",
     "whole",
 ]  # fmt: skip
 
@@ -224,6 +225,11 @@ def whole(source: Source, values: Mapping[str, Any], name: str, where: str) -> i
 def is_text(text: str) -> bool:
     """True for what a card can hold and a reader gives back."""
     return text.isascii() and (text.isprintable() or not text) and text == text.rstrip()
+
+
+def fits_one_card(text: str) -> bool:
+    """True for a text that one card holds."""
+    return is_text(text) and len(text.replace("'", "''")) <= MAX_TEXT
 
 
 def card(name: str, value: Any, comment: str = "") -> str:

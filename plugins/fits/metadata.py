@@ -8,11 +8,10 @@ from math import isfinite
 from raconvert.metadata.reals import is_real
 from raconvert.plugin import Axis, Metadata, facts_of, facts_of_axes, fields_of_axes, first_of
 
-from .header import card, commentary, is_text, keyword_cards
+from .header import card, commentary, fits_one_card, is_text, keyword_cards
 from .tables import (
     BITPIX,
     IMAGE_KEYWORDS,
-    MAX_TEXT,
     NAMESPACE,
     OTHER_SIGN,
     OTHERS,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from .header import Unit
 
 __all__ = [
-    "attribute_cards", "attributes_of", "coordinates", "fits_one_card", "image_cards",
+    "attribute_cards", "attributes_of", "coordinates", "image_cards",
     "image_metadata", "kept", "table_cards",
 ]  # fmt: skip
 
@@ -112,11 +111,6 @@ _NO_NAMES = ("CONTINUE", "HIERARCH", *TEXTS)
 
 def _is_keyword(name: str) -> bool:
     return re.fullmatch(r"[A-Z0-9_-]{1,8}", name) is not None and _is_attribute(name, "")
-
-
-def fits_one_card(text: str) -> bool:
-    """True for a text that one card holds."""
-    return is_text(text) and len(text.replace("'", "''")) <= MAX_TEXT
 
 
 # Coordinates --------------------------------------------------------------------------------------

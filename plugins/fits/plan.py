@@ -17,8 +17,8 @@ from raconvert.plugin import (
     refused_type,
 )
 
-from .header import card
-from .metadata import attribute_cards, fits_one_card, image_cards, table_cards
+from .header import card, fits_one_card
+from .metadata import attribute_cards, image_cards, table_cards
 from .tables import BITPIX, MAX_RANK, NAMESPACE, OTHERS
 from .writer import Made, write
 
@@ -42,7 +42,10 @@ def plan(bundle: Bundle, *, checksum: str = "yes") -> Plan:
         names.add(array.name)
     own = bundle.formats.get(NAMESPACE)
     own = own if isinstance(own, dict) else {}
-    cards, lost = attribute_cards(bundle.attributes, own, "IMAGE")
+    cards: list[str] = []
+    lost: list[str] = []
+    if bundle.attributes:
+        cards, lost = attribute_cards(bundle.attributes, own, "IMAGE")
     groups, lost_groups = _groups(bundle, names)
     rest = bundle.like(bundle.arrays)
     rest.attributes = {name: bundle.attributes[name] for name in lost}

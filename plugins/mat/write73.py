@@ -22,6 +22,7 @@ from raconvert.files.paths import name_of_open
 
 from ..hdf5.creating import closing, create, library, reopen
 from ..hdf5.elements import write_chunks
+from ..hdf5.structure import Options, chunk_of
 from .contents import Leaf
 from .header import VERSION_73, header_bytes
 from .tables import EMPTY_COMPLEX, HDF5_OFFSET, TYPE_CODES

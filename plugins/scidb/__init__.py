@@ -58,9 +58,8 @@ from __future__ import annotations
 from raconvert.errors import RaconvertError
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Option, Source
 
-from .header import CHOICES, SUFFIX, combine, find_schema_file, load_schema_file
+from .header import CHOICES, SUFFIX, combine, find_schema_file, load_schema_file, name_of
 from .plan import plan
-from .tables import name_of
 
 __all__ = ["FORMAT", "plan", "read", "sniff"]
 

@@ -24,6 +24,7 @@ from raconvert.files.named import first_there
 from raconvert.files.pairing import MARK, check_seal
 from raconvert.files.source import Source
 
+from .record import Column
 from .schema import (
     Attribute,
     Dimension,
@@ -38,7 +39,7 @@ from .schema import (
     schema_text,
     size_of,
 )
-from .tables import NATIVE, SKIP, VARIABLE, Column, name_of
+from .tables import NATIVE, SKIP, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -366,3 +367,26 @@ def _order(path: str, schema: Schema, order: str, layout: str) -> str:
     if order == "auto":
         return "C" if in_c_order(schema.shape, schema.chunks) else "chunk"
     return order
+
+
+# What is SciDB's, but no binary load file: named by its first bytes ------------------------------
+
+# SciDB text: an optional place {0,4}, brackets, then a cell (1,'x'), an empty one (), or {1}(2).
+_PLACE = rb"\{ *-?[0-9]+(?: *, *-?[0-9]+)* *\}"
+_TEXT = re.compile(rb"\s*(?:" + _PLACE + rb"\s*)?(?:\[\s*)+(?:" + _PLACE + rb"\s*)?\(")
+_PRINTABLE = bytes(range(32, 127)) + b"\t\n\r"
+_HEAD = 256
+
+OPAQUE = bytes.fromhex("0ec05a00")  # OPAQUE_MAGIC of 19.11
+OPAQUE_OLD = bytes.fromhex("acec0a00")
+
+
+def name_of(head: bytes) -> str | None:
+    """Name the kind of a file by its first bytes; None if they are not SciDB's."""
+    if head.startswith(OPAQUE):
+        return "an opaque SciDB dump"
+    if head.startswith(OPAQUE_OLD):
+        return "an opaque SciDB dump of an old version"
+    start = head[:_HEAD]
+    is_text = not start.translate(None, _PRINTABLE + bytes(range(128, 256)))
+    return "SciDB text" if is_text and _TEXT.match(start) else None

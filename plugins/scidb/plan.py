@@ -14,20 +14,26 @@ from raconvert.errors import RaconvertError
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, type_name
 
-from .groups import Group, column_named, groups_of, is_of, type_change
 from .header import SUFFIX, Declaration, Text, combine
 from .metadata import (
+    Group,
+    Namer,
     Out,
     RecordPlan,
     all_metadata_fits,
     axes_of,
+    column_named,
     dims_of,
+    groups_of,
     is_encodable,
+    is_of,
     metadata_fits,
     name_fits,
+    type_change,
 )
+from .record import Column, layout_of
 from .schema import MAX_COORDINATE, in_c_order, schema_text
-from .tables import CELLS, MAX_SIZE, RAW, ROLES, SKIP, VARIABLE, Column, Namer
+from .tables import CELLS, MAX_SIZE, RAW, ROLES, SKIP, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -274,8 +280,6 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
         outs = outs + extra if coords == "after" else extra + outs
         settings = {"coords": coords, "layout": "dense"}
     columns = [out.column for out in outs]
-    from .record import layout_of
-
     fits += _extent_fits(groups[0].first.name, dims, layout_of(columns).width or 1)
     settings = {"format": f"({', '.join(map(str, columns))})", **settings}
     own = [axis.name for axis in axes] or [None] * len(dims)

@@ -12,11 +12,21 @@ from raconvert.arrays.memory import MAX_RANK, check_memory
 from raconvert.errors import Corrupt, Unsupported, worded
 from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 
-from .header import Declaration, declare
-from .record import Layout, Place, field_of, layout_of, numpy_type, prefix_of
+from .header import Declaration, declare, name_of
+from .metadata import Namer
+from .record import (
+    Column,
+    Layout,
+    Place,
+    field_of,
+    format_text,
+    layout_of,
+    numpy_type,
+    prefix_of,
+)
 from .scan import Scan, refuse_cut
 from .schema import in_c_order
-from .tables import CELLS, PAIR_LABELS, PRESENT, RAW, UNITS, Column, Namer, format_text, name_of
+from .tables import CELLS, PAIR_LABELS, PRESENT, RAW, UNITS
 from .together import FileField, Together
 from .values import Chunked, Dense, Pieces, Scattered
 

@@ -1,4 +1,4 @@
-"""Records of SciDB binary files, described once for reading and writing: where every column is.
+"""Records of SciDB binary files, described once for reading and writing: columns, and their places.
 
 A record is a row of spans of fixed width with the bytes of a variable column after each span but
 the last; a record without variable columns is one span. The count of a variable column is the end
@@ -13,8 +13,9 @@ from math import prod
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of
+from raconvert.plugin import Element
 
-from .tables import COUNT_BYTES, Column
+from .tables import COUNT_BYTES, NATIVE, SKIP, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,44 @@ _COUNT = np.dtype("<u4")
 
 # Where one column is: its span, the prefix byte in it (-1: none), and the value or its count.
 Place = namedtuple("Place", "span prefix value")
+
+
+class Column(namedtuple("Column", "type size nullable")):
+    """One column of a record: `size` in bytes, None for what has its count in the file."""
+
+    __slots__ = ()
+
+    @property
+    def is_skip(self) -> bool:
+        """True if the column belongs to no attribute."""
+        return bool(self.type == SKIP)
+
+    @property
+    def items(self) -> int:
+        """The number of elements that make one value."""
+        return NATIVE[self.type].items if self.type in NATIVE else 1
+
+    @property
+    def element(self) -> Element:
+        """The element type of the values: opaque bytes where SciDB's type is not a number."""
+        if self.type in NATIVE:
+            return NATIVE[self.type].element
+        letter = "S" if self.type == "string" else "V"
+        return Element("user", self.size, "|", f"|{letter}{self.size}")
+
+    @property
+    def type_text(self) -> str:
+        """The type as a format string has it, without ``null``."""
+        declared = self.size is not None and (self.type in VARIABLE or self.is_skip)
+        return f"{self.type}({self.size})" if declared else str(self.type)
+
+    def __str__(self) -> str:
+        return self.type_text + (" null" if self.nullable else "")
+
+
+def format_text(columns: list[Column]) -> str:
+    """The format string of the columns."""
+    return f"({', '.join(map(str, columns))})"
 
 
 class Layout(namedtuple("Layout", "columns places spans")):

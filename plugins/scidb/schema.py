@@ -20,7 +20,8 @@ from math import prod
 
 from raconvert.errors import did_you_mean
 
-from .tables import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE, Column
+from .record import Column
+from .tables import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

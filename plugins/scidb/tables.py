@@ -1,4 +1,4 @@
-"""The types of SciDB, the element types that carry them, and the names of arrays.
+"""The types of SciDB, the element types that carry them, and the roles of arrays.
 
 SciDB 19.11, `include/query/TypeSystem.h` and the type table of the binary load documentation.
 User-defined types have the size that their plug-in gives them; files do not tell it, so it is
@@ -7,10 +7,9 @@ declared (``types=point=16``), and the values stay opaque.
 
 from __future__ import annotations
 
-import re
 from collections import namedtuple
 
-from raconvert.plugin import Element, element
+from raconvert.plugin import element
 
 # `items` numbers of `element` make one value; a value of datetimetz is two.
 Native = namedtuple("Native", "element items", defaults=(1,))
@@ -42,84 +41,7 @@ UNITS = {
 PAIR_LABELS = ["seconds since 1970-01-01 by the local clock", "offset of the zone from UTC"]
 
 
-class Column(namedtuple("Column", "type size nullable")):
-    """One column of a record: `size` in bytes, None for what has its count in the file."""
-
-    __slots__ = ()
-
-    @property
-    def is_skip(self) -> bool:
-        """True if the column belongs to no attribute."""
-        return bool(self.type == SKIP)
-
-    @property
-    def items(self) -> int:
-        """The number of elements that make one value."""
-        return NATIVE[self.type].items if self.type in NATIVE else 1
-
-    @property
-    def element(self) -> Element:
-        """The element type of the values: opaque bytes where SciDB's type is not a number."""
-        if self.type in NATIVE:
-            return NATIVE[self.type].element
-        letter = "S" if self.type == "string" else "V"
-        return Element("user", self.size, "|", f"|{letter}{self.size}")
-
-    @property
-    def type_text(self) -> str:
-        """The type as a format string has it, without ``null``."""
-        declared = self.size is not None and (self.type in VARIABLE or self.is_skip)
-        return f"{self.type}({self.size})" if declared else str(self.type)
-
-    def __str__(self) -> str:
-        return self.type_text + (" null" if self.nullable else "")
-
-
-def format_text(columns: list[Column]) -> str:
-    """The format string of the columns."""
-    return f"({', '.join(map(str, columns))})"
-
-
 # In the order of the arrays; a column has values, or offsets and bytes.
 ROLES = ("values", "offsets", "bytes", "null")
 CELLS = "cells"
 RAW = "records"
-
-
-class Namer:
-    """Gives names once: an attribute may be called ``a.null`` beside a nullable ``a``."""
-
-    def __init__(self) -> None:
-        self._given: set[str] = set()
-
-    def name(self, attribute: str, role: str) -> str:
-        """The name of an array: the attribute's, and its role unless it is the values."""
-        name = attribute if role == "values" else f"{attribute}.{role}"
-        while name in self._given:
-            name += "_"
-        self._given.add(name)
-        return name
-
-
-# What is SciDB's, but no binary load file: named by its first bytes ------------------------------
-
-
-# SciDB text: an optional place {0,4}, brackets, then a cell (1,'x'), an empty one (), or {1}(2).
-_PLACE = rb"\{ *-?[0-9]+(?: *, *-?[0-9]+)* *\}"
-_TEXT = re.compile(rb"\s*(?:" + _PLACE + rb"\s*)?(?:\[\s*)+(?:" + _PLACE + rb"\s*)?\(")
-_PRINTABLE = bytes(range(32, 127)) + b"\t\n\r"
-_HEAD = 256
-
-OPAQUE = bytes.fromhex("0ec05a00")  # OPAQUE_MAGIC of 19.11
-OPAQUE_OLD = bytes.fromhex("acec0a00")
-
-
-def name_of(head: bytes) -> str | None:
-    """Name the kind of a file by its first bytes; None if they are not SciDB's."""
-    if head.startswith(OPAQUE):
-        return "an opaque SciDB dump"
-    if head.startswith(OPAQUE_OLD):
-        return "an opaque SciDB dump of an old version"
-    start = head[:_HEAD]
-    is_text = not start.translate(None, _PRINTABLE + bytes(range(128, 256)))
-    return "SciDB text" if is_text and _TEXT.match(start) else None
