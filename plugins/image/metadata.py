@@ -9,16 +9,16 @@
 ``comment``         text
 ==================  ============================================================================
 
-What only one format has is described in its module. TIFF alone is written with metadata.
+What only one format has is described in its module. TIFF alone is written with metadata; what the
+others lose is listed in `plan`.
 """
 
 from __future__ import annotations
 
-from raconvert.plugin import Array, Bundle, Fit, Metadata, equivalent, facts_of, file_fits
+from raconvert.plugin import Array, Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 NAMESPACE = "image"
@@ -36,21 +36,3 @@ def field(array: Array, name: str, kind: type) -> Any:
     fields = array.meta.formats.get(NAMESPACE)
     value = fields.get(name) if isinstance(fields, dict) else None
     return value if isinstance(value, kind) and not isinstance(value, bool) else None
-
-
-def metadata_fits(
-    bundle: Bundle, title: str, kept: set[str] | None = None, besides: Sequence[str] = ()
-) -> list[Fit]:
-    """List the losses of a format: all metadata but `kept`, fields such as ``icc``, or ``axes``.
-
-    `besides` names the parts of those that it leaves out as well.
-    """
-    array = bundle.arrays[0]
-    held = kept or set()
-    own = array.meta.formats.get(NAMESPACE, {})
-    lost = facts_of(array, NAMESPACE, *held)
-    lost += [f"{NAMESPACE}.{field}" for field in own if field not in held]
-    lost += besides
-    reason = f"{title} has no place for it: {', '.join(lost)}"
-    fits = [equivalent(array.name, "metadata", reason)] if lost else []
-    return [*fits, *file_fits(bundle, title)]

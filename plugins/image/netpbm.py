@@ -33,8 +33,8 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Plan, element, trailing_note
 
-from .metadata import metadata_fits, metadata_of
-from .plan import ALPHAS, COLOR, GREY, image_fits
+from .metadata import metadata_of
+from .plan import ALPHAS, COLOR, GREY, image_fits, metadata_fits
 from .programs import pillow_programs as programs
 
 TYPE_CHECKING = False

@@ -5,13 +5,23 @@ from __future__ import annotations
 from raconvert.arrays.dtypes import REALS, ml_name
 from raconvert.conversion.planes import split
 from raconvert.files.limits import DEFAULT
-from raconvert.plugin import Fit, Plan, element, little, refused, type_name
+from raconvert.plugin import (
+    Fit,
+    Plan,
+    element,
+    equivalent,
+    facts_of,
+    file_fits,
+    little,
+    refused,
+    type_name,
+)
 
-from .metadata import metadata_fits
+from .metadata import NAMESPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from raconvert.plugin import Array, Bundle, Target
@@ -119,3 +129,21 @@ def _form(shape: tuple[int, ...]) -> str:
     if len(shape) == 3 and shape[2] in (2, 3, 4):
         return f"(H, W, {shape[2]})"
     return GREY if len(shape) == 2 else ""
+
+
+def metadata_fits(
+    bundle: Bundle, title: str, kept: set[str] | None = None, besides: Sequence[str] = ()
+) -> list[Fit]:
+    """List the losses of a format: all metadata but `kept`, fields such as ``icc``, or ``axes``.
+
+    `besides` names the parts of those that it leaves out as well.
+    """
+    array = bundle.arrays[0]
+    held = kept or set()
+    own = array.meta.formats.get(NAMESPACE, {})
+    lost = facts_of(array, NAMESPACE, *held)
+    lost += [f"{NAMESPACE}.{field}" for field in own if field not in held]
+    lost += besides
+    reason = f"{title} has no place for it: {', '.join(lost)}"
+    fits = [equivalent(array.name, "metadata", reason)] if lost else []
+    return [*fits, *file_fits(bundle, title)]

@@ -28,6 +28,7 @@ from .metadata import fields_of, has_channels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from io import FileIO
 
     from raconvert.plugin import Target
@@ -58,7 +59,7 @@ def _fits(array: Array) -> list[Fit]:
         fits.append(refused_type(array, "MetaImage", "float32"))
     elif array.element.kind == "bool":
         fits.append(equivalent(name, "type", "bool becomes uint8"))
-    rank = array.ndim - has_channels(array)
+    rank = array.ndim - (array.described and has_channels(array))
     if 0 in array.dims or rank > MAX_RANK:
         reason = f"MetaImage has 1 to {MAX_RANK} axes, none of length 0"
         fits.append(refused(name, "shape", reason))
@@ -66,12 +67,15 @@ def _fits(array: Array) -> list[Fit]:
         fits.append(refused(name, "shape", "2**63 bytes or more"))
     elif not array.dims:
         fits.append(equivalent(name, "shape", "no axes become one of length 1"))
+    return [*fits, *_metadata_fits(array)] if array.described else fits
+
+
+def _metadata_fits(array: Array) -> Iterator[Fit]:
     fields, lost = fields_of(array)
     if len(header_bytes(fields)) > DEFAULT.short_header_bytes // 2:
-        fits.append(refused(name, "metadata", "the header would be too long"))
+        yield refused(array.name, "metadata", "the header would be too long")
     if lost:
-        fits.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
-    return fits
+        yield equivalent(array.name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}")
 
 
 def _fields(array: Array, packed: bool, data_file: str) -> dict[str, str]:

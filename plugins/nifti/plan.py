@@ -37,7 +37,7 @@ __all__ = ["plan"]
 def plan(bundle: Bundle, *, version: str = "auto") -> Plan:
     """Plan a header with the metadata that it can hold, and the elements, little-endian."""
     array = bundle.arrays[0]
-    wide = with_three_axes(array)
+    wide = with_three_axes(array) if array.described else array
     fits = _fits(array, version)
     if wide is not array and any(NOT_FIRST in fit.reason for fit in fits):
         fits = _fits(wide, version, array)
@@ -72,7 +72,7 @@ def _fits(array: Array, asked: str, given: Array | None = None) -> list[Fit]:
         fits.append(refused(name, "shape", "2**63 bytes or more"))
     elif not array.dims:
         fits.append(equivalent(name, "shape", "no axes become one of length 1"))
-    lost = fields_of(array, LAYOUTS[version], given)[2]
+    lost = fields_of(array, LAYOUTS[version], given)[2] if array.described else []
     if lost:
         fits.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
     return fits

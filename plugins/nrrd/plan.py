@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.plugin import Target
 
+    from .header import Header
+
 HOLDERS = "RA, NPY and HDF5 hold it"
 # name of the option -> encoding, level
 ENCODINGS = {
@@ -30,33 +32,43 @@ def plan(bundle: Bundle, *, encoding: str = "raw") -> Plan:
 
     Raises `Unsupported` for a field of our namespace that has a wrong form.
     """
-    from .metadata import header_of
-
     how, level = ENCODINGS[encoding]
-    headers = []
-    fits = []
+    fits: list[Fit] = []
+    drafts: list[tuple[Header, list[str]]] = []  # made now only if there is metadata to judge
+    fitting = True
     for array in bundle.arrays:
         of_form = [*_shape_fits(array), *_type_fits(array, how)]
         fits += of_form
         if any(fit.outcome == "refused" for fit in of_form):
-            continue
-        header, lost = header_of(bundle.like([array]), how)
-        headers.append(header)
-        if lost:
-            fits.append(equivalent(array.name, "metadata", f"not kept: {', '.join(lost)}"))
+            fitting = False
+        elif array.described or bundle.attributes or bundle.groups or bundle.formats:
+            draft = _drafted(bundle.like([array]), how)
+            drafts.append(draft)
+            if draft[1]:
+                lost = ", ".join(draft[1])
+                fits.append(equivalent(array.name, "metadata", f"not kept: {lost}"))
+
+    def made() -> Header:
+        return (drafts[0] if drafts else _drafted(bundle, how))[0]
 
     def write(target: Target) -> None:
         from .writer import write
 
-        write(bundle.arrays[0], headers[0], level, target)
+        write(bundle.arrays[0], made(), level, target)
 
     def header() -> bytes:
         from .header import header_bytes
 
-        return header_bytes(headers[0])
+        return header_bytes(made())
 
-    copied = how == RAW and bool(headers)
+    copied = how == RAW and fitting
     return Plan(fits, write, names=bundle.names, header=header if copied else None)
+
+
+def _drafted(bundle: Bundle, encoding: str) -> tuple[Header, list[str]]:
+    from .metadata import header_of
+
+    return header_of(bundle, encoding)
 
 
 def _shape_fits(array: Array) -> list[Fit]:

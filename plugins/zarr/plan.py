@@ -52,7 +52,8 @@ def plan(
     options = options_of(format, chunks, shards, compress, endian, strings, checksum=checksum)
     keys, groups = keys_of(bundle)
     forms = [form_of(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
-    apart = apart_of(bundle, keys)
+    described = any(array.described for array in bundle.arrays)
+    apart = apart_of(bundle, keys) if described else {}
     fits = [*fits_of(bundle, forms, options), *apart_fits(apart, "which has another length")]
 
     def write(target: Folder) -> None:
@@ -230,6 +231,8 @@ def _array_fits(array: Array, form: Form, options: Options) -> Iterator[Fit]:
 
 
 def _metadata_fits(array: Array) -> Iterator[Fit]:
+    if not array.described:
+        return
     name = array.name
     oblique = without_coordinates(array.meta)
     if oblique is not None:

@@ -77,7 +77,7 @@ from raconvert.conversion.planes import split
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, refused, type_name
 
 from ...ome.sniffing import is_ome_tiff
-from ..metadata import metadata_fits
+from ..plan import metadata_fits
 from ..programs import tiff_programs as programs
 
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
@@ -135,5 +135,5 @@ def plan(bundle: Bundle, *, compression: str = "none") -> Plan:
         fits.append(refused(array.name, "shape", reason))
     elif max(array.shape[-3:] if array.ndim > 1 else (array.count,)) > 0xFFFFFFFF:
         fits.append(refused(array.name, "shape", "a side is above TIFF's 4294967295"))
-    fits += metadata_fits(bundle, "TIFF", *kept_fields(array))
+    fits += metadata_fits(bundle, "TIFF", *(kept_fields(array) if array.described else ()))
     return Plan(fits, lambda target: write_pages(array, target, compression), names=bundle.names)

@@ -63,7 +63,7 @@ def _image_fits(array: Array) -> tuple[str, list[Fit]]:
         fits.append(refused(name, "shape", f"OME has no image without pixels: {shape}"))
     elif max(shape, default=0) > LONGEST:
         fits.append(refused(name, "shape", f"a side is above TIFF's {LONGEST}"))
-    if not name or not is_clean(name):
+    if not name or not (name.isprintable() or is_clean(name)):
         fits.append(refused(name, "names", "the name has characters that XML cannot have"))
     if array.described and array.meta.items is not None:
         reason = "what the items of a stack have of their own is left out"
