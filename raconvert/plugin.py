@@ -499,6 +499,19 @@ def fields_of_axes(axes: Sequence[Axis], *fields: str) -> list[str]:
     return [field for field in fields if any(getattr(axis, field) is not None for axis in axes)]
 
 
+_MOST_CHANNELS = 4  # a last axis that is longer is never taken for channels
+
+
+def split(array: Array) -> int:
+    """Return the number of leading axes that become separate files with ``--planes``.
+
+    A last axis of 1 to 4 is the channels from four axes on; with three axes the array is a stack
+    of grey planes (an image of three axes needs no ``--planes``).
+    """
+    with_channels = array.ndim > 3 and array.shape[-1] <= _MOST_CHANNELS
+    return max(0, array.ndim - (3 if with_channels else 2))
+
+
 def array_exists(path: str, name: str, why: str = "") -> TargetExists:
     """Return the error for an array that a container has and that may not be replaced.
 

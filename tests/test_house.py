@@ -384,7 +384,7 @@ NO_LIMITS = {
     "only writing asks": """
         bundle.members.MAX_PATH_BYTES plugins.fits.tables.MAX_TEXT files.names._LONGEST
         plugins.hdf5.descriptions.MAX_TYPE_BYTES plugins.hdf5.structure.MAX_CHUNK_BYTES
-        arrays.interop.dimensions.MOST_WRITTEN plugins.image.tiff.ome.MOST_SAMPLES
+        arrays.interop.conventions.MOST_WRITTEN plugins.image.tiff.ome.MOST_SAMPLES
         plugins.image.tiff.writer.MAX_PLANES plugins.image.tiff.writer.MAX_SAMPLES
         plugins.image.webp_writer.MOST_BYTES
         plugins.mat.contents.MOST_GAPS

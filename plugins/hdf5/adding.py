@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5ds, h5g, h5i, h5l, h5o
 
-from raconvert.arrays.interop.dimensions import shared_name, values_of
+from raconvert.arrays.interop.conventions import shared_name, values_of
 from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.copy import copy_extent
 from raconvert.files.paths import name_of_open

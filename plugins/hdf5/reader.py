@@ -14,9 +14,8 @@ from raconvert.arrays.interop import conventions
 from raconvert.arrays.interop.times import take_times
 from raconvert.errors import MissingDependency, RaconvertError, Unsupported
 from raconvert.metadata import roundtrip
-from raconvert.metadata.attributes import take_common, take_record
 from raconvert.metadata.reals import doubles
-from raconvert.metadata.roundtrip import KEY
+from raconvert.metadata.roundtrip import KEY, take_common, take_record
 from raconvert.plugin import Array, Bundle, Extent, Source
 
 from . import anndata, dialects, scales

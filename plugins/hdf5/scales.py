@@ -19,9 +19,11 @@ import numpy as np
 from h5py import h5a, h5r, h5t
 
 from raconvert.arrays.dtypes import little
-from raconvert.arrays.interop.conventions import Coordinates, facts_of, filled
-from raconvert.arrays.interop.dimensions import (
+from raconvert.arrays.interop.conventions import (
     MISSING,
+    Coordinates,
+    facts_of,
+    filled,
     is_own,
     says,
     shared_name,

@@ -12,23 +12,22 @@ from h5py import h5d, h5ds, h5g, h5o, h5p, h5s, h5t, h5z
 
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import little
-from raconvert.arrays.interop.dimensions import (
+from raconvert.arrays.interop.conventions import (
     MISSING,
     is_own,
     shared_name,
     usual_fill,
     values_of,
 )
-from raconvert.arrays.interop.dimensions import says as says_of
+from raconvert.arrays.interop.conventions import says as says_of
 from raconvert.arrays.interop.times import times_of
 from raconvert.arrays.space import coordinates
 from raconvert.errors import WriteFailed
 from raconvert.files.limits import DEFAULT
 from raconvert.files.paths import name_of_open
 from raconvert.metadata import roundtrip
-from raconvert.metadata.attributes import common_names, divided
 from raconvert.metadata.reals import narrowed
-from raconvert.metadata.roundtrip import KEY
+from raconvert.metadata.roundtrip import KEY, common_names, divided
 from raconvert.plugin import Axis, dtype_of
 
 from . import scales

@@ -27,7 +27,6 @@ refused: only headers that most programs do not know have it.
 from __future__ import annotations
 
 from raconvert.arrays.memory import check_memory
-from raconvert.conversion.planes import split
 from raconvert.files.inflate import MAX_RATIO
 from raconvert.plugin import (
     MAYBE,
@@ -40,6 +39,7 @@ from raconvert.plugin import (
     Source,
     dtype_of,
     element,
+    split,
     trailing_note,
 )
 

@@ -28,8 +28,7 @@ nothing is ever quantised.
 
 from __future__ import annotations
 
-from raconvert.conversion.planes import split
-from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
+from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, split
 
 from .plan import GREY, frames_plan, image_plan
 from .programs import pillow_programs as programs

@@ -23,9 +23,8 @@ back; colour in full resolution (4:4:4), ``quality`` as an option.
 
 from __future__ import annotations
 
-from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt, Unsupported, UsageError
-from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
+from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, split
 
 from .jpeg_markers import FRAMES, OTHER_FRAMES, PROGRESSIVE, SCAN, check_restarts, markers
 from .plan import image_plan

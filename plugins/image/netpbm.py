@@ -28,10 +28,20 @@ from __future__ import annotations
 
 import re
 
-from raconvert.conversion.planes import split
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Plan, element, trailing_note
+from raconvert.plugin import (
+    MAYBE,
+    NO,
+    SURE,
+    Array,
+    Bundle,
+    Format,
+    Plan,
+    element,
+    split,
+    trailing_note,
+)
 
 from .metadata import metadata_of
 from .plan import ALPHAS, COLOR, GREY, image_fits, metadata_fits

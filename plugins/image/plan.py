@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import REALS, ml_name
-from raconvert.conversion.planes import split
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import (
     Fit,
@@ -14,6 +13,7 @@ from raconvert.plugin import (
     file_fits,
     little,
     refused,
+    split,
     type_name,
 )
 

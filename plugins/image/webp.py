@@ -25,9 +25,8 @@ durations in whole milliseconds and ``loop``. Frames along any other axis are re
 
 from __future__ import annotations
 
-from raconvert.conversion.planes import split
 from raconvert.errors import Corrupt
-from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
+from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, split
 
 from .plan import COLOR, frames_plan, image_plan
 from .programs import pillow_programs as programs

@@ -13,10 +13,11 @@ from raconvert.errors import Unsupported, UsageError
 from raconvert.plugin import Plan, array_exists, not_an_array
 
 from .header import beyond, laid_out, laid_out_if, read_header, smallest
+from .metadata import Draft
 from .plan import check_version, fits_of, version_fits
 from .reader import array_of, found_in, is_coordinate, parts_of, records_of
 from .structure import Free, Structure, There, key_of, stored
-from .writer import Draft, write_file
+from .writer import write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

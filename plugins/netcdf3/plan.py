@@ -7,6 +7,7 @@ from raconvert.errors import UsageError
 from raconvert.plugin import Bundle, Plan, equivalent, first_of, refused, stack_fits
 
 from .header import Header, beyond, laid_out_if, smallest
+from .metadata import Draft
 from .structure import Structure, keys_of
 from .tables import TITLE, WRITE_OPTIONS
 
@@ -27,8 +28,6 @@ def plan(bundle: Bundle, *, version: str = "auto", unlimited: str = "auto") -> P
     keys = keys_of(bundle.names)
     structure = Structure(bundle, keys)
     structure.choose_unlimited(bundle, unlimited)
-    from .writer import Draft
-
     draft = Draft(bundle, structure, version)
     fits = [*structure.fits, *fits_of(bundle, keys, draft.unheld)]
     if not any(fit.outcome == "refused" for fit in fits):

@@ -11,8 +11,7 @@ from raconvert.arrays.interop.times import take_times
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.metadata import roundtrip
-from raconvert.metadata.attributes import take_common, take_record
-from raconvert.metadata.roundtrip import KEY
+from raconvert.metadata.roundtrip import KEY, take_common, take_record
 from raconvert.plugin import Array, Bundle, Element, Metadata, Source
 
 from ..hdf5.tables import NAMESPACE as HDF5

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from raconvert.arrays.dtypes import MAX_SPAN, ml_name, spanned
-from raconvert.arrays.interop.dimensions import is_own, says, shared_name, values_of
+from raconvert.arrays.interop.conventions import is_own, says, shared_name, values_of
 from raconvert.arrays.interop.times import times_of
 from raconvert.arrays.memory import MAX_RANK
 from raconvert.arrays.space import coordinates

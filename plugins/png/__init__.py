@@ -53,7 +53,6 @@ every value exactly. Other types are refused without ``--dtype`` or ``--scale``,
 
 from __future__ import annotations
 
-from raconvert.conversion.planes import split
 from raconvert.files.limits import DEFAULT, Limits
 from raconvert.plugin import (
     MAYBE,
@@ -64,6 +63,7 @@ from raconvert.plugin import (
     Format,
     Option,
     Source,
+    split,
 )
 
 from .plan import plan

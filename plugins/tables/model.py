@@ -164,17 +164,6 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return given
 
 
-def numbers_along(axis: Axis, length: int) -> Values:
-    """The numbers in the column of an axis without labels: regular ones, else indices from 0.
-
-    The places of a spatial axis are in the world, where its numbers alone are none.
-    """
-    regular = axis.values(length) if axis.direction is None else None
-    if regular is None or regular.dtype.kind not in "if" or len(np.unique(regular)) < length:
-        return np.arange(length)
-    return regular
-
-
 def check_columns(count: int, source: Source) -> None:
     """Refuse (`TooLarge`) more columns than `Limits.table_columns`."""
     most = source.limits.table_columns

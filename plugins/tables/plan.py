@@ -13,18 +13,18 @@ import re
 from math import isnan, prod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from raconvert.arrays.dtypes import type_name
 from raconvert.arrays.reinterpret import check_characters
 from raconvert.declared import Record
 from raconvert.plugin import Array, Fit, dtype_of, equivalent, first_of, refused
 
-from .model import INDEX, NAMESPACE, numbers_along
+from .model import INDEX, NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
-
-    import numpy as np
 
     from raconvert.plugin import Axis, Bundle
 
@@ -91,8 +91,6 @@ class Planned:
 
     def key_cells(self, start: int, stop: int) -> Iterator[Values]:
         """Yield the values of each column of an axis in some rows."""
-        import numpy as np
-
         rows = np.arange(start, stop)
         stride = self.rows
         for key in self.keys:
@@ -291,8 +289,6 @@ def _pivot(planned: Planned, number: int, axis: Axis) -> None:
 
 def _key(planned: Planned, axis: Axis, number: int, length: int) -> Key:
     """The column of an axis."""
-    import numpy as np
-
     header = axis.name or f"{INDEX}{number}"
     name = planned.first.name
     if axis.labels is not None and len(axis.labels) == length:
@@ -308,6 +304,17 @@ def _key(planned: Planned, axis: Axis, number: int, length: int) -> Key:
     return Key(header, numbers_along(axis, length), False)
 
 
+def numbers_along(axis: Axis, length: int) -> Values:
+    """The numbers in the column of an axis without labels: regular ones, else indices from 0.
+
+    The places of a spatial axis are in the world, where its numbers alone are none.
+    """
+    regular = axis.values(length) if axis.direction is None else None
+    if regular is None or regular.dtype.kind not in "if" or len(np.unique(regular)) < length:
+        return np.arange(length)
+    return regular
+
+
 def _is_text(values: Values) -> bool:
     """False for text that no file can hold."""
     return values.dtype.kind != "U" or not any(map(_HALVES.search, values.tolist()))
@@ -315,8 +322,6 @@ def _is_text(values: Values) -> bool:
 
 def label_values(labels: tuple[Any, ...]) -> tuple[Values, bool]:
     """Return labels as values of one type, and if that is the type they have. Raises nothing."""
-    import numpy as np
-
     kinds = set(map(type, labels))
     if kinds <= {int} and all(-(1 << 63) <= one < 1 << 63 for one in labels):
         return np.array(labels, np.int64), True

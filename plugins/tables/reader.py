@@ -36,9 +36,9 @@ from .model import (
     Table,
     incomplete,
     no_column,
-    numbers_along,
     unique_names,
 )
+from .plan import numbers_along
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -53,7 +53,7 @@ from raconvert.files import tars
 from raconvert.files.tars import BLOCK, MAGIC, MAGIC_AT
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
 
-from .plan import plan
+from .plan import kind_of, plan
 from .tables import (
     ARRAY,
     DIGITS,
@@ -62,7 +62,6 @@ from .tables import (
     NUMBER,
     SUFFIXES,
     TITLE,
-    kind_of,
     split_name,
 )
 

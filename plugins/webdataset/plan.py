@@ -1,7 +1,8 @@
-"""Plan of shards: which members the arrays become, and what is lost."""
+"""Plan of shards: which members the arrays become, by which names, and what is lost."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from raconvert.arrays.summary import facts_of_axes
@@ -23,12 +24,14 @@ from raconvert.plugin import (
 from ..npy.plan import array_fits
 from .tables import (
     ARRAY,
+    KINDS,
     MOST_SHARDS,
     NUMBER,
+    OTHER,
     TEXT,
     TITLE,
+    WRITTEN,
     counted_keys,
-    extension_of,
 )
 
 TYPE_CHECKING = False
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-__all__ = ["plan"]
+__all__ = ["array_name", "kind_of", "plan"]
 
 LONGEST_NAME = 1000  # bytes of a key, or of an extension
 _SAMPLES = "--out-opt samples=N"
@@ -207,3 +210,43 @@ def _is_key(label: object) -> bool:
     except UnicodeEncodeError:
         return False
     return nbytes <= LONGEST_NAME and label.isprintable() and not label.startswith("__")
+
+
+# Names of arrays and extensions -------------------------------------------------------------------
+
+
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f/\\%]")
+_ESCAPED = re.compile(r"(?:%[0-9A-F]{2})+")
+
+
+def kind_of(extension: str) -> str:
+    """The kind of the members with an extension. Raises nothing."""
+    return KINDS.get(extension.rpartition(".")[2].lower(), OTHER)
+
+
+def array_name(extension: str) -> str:
+    """The name of the array of an extension: without what the writer adds, and its escapes."""
+    name, dot, last = extension.rpartition(".")
+    text = name if dot and name and last.lower() in WRITTEN.values() else extension
+    name = _ESCAPED.sub(_unescaped, text)
+    return name if escaped(name) == text else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return bytes.fromhex(match.group().replace("%", "")).decode("utf-8", "replace")
+
+
+def escaped(name: str) -> str:
+    """A name as a part of an extension: without what a member or a path cannot have."""
+    return _ODD.sub(lambda match: "".join(f"%{b:02X}" for b in match.group().encode()), name)
+
+
+def extension_of(name: str, kind: str) -> str:
+    """The extension of the members of an array, from which `array_name` finds its name.
+
+    >>> extension_of("image", "array"), extension_of("index", "number"), extension_of("x", "text")
+    ('image.npy', 'index', 'x.txt')
+    """
+    own, added = escaped(name), WRITTEN[kind]
+    is_such = kind_of(own) == kind and (kind != ARRAY or own.lower().endswith("npy"))
+    return own if is_such and array_name(own) == name else f"{own}.{added}"

@@ -21,6 +21,7 @@ from raconvert.errors import (
 )
 from raconvert.plugin import Axis, Metadata, Source
 
+from .plan import array_name, kind_of
 from .samples import Column, Samples, samples_of
 from .tables import (
     ARRAY,
@@ -31,9 +32,7 @@ from .tables import (
     NUMBER_BYTES,
     OTHER,
     TEXT,
-    array_name,
     counted_keys,
-    kind_of,
     text_element,
 )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from raconvert.plugin import Element, element
 
 NAME = "webdataset"
@@ -33,11 +31,6 @@ KINDS = {
 WRITTEN = {NUMBER: "cls", TEXT: "txt", ARRAY: "npy"}  # by kind, the extension that we add
 
 
-def kind_of(extension: str) -> str:
-    """The kind of the members with an extension. Raises nothing."""
-    return KINDS.get(extension.rpartition(".")[2].lower(), OTHER)
-
-
 def split_name(name: str) -> tuple[str, str] | None:
     """The key and the extension of a member, or None if it is not of a sample.
 
@@ -53,41 +46,6 @@ def split_name(name: str) -> tuple[str, str] | None:
 
 def _is_about_all(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
-
-
-# Names of arrays and extensions -------------------------------------------------------------------
-
-
-_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f/\\%]")
-_ESCAPED = re.compile(r"(?:%[0-9A-F]{2})+")
-
-
-def array_name(extension: str) -> str:
-    """The name of the array of an extension: without what the writer adds, and its escapes."""
-    name, dot, last = extension.rpartition(".")
-    text = name if dot and name and last.lower() in WRITTEN.values() else extension
-    name = _ESCAPED.sub(_unescaped, text)
-    return name if escaped(name) == text else text
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return bytes.fromhex(match.group().replace("%", "")).decode("utf-8", "replace")
-
-
-def escaped(name: str) -> str:
-    """A name as a part of an extension: without what a member or a path cannot have."""
-    return _ODD.sub(lambda match: "".join(f"%{b:02X}" for b in match.group().encode()), name)
-
-
-def extension_of(name: str, kind: str) -> str:
-    """The extension of the members of an array, from which `array_name` finds its name.
-
-    >>> extension_of("image", "array"), extension_of("index", "number"), extension_of("x", "text")
-    ('image.npy', 'index', 'x.txt')
-    """
-    own, added = escaped(name), WRITTEN[kind]
-    is_such = kind_of(own) == kind and (kind != ARRAY or own.lower().endswith("npy"))
-    return own if is_such and array_name(own) == name else f"{own}.{added}"
 
 
 def counted_keys(count: int) -> list[str]:

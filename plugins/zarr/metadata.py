@@ -13,15 +13,13 @@ from base64 import b64decode, b64encode
 from math import isfinite, isnan
 
 from raconvert.arrays.dtypes import element_of
-from raconvert.arrays.interop.conventions import Coordinates, filled, unsaid
-from raconvert.arrays.interop.dimensions import MISSING
+from raconvert.arrays.interop.conventions import MISSING, Coordinates, filled, unsaid
 from raconvert.arrays.interop.times import NOT_A_TIME
 from raconvert.arrays.space import coordinates
 from raconvert.errors import Corrupt
 from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
-from raconvert.metadata.attributes import FIELDS, is_field, take_common, take_record
-from raconvert.metadata.roundtrip import KEY
+from raconvert.metadata.roundtrip import FIELDS, KEY, is_field, take_common, take_record
 from raconvert.plugin import Array, Axis, Metadata
 
 from .form import key_beside, same_on_disk

@@ -667,10 +667,11 @@ class Array(Protocols):
         key = full_key(key, self.ndim)
         extent = self._read_from(key)
         if extent is not None:
-            from raconvert.arrays.memory import check_rank
+            from raconvert.arrays.memory import MAX_RANK, too_many_axes
             from raconvert.arrays.regions import read_region
 
-            check_rank(self.name, self.ndim, extent.path)
+            if self.ndim > MAX_RANK:
+                raise too_many_axes(self.name, self.ndim, extent.path)
             stored = key[::-1] if self.index_order == "F" else key
             values = read_region(self.element, self.dims, extent, stored)
             return values.T if self.index_order == "F" else values

@@ -14,7 +14,13 @@ from itertools import product
 from math import prod
 
 from raconvert.arrays.dtypes import dtype_of, flattened, little, needs_swap, opaque, opaque_dtype
-from raconvert.arrays.memory import check_memory, check_rank, out_of_memory, stored_bytes
+from raconvert.arrays.memory import (
+    MAX_RANK,
+    check_memory,
+    out_of_memory,
+    stored_bytes,
+    too_many_axes,
+)
 from raconvert.declared import Record
 from raconvert.errors import Corrupt
 from raconvert.files.copy import check_room, extent_slabs, write_all
@@ -282,7 +288,8 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
     """
     if array.problem is not None:
         raise array.problem
-    check_rank(array.name, array.ndim, array.extent.path if array.extent else None)
+    if array.ndim > MAX_RANK:
+        raise too_many_axes(array.name, array.ndim, array.extent.path if array.extent else None)
     # What decodes whole needs its own room beside the result.
     more = 0 if array.extent is not None else getattr(array.data, "decoding_bytes", 0)
     what = f"array '{array.name}' whole in memory"

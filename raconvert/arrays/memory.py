@@ -1,4 +1,4 @@
-"""Limits of memory, checked before anything is allocated."""
+"""Limits of NumPy and of memory, checked before anything is allocated."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ MAX_RANK = 64  # axes: numpy's own limit since 2.0
 CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"  # of a container, on Linux
 
 
-def check_rank(name: str, ndim: int, path: str | None = None) -> None:
-    """Refuse (`Unsupported`) what numpy has too few axes for; the file can still be copied."""
-    if ndim > MAX_RANK:
-        raise Unsupported(
-            f"array '{name}' has too many axes for numpy",
-            path=path,
-            expected=f"at most {MAX_RANK}",
-            got=ndim,
-        )
+def too_many_axes(name: str, ndim: int, path: str | None = None) -> Unsupported:
+    """The error for an array of more than `MAX_RANK` axes; its file can still be copied."""
+    return Unsupported(
+        f"array '{name}' has too many axes for numpy",
+        path=path,
+        expected=f"at most {MAX_RANK}",
+        got=ndim,
+    )
 
 
 def check_memory(nbytes: int, max_memory: int, what: str, got: str | None = None) -> None:

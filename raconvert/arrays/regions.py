@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, little, needs_swap, opaque
-from raconvert.arrays.memory import check_memory, check_rank
+from raconvert.arrays.memory import MAX_RANK, check_memory, too_many_axes
 from raconvert.errors import changed
 from raconvert.files.copy import check_extent, extent_slabs, read_at
 from raconvert.files.paths import close_file, is_remote
@@ -436,7 +436,8 @@ def map_extent(
     Bytes in an order that no NumPy type has, and those at a URL, are read into memory instead
     (`TooLarge` above the usual limit).
     """
-    check_rank(name, len(dims), extent.path if extent else None)
+    if len(dims) > MAX_RANK:
+        raise too_many_axes(name, len(dims), extent.path if extent else None)
     shape, dtype = dims[::-1], dtype_of(element)
     if prod(dims) == 0 or element.nbytes == 0:
         return np.zeros(shape, dtype)

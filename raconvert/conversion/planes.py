@@ -204,16 +204,3 @@ def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
 
 
 # How an array of pictures is taken apart into planes ---------------------------------------------
-
-
-MAX_CHANNELS = 4  # a last axis that is longer is never taken for channels
-
-
-def split(array: Array) -> int:
-    """Return the number of leading axes that become separate files with ``--planes``.
-
-    A last axis of 1 to 4 is the channels from four axes on; with three axes the array is a stack
-    of grey planes (an image of three axes needs no ``--planes``).
-    """
-    with_channels = array.ndim > 3 and array.shape[-1] <= MAX_CHANNELS
-    return max(0, array.ndim - (3 if with_channels else 2))

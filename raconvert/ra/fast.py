@@ -119,11 +119,12 @@ def _read_url(path: str, error: Exception, max_memory: int) -> np.ndarray[Any, A
 def _read_any(path: str, out: np.ndarray[Any, Any] | None, max_memory: int) -> np.ndarray[Any, Any]:
     """Read with every check; large unencoded data goes straight into its memory."""
     from raconvert.arrays.blocks import as_ndarray
-    from raconvert.arrays.memory import check_rank
+    from raconvert.arrays.memory import MAX_RANK, too_many_axes
     from raconvert.ra.plugin import read as read_bundle
 
     array = read_bundle(Source(path, max_memory=max_memory)).arrays[0]
-    check_rank(array.name, array.ndim, path)
+    if array.ndim > MAX_RANK:
+        raise too_many_axes(array.name, array.ndim, path)
     extent = array.extent
     shape = array.dims[::-1]
     if extent is None or extent.swap > 1:

@@ -73,8 +73,18 @@ its letters, labels, directions, origins, the frame of the space. Lengths of 1 c
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import FLOATS
-from raconvert.conversion.planes import split
-from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, refused, type_name
+from raconvert.plugin import (
+    NO,
+    SURE,
+    Bundle,
+    Format,
+    Option,
+    Plan,
+    Source,
+    refused,
+    split,
+    type_name,
+)
 
 from ...ome.sniffing import is_ome_tiff
 from ..plan import metadata_fits
