@@ -442,8 +442,7 @@ ASKS_FOR_DEFAULTS = {
         metadata.yaml plugins.cfl plugins.hdf5.attributes plugins.hdf5.descriptions
         plugins.hdf5.elements plugins.hdf5.scales plugins.hdf5.structure plugins.hdf5.writer
         plugins.image.plan plugins.mat.contents plugins.metaimage.plan plugins.npy.plan
-        plugins.netcdf3.structure
-        plugins.netcdf3.writer plugins.ome.tiff.metadata plugins.ome.zarr.documents
+        plugins.netcdf3.metadata plugins.netcdf3.structure plugins.ome.tiff.metadata plugins.ome.zarr.documents
         plugins.nrrd.metadata plugins.r.plan plugins.scidb.metadata plugins.scidb.plan
         plugins.webdataset.plan plugins.zarr.metadata plugins.zarr.writer""",
     "an argument that may be left out, where a folder or a server is looked at": """
