@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections import deque
 from itertools import starmap
 from math import inf
 from time import perf_counter
@@ -169,9 +168,9 @@ class Pool:
         # While the time is unknown, one batch per worker.
         for most in range(_AT_ONCE if batches.seconds_left else 1):
             for hand in self._hands:
-                if not hand.was_ready or len(hand.batches) > most:
+                if not hand.was_ready or len(hand.asked) > most:
                     continue
-                if any(other.batches and other.memory > self._share for other in self._hands):
+                if any(other.asked and other.memory > self._share for other in self._hands):
                     return
                 batch, memory = batches.take(), self._share
                 if batch is None and not self._busy():
@@ -181,7 +180,7 @@ class Pool:
                 hand.give(batch, memory)
 
     def _busy(self) -> int:
-        return sum(bool(hand.batches) for hand in self._hands)
+        return sum(bool(hand.asked) for hand in self._hands)
 
     def _late(self) -> list[_Hand]:
         """Return the workers that are silent and have been at one file for too long."""
@@ -191,13 +190,8 @@ class Pool:
 
     def _given_up(self, hand: _Hand, batches: Batches) -> tuple[Batch, list[Outcome]]:
         """End a worker that is at a file for too long; the outcome of that."""
-        self._hands.remove(hand)
         hand.kill()
-        hand.close()
-        self._clear(hand)
-        batch, *others = hand.batches
-        for other in others:
-            batches.handed_back(other)
+        [batch] = self._without(hand, batches)
         alone = batches.given_up(batch, hand.at)
         error = ReadFailed(
             f"was given up: for {self._timeout:g} seconds nothing came of it (`--file-timeout`)",
@@ -228,7 +222,7 @@ class Pool:
             batches.within(*said["within"])
         if "outcomes" not in said:
             return None
-        batch = hand.batches.popleft()
+        batch = hand.asked.popleft()
         outcomes = Outcomes(starmap(Outcome, said["outcomes"]), said["text"])
         batches.done(batch, said["seconds"])
         if hand.memory == self._whole:
@@ -237,18 +231,14 @@ class Pool:
 
     def _buried(self, hand: _Hand, batches: Batches) -> tuple[Batch, list[Outcome]] | None:
         """Remove a worker that has ended; the outcome of its batch, if that is to blame."""
-        self._hands.remove(hand)
-        end([hand])
-        self._clear(hand)
+        at_work = self._without(hand, batches)
         if not hand.was_ready:
             self._failed_starts += 1
             if self._failed_starts >= _FAILED_STARTS:
                 raise RaconvertError("worker processes cannot be started", got=hand.how)
-        if not hand.batches:
+        if not at_work:
             return None
-        batch, *others = hand.batches  # the first batch is at work, the others wait
-        for other in others:
-            batches.handed_back(other)
+        [batch] = at_work
         since = batches.since(batch)
         unit = batches.lost(batch)
         if unit is None:
@@ -257,9 +247,19 @@ class Pool:
         error = death(os.path.join(self._job.source, unit.source), hand.how)
         return batch, [ended_by(unit, self._job, since, error)]
 
+    def _without(self, hand: _Hand, batches: Batches) -> list[Batch]:
+        """Remove a worker; return the batch that it was at, if any, and queue the waiting one."""
+        self._hands.remove(hand)
+        end([hand])
+        self._clear(hand)
+        asked = [*hand.asked]
+        for batch in asked[1:]:
+            batches.handed_back(batch)
+        return asked[:1]
+
     def _clear(self, hand: _Hand) -> None:
         """Remove the temporary files that a worker has left."""
-        units = hand.batches[0].units if hand.batches else ()
+        units = hand.asked[0].units if hand.asked else ()
         root = self._job.target
         for folder in {os.path.dirname(os.path.join(root, unit.target)) for unit in units}:
             clear(folder, hand.pid)
@@ -269,7 +269,6 @@ class _Hand(Worker):
     """A worker process, seen from its driver."""
 
     def __init__(self, job: Job, threshold: tuple[int, int, int]) -> None:
-        self.batches: deque[Batch] = deque()  # the batch at work, and the next
         self.memory = 0  # bytes of memory that the worker may use
         self.was_ready = False
         self.at = -1  # the unit of the batch, if the job is timed
@@ -277,7 +276,7 @@ class _Hand(Worker):
 
     def give(self, batch: Batch, memory: int) -> None:
         """Hand a batch to the process; if it has died, `receive` returns no lines."""
-        self.batches.append(batch)
+        self.asked.append(batch)
         self.memory = memory
         number, units, deaths, since = batch
         self.send_text(f"[{number},{memory},{deaths},{since!r},{text_of(units)}]")

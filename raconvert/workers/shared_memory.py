@@ -6,7 +6,6 @@ Worth it where most of the work is done under the interpreter lock, as for many 
 from __future__ import annotations
 
 import mmap
-from collections import deque
 
 import numpy as np
 
@@ -16,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
-
-    from raconvert.workers.worker import Serve
 
     Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -43,87 +40,54 @@ def made(
     memory, and is valid until the next one is asked for. What `make` raises is raised in the place
     of its piece; `where(number)` says for messages what a piece is made from.
     """
-    copies = _Copies(make, nbytes)
+    jobs = min(jobs, count)
+    slots = range(places(jobs))
+    memory = mmap.mmap(-1, len(slots) * nbytes)  # lives as long as the buffers do
+    buffers = [np.frombuffer(memory, np.uint8, nbytes, slot * nbytes) for slot in slots]
+    serve = answering(lambda task: make(task[0], buffers[task[1]]))  # number and slot
+    free = [*slots]
+    numbers = iter(range(count))
+    arrived: dict[int, tuple[int, bytes]] = {}  # slot and answer, by the number of the piece
+    copies: list[Worker] = []
     try:
-        copies.start(min(jobs, count))
-        yield from copies.pieces(count, where)
+        copies += [Worker(serve) for _ in range(jobs)]
+        for number in range(count):
+            _hand_out(copies, numbers, free)
+            while number not in arrived:
+                _listen(copies, arrived, where)
+                _hand_out(copies, numbers, free)
+            slot, line = arrived.pop(number)
+            yield buffers[slot], value_of(line)
+            free.append(slot)
     finally:
-        copies.end()
+        end(copies)
+
+
+def _hand_out(copies: list[Worker], numbers: Iterator[int], free: list[int]) -> None:
+    """Give pieces to the copies that have the fewest, as long as there is free memory."""
+    while free:
+        copy = min(copies, key=lambda one: len(one.asked))
+        number = next(numbers, None) if len(copy.asked) < _AT_ONCE else None
+        if number is None:
+            return
+        copy.asked.append((number, free.pop()))
+        copy.send(copy.asked[-1])
+
+
+def _listen(
+    copies: list[Worker], arrived: dict[int, tuple[int, bytes]], where: Callable[[int], str]
+) -> None:
+    """Wait for answers, which come in the order in which a copy was asked."""
+    for copy in ready(copies):
+        lines = copy.receive()
+        for line in lines:
+            number, slot = copy.asked.popleft()
+            arrived[number] = slot, line
+        if not lines:
+            end([copy])
+            raise death(where(copy.asked[0][0]), copy.how)
 
 
 def named(paths: list[str]) -> str:
     """The files of a piece, for messages."""
     return paths[0] if len(paths) == 1 else f"{paths[0]}' to '{paths[-1]}"
-
-
-class _Copies:
-    """The copies, and the memory that they share."""
-
-    def __init__(self, make: Callable[[int, Buffer], Any], nbytes: int) -> None:
-        self._make = make
-        self._nbytes = nbytes
-        self._buffers: list[Buffer] = []
-        self._free: list[int] = []
-        # Slot of memory and answer, by number of the piece.
-        self._answers: dict[int, tuple[int, bytes]] = {}
-        self._next = 0
-        self._copies: list[_Copy] = []
-
-    def start(self, jobs: int) -> None:
-        """Make the memory, and the copies."""
-        nbytes, count = self._nbytes, places(jobs)
-        memory = mmap.mmap(-1, count * nbytes)  # lives as long as the buffers do
-        self._buffers = [
-            np.frombuffer(memory, np.uint8, nbytes, at * nbytes) for at in range(count)
-        ]
-        self._free = list(range(count))
-        for _ in range(jobs):
-            self._copies.append(_Copy(answering(self._piece)))
-
-    def _piece(self, task: tuple[int, int]) -> Any:
-        """Make a piece, in a copy."""
-        number, slot = task
-        return self._make(number, self._buffers[slot])
-
-    def pieces(self, count: int, where: Callable[[int], str]) -> Iterator[tuple[Buffer, Any]]:
-        """Yield the memory and the value of each piece, in order; `where` names its files."""
-        for number in range(count):
-            self._hand_out(count)
-            while number not in self._answers:
-                self._listen(where)
-                self._hand_out(count)
-            slot, line = self._answers.pop(number)
-            yield self._buffers[slot], value_of(line)
-            self._free.append(slot)
-
-    def _hand_out(self, count: int) -> None:
-        while self._free and self._next < count:
-            copy = min(self._copies, key=lambda copy: len(copy.tasks))
-            if len(copy.tasks) >= _AT_ONCE:
-                return
-            task = self._next, self._free.pop()
-            copy.tasks.append(task)
-            copy.send(task)
-            self._next += 1
-
-    def _listen(self, where: Callable[[int], str]) -> None:
-        for copy in ready(self._copies):
-            lines = copy.receive()
-            for line in lines:
-                number, slot = copy.tasks.popleft()
-                self._answers[number] = slot, line
-            if not lines:
-                end([copy])
-                raise death(where(copy.tasks[0][0]), copy.how)
-
-    def end(self) -> None:
-        """End the copies; their current pieces are dropped."""
-        end(self._copies)
-
-
-class _Copy(Worker):
-    """A copy of this process that makes pieces."""
-
-    def __init__(self, serve: Serve) -> None:
-        self.tasks: deque[tuple[int, int]] = deque()  # number and slot, in order of the answers
-        super().__init__(serve)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from contextlib import suppress
 from time import monotonic
 
@@ -60,7 +61,8 @@ class Worker:
         asked, self._ask = _pipe()
         self.answers, answer = _pipe()
         _ours.update((self._ask, self.answers))
-        self._code: int | None = None
+        self.asked: deque[Any] = deque()  # requests without an answer, for those who send several
+        self._code = 0
         self._received = bytearray()
         self._last = monotonic()
         self._process: Popen[bytes] | None = None
@@ -104,7 +106,12 @@ class Worker:
     @property
     def how(self) -> str:
         """The way it ended: an exit code or a signal."""
-        return how_ended(self._code or 0)
+        import signal
+
+        if self._code >= 0:
+            return f"exit code {self._code}"
+        known = {number.value: number.name for number in signal.Signals}
+        return f"signal {known.get(-self._code, -self._code)}"
 
     def close(self) -> None:
         """Close its input, so that it exits."""
@@ -379,16 +386,6 @@ def raised(fields: dict[str, Any]) -> RaconvertError | OSError:
     if fields["class"] == "OSError":
         return OSError(fields["errno"], fields["what"])
     return decoded(fields)
-
-
-def how_ended(code: int) -> str:
-    """Describe the end of a process, by its exit code or the negative number of its signal."""
-    import signal
-
-    if code >= 0:
-        return f"exit code {code}"
-    known = {number.value: number.name for number in signal.Signals}
-    return f"signal {known.get(-code, -code)}"
 
 
 def death(path: str, how: str) -> Corrupt:
