@@ -207,8 +207,8 @@ def _marked(folder: str) -> list[tuple[Row, str]]:
     there = {mark for mark in _MARKS if os.path.isfile(os.path.join(folder, mark))}
     if not there:
         return []
-    found = ((row, next((mark for mark in row.marks if mark in there), "")) for row in _MARKED)
-    return [(row, mark) for row, mark in found if mark]
+    pairs = ((row, next((mark for mark in row.marks if mark in there), "")) for row in _MARKED)
+    return [(row, mark) for row, mark in pairs if mark]
 
 
 _MARKED = [row for row in ROWS if row.marks]

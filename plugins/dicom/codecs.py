@@ -151,7 +151,7 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            values, found = decoder.as_array(
+            values, facts = decoder.as_array(
                 encapsulate([data]), index=0, raw=True, rows=form.rows, columns=form.columns,
                 samples_per_pixel=form.samples, photometric_interpretation=said,
                 pixel_representation=int(form.signed), bits_allocated=form.allocated,
@@ -172,7 +172,7 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
             "an encoded frame has another size", path=source.path, expected=form.size,
             got=values.size,
         )  # fmt: skip
-    colours = str(found.get("photometric_interpretation", said))
+    colours = str(facts.get("photometric_interpretation", said))
     return _coloured(values.reshape(form.shape), colours, form)
 
 

@@ -256,10 +256,10 @@ class _Look:
 
     def numbers(self, tag: int, group: int | None, count: int) -> tuple[float, ...] | None:
         for data in self.among(group):
-            if found := data.numbers(tag):
-                if len(found) != count:
-                    raise data.wrong(tag, "has another number of values", len(found), str(count))
-                return found
+            if numbers := data.numbers(tag):
+                if len(numbers) != count:
+                    raise data.wrong(tag, "has another number of values", len(numbers), str(count))
+                return numbers
         return None
 
     def text(self, tag: int, group: int | None) -> str:
@@ -269,37 +269,37 @@ class _Look:
         return self.numbers(POSITION, PLANE_POSITION, 3)  # type: ignore[return-value]
 
     def directions(self) -> tuple[Vector, Vector] | None:
-        found = self.numbers(ORIENTATION, PLANE_ORIENTATION, 6)
-        if found is None:
+        cosines = self.numbers(ORIENTATION, PLANE_ORIENTATION, 6)
+        if cosines is None:
             return None
-        row, column = found[:3], found[3:]
+        row, column = cosines[:3], cosines[3:]
         lengths = [sum(one * one for one in vector) for vector in (row, column)]
         across = sum(a * b for a, b in zip(row, column, strict=True))
         if max(abs(one - 1) for one in lengths) > 2 * NEAR or abs(across) > NEAR:
             raise self.header.wrong(
-                ORIENTATION, "is not two unit vectors at a right angle", list(found)
+                ORIENTATION, "is not two unit vectors at a right angle", list(cosines)
             )
         return row, column  # type: ignore[return-value]
 
     def spacing(self) -> tuple[float, float] | None:
-        found = self.numbers(PIXEL_SPACING, PIXEL_MEASURES, 2)
-        found = found or self.numbers(IMAGER_SPACING, None, 2)
-        if found is not None and min(found) <= 0:
-            raise self.header.wrong(PIXEL_SPACING, "is not two lengths", list(found))
-        return found  # type: ignore[return-value]
+        lengths = self.numbers(PIXEL_SPACING, PIXEL_MEASURES, 2)
+        lengths = lengths or self.numbers(IMAGER_SPACING, None, 2)
+        if lengths is not None and min(lengths) <= 0:
+            raise self.header.wrong(PIXEL_SPACING, "is not two lengths", list(lengths))
+        return lengths  # type: ignore[return-value]
 
     def between(self) -> float | None:
         for tag in (SPACING_BETWEEN, SLICE_THICKNESS):
-            found = self.numbers(tag, PIXEL_MEASURES, 1)
-            if found and found[0] > 0:
-                return found[0]
+            distances = self.numbers(tag, PIXEL_MEASURES, 1)
+            if distances and distances[0] > 0:
+                return distances[0]
         return None
 
     def gradient(self) -> tuple[float, ...]:
         """The direction of a diffusion gradient; empty without one."""
         for data in self.among(DIFFUSION):
-            if found := (data.item(GRADIENTS) or data).numbers(GRADIENT):
-                return found
+            if gradient := (data.item(GRADIENTS) or data).numbers(GRADIENT):
+                return gradient
         return ()
 
     def scale(self) -> tuple[float, float]:

@@ -95,16 +95,16 @@ class Data:
             if vr in CODES:
                 code = CODES[vr]
                 width = struct.calcsize(code)
-                found: Any = struct.unpack(f"{'>' if self.big else '<'}{len(value) // width}{code}",
-                                           value)  # fmt: skip
+                order = ">" if self.big else "<"
+                numbers: Any = struct.unpack(f"{order}{len(value) // width}{code}", value)
             else:
                 text = value.decode("ascii").strip(" \0")
-                found = [float(part) for part in text.split("\\") if part.strip(" \0")]
+                numbers = [float(part) for part in text.split("\\") if part.strip(" \0")]
         except (ValueError, struct.error) as error:
             raise self.wrong(tag, "is not a list of numbers", ascii(value[:40])) from error
-        if not all(isfinite(number) for number in found):
+        if not all(isfinite(number) for number in numbers):
             raise self.wrong(tag, "is not a list of finite numbers", ascii(value[:40]))
-        return tuple(found)
+        return tuple(numbers)
 
     def number(self, tag: int) -> float | None:
         """The first number of an element, or None."""

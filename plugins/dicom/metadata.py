@@ -203,8 +203,8 @@ def _drawn(part: Part) -> list[str]:
     groups = sorted({tag >> 16 for those in tags for tag in those if tag >> 28 in (5, 6)})
     notes = []
     for what, known in CURVES_AND_OVERLAYS.items():
-        if found := [f"group {group:04X}" for group in groups if group in known]:
-            notes.append(f"{what} are left out: {listed(found)}")
+        if drawn := [f"group {group:04X}" for group in groups if group in known]:
+            notes.append(f"{what} are left out: {listed(drawn)}")
     return notes
 
 

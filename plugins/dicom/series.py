@@ -202,15 +202,15 @@ def _timed(groups: list[tuple[float, list[Frame]]], part: Part, *, numbered: boo
     by_time = [[group[0] for _, group in groups]]
     if problem is None and times > 1:
         by_number = _numbered(groups)
-        found = _times(groups) or (by_number if numbered else None)
-        if found is None:
+        timing = _times(groups) or (by_number if numbered else None)
+        if timing is None:
             problem = Unsupported(
                 f"{times} slices at each position, and nothing that tells them apart in one way",
                 path=_path(part, groups[0][1][1]),
                 remedy=f"{VOLUMES}; {WHOLE}" if by_number else WHOLE,
             )  # fmt: skip
         else:
-            key, values, by_time = found
+            key, values, by_time = timing
     step, notes = None, list[str]()
     if problem is None:
         step, notes, problem = _step([*by_time[0]], part)
@@ -247,8 +247,8 @@ def _times(
     there = [name for name in names if _all_have(groups, name)]
     diffusion = [("b-value", GRADIENT_KEY)] if _all_have(groups, GRADIENT_KEY) else []
     for chosen in (*((name,) for name in there), *diffusion):
-        if found := _told_by(groups, chosen):
-            return found
+        if timing := _told_by(groups, chosen):
+            return timing
     for name in dict.fromkeys(name for name, *_ in TIMES):
         if not _all_have(groups, name):
             continue

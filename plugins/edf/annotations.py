@@ -75,7 +75,7 @@ def read_annotations(source: Source, header: Header) -> Annotations | None:
     signals = [signal for signal in header.signals if signal.is_annotations]
     if not signals:
         return None
-    found, left = Annotations(), source.limits.document_bytes
+    listed, left = Annotations(), source.limits.document_bytes
     for place, signal in enumerate(signals):
         for record, chunk in enumerate(chunks(source, header, signal)):
             raw = chunk.rstrip(b"\0")
@@ -86,12 +86,12 @@ def read_annotations(source: Source, header: Header) -> Annotations | None:
                     expected=f"at most {source.limits.document_bytes} bytes",
                     remedy="the signals are read with `--allow arrays`",
                 )  # fmt: skip
-            _read_record(source, header, signal, record, raw, found, is_first=not place)
-    return found
+            _read_record(source, header, signal, record, raw, listed, is_first=not place)
+    return listed
 
 
 def _read_record(
-    source: Source, header: Header, signal: Signal, record: int, raw: bytes, found: Annotations,
+    source: Source, header: Header, signal: Signal, record: int, raw: bytes, listed: Annotations,
     *, is_first: bool,
 ) -> None:  # fmt: skip
     start = nan
@@ -107,7 +107,7 @@ def _read_record(
         onset, duration, rest = match.groups()
         texts = rest.split(b"\x14")[:-1]
         if is_first and not number and texts and not texts[0]:
-            start, texts = found.number(onset), texts[1:]
-        found.add(onset, duration, texts)
+            start, texts = listed.number(onset), texts[1:]
+        listed.add(onset, duration, texts)
     if is_first:
-        found.starts.append(start)
+        listed.starts.append(start)

@@ -216,23 +216,23 @@ def _records(
 ) -> int:
     """The number of records, all of which are there."""
     rest = max(0, source.size - begin)
-    found, over = divmod(rest, record_bytes)
+    whole, over = divmod(rest, record_bytes)
     if said < 0:
-        notes.append(f"the header does not say how many records there are (-1): {found} were found")
+        notes.append(f"the header does not say how many records there are (-1): {whole} were found")
         if over:
             notes.append(f"the last {over} bytes are less than a record, and left out")
-        return found
-    if said > found:
+        return whole
+    if said > whole:
         if rule != "found":
             raise Corrupt(
                 "data is cut off", path=source.path, where=f"byte {source.size}",
-                expected=f"{counted(said, 'record')} of {record_bytes} bytes", got=found,
+                expected=f"{counted(said, 'record')} of {record_bytes} bytes", got=whole,
                 remedy="copy the file again; `--in-opt records=found` reads the whole records",
             )  # fmt: skip
-        notes.append(f"the header says {said} records, of which {found} are there")
+        notes.append(f"the header says {said} records, of which {whole} are there")
         if over:
             notes.append(f"the last {over} bytes are less than a record, and left out")
-        return found
-    if over or said < found:
+        return whole
+    if over or said < whole:
         notes.append(trailing_note(rest - said * record_bytes))
     return said

@@ -155,13 +155,13 @@ def _facts(header: Header) -> dict[str, str]:
 
 def kept(header: Header, kinds: Sequence[str], notes: list[str]) -> dict[str, str]:
     """The facts that were asked for, as attributes; notes on those that are not there."""
-    facts, found = _facts(header), {}
+    facts, fields = _facts(header), {}
     for kind in kinds:
         if facts.get(kind, "") in _UNKNOWN:
             notes.append(f"no {kind} is there to keep")
         else:
-            found[kind] = facts[kind]
-    return found
+            fields[kind] = facts[kind]
+    return fields
 
 
 def left_out(header: Header, kinds: Sequence[str]) -> str:

@@ -42,20 +42,20 @@ def read(
     """The signals, lazily, and the annotations. Raises `Corrupt`, `TooLarge`, `Unsupported`."""
     kinds = kinds_of(keep_tags)
     header = read_header(source, records)
-    found, problem = _annotations(source, header)
-    timing = _Timing(source, header, found)
+    listed, problem = _annotations(source, header)
+    timing = _Timing(source, header, listed)
     make = _groups if layout == "channels" else _signals
     arrays = [*make(source, header, timing)]
     if timing.by_record:
         arrays.append(_numbers(RECORDS, timing.starts, Metadata(units="s", axes=[Axis("record")])))
     if problem is not None:
         arrays.append(Array.unreadable(GROUP, problem))
-    elif found is not None and found.texts:
-        arrays += _annotated(source, found)
+    elif listed is not None and listed.texts:
+        arrays += _annotated(source, listed)
     if not arrays:
         raise Unsupported("holds neither signals nor annotations", path=source.path)
     attributes: dict[str, Any] = {}
-    notes = [*header.notes, *timing.notes, *(found.notes() if found is not None else [])]
+    notes = [*header.notes, *timing.notes, *(listed.notes() if listed is not None else [])]
     start = start_of(header)
     if start is None:
         notes.append(f"start is not a date and time: {f'{header.date} {header.time}'!r}")
@@ -89,8 +89,8 @@ def _annotations(
 class _Timing:
     """The onsets of records: `by_record` if they do not follow each other, else `origin`."""
 
-    def __init__(self, source: Source, header: Header, found: Annotations | None) -> None:
-        self.starts = list(found.starts) if found is not None else []
+    def __init__(self, source: Source, header: Header, listed: Annotations | None) -> None:
+        self.starts = list(listed.starts) if listed is not None else []
         self.path = source.path
         self.by_record = False
         self.notes: list[str] = []
@@ -254,18 +254,18 @@ def _numbers(name: str, values: Sequence[float], meta: Metadata) -> Array:
     )  # fmt: skip
 
 
-def _annotated(source: Source, found: Annotations) -> list[Array]:
+def _annotated(source: Source, listed: Annotations) -> list[Array]:
     """Onset, duration and text of the annotations."""
     axes = [Axis("annotation")]
     seconds = Metadata(units="s", axes=axes)
-    width = max(map(len, found.texts)) or 1
+    width = max(map(len, listed.texts)) or 1
     text = Array(
-        Element("user", width, "|", f"|S{width}"), (len(found.texts),), name=f"{GROUP}/text",
+        Element("user", width, "|", f"|S{width}"), (len(listed.texts),), name=f"{GROUP}/text",
         index_order="C", meta=Metadata(axes=axes, encoding="utf-8"),
-        data=lambda: _texts(source, found.texts, width),
+        data=lambda: _texts(source, listed.texts, width),
     )  # fmt: skip
-    return [_numbers(f"{GROUP}/onset", found.onsets, seconds),
-            _numbers(f"{GROUP}/duration", found.durations, seconds), text]  # fmt: skip
+    return [_numbers(f"{GROUP}/onset", listed.onsets, seconds),
+            _numbers(f"{GROUP}/duration", listed.durations, seconds), text]  # fmt: skip
 
 
 def _texts(source: Source, texts: list[bytes], width: int) -> Any:

@@ -115,8 +115,8 @@ class Cells:
             raw = self.source.read_exact(at, count * self._width, "rows of a table")
             rows = np.frombuffer(raw, np.uint8).reshape(count, self._width)
             pairs = np.ascontiguousarray(rows[:, start : start + width])
-            found = pairs.view(NUMBERS[self._column.code]).astype(np.int64)
-            lengths, offsets = found[:, 0], found[:, 1]
+            entries = pairs.view(NUMBERS[self._column.code]).astype(np.int64)
+            lengths, offsets = entries[:, 0], entries[:, 1]
             size = self.stored.itemsize
             wrong = (lengths < 0) | (offsets < 0) | (lengths > self.nbytes // size)
             wrong |= (offsets > self.nbytes - lengths * size) & (lengths > 0)

@@ -145,15 +145,15 @@ def linear_axes(said: Mapping[str, Any], rank: int) -> list[Axis | None]:
     mixed: set[int] = set()
     of_matrix: dict[str, dict[int, Any]] = {"PC": {}, "CD": {}}
     for key, value in said.items():
-        found = _MATRIX.fullmatch(key)
-        if found is None or found[4]:
+        match = _MATRIX.fullmatch(key)
+        if match is None or match[4]:
             continue
-        row, column = int(found[2]), int(found[3])
+        row, column = int(match[2]), int(match[3])
         if row == column:
-            of_matrix[found[1]][row] = value
+            of_matrix[match[1]][row] = value
         elif value != 0:
             mixed |= {row, column}
-    mixed |= {int(found[2]) for key in said if (found := _PARAMETER.fullmatch(key))}
+    mixed |= {int(match[2]) for key in said if (match := _PARAMETER.fullmatch(key))}
     return [
         None if n in mixed else _linear_axis(said, n, of_matrix["PC"], of_matrix["CD"])
         for n in range(1, rank + 1)

@@ -57,18 +57,18 @@ def describe(bundle: Bundle, namespace: str, limits: Limits, *, labels: bool) ->
     pointing = [array for array in bundle.arrays if _points(array)]
     if not kinds and not pointing:
         return
-    found = _Found(bundle, namespace, limits)
+    marks = _Found(bundle, namespace, limits)
     for path, kind in kinds.items():
         if kind == "categorical":
-            found.categorical(path)
+            marks.categorical(path)
         elif kind.startswith(NULLABLE):
-            found.masked(f"{path}/values", f"{path}/mask")
+            marks.masked(f"{path}/values", f"{path}/mask")
     for array in pointing:
-        found.pointed(array)
+        marks.pointed(array)
     _note_sparse(bundle, [path for path, kind in kinds.items() if kind in SPARSE])
     if labels:
         for root in _roots(bundle, kinds):
-            found.axes(root)
+            marks.axes(root)
 
 
 def _points(array: Array) -> bool:

@@ -131,8 +131,8 @@ def checks_out(raw: Any) -> bool:
         return False
     view = memoryview(raw).cast("B")
     stored = bytes(view[-CHECKSUM_BYTES:])
-    found = fletcher32(view[:-CHECKSUM_BYTES]).to_bytes(CHECKSUM_BYTES, "little")
-    return stored in (found, bytes((found[1], found[0], found[3], found[2])))
+    computed = fletcher32(view[:-CHECKSUM_BYTES]).to_bytes(CHECKSUM_BYTES, "little")
+    return stored in (computed, bytes((computed[1], computed[0], computed[3], computed[2])))
 
 
 _DECODED = frozenset((DEFLATE, SHUFFLE, FLETCHER32))
@@ -253,11 +253,11 @@ class Chunks:
             masks.append(info.filter_mask)
 
         dataset.chunk_iter(note)
-        self._offsets, self._lengths, self._masks, found = (
+        self._offsets, self._lengths, self._masks, starts = (
             np.frombuffer(column, np.uint64) if column else _NONE
             for column in (offsets, lengths, masks, places)
         )
-        return found
+        return starts
 
     def check_inflation(self, dataset: h5d.DatasetID, userblock: int) -> None:
         """Refuse (`Corrupt`) deflated chunks that grow larger than a chunk is.

@@ -64,7 +64,7 @@ from .strings import fixed_width
 from .tables import NAMESPACE, Attributes
 from .values import Dataset
 from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
-from .walk import Found, Walk, shown
+from .walk import Member, Walk, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,13 +116,13 @@ def _bundle(source: Source, files: Files, bools: str, labels: bool) -> Bundle:
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
-    for found in walk.found:
-        if context.julia and found.path.split("/")[0] == dialects.TYPES:
+    for member in walk.members:
+        if context.julia and member.path.split("/")[0] == dialects.TYPES:
             continue
         try:
-            _take(found, bundle, space, context)
+            _take(member, bundle, space, context)
         except RaconvertError as error:
-            left_out.append((found.path, error))
+            left_out.append((member.path, error))
     for path, problem in left_out:
         if not isinstance(problem, Unsupported):
             bundle.arrays.append(Array.unreadable(path or "/", problem))
@@ -147,9 +147,9 @@ def _cap(notes: list[str]) -> None:
         notes[MAX_NOTES:] = [f"{more} more notes on objects and attributes of this file"]
 
 
-def _left_out(found: list[tuple[str, RaconvertError]], but: str = "") -> list[str]:
+def _left_out(problems: list[tuple[str, RaconvertError]], but: str = "") -> list[str]:
     """A note for each object that was left out."""
-    return [f"'{path}' was left out: {_why(problem)}{but}" for path, problem in found]
+    return [f"'{path}' was left out: {_why(problem)}{but}" for path, problem in problems]
 
 
 def _why(error: RaconvertError) -> str:
@@ -183,19 +183,19 @@ def _refuse(
 # --- objects --------------------------------------------------------------------------------------
 
 
-def _take(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
+def _take(member: Member, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     """Add one object of the file to the bundle."""
-    with guarded(found.file.path, f"object '/{found.path}'"):
-        if found.kind == GROUP:
-            _take_group(found, bundle, space, context)
-        elif found.kind == TYPE:
-            context.notes.append(f"'{found.path}' is a named datatype and was left out")
-        elif found.kind == DATASET:
-            array = _array_like(found, context)
+    with guarded(member.file.path, f"object '/{member.path}'"):
+        if member.kind == GROUP:
+            _take_group(member, bundle, space, context)
+        elif member.kind == TYPE:
+            context.notes.append(f"'{member.path}' is a named datatype and was left out")
+        elif member.kind == DATASET:
+            array = _array_like(member, context)
             if array is None:
-                _take_dataset(found, bundle, space, context)
+                _take_dataset(member, bundle, space, context)
                 return
-            context.names[found.path] = context.places[found.key] = found.path
+            context.names[member.path] = context.places[member.key] = member.path
             bundle.arrays.append(array)
 
 
@@ -216,44 +216,44 @@ def _names_of(oid: Any, plist: Any = None) -> list[bytes]:
 def _attributes(
     oid: Any,
     names: list[bytes],
-    found: Found,
+    member: Member,
     context: Context,
     skip: frozenset[str] = frozenset(),
 ) -> tuple[Attributes, dict[str, Any]]:
     """The attributes of an object and our record among them; those we cannot hold are noted."""
     if not names:
         return Attributes({}, {}, []), {}
-    attributes = read_attributes(oid, found.file, names, skip)
+    attributes = read_attributes(oid, member.file, names, skip)
     if context.netcdf:
         without_single_lists(attributes)
     for name, reason in attributes.problems:
-        if name == anndata.CATEGORIES and (key := referred_by(oid, found.file, name)) is not None:
-            context.pointing[found.path] = key
+        if name == anndata.CATEGORIES and (key := referred_by(oid, member.file, name)) is not None:
+            context.pointing[member.path] = key
             continue
-        context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
-    record = take_record(attributes.values, found.file.path, found.file.source.limits)
+        context.notes.append(f"attribute '{name}' of '/{member.path}' was left out: {reason}")
+    record = take_record(attributes.values, member.file.path, member.file.source.limits)
     if record:
         attributes.types.pop(KEY, None)
     return attributes, record
 
 
-def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
-    oid = h5o.open(found.file.fid, found.hard)
-    attributes, record = _attributes(oid, _names_of(oid), found, context)
-    if not found.path:
+def _take_group(member: Member, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
+    oid = h5o.open(member.file.fid, member.hard)
+    attributes, record = _attributes(oid, _names_of(oid), member, context)
+    if not member.path:
         if context.netcdf:
             space.update(take_provenance(attributes))
         bundle.attributes = attributes.values
         if record:
-            roundtrip.apply_to_file(record, bundle, found.file.path)
+            roundtrip.apply_to_file(record, bundle, member.file.path)
         if attributes.types:
             space["attributes"] = attributes.types
         space["order"] = record.get("order")
         return
-    context.names[found.path] = found.path
-    bundle.groups[found.path] = {**attributes.values, **record.get("attributes", {})}
+    context.names[member.path] = member.path
+    bundle.groups[member.path] = {**attributes.values, **record.get("attributes", {})}
     if attributes.types:
-        space.setdefault("groups", {})[found.path] = attributes.types
+        space.setdefault("groups", {})[member.path] = attributes.types
 
 
 def _finish(bundle: Bundle, space: dict[str, Any], context: Context, *, labels: bool) -> None:
@@ -282,28 +282,28 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context, *, labels: 
 
 
 def _take_made(
-    found: Found, key: Any, of: Any, scale: str | None, units: Any, context: Context
+    member: Member, key: Any, of: Any, scale: str | None, units: Any, context: Context
 ) -> None:
     """Take a scale that was made from an axis of the array `of`, and where its values are."""
-    last = found.path.rpartition("/")[2]
+    last = member.path.rpartition("/")[2]
     context.numbers.made[key] = scales.name_said(last, of)
     if scale is not None and not scale.startswith(scales.NO_VARIABLE):
-        context.numbers.places[key] = found, units if isinstance(units, str) else None
+        context.numbers.places[key] = member, units if isinstance(units, str) else None
 
 
 def _facts_of_made(context: Context, key: Any, length: int) -> dict[str, Any]:
     """Read the facts of an axis from the scale that was made of it; empty if it is unreadable."""
     if key not in context.numbers.places:  # one that has a length and no values
         return {}
-    found, units = context.numbers.places[key]
+    member, units = context.numbers.places[key]
     said: dict[str, Any] = {"units": units} if units else {}
     try:
-        dataset = h5d.open(found.file.fid, found.hard)
+        dataset = h5d.open(member.file.fid, member.hard)
         plist, tid = dataset.get_create_plist(), dataset.get_type()
-        shape, virtual, problem = _shape(found, dataset, plist, context)
+        shape, virtual, problem = _shape(member, dataset, plist, context)
         if shape != (length,):
             return said
-        array = _array(found, dataset, plist, tid, shape, virtual, problem, context)
+        array = _array(member, dataset, plist, tid, shape, virtual, problem, context)
         return {**said, **conventions.facts_of(array, context.walk.limits)}
     except PROBLEMS:
         return said
@@ -342,80 +342,80 @@ def _name_aliases(bundle: Bundle, context: Context) -> None:
 # --- datasets -------------------------------------------------------------------------------------
 
 
-def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
+def _take_dataset(member: Member, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     try:
-        dataset = h5d.open(found.file.fid, found.hard)
+        dataset = h5d.open(member.file.fid, member.hard)
     except FAILURES:
-        address = info_of(found.file.fid, found.hard).address
-        packed = dialects.packed_of(found.file, address) if context.julia else None
+        address = info_of(member.file.fid, member.hard).address
+        packed = dialects.packed_of(member.file, address) if context.julia else None
         if packed is None:
             raise
-        bundle.arrays.append(_packed_array(found, address, packed, context))
+        bundle.arrays.append(_packed_array(member, address, packed, context))
         return
     plist = dataset.get_create_plist()
     names = _names_of(dataset, plist)
-    is_scale = bool(names) and scales.is_scale(dataset, found.file)
-    scale = scales.scale_name(dataset, found.file) if is_scale else None
+    is_scale = bool(names) and scales.is_scale(dataset, member.file)
+    scale = scales.scale_name(dataset, member.file) if is_scale else None
     skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS
-    attributes, record = _attributes(dataset, names, found, context, skip)
+    attributes, record = _attributes(dataset, names, member, context, skip)
     if record.get("axis_of"):  # made by this plugin from an axis, which says it all but the name
         units = attributes.values.get("units")
-        _take_made(found, key_of(dataset), record["axis_of"], scale, units, context)
+        _take_made(member, key_of(dataset), record["axis_of"], scale, units, context)
         return
-    shape, virtual, problem = _shape(found, dataset, plist, context)
+    shape, virtual, problem = _shape(member, dataset, plist, context)
     if context.julia and shape is not None:
         shape = dialects.take_shape(shape, attributes)
     tid = dataset.get_type()
     if shape is None:
-        empty = {"type": describe(tid, found.file.source.limits)}
+        empty = {"type": describe(tid, member.file.source.limits)}
         if attributes.values:
             empty.update(attributes=attributes.values, types=attributes.types)
-        space.setdefault("empty", {})[found.path] = empty
-        context.notes.append(f"'{found.path}' is empty (a null space), which is not an array")
+        space.setdefault("empty", {})[member.path] = empty
+        context.notes.append(f"'{member.path}' is empty (a null space), which is not an array")
         return
     if scale is not None and scale.startswith(scales.NO_VARIABLE):
-        context.numbers.add(dataset, found)
-        context.places[key_of(dataset)] = found.path
-        space.setdefault("dimensions", {})[found.path] = {
-            "type": describe(tid, found.file.source.limits),
+        context.numbers.add(dataset, member)
+        context.places[key_of(dataset)] = member.path
+        space.setdefault("dimensions", {})[member.path] = {
+            "type": describe(tid, member.file.source.limits),
             "length": prod(shape),
             "name": scale,
             "attributes": attributes.values,
             "types": attributes.types,
         }
         return
-    array = _array(found, dataset, plist, tid, shape, virtual, problem, context)
-    array = _described(array, attributes, record, found, context)
-    context.names[found.path] = array.name
+    array = _array(member, dataset, plist, tid, shape, virtual, problem, context)
+    array = _described(array, attributes, record, member, context)
+    context.names[member.path] = array.name
     context.places[key_of(dataset)] = array.name
     if scale is not None:
         array.meta = array.meta.with_format(NAMESPACE, scale=scale)
-        context.numbers.add(dataset, found, array)
-    if names and (attached := scales.attached_to(dataset, found.file)):
+        context.numbers.add(dataset, member, array)
+    if names and (attached := scales.attached_to(dataset, member.file)):
         context.scaled.append((array, attached))
-    _remember(found, array, context, alone=not (names or context.julia))
+    _remember(member, array, context, alone=not (names or context.julia))
     bundle.arrays.append(array)
 
 
-def _remember(found: Found, array: Array, context: Context, *, alone: bool) -> None:
+def _remember(member: Member, array: Array, context: Context, *, alone: bool) -> None:
     """Cache the facts of a dataset for others with the same header, if that alone decides them."""
-    facts, extent, source = found.facts, array.extent, array.source
+    facts, extent, source = member.facts, array.extent, array.source
     if not alone or facts is None or extent is None or array.described or array.problem:
         return
     if not isinstance(source, partial) or source.func is not _contiguous:
         return
     _, kind, shape, storage, _, _ = source.args
-    offset = facts.address + found.file.userblock
+    offset = facts.address + member.file.userblock
     where = extent.path, extent.offset, storage.offset, extent.nbytes
-    if kind.note or where != (found.file.path, offset, offset, facts.nbytes):
+    if kind.note or where != (member.file.path, offset, offset, facts.nbytes):
         return
     model = Model(array.element, array.dims, kind, shape, storage, array.storage, extent.swap)
-    context.models[found.file, facts.header] = model
+    context.models[member.file, facts.header] = model
 
 
-def _array_like(found: Found, context: Context) -> Array | None:
+def _array_like(member: Member, context: Context) -> Array | None:
     """The array of a dataset whose header is equal to that of another one; else None."""
-    facts, file = found.facts, found.file
+    facts, file = member.facts, member.file
     model = facts and context.models.get((file, facts.header))
     if model is None:
         return None
@@ -423,11 +423,11 @@ def _array_like(found: Found, context: Context) -> Array | None:
     if facts.address + nbytes > file.end or offset + nbytes > file.source.size:
         return None  # it lies outside the file, or nowhere
     storage = model.storage._replace(offset=offset)
-    source = partial(_contiguous, found, model.kind, model.shape, storage, model.element, nbytes)
+    source = partial(_contiguous, member, model.kind, model.shape, storage, model.element, nbytes)
     return Array(
         model.element,
         model.dims,
-        name=found.path,
+        name=member.path,
         index_order="C",
         extent=file.source.extent(offset, nbytes, model.swap),
         data=source,
@@ -436,21 +436,21 @@ def _array_like(found: Found, context: Context) -> Array | None:
 
 
 def _shape(
-    found: Found, dataset: h5d.DatasetID, plist: h5p.PropDCID, context: Context
+    member: Member, dataset: h5d.DatasetID, plist: h5p.PropDCID, context: Context
 ) -> tuple[tuple[int, ...] | None, Virtual | None, RaconvertError | None]:
     """The shape of a dataset, its sources if it is virtual, and why it cannot be read."""
     if plist.get_layout() != h5d.VIRTUAL:
         return space_of(dataset), None, None
     try:
-        with guarded(found.file.path, f"dataset '/{found.path}'"):
-            virtual = context.resolver().virtual(dataset, found.file)
+        with guarded(member.file.path, f"dataset '/{member.path}'"):
+            virtual = context.resolver().virtual(dataset, member.file)
             return virtual.shape, virtual, None
     except RaconvertError as error:
         return declared_space(plist), None, error
 
 
 def _array(
-    found: Found,
+    member: Member,
     dataset: h5d.DatasetID,
     plist: h5p.PropDCID,
     tid: h5t.TypeID,
@@ -460,7 +460,7 @@ def _array(
     context: Context,
 ) -> Array:
     """The array of a dataset, or one that raises if it must not be read."""
-    file = found.file
+    file = member.file
     kind = _kind(tid, file, info_of(dataset).address, context)
     if plist.get_layout() == h5d.CHUNKED:
         check_index(dataset, file)
@@ -471,7 +471,7 @@ def _array(
     nbytes = declared_bytes(shape, item)
     pieces: list[Extent] = []
     try:
-        with guarded(file.path, f"dataset '/{found.path}'"):
+        with guarded(file.path, f"dataset '/{member.path}'"):
             if storage.pieces:
                 pieces = external_pieces(storage, nbytes, file)
                 check_external_type(kind)
@@ -482,18 +482,18 @@ def _array(
     if problem is not None:
         context.broken.append(problem)
     if kind.note:
-        context.notes.append(f"'{found.path}': {kind.note}")
+        context.notes.append(f"'{member.path}': {kind.note}")
     element = kind.element
     if element is None:
         element = element_of(fixed_dtype(kind.buffer, {}))
         if problem is None and prod(shape + kind.dims):
-            values = _values(found, kind, shape, storage, element, virtual, [], tid)
+            values = _values(member, kind, shape, storage, element, virtual, [], tid)
             element = fixed_width(values, dataset, plist, storage, virtual and virtual.longest)
     extent = None if problem else extent_of(kind, element, storage, pieces, nbytes, file)
     if extent is not None and not pieces:  # usually only its bytes are asked for
-        source = partial(_contiguous, found, kind, shape, storage, element, nbytes)
+        source = partial(_contiguous, member, kind, shape, storage, element, nbytes)
     else:
-        values = _values(found, kind, shape, storage, element, virtual, pieces, tid)
+        values = _values(member, kind, shape, storage, element, virtual, pieces, tid)
         values.chunks = chunks_of(values, dataset, plist, storage)
         values.stored, values.offset = storage.stored, storage.offset
         values.unwritten = unwritten_bytes(storage, nbytes, file)
@@ -501,7 +501,7 @@ def _array(
     array = Array(
         element,
         (shape + kind.dims)[::-1],
-        name=found.path,
+        name=member.path,
         index_order="F" if context.julia else "C",
         extent=extent,
         data=source,
@@ -514,7 +514,7 @@ def _array(
 
 
 def _values(
-    found: Found,
+    member: Member,
     kind: Kind,
     shape: tuple[int, ...],
     storage: Storage,
@@ -525,15 +525,15 @@ def _values(
 ) -> Dataset:
     """The source of the elements of a dataset."""
     if virtual is not None:
-        return Assembled(found.file, found.hard, kind, shape, element, virtual, tid)
+        return Assembled(member.file, member.hard, kind, shape, element, virtual, tid)
     if pieces:
-        return Assembled(found.file, found.hard, kind, shape, element, pieces, tid)
+        return Assembled(member.file, member.hard, kind, shape, element, pieces, tid)
     chunk = storage.chunk if shape else None
-    return Dataset(found.file, found.hard, kind, shape, chunk, element)
+    return Dataset(member.file, member.hard, kind, shape, chunk, element)
 
 
 def _contiguous(
-    found: Found,
+    member: Member,
     kind: Kind,
     shape: tuple[int, ...],
     storage: Storage,
@@ -541,9 +541,9 @@ def _contiguous(
     nbytes: int,
 ) -> Dataset:
     """The source of elements that also lie in the file as they are."""
-    values = Dataset(found.file, found.hard, kind, shape, None, element)
+    values = Dataset(member.file, member.hard, kind, shape, None, element)
     values.stored = storage.stored
-    values.unwritten = unwritten_bytes(storage, nbytes, found.file)
+    values.unwritten = unwritten_bytes(storage, nbytes, member.file)
     return values
 
 
@@ -556,9 +556,9 @@ def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
     return kind_of(tid, file.source.limits, bits_are_bools=context.julia)
 
 
-def _packed_array(found: Found, address: int, packed: dialects.Packed, context: Context) -> Array:
+def _packed_array(member: Member, address: int, packed: dialects.Packed, context: Context) -> Array:
     """The array of a compressed dataset that the library does not open."""
-    file = found.file
+    file = member.file
     kind = _kind(packed.tid, file, address, context)
     numbers = tuple(number for number, _ in packed.filters)
     if kind.element is None or kind.memory is not None or not is_decoded(numbers):
@@ -572,19 +572,19 @@ def _packed_array(found: Found, address: int, packed: dialects.Packed, context: 
     nbytes = declared_bytes(chunk, unit)
     problem: RaconvertError | None = None
     try:
-        with guarded(file.path, f"dataset '/{found.path}'"):
+        with guarded(file.path, f"dataset '/{member.path}'"):
             check_size(storage, nbytes, unit, file)
     except RaconvertError as error:
         problem = error
         context.broken.append(problem)
-    values = Dataset(file, found.hard, kind, packed.shape, chunk, kind.element)
+    values = Dataset(file, member.hard, kind, packed.shape, chunk, kind.element)
     size = file.source.size
     values.chunks = Chunks(file.source, size, packed.shape, chunk, unit, numbers, bytes(unit))
     values.chunks.one(packed.offset, packed.stored, packed.mask)
     array = Array(
         kind.element,
         (packed.shape + kind.dims)[::-1],
-        name=found.path,
+        name=member.path,
         index_order="F",
         data=partial(_itself, values),
         storage={
@@ -598,9 +598,9 @@ def _packed_array(found: Found, address: int, packed: dialects.Packed, context: 
     _keep_type(array, packed.tid, kind, file.source.limits)
     for name in attribute_data(file, address):
         if name != dialects.DIMENSIONS.encode():
-            where = f"attribute '{shown(name)}' of '/{found.path}'"
+            where = f"attribute '{shown(name)}' of '/{member.path}'"
             context.notes.append(f"{where} was left out: HDF5 2.0 does not open the dataset")
-    context.names[found.path] = found.path
+    context.names[member.path] = member.path
     return array
 
 
@@ -655,7 +655,7 @@ def _described(
     array: Array,
     attributes: Attributes,
     record: dict[str, Any],
-    found: Found,
+    member: Member,
     context: Context,
 ) -> Array:
     """An array with what its attributes say: common fields, the others, and how to write them."""
@@ -671,7 +671,7 @@ def _described(
         own["attributes"] = attributes.types
     array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)
     if record:
-        array = roundtrip.apply(record, array, found.file.path, found.file.source.limits)
+        array = roundtrip.apply(record, array, member.file.path, member.file.source.limits)
     if is_text(array.element):  # the type in the file, UTF-8 in bytes, is not that of the array
         meta = array.meta.without_format(NAMESPACE, "type")
         array.meta = meta.replace(encoding=record.get("encoding"))

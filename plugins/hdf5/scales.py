@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Bundle, Element
 
     from .files import File, Key
-    from .walk import Found
+    from .walk import Member
 
 
 # netCDF-4 among HDF5 files: attributes that are all vectors, those of the library itself, times
@@ -168,14 +168,14 @@ class Numbers:
 
     def __init__(self) -> None:
         self.made: dict[Key, str] = {}  # names of scales that this plugin made from axes
-        self.places: dict[Key, tuple[Found, str | None]] = {}  # where those lie, and their units
+        self.places: dict[Key, tuple[Member, str | None]] = {}  # where those lie, and their units
         self._names: dict[int, str] = {}
         self._scales: list[tuple[Array, str, list[int]]] = []
 
-    def add(self, dataset: h5d.DatasetID, found: Found, array: Array | None = None) -> None:
+    def add(self, dataset: h5d.DatasetID, member: Member, array: Array | None = None) -> None:
         """Take a scale of a file, and its array if it has values."""
-        number, numbers = numbers_of(dataset, found.file)
-        name = found.path.rpartition("/")[2]
+        number, numbers = numbers_of(dataset, member.file)
+        name = member.path.rpartition("/")[2]
         if number is not None:
             self._names[number] = name
         if array is not None:
@@ -366,14 +366,14 @@ def around(path: str) -> Iterator[str]:
 
 def lengths_of(arrays: Sequence[Array], links: Mapping[str, str]) -> dict[str, set[int]]:
     """The lengths of the axes of each name in a group, by the path that their scale would have."""
-    found: dict[str, set[int]] = {}
+    lengths: dict[str, set[int]] = {}
     for array in arrays:
         link, axes = links[array.name], list(array.ra_axes[::-1])
         for index, (axis, length) in enumerate(zip(axes, array.dims[::-1], strict=False)):
             name = shared_name(axis, axes[:index])
             path = link[: link.rfind("/") + 1] + component(name)
-            found.setdefault(path, set()).add(length)
-    return found
+            lengths.setdefault(path, set()).add(length)
+    return lengths
 
 
 def _made_from(

@@ -59,7 +59,7 @@ FEW_OBJECTS = 8  # up to so many, asking the library is faster than comparing he
 # An object: `path` is its name in the bundle, `hard` its path by hard links in `file`, `address`
 # its address if its header is not parsed yet; `facts` those of its header, if another object has
 # an equal one (`HeaderFacts`); `key` its file number and address.
-Found = namedtuple("Found", "path kind file hard address facts key", defaults=(None, None, None))
+Member = namedtuple("Member", "path kind file hard address facts key", defaults=(None, None, None))
 # A second way to an object, or a way to none: kind is hard, soft or external.
 Link = namedtuple("Link", "path kind target file", defaults=(None,))
 
@@ -68,7 +68,7 @@ class Walk:
     """Result of a walk: objects in order, further links, and what was left out, with the reason."""
 
     def __init__(self, files: Files) -> None:
-        self.found: list[Found] = []
+        self.members: list[Member] = []
         self.links: list[Link] = []
         self.aliases: dict[str, str] = {}  # from the path of a link to that of its object
         self.left_out: list[tuple[str, RaconvertError]] = []
@@ -83,37 +83,37 @@ class Walk:
         self._names: set[str] = set()
         # Hard links first, so that an object has the name of one of them where it can.
         self._later: list[tuple[int, Link]] = []
-        self._object(Found("", GROUP, files.main, b"/"))
+        self._object(Member("", GROUP, files.main, b"/"))
         while self._later:
             self._follow_links()
 
     def _follow_links(self) -> None:
         """Follow what was put off; what that finds goes where its link stood."""
         later, self._later = self._later, []
-        found, self.found = self.found, []
-        whole: list[Found] = []
+        members, self.members = self.members, []
+        whole: list[Member] = []
         index = 0
         moved: list[tuple[int, Link]] = []
         for at, link in later:
-            whole += found[index:at]
+            whole += members[index:at]
             index = at
             self._follow(link)
             moved += [(len(whole) + inner, deeper) for inner, deeper in self._later]
-            whole += self.found
-            self.found, self._later = [], []
-        self.found = whole + found[index:]
+            whole += self.members
+            self.members, self._later = [], []
+        self.members = whole + members[index:]
         self._later = moved
 
-    def _object(self, root: Found) -> None:
+    def _object(self, root: Member) -> None:
         """Note an object and, where it is a group, all that hard links lead to from there."""
-        stack: list[Iterator[Found | Link]] = [iter([root])]
+        stack: list[Iterator[Member | Link]] = [iter([root])]
         while stack:
             link = next(stack[-1], None)
             if link is None:
                 stack.pop()
                 continue
             if isinstance(link, Link):
-                self._later.append((len(self.found), link))
+                self._later.append((len(self.members), link))
                 self._check_totals(link.file[0])
                 continue
             try:
@@ -130,18 +130,18 @@ class Walk:
             else:
                 stack.append(iter(inside))
 
-    def _note(self, found: Found) -> list[Found | Link]:
+    def _note(self, member: Member) -> list[Member | Link]:
         """Record one object; return the members of a group, to be visited."""
-        self._count(found)
-        file, address = found.file, found.address
-        many = len(self.found) >= FEW_OBJECTS
+        self._count(member)
+        file, address = member.file, member.address
+        many = len(self.members) >= FEW_OBJECTS
         if many and file not in self._headers:
             self._headers[file] = Headers()
         headers = self._headers.get(file)
         facts = headers.known(file, address) if headers and address is not None else None
         if address is not None and facts is None:
             check_dataset_header(file, address)
-        info = info_of(file.fid, found.hard)
+        info = info_of(file.fid, member.hard)
         if facts is not None and info.address == address:
             note_dataset(file, facts, info.address)
         else:
@@ -150,34 +150,34 @@ class Walk:
             is_checked = info.kind == DATASET and address in (None, info.address)
             facts = headers.sound(file, info.address) if headers and is_checked else None
         key = (info.fileno, info.address)
-        found = found._replace(kind=info.kind, facts=facts, key=key)
+        member = member._replace(kind=info.kind, facts=facts, key=key)
         if key in self._seen:
-            self.aliases[found.path] = self._seen[key]
-            self.links.append(Link(found.path, "hard", self._seen[key]))
+            self.aliases[member.path] = self._seen[key]
+            self.links.append(Link(member.path, "hard", self._seen[key]))
             return []
-        if found.path in self._names:
+        if member.path in self._names:
             raise Unsupported("another object has the same name")
-        self._seen[key] = found.path
-        self._names.add(found.path)
+        self._seen[key] = member.path
+        self._names.add(member.path)
         if info.kind not in (GROUP, DATASET, TYPE):
             raise Unsupported(f"an object of the unknown kind {info.kind}")
-        self.found.append(found)
+        self.members.append(member)
         if info.kind != GROUP:
             return []
         try:
-            check_links(found.file, info.address)
+            check_links(member.file, info.address)
         except RaconvertError as error:  # the links that can be read are followed nevertheless
-            self.left_out.append((found.path, error))
-        return self._inside(found)
+            self.left_out.append((member.path, error))
+        return self._inside(member)
 
-    def _count(self, found: Found) -> None:
+    def _count(self, member: Member) -> None:
         """Refuse (`TooLarge`) the whole file when it has too many objects, links or long names."""
-        self._characters += len(found.path) + len(found.hard)
-        self._check_totals(found.file)
+        self._characters += len(member.path) + len(member.hard)
+        self._check_totals(member.file)
 
     def _check_totals(self, file: File) -> None:
         for count, most, what in (
-            (len(self.found), self.limits.nodes, "objects"),
+            (len(self.members), self.limits.nodes, "objects"),
             (len(self.links) + len(self._later), self.limits.links, "links"),
             (
                 self._characters,
@@ -188,7 +188,7 @@ class Walk:
             if count > most:
                 raise TooMany(f"has more than {most} {what}", path=file.path)
 
-    def _inside(self, group: Found) -> list[Any]:
+    def _inside(self, group: Member) -> list[Any]:
         """The links of a group in order: objects behind hard ones, and the others."""
         inside: list[Any] = []
         for raw, info, value in links_of(group.file, group.hard):
@@ -196,7 +196,7 @@ class Walk:
             path = f"{group.path}/{name}" if group.path else name
             if info == h5l.TYPE_HARD:
                 hard = group.hard.rstrip(b"/") + b"/" + raw
-                inside.append(Found(path, -1, group.file, hard, value))
+                inside.append(Member(path, -1, group.file, hard, value))
             elif info == h5l.TYPE_SOFT:
                 inside.append(Link(path, "soft", name_in_link(value), (group.file, group.hard)))
             elif info == h5l.TYPE_EXTERNAL:
@@ -230,7 +230,7 @@ class Walk:
             self.aliases[link.path] = seen
             self.links.append(noted if link.kind == "soft" else Link(link.path, "hard", seen))
             return
-        self._object(Found(link.path, info.kind, file, hard))
+        self._object(Member(link.path, info.kind, file, hard))
 
     def resolve(self, file: File, group: bytes, target: str) -> tuple[File, bytes]:
         """Follow a path link by link; return the file and the path by hard links at its end."""

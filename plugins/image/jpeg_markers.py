@@ -46,14 +46,14 @@ def check_restarts(segments: dict[int, list[bytes]], data: bytes, path: str) -> 
     start = data.find(scan)
     if start < 0:  # the picture ends within what was looked at
         start = max(0, data.rfind(scan[:4]))
-    found = [mark[0] & 7 for mark in _RESTART.findall(data, start)]
+    numbers = [mark[0] & 7 for mark in _RESTART.findall(data, start)]
     frame = next(one[0] for code, one in segments.items() if code in (*FRAMES, LOSSLESS))
     interval = int.from_bytes(segments.get(INTERVAL, [b""])[-1][4:6], "big")
     least = _restarts(frame, interval, 1 if LOSSLESS in segments else BLOCK) if interval else 0
-    in_order = found == [number % 8 for number in range(len(found))]
-    if not in_order or not least <= len(found) <= (least + 1 if interval else len(found)):
+    in_order = numbers == [number % 8 for number in range(len(numbers))]
+    if not in_order or not least <= len(numbers) <= (least + 1 if interval else len(numbers)):
         what = "has restart markers that are missing, or not in order"
-        raise Corrupt(what, path=path, expected=f"{least} of them", got=len(found))
+        raise Corrupt(what, path=path, expected=f"{least} of them", got=len(numbers))
 
 
 def _restarts(frame: bytes, interval: int, block: int) -> int:

@@ -111,21 +111,21 @@ class One:
     def elements(self, value: Value, key: str) -> Elements:
         """Return the elements of a value. Raises `Corrupt` if they are others than before."""
         if value.kind == FLOATS:
-            found = np.asarray(floats_of(self.source, value))
+            values = np.asarray(floats_of(self.source, value))
         elif value.kind in RAW:
             raw = self.source.read_exact(value.begin, value.nbytes, "a value")
             whole = raw.ljust(self.dtype.itemsize, b"\0") if value.kind == TEXT else raw
-            found = np.frombuffer(whole, self.dtype)
+            values = np.frombuffer(whole, self.dtype)
         else:
             try:
                 array, _ = array_in(self.source, value, key)
-                found = as_ndarray(array, self.source.max_memory)
+                values = as_ndarray(array, self.source.max_memory)
             except RaconvertError as error:
                 error.where = f"key {key[:80]!r}" + (f", {error.where}" if error.where else "")
                 raise
-        if found.size != np.prod(self.shape, dtype=object) or found.dtype != self.dtype:
+        if values.size != np.prod(self.shape, dtype=object) or values.dtype != self.dtype:
             raise Corrupt("value is not what it was", path=self.source.path, where=f"key {key!r}")
-        return found.reshape(self.shape)
+        return values.reshape(self.shape)
 
 
 class Stack:

@@ -157,18 +157,18 @@ def _datum(window: Window) -> Value | None:
     head = window.head[:1]
     if not head or head[0] >> 3 not in FIELDS:
         return None
-    found: dict[str, tuple[int, int]] = {}
+    fields: dict[str, tuple[int, int]] = {}
     floats = 0
     for name, at, nbytes in _fields(window):
         if not name:
             return None
-        found[name] = at, nbytes
+        fields[name] = at, nbytes
         floats += nbytes if name in ("floats", "packed") else 0
-    lengths = [found.get(name, (0, 0))[0] for name in ("channels", "height", "width")]
-    at, nbytes = found.get("data", (0, 0))
-    label = (_int32(found["label"][0]),) if "label" in found else ()
+    lengths = [fields.get(name, (0, 0))[0] for name in ("channels", "height", "width")]
+    at, nbytes = fields.get("data", (0, 0))
+    label = (_int32(fields["label"][0]),) if "label" in fields else ()
     begin = window.base + at
-    if found.get("encoded", (0, 0))[0]:
+    if fields.get("encoded", (0, 0))[0]:
         row = _row_of(Window(window, "data", at, nbytes)) if nbytes else None
         return Value(row.name, begin, nbytes, (), label) if row is not None else None
     if min(lengths) < 1 or prod(lengths) != (nbytes or floats) or (nbytes and floats):

@@ -164,10 +164,10 @@ def _names(values: Values, node: Node | None) -> list[str]:
     texts = values.texts(node)
     if texts is not None:
         return texts
-    found = [] if node is None else values.resolved(node)
-    if len(found) != 1 or found[0].element.descr is None:
+    arrays = [] if node is None else values.resolved(node)
+    if len(arrays) != 1 or arrays[0].element.descr is None:
         raise values.corrupt("has names of categories that are not text")
-    return [str(text) for text in found[0][...].reshape(-1, order="F")]
+    return [str(text) for text in arrays[0][...].reshape(-1, order="F")]
 
 
 # Tables ------------------------------------------------------------------------------------------

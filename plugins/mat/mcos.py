@@ -279,9 +279,9 @@ class Objects:
             _, cells = self._open()
             node = cells.node(cells.count - 1)
             members = node.members() if node.cls == "cell" else ()
-            found = members[cls] if cls < len(members) else None
-            struct = found is not None and (found.cls, found.dims) == ("struct", (1, 1))
-            self._defaults[cls] = found.fields() if found is not None and struct else {}
+            default = members[cls] if cls < len(members) else None
+            struct = default is not None and (default.cls, default.dims) == ("struct", (1, 1))
+            self._defaults[cls] = default.fields() if default is not None and struct else {}
         return self._defaults[cls]
 
 

@@ -134,9 +134,9 @@ class _Cursor:
     def entries(self, tag: int, what: str) -> range:
         """Return the numbers of the entries of a list, each of which takes some bytes."""
         at = self.at
-        found, count = self.number(what, 4), self.count(f"the number of {what}")
-        if found not in (0, tag) or (found == 0 and count):
-            raise self.wrong(at, f"no list of {what}", f"tag {tag}, or 0 for none", found)
+        mark, count = self.number(what, 4), self.count(f"the number of {what}")
+        if mark not in (0, tag) or (mark == 0 and count):
+            raise self.wrong(at, f"no list of {what}", f"tag {tag}, or 0 for none", mark)
         if count > self.source.limits.nodes:
             raise TooLarge(
                 f"has {count} {what}", path=self.source.path, where=f"byte {at}",

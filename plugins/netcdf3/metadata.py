@@ -174,9 +174,9 @@ def _numbers(name: str, numbers: list[Any], number: int) -> Attribute | None:
         return None
     raw = values.astype(dtype.newbyteorder(">")).tobytes()
     made = Attribute(name, number, len(numbers), raw, name.encode())
-    found = value_of(made, "", [])
-    found = found if isinstance(found, list) else [found]
-    return made if repr(found) == repr(numbers) and alike(found, numbers) else None
+    value = value_of(made, "", [])
+    value = value if isinstance(value, list) else [value]
+    return made if repr(value) == repr(numbers) and alike(value, numbers) else None
 
 
 def _as_float(number: Any) -> Any:
@@ -368,12 +368,12 @@ class Draft:
         if not array.ndim:
             return None
         dims = form.dims[: array.ndim]
-        found = self._coordinates().axes_of(form.key, dims, array.dims[::-1])
+        told = self._coordinates().axes_of(form.key, dims, array.dims[::-1])
         axes = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
         wanted = [axis.to_dict() for axis in axes]
         same = [
             one == said or (name in self.structure.scales and _says_more(one, said))
-            for name, one, said in zip(dims, map(Axis.to_dict, found), wanted, strict=True)
+            for name, one, said in zip(dims, map(Axis.to_dict, told), wanted, strict=True)
         ]
         return None if all(same) else wanted[::-1]
 

@@ -145,7 +145,7 @@ class PngStack:
             self.notes = []
             self._decode_into(part, self._shaped(memory, len(part)), collect=True)
             self._add_alike()
-            return events.found, self.notes
+            return events.events, self.notes
 
         def where(number: int) -> str:
             return named(paths[number * step : (number + 1) * step])
@@ -346,16 +346,16 @@ class Events:
 
     def __init__(self, first: dict[str, Any]) -> None:
         self._first = first
-        self.found: list[Any] = []
+        self.events: list[Any] = []
 
     def add(self, fields: dict[str, Any]) -> None:
         """Note the metadata of the next item."""
         if fields is not self._first:
-            self.found.append(json.loads(json_of(fields)))
-        elif self.found and isinstance(self.found[-1], int):
-            self.found[-1] += 1
+            self.events.append(json.loads(json_of(fields)))
+        elif self.events and isinstance(self.events[-1], int):
+            self.events[-1] += 1
         else:
-            self.found.append(1)
+            self.events.append(1)
 
 
 Opened = namedtuple("Opened", "png expansion file data")  # data: the whole file if it is small

@@ -96,13 +96,13 @@ class _List:
             if not is_list:
                 raise _no_list(source)
             self.members = [self._member(parser) for _ in range(parser.length())]
-            found = parser.attributes(1) if flags & HAS_ATTRIBUTES else []
+            attributes = parser.attributes(1) if flags & HAS_ATTRIBUTES else []
         finally:
             cursor.close()
-        texts = found[0][1] if len(found) == 1 and found[0][0] == "names" else None
+        texts = attributes[0][1] if len(attributes) == 1 and attributes[0][0] == "names" else None
         if texts is not None and texts.kind == STR and texts.texts is not None:
             self.names = [str(one) for one in texts.texts]
-        elif not found and not self.members:
+        elif not attributes and not self.members:
             self.names = []
         else:
             raise _no_list(source)

@@ -408,8 +408,8 @@ class Parser:
         own: list[tuple[str, Node]] = []
         while flags & 0xFF == LIST:
             if flags & HAS_ATTRIBUTES:
-                found = self.attributes(depth + 1)
-                own = own or found
+                attributes = self.attributes(depth + 1)
+                own = own or attributes
             name = self._tag() if flags & HAS_TAG else None
             members.append((name, self.item(depth, keep=keep)))
             flags = self.integer()

@@ -301,16 +301,16 @@ class Tree:
         units = [unit for unit, _ in UNITS[name]]
         if node.kind == INT:
             return units[0]
-        found = node.times
-        if found is None:
+        exact = node.times
+        if exact is None:
             from .items import exact_units
 
-            found = frozenset(units)
+            exact = frozenset(units)
             for piece in self.file.numbers(node, "f8"):
-                found = exact_units(piece, found)
-                if not found:
+                exact = exact_units(piece, exact)
+                if not exact:
                     break
-        return next((unit for unit in units if unit in found), None)
+        return next((unit for unit in units if unit in exact), None)
 
     def _lazy(
         self, path: str, node: Node, kind: Element, shape: tuple[int, ...], meta: Metadata,
@@ -409,14 +409,14 @@ class Tree:
         if node is None or node.kind not in (INT, REAL) or node.count > KEPT_ATTRIBUTE:
             return []
         code = "i4" if node.kind == INT else "f8"
-        found = [one for piece in self.file.numbers(node, code) for one in piece.tolist()]
-        if any(not 0 <= one < MOST_EXACT or one % 1 for one in found):
+        numbers = [one for piece in self.file.numbers(node, code) for one in piece.tolist()]
+        if any(not 0 <= one < MOST_EXACT or one % 1 for one in numbers):
             return []
-        return [int(one) for one in found]
+        return [int(one) for one in numbers]
 
     def attributes(self, path: str, node: Node) -> dict[str, Any]:
         """The attributes as plain values; those that have none are named and left out."""
-        found, lost = {}, []
+        kept, lost = {}, []
         for name, one in node.attributes:
             if name in RESERVED:
                 continue
@@ -424,10 +424,10 @@ class Tree:
             if value is None:
                 lost.append(f"{name} ({one.what or TYPE_NAMES.get(one.kind, 'NULL')})")
             else:
-                found[name] = value
+                kept[name] = value
         if lost:
             self.note(f"attributes of '{path}' were left out: {listed(lost, 5)}")
-        return found
+        return kept
 
     def _attribute_value(self, node: Node) -> Any:
         """The value of an attribute: one, or a list; None for what has no plain form."""
@@ -440,16 +440,16 @@ class Tree:
                 node.texts is None and node.deferred is None
             ):
                 return None
-            found: list[Any] = list(self.file.texts(node))
+            values: list[Any] = list(self.file.texts(node))
         elif node.kind in (LGL, INT, REAL):
             code = "f8" if node.kind == REAL else "i4"
-            found = [one for piece in self.file.numbers(node, code) for one in piece.tolist()]
-            found = [None if _is_missing(one) else one for one in found]
+            values = [one for piece in self.file.numbers(node, code) for one in piece.tolist()]
+            values = [None if _is_missing(one) else one for one in values]
             if node.kind == LGL:
-                found = [one if one is None else bool(one) for one in found]
+                values = [one if one is None else bool(one) for one in values]
         else:
             return None
-        return found[0] if len(found) == 1 and found[0] is not None else found
+        return values[0] if len(values) == 1 and values[0] is not None else values
 
 
 def _key(name: str | int) -> str | None:

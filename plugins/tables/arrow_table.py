@@ -296,35 +296,35 @@ class ArrowTable(Table):
     def _said(self, said: bytes | None) -> dict[str, Any] | None:
         if said is None:
             return None
-        found = records.parse(said.decode("utf-8", "replace"), self.source.limits)
-        if found is None or len(found["tables"]) != 1:
+        record = records.parse(said.decode("utf-8", "replace"), self.source.limits)
+        if record is None or len(record["tables"]) != 1:
             self.notes.append("what the file says of its arrays has another form: ignored")
             return None
-        self.of_file = found.get("file", {})
-        said_of: dict[str, Any] = next(iter(found["tables"].values()))
+        self.of_file = record.get("file", {})
+        said_of: dict[str, Any] = next(iter(record["tables"].values()))
         return said_of
 
     def _look(self) -> dict[int, tuple[int, bool]]:
         """The longest text, and if values are missing, of each column, by one pass over them."""
         import pyarrow as pa
 
-        found = {n: (0, False) for n, kind in enumerate(self._kinds) if not kind.problem}
+        widths = {n: (0, False) for n, kind in enumerate(self._kinds) if not kind.problem}
         seen = 0
-        for batch in self._batches(list(found), PIECE_ROWS) if found else ():
+        for batch in self._batches(list(widths), PIECE_ROWS) if widths else ():
             seen += batch.num_rows
             for (number, (width, nullable)), cells in zip(
-                [*found.items()], batch.columns, strict=True
+                [*widths.items()], batch.columns, strict=True
             ):
                 kind = self._kinds[number]
                 if kind.dtype is None and len(cells):
                     if pa.types.is_dictionary(cells.type):
                         cells = cells.dictionary_decode()  # noqa: PLW2901
-                    found[number] = max(width, self._width(cells, number)), nullable
-                found[number] = found[number][0], nullable or cells.null_count > 0
-        if found and seen != self.rows:
+                    widths[number] = max(width, self._width(cells, number)), nullable
+                widths[number] = widths[number][0], nullable or cells.null_count > 0
+        if widths and seen != self.rows:
             raise Corrupt("has another number of rows than it says", path=self.source.path,
                           expected=self.rows, got=seen)  # fmt: skip
-        return found
+        return widths
 
     def _width(self, cells: Any, number: int) -> int:
         import pyarrow as pa

@@ -165,10 +165,10 @@ class Block:
         self.values = np.frombuffer(data, np.uint8)
         self.ascii = data.isascii()
         quotes = self.values == QUOTE if dialect.quotes and b'"' in data else None
-        found = (self.values == ord(dialect.delimiter)) | (self.values == dialect.line)
+        breaks = (self.values == ord(dialect.delimiter)) | (self.values == dialect.line)
         if quotes is not None:
-            found &= ~np.bitwise_xor.accumulate(quotes)
-        ends = np.flatnonzero(found)
+            breaks &= ~np.bitwise_xor.accumulate(quotes)
+        ends = np.flatnonzero(breaks)
         starts = np.empty_like(ends)
         starts[0], starts[1:] = 0, ends[:-1] + 1
         last = np.flatnonzero(self.values[ends] == dialect.line)
@@ -289,8 +289,8 @@ def fast_kind(cells: Values) -> str | None:
     """The kind of short cells that are all plain numbers; None if they have to be looked at."""
     letters = cells.view(np.uint8).reshape(len(cells), -1)
     classes = _CLASS[letters]
-    found = int(np.bitwise_or.reduce(classes, axis=None))
-    if found & _OTHER or (found & _EXP and not found & _DIGIT):
+    present = int(np.bitwise_or.reduce(classes, axis=None))
+    if present & _OTHER or (present & _EXP and not present & _DIGIT):
         return None
     signed = (classes[:, 0] == _SIGN).astype(np.int64)
     lines = np.arange(len(cells))
@@ -299,10 +299,10 @@ def fast_kind(cells: Values) -> str | None:
     second = classes[lines, np.minimum(signed + 1, wide - 1)] * (signed + 1 < wide)
     if ((first == ord("0")) & (second == _DIGIT)).any():
         return None
-    if not found & (_DOT | _EXP):
+    if not present & (_DOT | _EXP):
         if wide > 18 or (classes[:, 1:] == _SIGN).any():
             return None
-        if not found & _DIGIT or (classes[lines, np.minimum(signed, wide - 1)] != _DIGIT).any():
+        if not present & _DIGIT or (classes[lines, np.minimum(signed, wide - 1)] != _DIGIT).any():
             return None
         minus_zero = (letters[:, 0] == ord("-")) & (first == ord("0")) & (second == 0)
         if minus_zero.any():

@@ -138,8 +138,8 @@ def _text_of(source: Source) -> str | None:
     from .cells import BOMS
 
     head = source.head
-    found = next(((name, len(mark)) for mark, name in BOMS if head.startswith(mark)), None)
-    name, skip = found or ("utf-8", 0)
+    marked = next(((name, len(mark)) for mark, name in BOMS if head.startswith(mark)), None)
+    name, skip = marked or ("utf-8", 0)
     try:
         text = codecs.getincrementaldecoder(name)().decode(head[skip:])
     except (UnicodeError, ValueError):

@@ -146,23 +146,23 @@ def _map(data: _Bytes, depth: int) -> None:
 
 
 def _structure(data: _Bytes, fields: dict[int, Any], depth: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    structure: dict[str, Any] = {}
     number = 0
     while True:
         head = data.byte()
         if head == 0:
-            return found
+            return structure
         step = head >> 4
         number = number + step if step else data.signed()
         kind = head & 15
         name, wanted, inner = fields.get(number, ("", kind, None))
         if kind != wanted:
             raise data.wrong(f"field {number} has type {kind}, expected {wanted}")
-        if name in found:
+        if name in structure:
             raise data.wrong(f"field {number} is there twice")
         value = _value(data, kind, inner, depth + 1)
         if name:
-            found[name] = value
+            structure[name] = value
 
 
 def check_footer(source: Source, start: int, footer: bytes) -> int:

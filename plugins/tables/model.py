@@ -123,8 +123,8 @@ class Table:
         done = 0
         for pieces in self.pieces(range(len(self.columns)), 4 << 20):
             count = len(pieces[0][0]) if pieces else 0
-            for (values, mask), (found, missing) in zip(held, pieces, strict=True):
-                values[done : done + count] = found
+            for (values, mask), (piece, missing) in zip(held, pieces, strict=True):
+                values[done : done + count] = piece
                 if mask is not None and missing is not None:
                     mask[done : done + count] = missing
             done += count
@@ -137,9 +137,9 @@ class Table:
                      f"{self.label}, column '{column.name[:60]}',")  # fmt: skip
         values = np.empty((self.rows, *column.shape), column.dtype)
         done = 0
-        for ((found, _),) in self.read([number]):
-            values[done : done + len(found)] = found
-            done += len(found)
+        for ((piece, _),) in self.read([number]):
+            values[done : done + len(piece)] = piece
+            done += len(piece)
         return values
 
 

@@ -667,10 +667,10 @@ def _as_recorded(table: Table, said: dict[str, Any]) -> list[Array] | None:
             kinds = [np.arange(n if n < 1 << 16 else 0) for n in shape]
             grid = Grid([known[name] for name in said["axes"]], kinds, None)
         else:
-            found = _grid(table, [known[name] for name in said["axes"]], least=True)
-            if found is None:
+            recorded = _grid(table, [known[name] for name in said["axes"]], least=True)
+            if recorded is None:
                 return None
-            grid = found
+            grid = recorded
     elif prod(shape) and said["form"] == "long" and table.rows != prod(shape):
         return None
     made: list[Array] = []

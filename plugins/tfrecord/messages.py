@@ -38,7 +38,7 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
     """Number, wire type, begin and end of each field; of a varint the place of its bytes."""
-    found = []
+    entries = []
     while at < end:
         key = data[at]
         at += 1
@@ -48,9 +48,9 @@ def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
         nbytes, at = _extent(data, at, end, wire)
         if nbytes > end - at or not number:
             raise Malformed("a field is cut off" if number else "a field has number 0")
-        found.append((number, wire, at, at + nbytes))
+        entries.append((number, wire, at, at + nbytes))
         at += nbytes
-    return found
+    return entries
 
 
 def _extent(data: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
@@ -68,11 +68,11 @@ def _extent(data: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
 
 def _runs(data: bytes, at: int, end: int, most: int, what: str) -> list[tuple[int, int, int, int]]:
     """The fields of a message that has messages of numbers 1 to `most`."""
-    found = fields(data, at, end)
-    for number, wire, _, _ in found:
+    entries = fields(data, at, end)
+    for number, wire, _, _ in entries:
         if wire != RUN or number > most:
             raise Malformed(f"{what} has no field {number} of wire type {wire}")
-    return found
+    return entries
 
 
 def _entries(data: bytes, at: int, end: int, what: str) -> Iterator[tuple[str, int, int]]:
@@ -105,7 +105,7 @@ def steps_of(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:
 
 def lists_of(data: bytes, at: int, end: int) -> tuple[int, list[tuple[int, int, int]]]:
     """The kind of a feature (0: it has none), and wire type and place of its runs of values."""
-    kind, found = 0, []
+    kind, lists = 0, []
     for number, _, begin, stop in _runs(data, at, end, INTEGERS, "Feature"):
         if kind not in (0, number):
             raise Malformed("a feature has two kinds of values")
@@ -116,8 +116,8 @@ def lists_of(data: bytes, at: int, end: int) -> tuple[int, list[tuple[int, int, 
                 raise Malformed(f"a list of values has no field {field} of wire type {wire}")
             if kind == FLOATS and (last - first) % 4:
                 raise Malformed("floats are not whole")
-            found.append((wire, first, last))
-    return kind, found
+            lists.append((wire, first, last))
+    return kind, lists
 
 
 def count_of(data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> int:

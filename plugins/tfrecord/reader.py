@@ -49,19 +49,21 @@ def read_file(source: Source, *, flat: bool, parsed: bool) -> Bundle:
 
 def _features(content: Content, *, parsed: bool) -> tuple[list[Feature], int]:
     """The features of all records, in the order in which they come, and the number of records."""
-    found: dict[tuple[str, bool], Feature] = {}
+    features: dict[tuple[str, bool], Feature] = {}
     entries, limits = 0, content.source.limits
     most = limits.memory // SHARE // ENTRY_BYTES
     number = -1
     if not parsed:
-        found[RECORDS, False] = Feature(RECORDS, has_steps=False, whole=True)
+        features[RECORDS, False] = Feature(RECORDS, has_steps=False, whole=True)
     for number, (begin, data) in enumerate(content.records()):
         places = features_of(data) if parsed else iter([(RECORDS, False, 0, len(data))])
         try:
             for key, has_steps, at, end in places:
-                feature = found.get((key, has_steps))
+                feature = features.get((key, has_steps))
                 if feature is None:
-                    feature = found[key, has_steps] = _new(content, key, has_steps, len(found))
+                    feature = features[key, has_steps] = _new(
+                        content, key, has_steps, len(features)
+                    )
                 feature.add(number, data, begin, at, end)
                 entries += 1
         except Malformed as error:
@@ -76,7 +78,7 @@ def _features(content: Content, *, parsed: bool) -> tuple[list[Feature], int]:
                 path=content.path, expected=f"at most {most}",
                 remedy="allow more with `--max-memory`",
             )  # fmt: skip
-    return [*found.values()], number + 1
+    return [*features.values()], number + 1
 
 
 def _new(content: Content, key: str, has_steps: bool, there: int) -> Feature:

@@ -123,7 +123,7 @@ def sniff(source: Source) -> int:
     """
     if not _is_tar(source):
         return NO
-    found: list[tuple[str, str]] = []
+    members: list[tuple[str, str]] = []
     offset = 0
     for _ in range(source.limits.probed_headers):
         block = source.read_at(offset, BLOCK)
@@ -134,26 +134,26 @@ def sniff(source: Source) -> int:
             parts = split_name(tars.name_in(block))
             if parts is None or parts == _OF_BUNDLE:
                 return NO
-            found.append(parts)
-        if len(found) == 2:
+            members.append(parts)
+        if len(members) == 2:
             break
         offset += BLOCK + size + -size % BLOCK
-    is_named = bool(found) and source.name.lower().endswith(SUFFIXES)
-    return SURE if is_named else _judged(found)
+    is_named = bool(members) and source.name.lower().endswith(SUFFIXES)
+    return SURE if is_named else _judged(members)
 
 
 _OF_BUNDLE = split_name(MANIFEST)
 
 
-def _judged(found: list[tuple[str, str]]) -> int:
+def _judged(members: list[tuple[str, str]]) -> int:
     """Sure by two members that go together, or the only one if it is such as we write."""
-    kinds = {kind_of(extension) for _, extension in found}
+    kinds = {kind_of(extension) for _, extension in members}
     if not kinds & {ARRAY, NUMBER}:  # texts are in any archive
         return NO
-    if len(found) == 1:
-        return SURE if found[0][1].lower().endswith((".npy", ".cls")) else NO
-    one_key = len({key for key, _ in found}) == 1
-    one_kind = len({extension.lower() for _, extension in found}) == 1
+    if len(members) == 1:
+        return SURE if members[0][1].lower().endswith((".npy", ".cls")) else NO
+    one_key = len({key for key, _ in members}) == 1
+    one_kind = len({extension.lower() for _, extension in members}) == 1
     return SURE if one_key or one_kind else NO
 
 
@@ -172,14 +172,14 @@ def read(
 
 def _next_shards(source: Source, count: int) -> list[Source]:
     name = os.path.basename(source.place)
-    found = re.search(r"([0-9]+)(\.[^0-9]*)$", name)
-    if not 0 < count <= MOST_SHARDS or found is None:
+    match = re.search(r"([0-9]+)(\.[^0-9]*)$", name)
+    if not 0 < count <= MOST_SHARDS or match is None:
         raise UsageError(
             "has no number in its name, or the option shards is not one", path=source.path,
             expected=f"a name such as x-{0:0{DIGITS}d}.tar, and 1 to {MOST_SHARDS} shards",
             got=f"shards={count}",
         )  # fmt: skip
-    number, end = found.groups()
+    number, end = match.groups()
     return [
         source.beside(f"{int(number) + more:0{len(number)}d}{end}", "the shard",
                       ending=(number + end).lower())

@@ -57,14 +57,14 @@ def write_shards(
 
 def _ending(path: str) -> str:
     """The end of the name of the first of several shards: ``-000000.tar``."""
-    found = _FIRST.search(path)
-    if found is None:
+    match = _FIRST.search(path)
+    if match is None:
         raise UsageError(
             "is not the name of the first of several shards", path=path,
             expected="a name that ends in -000000.tar",
             remedy="add the number: -o x-000000.tar; the others become x-000001.tar, and so on",
         )  # fmt: skip
-    return found.group().lower()
+    return match.group().lower()
 
 
 def _numbered(ending: str, number: int) -> str:

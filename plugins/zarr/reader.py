@@ -114,9 +114,9 @@ def _name(key: str, renamed: dict[str, str]) -> str:
 
 
 def _take_group(
-    store: Store, key: str, found: dict[str, Any], bundle: Bundle, renamed: dict[str, str]
+    store: Store, key: str, stored: dict[str, Any], bundle: Bundle, renamed: dict[str, str]
 ) -> Any:
-    attributes = dict(found)
+    attributes = dict(stored)
     path = store.path(key)
     record = metadata.take_named(attributes, path, store.source.limits)
     if not key:

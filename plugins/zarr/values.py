@@ -274,7 +274,7 @@ class Chunks:
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""
-        listed, total = self._found(), chunk_count(self.node)
+        listed, total = self._listing(), chunk_count(self.node)
         item = self.dtype.itemsize
         if prod(self.shape) * item > self.max_memory:
             self._check_declared(listed, total)
@@ -291,23 +291,23 @@ class Chunks:
         if listed.parts < parts and not self.known:
             self._tell(absent_note(self.name, parts - listed.parts, parts, self.node))
 
-    def _found(self) -> Found:
+    def _listing(self) -> Found:
         return Found(
             self.limits, max(1, self.form.nbytes), f"array '{self.name}'",
             self.store.path(self.key), asked=self.store.remote,
         )  # fmt: skip
 
-    def _check_declared(self, found: Found, total: int) -> None:
+    def _check_declared(self, chunks: Found, total: int) -> None:
         """Refuse (`TooLarge`), before anything is made, what is little more than a fill value.
 
         In a folder the files are counted. A server is asked for chunks all over the array until it
         has one; what it does not have later is counted then.
         """
-        known = self._found()
+        known = self._listing()
         listed = self._all()
         if listed is not None:
             known.there, known.stored = len(listed.places), listed.stored
-        elif self._is_any_there(found.limits):
+        elif self._is_any_there(chunks.limits):
             return
         known.absent = total - known.there
         if listed is None or listed.complete:
@@ -359,7 +359,7 @@ class Chunks:
             (low + n - 1) // high - low // high + 1
             for low, n, high in zip(start, count, self.node.grid, strict=True)
         )
-        listed = self._found() if listed is None else listed
+        listed = self._listing() if listed is None else listed
         if self.store.remote and touched > self.limits.absent_requests:
             self._check_touched(listed)
         tasks = (
@@ -538,7 +538,7 @@ class Texts(Chunks):
     def _longest(self) -> int:
         """The bytes of the longest element: every chunk is decoded for it, one after the other."""
         longest = len(self._least)
-        listed = self._found()
+        listed = self._listing()
         total = chunk_count(self.node)
         if self.store.remote and total > self.limits.absent_requests:
             self._check_touched(listed)

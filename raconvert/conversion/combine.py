@@ -139,12 +139,12 @@ def refuse_other_format(error: Corrupt, paths: Sequence[str], settings: Settings
         raise _other_format(other.source.path, first.row, other.row) from error
 
 
-def _other_format(path: str, row: Row, found: Row) -> UsageError:
+def _other_format(path: str, row: Row, other: Row) -> UsageError:
     return UsageError(
         "files to stack are in different formats, and a stack needs one format",
         path=path,
         expected=row.title,
-        got=found.title,
+        got=other.title,
         remedy="convert each on its own with `--each`",
     )
 

@@ -186,13 +186,13 @@ class _Conversions(Jobs):
     def folders(self, number: int) -> list[str]:
         """Return the folder of the destination, and those above it."""
         _, dst, settings = self._rest
-        found = []
+        folders = []
         for path in (self.targets[number], os.path.join(settings.out_dir or dst or "", "x")):
             above = os.path.dirname(path)
-            while above not in found:
-                found.append(above)
+            while above not in folders:
+                folders.append(above)
                 above = os.path.dirname(above)
-        return found
+        return folders
 
     def pack(self, part: Report) -> Any:
         """Return a report, and the places that its source has claimed."""

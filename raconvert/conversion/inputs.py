@@ -413,16 +413,16 @@ def _glob(pattern: str, known: dict[str, list[str]]) -> list[str]:
     text = "\n".join(["", *names, ""])  # of tens of thousands: no look at each for what none is
     sidecars = [one for one in names if one.endswith(SUFFIX)] if f"{SUFFIX}\n" in text else []
     known[start] = [start + sidecar for sidecar in sidecars]
-    found = [
+    paths = [
         start + one
         for one, entry in zip(names, entries, strict=True)
         if matches(one)
         and (entry.is_file(follow_symlinks=False) or not is_folder(entry) or is_whole(entry.path))
     ]
     if name.startswith(".") or "\n." not in text:
-        return found
+        return paths
     hidden = start + "."
-    return [path for path in found if not path.startswith(hidden)]
+    return [path for path in paths if not path.startswith(hidden)]
 
 
 def _without_sidecars(paths: list[str]) -> list[str]:

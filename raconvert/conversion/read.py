@@ -126,13 +126,13 @@ def is_native(spec: str) -> bool:
 
 
 def open_found(
-    found: Found, settings: Settings, read: Callable[..., Bundle] | None = None
+    detected: Found, settings: Settings, read: Callable[..., Bundle] | None = None
 ) -> Opened:
     """Open a source whose format is known, with its sidecar honoured.
 
     `read` takes the place of that of the plugin.
     """
-    source, name, row, reason = found
+    source, name, row, reason = detected
     plugin = registry.load(row)
     options = registry.check_options(row, "read", settings.in_opts or {})
     if settings.meta == "ignore" and row.sidecar == "never":
@@ -206,18 +206,18 @@ def open_together(paths: Sequence[str], settings: Settings) -> Opened | None:
     named = {registry.by_suffix(path) for path in paths} - {None}
     if settings.from_ is None and not all(row.together for row in named if row is not None):
         return None
-    found = find(paths[0], settings)
-    plugin = registry.load(found.row)
-    if plugin.read_together is None or os.path.isdir(found.source.path):
-        found.source.close()
+    first = find(paths[0], settings)
+    plugin = registry.load(first.row)
+    if plugin.read_together is None or os.path.isdir(first.source.path):
+        first.source.close()
         return None
-    sources = [found.source, *(found.source.at(path) for path in paths[1:])]
+    sources = [first.source, *(first.source.at(path) for path in paths[1:])]
 
     def read(_: Source, **options: Any) -> Bundle:
         return plugin.read_together(sources, folder=None, **options)  # type: ignore[misc]
 
-    found.source.used.update(paths)
-    return open_found(found, settings, read)
+    first.source.used.update(paths)
+    return open_found(first, settings, read)
 
 
 def _take_scales(bundle: Bundle, settings: Settings) -> None:

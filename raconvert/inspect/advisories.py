@@ -124,10 +124,10 @@ def hdf5_version() -> str | None:
         with suppress(ImportError):  # of ctypes, which a Python may lack
             return _version_of_library(str(path))
     try:
-        from h5py.version import hdf5_version as found
+        from h5py.version import hdf5_version as version
     except ImportError:
         return None
-    return str(found)
+    return str(version)
 
 
 def _version_of_library(path: str) -> str:

@@ -62,15 +62,15 @@ class _Tokens:
 
     def __init__(self, text: str, limits: Limits) -> None:
         self.limits = limits
-        self._found = _scan(text)
-        self._ahead = next(self._found)
+        self._tokens = _scan(text)
+        self._ahead = next(self._tokens)
         self._offset = 0  # of the last token taken
 
     def next(self) -> tuple[str, str]:
         """Return the kind and text of the next token; after the end, the end again."""
         kind, text, self._offset = self._ahead
         if kind != "end":
-            self._ahead = next(self._found)
+            self._ahead = next(self._tokens)
         return kind, text
 
     def take(self, mark: str) -> bool:

@@ -316,22 +316,22 @@ def _entries_at_url(root: str) -> Iterator[tuple[Found, str]]:
         yield Found(path, entry.facts.size, entry.facts.mark), problem
 
 
-def _whole_at_url(found: dict[Entry, str]) -> list[Found]:
+def _whole_at_url(paths: dict[Entry, str]) -> list[Found]:
     """The folders that are one source, but bundles; their files are taken out of those `found`."""
     from raconvert.files.remote.listing import folders_with
 
     marks = marks_of_whole()
-    inside = folders_with(marks, found.values())
+    inside = folders_with(marks, paths.values())
     held: dict[str, list[Entry]] = {}
     rows: dict[str, Row] = {}
-    for entry, path in found.items():
+    for entry, path in paths.items():
         if path in inside:
             held.setdefault(inside[path], []).append(entry)
             folder, _, name = path.rpartition("/")
             if folder == inside[path] and name in marks:
                 rows[folder] = marks[name]
     for entry in [entry for entries in held.values() for entry in entries]:
-        del found[entry]
+        del paths[entry]
     return [
         Found(root, sum(one.facts.size for one in inside),
               sum(one.facts.mark for one in inside) % (1 << 63), rows[root].name)

@@ -186,22 +186,22 @@ def plan(bundle: Bundle, *, encoding: str = RAW, profile: str = RAW) -> Plan:
 
     Programs that read some .ra only have a `profile` (`raconvert.ra.plugin`).
     """
-    found = []
+    problems = []
     if profile != RAW:
-        found = [fit for array in bundle.arrays for fit in fits(array)]
+        problems = [fit for array in bundle.arrays for fit in fits(array)]
         bundle = padded(bundle)
     for array in bundle.arrays:
-        found += span_fits(array, encoding)
+        problems += span_fits(array, encoding)
         kinds = _ENCODABLE.get(encoding)
         if kinds and array.element.kind not in kinds:
             reason = f"encoding {encoding} holds {', '.join(kinds)}, not {array.element.kind}"
-            found.append(refused(array.name, "storage", reason, "--out-opt encoding=none"))
+            problems.append(refused(array.name, "storage", reason, "--out-opt encoding=none"))
         if encoding == LEB128 and _own(array).get("trailer") is not None:
             reason = "a trailer cannot follow LEB128 data, which runs to the end of the file"
-            found.append(refused(array.name, "metadata", reason, "--meta drop"))
+            problems.append(refused(array.name, "metadata", reason, "--meta drop"))
     copied = encoding == RAW and not any(_trailer(array) for array in bundle.arrays)
     return Plan(
-        found,
+        problems,
         lambda target: write(bundle, target, encoding=encoding),
         names=bundle.names,
         header=(lambda: canonical_header(bundle.arrays[0])) if copied else None,
@@ -327,18 +327,18 @@ AXES = 16
 
 def fits(array: Array) -> list[Fit]:
     """List what BART cannot read, and what is added for it. Raises nothing."""
-    name, found = array.name, []
+    name, problems = array.name, []
     if little(array.element) != ELEMENT:
-        found.append(refused_type(array, "BART's .ra", "complex64"))
+        problems.append(refused_type(array, "BART's .ra", "complex64"))
     if array.ndim > AXES or 0 in array.dims:
-        found.append(refused(name, "shape", f"BART has {AXES} axes, none of length 0"))
+        problems.append(refused(name, "shape", f"BART has {AXES} axes, none of length 0"))
     elif array.ndim < AXES:
         reason = f"axes of length 1 are added, behind the others, for BART's {AXES}"
-        found.append(equivalent(name, "shape", reason))
+        problems.append(equivalent(name, "shape", reason))
         if _describes_axes(array):
             reason = "metadata of the axes is not of all 16"
-            found.append(refused(name, "metadata", reason, "--meta drop"))
-    return found
+            problems.append(refused(name, "metadata", reason, "--meta drop"))
+    return problems
 
 
 def _describes_axes(array: Array) -> bool:

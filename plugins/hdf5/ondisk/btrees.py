@@ -98,8 +98,8 @@ def check_tree(
     raw = file.source.read_at(file.userblock + address, _HEADER.size)
     if len(raw) < _HEADER.size:
         raise _damaged(file, address, "lies outside the file")
-    mark, version, found, node, record, depth, _, _, root, count, total = _HEADER.unpack(raw)
-    if (mark, version, found) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
+    mark, version, own_kind, node, record, depth, _, _, root, count, total = _HEADER.unpack(raw)
+    if (mark, version, own_kind) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
         raise _damaged(file, address, "has a header of another kind")
     most = max(file.source.size, MAX_EMPTY_NODE)  # an empty tree has no node in the file
     if depth > file.source.limits.tree_levels or not _AROUND + record <= node <= most:
@@ -132,9 +132,9 @@ class _Tree:
         node: int,
         record: int,
         depth: int,
-        found: list[bytes] | None,
+        records: list[bytes] | None,
     ) -> None:
-        self.file, self.address, self.kind, self.found = file, address, kind, found
+        self.file, self.address, self.kind, self.records = file, address, kind, records
         self.node, self.record = node, record
         self.left = file.source.size // node + 1  # nodes that the file has room for
         most = (node - _AROUND) // record  # records of a node, at each level from the leaves up
@@ -162,9 +162,9 @@ class _Tree:
         if len(raw) < self.node or _NODE.unpack_from(raw) != (mark, 0, self.kind):
             raise _damaged(self.file, self.address, "has a node of another kind")
         at = _NODE.size + records * self.record
-        if self.found is not None:
+        if self.records is not None:
             places = range(_NODE.size, at, self.record)
-            self.found += [raw[address : address + self.record] for address in places]
+            self.records += [raw[address : address + self.record] for address in places]
         if not level:
             return records
         widths = ADDRESS_BYTES, self.widths[0], self.totals[level - 1]
@@ -422,8 +422,10 @@ def _nodes(
         head = file.source.read_at(file.userblock + node, _OLD_NODE.size)
         if len(head) < _OLD_NODE.size:
             raise _damaged(file, node, "lies outside the file")
-        mark, found, at, count, _, _ = _OLD_NODE.unpack(head)
-        if (mark, found) != (b"TREE", kind) or at not in ([level] if level is not None else LEVELS):
+        mark, own_kind, at, count, _, _ = _OLD_NODE.unpack(head)
+        if (mark, own_kind) != (b"TREE", kind) or at not in (
+            [level] if level is not None else LEVELS
+        ):
             raise _damaged(file, node, "is of another kind, or another level, than it must be")
         nbytes = count * step + key.itemsize
         left -= _OLD_NODE.size + nbytes

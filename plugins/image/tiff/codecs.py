@@ -161,14 +161,14 @@ def check_jpeg(data: bytes, path: str, size: tuple[int, int, int], limits: Limit
     if others or len(frames) != 1 or len(frames[0][1]) < 10:
         raise Unsupported("has a JPEG without one frame that is read", path=path, remedy=REMEDY)
     code, frame = frames[0]
-    found = (int.from_bytes(frame[5:7], "big"), int.from_bytes(frame[7:9], "big"), frame[9])
+    frame_size = (int.from_bytes(frame[5:7], "big"), int.from_bytes(frame[7:9], "big"), frame[9])
     scans = len(segments[SCAN])
-    if frame[4] not in FRAMES[code] or 0 in found or not 0 < scans <= limits.image_scans:
-        what = f"has a JPEG of {frame[4]} bits, {found[0]} rows and {scans} scans"
+    if frame[4] not in FRAMES[code] or 0 in frame_size or not 0 < scans <= limits.image_scans:
+        what = f"has a JPEG of {frame[4]} bits, {frame_size[0]} rows and {scans} scans"
         raise Unsupported(what, path=path, remedy=REMEDY)
-    if found[0] > size[0] or found[1] > size[1] or found[2] != size[2]:
+    if frame_size[0] > size[0] or frame_size[1] > size[1] or frame_size[2] != size[2]:
         raise Corrupt(
             "has a JPEG that is not its strip or tile", path=path,
-            expected=f"at most {size[0]} × {size[1]}, of {size[2]} components", got=found,
+            expected=f"at most {size[0]} × {size[1]}, of {size[2]} components", got=frame_size,
         )  # fmt: skip
     check_restarts(segments, data, path)

@@ -177,8 +177,8 @@ class Pages(Decoded):
         ranges = [range_of(part, length) for part, length in zip(key, shape, strict=True)]
         long = iter([one for one, length in zip(ranges, shape, strict=True) if length > 1])
         lengths = self._lengths()
-        found = [next(long)[:2] if length > 1 else (0, 1) for length in lengths]
-        planes, rows, columns = found if self.planes_first else (found[2], *found[:2])
+        parts = [next(long)[:2] if length > 1 else (0, 1) for length in lengths]
+        planes, rows, columns = parts if self.planes_first else (parts[2], *parts[:2])
         return ranges, [planes, rows, columns]
 
     def _region(self, number: int, samples: Range, rows: Range, columns: Range) -> Values:

@@ -90,19 +90,21 @@ def opened(source: Source) -> Iterator[Any]:
 def read_pages(source: Source) -> Bundle:
     """The bundle that `raconvert.plugins.image.tiff.read` promises."""
     with opened(source) as file:
-        found = _Stacks(source, file)
-        if not found.images:
+        stacks = _Stacks(source, file)
+        if not stacks.images:
             raise Corrupt("has no page that is not a reduced image or a mask", path=source.path)
-        if len(found.images) > 1:
-            return _several(found)
-        (first,) = found.images
+        if len(stacks.images) > 1:
+            return _several(stacks)
+        (first,) = stacks.images
         others = ", ".join(
             str(code) for code in sorted(first.page.tags.keys()) if code not in KNOWN
         )
         notes = [f"tags that are left out: {others}"] if others else []
-        notes += [f"{count} {what} are left out" for what, count in found.left_out.items() if count]
+        notes += [
+            f"{count} {what} are left out" for what, count in stacks.left_out.items() if count
+        ]
         bundle = Bundle([array_of(first, source.stem, source, file, notes)], notes=notes)
-        _add(bundle, found.others, source, "{count} {what} left out, `--array NAME` takes them: ")
+        _add(bundle, stacks.others, source, "{count} {what} left out, `--array NAME` takes them: ")
     return bundle
 
 
@@ -163,25 +165,25 @@ class _Stacks:
         stack.pages.append(page)
 
 
-def _several(found: _Stacks) -> Bundle:
+def _several(stacks: _Stacks) -> Bundle:
     """The bundle of a file whose pages are of several kinds: each of them is one of `more`.
 
     The array of all of them cannot be read: to take one is to leave the others out.
     """
-    source, (first, second, *_) = found.source, found.images
-    names = [f"{source.stem}.series{number}" for number in range(len(found.images))]
+    source, (first, second, *_) = stacks.source, stacks.images
+    names = [f"{source.stem}.series{number}" for number in range(len(stacks.images))]
     problem = Unsupported(
         f"page {second.number} is not like the first one", path=source.path,
         expected=str(first), got=str(second),
         remedy=f"take pages of one kind with `--array NAME`: {first_of(names, 8)}",
     )  # fmt: skip
     bundle = Bundle([Array.unreadable(source.stem, problem)])
-    for name, stack in zip(names, found.images, strict=True):
+    for name, stack in zip(names, stacks.images, strict=True):
         try:
             bundle.more.append(array_of(stack, name, source, None, bundle.notes))
         except RaconvertError as error:
             bundle.more.append(Array.unreadable(name, error))
-    _add(bundle, found.others, source, "{count} {what} left out: ")
+    _add(bundle, stacks.others, source, "{count} {what} left out: ")
     return bundle
 
 

@@ -310,10 +310,10 @@ class Planes:
     def plane(self, number: int) -> Any:
         """The array source of a plane."""
         shape = self.shape[self._rank :]
-        found = self._places.get(number)
-        if found is None:
+        location = self._places.get(number)
+        if location is None:
             return np.broadcast_to(np.zeros((), self.dtype), shape)
-        file, place = found
+        file, place = location
         return Pages(file.source, copy(self._page), [place], shape, False)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:

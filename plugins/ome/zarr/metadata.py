@@ -63,13 +63,13 @@ def ome_of(attributes: Document) -> tuple[str, Document]:
     own = attributes.get(OME)
     if isinstance(own, dict) and any(key in own for key in KEYS):
         return str(own.get("version", "0.5")), own
-    found = {key: attributes[key] for key in KEYS if key in attributes}
-    parts = [found.get("multiscales"), found.get("plate"), found.get("well")]
+    document = {key: attributes[key] for key in KEYS if key in attributes}
+    parts = [document.get("multiscales"), document.get("plate"), document.get("well")]
     for part in parts:
         first = part[0] if isinstance(part, list) and part else part
         if isinstance(first, dict):
-            return str(first.get("version", "0.4")), found
-    return "0.4", found
+            return str(first.get("version", "0.4")), document
+    return "0.4", document
 
 
 def without_ome(attributes: Document) -> Document:

@@ -39,15 +39,15 @@ def read_images(source: Source, *, metadata: bool) -> Bundle:
 class _Images:
     """The groups of a hierarchy as OME sees them."""
 
-    def __init__(self, source: Source, found: Bundle, *, described: bool) -> None:
+    def __init__(self, source: Source, hierarchy: Bundle, *, described: bool) -> None:
         self.source = source
-        self.found = found
+        self.hierarchy = hierarchy
         self.described = described
-        self.arrays = {array.name: array for array in found.arrays}
-        self.attributes: dict[str, Document] = {"": found.attributes, **found.groups}
+        self.arrays = {array.name: array for array in hierarchy.arrays}
+        self.attributes: dict[str, Document] = {"": hierarchy.attributes, **hierarchy.groups}
         self.taken: set[str] = set()
         self.more: list[Array] = []
-        self.notes: list[str] = found.notes
+        self.notes: list[str] = hierarchy.notes
 
     def bundle(self) -> Bundle:
         """The images in order, then arrays that belong to none."""
@@ -63,25 +63,25 @@ class _Images:
         arrays = [images[group] for group in sorted(images, key=self._position)]
         names = {array.name for array in arrays}
         arrays += [
-            array for array in self.found.arrays
+            array for array in self.hierarchy.arrays
             if array.name not in self.taken and array.name not in names
         ]  # fmt: skip
-        self.found.arrays = some_sound(arrays)
-        self.found.more = self.more
+        self.hierarchy.arrays = some_sound(arrays)
+        self.hierarchy.more = self.more
         if self.more:
             shown = ", ".join(array.name for array in self.more[:5])
             shown += ", ..." if len(self.more) > 5 else ""
             self.notes.append(
                 f"lower levels of pyramids are left out, `--array NAME` takes them: {shown}"
             )
-        self.found.attributes = without_ome(self.found.attributes)
-        groups = {key: without_ome(own) for key, own in self.found.groups.items()}
-        self.found.groups = groups
-        self.found.groups = {
-            key: own for key, own in self.found.explicit_groups().items() if key not in images
+        self.hierarchy.attributes = without_ome(self.hierarchy.attributes)
+        groups = {key: without_ome(own) for key, own in self.hierarchy.groups.items()}
+        self.hierarchy.groups = groups
+        self.hierarchy.groups = {
+            key: own for key, own in self.hierarchy.explicit_groups().items() if key not in images
             or own
         }  # fmt: skip
-        return self.found
+        return self.hierarchy
 
     def _name_rest(self, group: str, own: Document) -> None:
         """Note what of the OME part of a group has no place here."""
@@ -100,7 +100,7 @@ class _Images:
 
     def _position(self, group: str) -> int:
         inside = f"{group}/" if group else ""
-        names = enumerate(self.found.names)
+        names = enumerate(self.hierarchy.names)
         return next((at for at, name in names if name.startswith(inside)), 0)
 
     def _plate(self, own: Document) -> None:
@@ -109,8 +109,8 @@ class _Images:
                 self.notes.append(f"well '{well}' of the plate has no image")
         if self.described:
             kept = {key: own["plate"][key] for key in own["plate"] if key != "version"}
-            space = self.found.formats.get(NAMESPACE, {})
-            self.found.formats = {**self.found.formats, NAMESPACE: {**space, "plate": kept}}
+            space = self.hierarchy.formats.get(NAMESPACE, {})
+            self.hierarchy.formats = {**self.hierarchy.formats, NAMESPACE: {**space, "plate": kept}}
 
     def _image(self, group: str, version: str, own: Document, attributes: Document) -> Array:
         """An image of a group: its first level, or an array that says why it cannot be read."""

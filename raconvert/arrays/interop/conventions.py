@@ -98,20 +98,20 @@ class Coordinates:
 
     def __init__(self, arrays: Sequence[Array], keys: Sequence[str], limits: Limits) -> None:
         self._limits = limits
-        self._found: dict[str, Array] = {}
+        self._arrays: dict[str, Array] = {}
         self._facts: dict[str, dict[str, Any]] = {}
         for array, key in zip(arrays, keys, strict=True):
             axes = array.meta.axes if array.problem is None and len(array.dims) == 1 else ()
             if axes and axes[0].name == key.rpartition("/")[2]:
-                self._found[key] = array
+                self._arrays[key] = array
 
     def at(self, key: str, name: str, length: int) -> str | None:
         """Return the key of the coordinate along an axis of the array of another key, or None."""
-        above = key if name and "/" not in name and key not in self._found else ""
+        above = key if name and "/" not in name and key not in self._arrays else ""
         while above:
             above = above.rpartition("/")[0]
             path = f"{above}/{name}" if above else name
-            if path in self._found and self._found[path].dims == (length,):
+            if path in self._arrays and self._arrays[path].dims == (length,):
                 return path
         return None
 
@@ -124,7 +124,7 @@ class Coordinates:
         if path is None:
             return {}
         if path not in self._facts:
-            self._facts[path] = _known(self._found[path], self._limits)
+            self._facts[path] = _known(self._arrays[path], self._limits)
         return self._facts[path]
 
 

@@ -258,20 +258,20 @@ class _Dimensions:
         self._shown: dict[str, Any] = {}  # the same with the numbers that stand along it
         self._first: dict[str, Any] = {}  # the array whose axis it is
         self._numbered: dict[str, Any] = {}  # axes of which a format says more: where they lie
-        self._found: dict[str, tuple[str, ...]] = {}
+        self._dims: dict[str, tuple[str, ...]] = {}
         used = {axis.name for one in arrays.values() if one.ndim for axis in one.axes if axis.name}
         own = [name for name, one in arrays.items() if one.ndim == 1 and name in used]
         for name in own:  # the values of the dimension of this name, if its axis has no others
             (axis,) = arrays[name].axes
             if axis.name in (None, name) and _says_the_same(arrays[name], axis):
-                self._lengths[name], self._found[name] = arrays[name].count, (name,)
+                self._lengths[name], self._dims[name] = arrays[name].count, (name,)
         for name in arrays:
-            if name not in self._found:
-                self._found[name] = self._dims_of(name)
+            if name not in self._dims:
+                self._dims[name] = self._dims_of(name)
 
     def of(self, name: str) -> tuple[str, ...]:
         """The dimensions of an array."""
-        return self._found[name]
+        return self._dims[name]
 
     def coordinates(self) -> dict[str, Variable]:
         """The coordinates that axes amount to, by dimension."""
@@ -281,11 +281,11 @@ class _Dimensions:
             if values is not None:
                 attributes = {"units": axis.units} if axis.units else {}
                 first = self._first[dim]
-                of = _whole(self._arrays[first], self._found[first])
+                of = _whole(self._arrays[first], self._dims[first])
                 kept = {KEY: {"axis": axis.to_dict(), "dim": dim, "of": of}}
                 by_dimension[dim] = Variable((dim,), values, attributes, encoding=kept)
         for dim, axis in self._numbered.items():  # so that it shows when they are moved
-            if dim not in by_dimension and self._found.get(dim) != (dim,):
+            if dim not in by_dimension and self._dims.get(dim) != (dim,):
                 numbers = np.arange(self._lengths[dim])
                 kept = {KEY: {"axis": axis.to_dict(), "dim": dim}}
                 by_dimension[dim] = Variable((dim,), numbers, {}, encoding=kept)
@@ -310,11 +310,11 @@ class _Dimensions:
 
     def _takes(self, dim: str, length: int, axis: Any, shown: Any) -> bool:
         """True if an axis can be the dimension of this name; it is, from now on."""
-        if dim in self._arrays and self._found.get(dim) != (dim,):
+        if dim in self._arrays and self._dims.get(dim) != (dim,):
             return False  # a variable of another shape has the name
         if self._lengths.get(dim, length) != length:
             return False
-        if self._found.get(dim) != (dim,) and _says(axis):  # else an array says what stands there
+        if self._dims.get(dim) != (dim,) and _says(axis):  # else an array says what stands there
             if dim in self._axes and (
                 _says(self._axes[dim]) != _says(axis) or _says(self._shown[dim]) != _says(shown)
             ):
