@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable
 
 from raconvert import __version__
 from raconvert.catalogue import ROWS
-from raconvert.cli import VERBS, top_help
+from raconvert.cli import EXAMPLES, USAGE, VERBS
+from raconvert.cli import help as helping
 from raconvert.cli import options as tables
 from raconvert.cli.parser import OPERANDS, build
 
@@ -37,13 +37,10 @@ def pages() -> dict[str, str]:
 
 def command() -> str:
     """The page of the command as a whole."""
-    usage, _, examples = top_help().partition("examples:\n")
-    examples = examples.partition("\n\nexit codes")[0]
-    named = (line for line in usage.splitlines()[:2])
     return joined(
         head("raconvert", "convert N-dimensional arrays between file formats, faithfully"),
         ".SH SYNOPSIS",
-        *lines(re.sub("^(usage:)? *", "", line) for line in named),
+        *lines(USAGE),
         ".SH DESCRIPTION",
         text(
             "Every format is read into and written from one core, RA (RawArray), so any two "
@@ -58,7 +55,7 @@ def command() -> str:
         text(", ".join(row.name for row in ROWS) + "; more as plugins (raconvert formats)."),
         ".SH EXAMPLES",
         ".nf",
-        *(plain(line.strip()) for line in examples.splitlines()),
+        *(plain(f"{line:<40} {what}") for line, what in EXAMPLES),
         ".fi",
         *tail(),
     )
@@ -75,10 +72,19 @@ def page(verb: str) -> str:
         *lines([f"raconvert {spec.usage}"]),
         ".SH DESCRIPTION",
         text(f"{VERBS[verb][0].upper()}{VERBS[verb][1:]}."),
-        f".TP\n.I {plain(OPERANDS[dest])}\n{text(operand)}",
+        *([f".TP\n.I {plain(OPERANDS[dest])}\n{text(operand)}"] if operand else []),
         *([".PP", text(f"{spec.more[0].upper()}{spec.more[1:]}.")] if spec.more else []),
+        ".SH EXAMPLES",
+        *(
+            f".TP\n.B raconvert {plain(line)}\n{text(what)}"
+            for line, what in helping.EXAMPLES[verb]
+        ),
         ".SH OPTIONS",
-        *map(option, parser._actions),  # what a parser has, in the order of its help
+        *(
+            part
+            for title, actions in helping.groups(parser._actions)
+            for part in (f".SS {text(title)}", *map(option, actions))
+        ),
         *tail(),
     )
 

@@ -26,27 +26,30 @@ if TYPE_CHECKING:
 
 # verb -> what it does, in one line; its code is the module of the same name in this package
 VERBS = {
-    "convert": "convert files; the verb may be left out where -o, --to or --out-dir is given",
-    "info": "show what files hold, both axis orders included; reads headers only",
-    "peek": "show what files hold as a picture or a plot, with a few numbers; reads little",
-    "formats": "list the formats, everything about one of them, or why a file is taken for one",
+    "convert": "convert files; may be left out before -o, --to or --out-dir",
+    "info": "show what files hold, from their headers; with --html as a page",
+    "peek": "show an array as a picture or a plot, with a few numbers",
+    "formats": "list the formats, all about one, or why a file is taken for one",
     "diff": "compare two files by type, shape, elements and metadata",
-    "verify": "read a file to its end, and compare it with the sources it was made from",
+    "verify": "read a file to its end, or compare it with its sources",
     "digest": "print the SHA-256 of the .ra that an array would become",
-    "refs": "write a view for other readers of arrays where they lie, and a proof of the files",
-    "migrate": "convert a whole tree of files, and go on where an interrupted run was",
+    "refs": "write a view for other readers of arrays where they lie",
+    "migrate": "convert a tree of files; goes on where it was interrupted",
     "completion": "print the completion script of a shell",
+    "help": "show this overview, or the options of a verb",
+    "version": "show the version, with -v those of libraries, too",
 }
 
-_USAGE = "raconvert SRC... -o DST\n       raconvert VERB ..."
-_EPILOG = """
-  raconvert scan.npy -o scan.ra           one file to one file; formats by content and suffix
-  raconvert 'mnist/*.png' -o mnist.ra     many images to one stack, in natural order
-  raconvert in/ -r --to npy --out-dir out one file each, the folders mirrored
-  raconvert info mnist.ra
-
-exit codes: 0 done, 1 failed or differences found, 2 usage or cannot compare, 3 format unknown or
-its package missing, 4 refused because of loss or safety, 5 destination exists, 130 interrupted
+USAGE = ("raconvert SRC... -o DST", "raconvert VERB ...")
+_PURPOSE = "Convert N-dimensional arrays between file formats: exactly, or not at all."
+EXAMPLES = (
+    ("raconvert scan.npy -o scan.ra", "one file; formats by content and suffix"),
+    ("raconvert 'mnist/*.png' -o mnist.ra", "many images as one stack"),
+    ("raconvert in/ -r --to npy --out-dir out", "each file of a tree by itself"),
+)
+_EXIT_CODES = """\
+exit codes: 0 done, 1 failed or different, 2 usage, 3 format unknown, 4 refused,
+5 destination exists, 130 interrupted
 """
 _TARGET_OPTIONS = ("--output", "--to", "--output-format", "--out-dir")
 _FLAG_LETTERS = "qvrn0h"  # short options without a value, which -o may follow in one word
@@ -135,11 +138,11 @@ def _fail(kind: str, text: str, words: list[str]) -> int:
 def _run(words: list[str], *, alone: bool) -> int:
     """Choose the verb and run it; `alone`: nothing else follows in this process."""
     if not words:
-        _say(f"usage: {_USAGE}\ntry 'raconvert --help'", mark="")
+        _say(f"usage: {' or '.join(USAGE)}\ntry 'raconvert --help'", mark="")
         return UsageError.exit_code
-    if words[0] in ("-h", "--help"):
+    if words[0] in ("-h", "--help") or words == ["help"]:
         return _print(top_help())
-    if words[0] in ("-V", "--version"):
+    if words[0] in ("-V", "--version") or words == ["version"]:
         return _print(f"raconvert {__version__}\n")
     _refuse_dashes(words)
     verb, rest = choose_verb(words)
@@ -188,13 +191,12 @@ def _refuse_dashes(words: list[str]) -> None:
 
 
 def top_help() -> str:
-    """Return the help of the command as a whole."""
-    verbs = "".join(f"  {verb:<12}{summary}\n" for verb, summary in VERBS.items())
+    """Return the help of the command as a whole: one screen of 24 rows and 80 columns."""
+    examples = "".join(f"  {line:<40} {what}\n" for line, what in EXAMPLES)
+    verbs = "".join(f"  {verb:<11} {summary}\n" for verb, summary in VERBS.items())
     return (
-        f"usage: {_USAGE}\n\n"
-        "Convert N-dimensional arrays between file formats, through the RA (RawArray) core.\n\n"
-        f"verbs ('raconvert VERB --help' shows their options):\n{verbs}"
-        f"\nexamples:{_EPILOG}"
+        f"usage: {' or '.join(USAGE)}\n{_PURPOSE}\n\n{examples}"
+        f"\nverbs (raconvert help VERB shows their options):\n{verbs}{_EXIT_CODES}"
     )
 
 
@@ -215,6 +217,10 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
     hint = "" if maybe_file else did_you_mean(first, list(VERBS))
     if bare and not hint:
         return "convert", words
+    if not (hint or maybe_file):
+        from raconvert.cli.elsewhere import verb_of
+
+        hint = f"; did you mean '{meant}'?" if (meant := verb_of(first)) else ""
     if any(word in ("-h", "--help") for word in words):
         return "convert", ["--help"]
     verb = next((word for word in words if word in VERBS), None)
@@ -230,7 +236,7 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
         raise no_destination([word for word in words if not word.startswith("-")])
     raise UsageError(
         f"unknown verb '{first}'{hint}",
-        remedy=f"verbs: {', '.join(VERBS)}; or name files, with a destination: SRC... -o DST",
+        remedy=f"verbs: {', '.join(VERBS)}\nor name files, with a destination: SRC... -o DST",
     )
 
 

@@ -168,12 +168,13 @@ def one_of(flag: str, choices: tuple[str, ...]) -> Callable[[str], str]:
 # Options that several verbs share ---------------------------------------------------------------
 
 _WHEN = ("auto", "always", "never")
+_DEBUG = (Opt("--debug", "show where a bug of raconvert is", how="flag"),)
 COMMON = (
     Opt("--json", "print the result as JSON, for programs", how="flag"),
     Opt("-q --quiet", "no notes, only results and errors", how="flag"),
     Opt("-v --verbose", "say more, such as every path written or kept", how="count"),
     Opt("--color", "color on a terminal (NO_COLOR is honoured)", choices=_WHEN, default="auto"),
-    Opt("--debug", "show where a bug of raconvert is", how="flag"),
+    *_DEBUG,
 )
 
 
@@ -248,7 +249,13 @@ _SOURCES = ("src", "*", "files, FILE#NAME, quoted globs, or folders")
 _FILES = ("files", "+", "files, folders, or FILE#NAME for one array of a container")
 
 VERBS = {
-    "convert": Verb("[convert] SRC... -o DST [options]", _SOURCES, (*CONVERT, *COMMON)),
+    "convert": Verb(
+        "[convert] SRC... -o DST [options]",
+        _SOURCES,
+        (*CONVERT, *COMMON),
+        "raconvert formats NAME lists what --in-opt and --out-opt take for a format, such as "
+        "--out-opt level=9 for png",
+    ),
     "info": Verb(
         "info FILE... [options]",
         _FILES,
@@ -369,11 +376,13 @@ VERBS = {
         (
             Opt("--words", "print what may stand at the end of the line that is given; for the "
                 "scripts", how="flag"),
-            Opt("--debug", "show where a bug of raconvert is", how="flag"),
+            *_DEBUG,
         ),
         "for bash and zsh: eval \"$(raconvert completion bash)\"; for fish: raconvert completion "
         "fish | source",
     ),
+    "help": Verb("help [VERB]", ("name", "?", "the verb whose options are shown"), _DEBUG),
+    "version": Verb("version [options]", ("nothing", 0, ""), COMMON),
 }  # fmt: skip
 
 # The same options as keywords of Python ----------------------------------------------------------

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from raconvert.cli.options import VERBS, Opt, Verb, one_of
-from raconvert.errors import UsageError, did_you_mean
+from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ HOW: dict[str, dict[str, Any]] = {
 }
 OPERANDS = {  # dest -> as shown
     "src": "SRC", "files": "FILE", "trees": "TREE", "name": "NAME", "shell": "SHELL",
+    "nothing": "",
 }  # fmt: skip
-_WIDEST = 100
 
 # argparse asks gettext for translations of its few words, and that loads locale and looks for
 # catalogues on the disk, at every start; there are none.
@@ -45,7 +44,9 @@ def parse(verb: str, words: list[str], summary: str = "") -> argparse.Namespace:
     args, operands = parser.parse_known_args(_joined(words[:cut], named), usual)
     for word in operands:
         if word.startswith("-") and word != "-":
-            _refuse_option(verb, spec, word)
+            from raconvert.cli.elsewhere import unknown_option
+
+            raise unknown_option(verb, word, words[:cut])
     args.verb = verb
     dest, nargs, _ = spec.operand
     setattr(args, dest, _operands(verb, spec, nargs, [*operands, *words[cut + 1 :]]))
@@ -89,56 +90,6 @@ def _is_whole(word: str) -> bool:
     return word.removeprefix("-").isdecimal()
 
 
-# What other programs call an option -> what it is here
-_ELSEWHERE = dict.fromkeys(
-    ("--force", "-f", "-y", "--yes", "--clobber", "--replace"), "--overwrite"
-) | {
-    "-i": "the files themselves, without an option",
-    "--input": "the files themselves, without an option",
-    "-t": "--to",
-    "-d": "--out-dir",
-    "--quality": "--out-opt",
-}
-_SUITS = {  # the same, where it depends on the verb: the first option that the verb has
-    "--format": ("--to", "--from"),
-    **dict.fromkeys(("--crop", "--region", "--roi", "--select", "--index"), ("--slice",)),
-}
-_HINTS = {  # what has no option: what to do
-    **dict.fromkeys(
-        ("--compress", "--compression", "-z", "-c", "--level"),
-        "compression belongs to the format, for instance --out-opt compress=gzip; raconvert "
-        "formats NAME lists the options of one",
-    ),
-    **dict.fromkeys(
-        ("-o", "--output", "--out"),
-        "for a page in a file: raconvert info FILE --html -o PAGE\n"
-        "for another format: raconvert FILE -o DST",
-    ),
-}
-_CLOSE = 0.75  # of the letters of two options are the same, in order
-
-
-def _refuse_option(verb: str, spec: Verb, word: str) -> NoReturn:
-    flag = word.partition("=")[0]
-    meant = _ELSEWHERE.get(flag)
-    if meant is not None and any(meant in option.flags for option in spec.options):
-        raise UsageError(f"{verb} has no option '{flag}'; did you mean '{meant}'?")
-    known = [name for option in spec.options for name in option.flags if name.startswith("--")]
-    suits = next((name for name in _SUITS.get(flag, ()) if name in known), None)
-    if suits is not None:
-        raise UsageError(f"{verb} has no option '{flag}'; did you mean '{suits}'?")
-    if flag in _HINTS:
-        raise UsageError(f"{verb} has no option '{flag}'", remedy=_HINTS[flag])
-    names = [name[2:] for name in known]
-    close = did_you_mean(flag.lstrip("-"), names, _CLOSE).replace("'", "'--", 1)
-    from raconvert.files.quoting import operand
-
-    raise UsageError(
-        f"{verb} has no option '{flag}'{close}",
-        remedy=f"see raconvert {verb} --help; a file of that name is {operand(word)}",
-    )
-
-
 def _operands(verb: str, spec: Verb, nargs: Any, operands: list[str]) -> Any:
     """Check the number of operands: None is exactly one, `?` at most one."""
     least, most = {None: (1, 1), "?": (0, 1), "*": (0, None), "+": (1, None)}.get(
@@ -151,24 +102,6 @@ def _operands(verb: str, spec: Verb, nargs: Any, operands: list[str]) -> Any:
     if nargs in (None, "?"):
         return operands[0] if operands else None
     return operands
-
-
-class _Formatter(argparse.HelpFormatter):
-    """Help as wide as the terminal; finding that out must not import shutil."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=_width())
-
-
-def _width() -> int:
-    try:
-        columns = int(os.environ.get("COLUMNS", "")) or os.get_terminal_size().columns
-    except (ValueError, OSError):
-        try:
-            columns = os.get_terminal_size().columns
-        except (ValueError, OSError):
-            columns = 80
-    return max(40, min(columns - 2, _WIDEST))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -184,7 +117,16 @@ class _Parser(argparse.ArgumentParser):
             raise
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message.removeprefix("argument "), remedy=f"see {self.prog} --help")
+        what = message.removeprefix("argument ")
+        remedy = f"see {self.prog} --help"
+        if what.startswith("--scale: expected one"):  # as it is without a value elsewhere
+            remedy = f"for physical values: --unscale\n{remedy}"
+        raise UsageError(what, remedy=remedy)
+
+    def format_help(self) -> str:
+        from raconvert.cli.help import help_of
+
+        return help_of(self.prog.rpartition(" ")[2], self)
 
 
 def build(verb: str, spec: Verb, summary: str) -> argparse.ArgumentParser:
@@ -193,12 +135,13 @@ def build(verb: str, spec: Verb, summary: str) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=f"raconvert {verb}",
         usage=f"raconvert {spec.usage}".replace("%", "%%"),
-        description=f"{summary}. {OPERANDS[dest]}: {help_text}".replace("%", "%%"),
+        description=f"{summary}. {OPERANDS[dest]}: {help_text}" if help_text else f"{summary}.",
         epilog=spec.more or None,
-        formatter_class=_Formatter,
+        add_help=False,
         allow_abbrev=False,
     )
     add_options(parser, spec)
+    parser.add_argument("-h", "--help", action="help", help="show this help")
     return parser
 
 
