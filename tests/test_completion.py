@@ -34,6 +34,7 @@ LINES = {
     "raconvert a.npy -o x.h5 --allow nu": ["nulls"],
     "raconvert formats nrr": ["nrrd"],
     "raconvert completion fi": ["fish"],
+    "raconvert help di": ["diff", "digest"],
     "raconvert a.n": ["a.npy"],
     "raconvert info a.n": ["a.npy"],
 }

@@ -60,7 +60,7 @@ def test_a_page_has_what_help_has(
     assert {n for line in listed for n in re.findall(OPTION, line.split("  ")[0])} == options
     assert len(options) >= 3
     assert words(VERBS[verb]) in words(page)
-    for sentence in re.findall(r"^ {30}(\S.*)$", told, re.MULTILINE):
+    for sentence in re.findall(r"^ {26}(\S.*)$", told, re.MULTILINE):
         for word in sentence.split():
             assert word in page, f"{word!r} of: {sentence}"
 

@@ -126,7 +126,9 @@ def words_for(line: Sequence[str]) -> list[str]:
         path = word.partition("#")[0]
         words = [f"{path}#{name}" for name in _arrays([path])]
     else:
-        words = {"formats": _format_names(), "completion": SHELLS}.get(verb or "", ())
+        words = {"formats": _format_names(), "completion": SHELLS, "help": VERBS}.get(
+            verb or "", ()
+        )
     return [start + one for one in words if one.startswith(word) and one.isprintable()]
 
 
@@ -214,11 +216,13 @@ def full_parser(file: Any = None) -> argparse.ArgumentParser:
         sub = verbs.add_parser(verb, help=SUMMARIES[verb], allow_abbrev=False)
         add_options(sub, spec)
         dest, nargs, help_text = spec.operand
+        if nargs == 0:
+            continue
         named: dict[str, Any] = {"nargs": nargs, "help": help_text, "metavar": OPERANDS[dest]}
         if dest == "shell":
             named["choices"] = SHELLS
         if dest == "name":
-            named["choices"] = _format_names()
+            named["choices"] = _format_names() if verb == "formats" else list(VERBS)
         operand: Any = sub.add_argument(dest, **named)
         if dest in ("src", "files", "trees"):
             operand.complete = file

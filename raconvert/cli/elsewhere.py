@@ -131,6 +131,7 @@ def unknown_option(verb: str, word: str, words: Sequence[str]) -> UsageError:
 
 def _meant(verb: str, flag: str, value: str) -> list[str]:
     """What an option is here; options of this verb before options of others before words."""
+    rows: list[tuple[str, ...]]
     if flag == "-f":
         rows = [("--to {}", "--from {}") if _is_format(value) else ("--overwrite",)]
         several = True
