@@ -398,5 +398,6 @@ def did_you_mean(word: str, known: list[str], cutoff: float = 0.6) -> str:
     """
     from difflib import get_close_matches
 
-    close = get_close_matches(word, known, n=1, cutoff=cutoff)
+    close = get_close_matches(word, known, cutoff=cutoff)
+    close.sort(key=lambda one: sorted(one) != sorted(word))  # letters that changed places
     return f"; did you mean '{close[0]}'?" if close else ""

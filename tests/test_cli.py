@@ -54,7 +54,10 @@ def test_top_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[s
     assert err == ""
     for verb, summary in VERBS.items():
         assert f"  {verb:<12}{summary}\n" in out
-    assert max(map(len, out.splitlines())) <= 100
+    assert max(map(len, out.splitlines())) <= 80
+    assert len(out.splitlines()) < 24, "one screen, with the next prompt"
+    assert main(["help"]) == 0
+    assert capsys.readouterr() == (out, "")
     for code in ("0 done", "1 failed", "2 usage", "3 format", "4 refused", "5 dest", "130 inter"):
         assert code in out.replace("\n", " ")
 

@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["-h"]])
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["-h"], ["help"], ["version"]])
 def test_help_and_version_import_no_parser(words: list[str], folder: Path) -> None:
     modules = imported(folder, *words)
 
@@ -74,6 +74,8 @@ def test_help_and_version_import_no_parser(words: list[str], folder: Path) -> No
         (["x.ra", "-o", "b.ra"], set()),
         (["x.ra", "-n", "-o", "b.ra"], set()),
         (["convert", "--help"], set()),
+        (["help", "convert"], set()),
+        (["version", "--debug"], set()),
     ],
     ids=" ".join,
 )

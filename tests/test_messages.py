@@ -42,8 +42,8 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     [
         ("a.npy -o b.ra --compress", "--out-opt"),
         ("a.npy -o b.ra --crop 1:2", "no option '--crop'"),
-        ("a.npy -o b.ra --format npy", "did you mean '--to'?"),
-        ("info --format npy a.npy", "did you mean '--from'?"),
+        ("a.npy -o b.ra --format npy", "did you mean '--to npy' or '--from npy'?"),
+        ("info --format npy a.npy", "did you mean '--from npy'?"),
         ("a.npy -o b.ra --overwite", "did you mean '--overwrite'?"),
         ("peek -o page.html a.npy", "raconvert info FILE --html -o PAGE"),
         ("a.npy \u2013o b.ra", "did you mean '-o'?"),

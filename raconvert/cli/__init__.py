@@ -48,8 +48,8 @@ EXAMPLES = (
     ("raconvert in/ -r --to npy --out-dir out", "each file of a tree by itself"),
 )
 _EXIT_CODES = """\
-exit codes: 0 done, 1 failed or different, 2 usage, 3 format unknown, 4 refused,
-5 destination exists, 130 interrupted
+exit codes: 0 done, 1 failed or different, 2 usage, 3 format unknown,
+4 refused, 5 destination exists, 130 interrupted
 """
 _TARGET_OPTIONS = ("--output", "--to", "--output-format", "--out-dir")
 _FLAG_LETTERS = "qvrn0h"  # short options without a value, which -o may follow in one word

@@ -32,7 +32,8 @@ _FIRST = (
     # places
     ("--dest --destination --out --outfile --out-file --output-file --save --save-as --dst -O",
      "-o {}"),
-    ("-o --output", "raconvert info FILE --html -o PAGE, or raconvert FILE -o DST"),
+    ("-o --output", "for a page in a file: raconvert info FILE --html -o PAGE\n"
+     "for another format: raconvert FILE -o DST"),
     ("--outdir --output-dir --output-folder --destdir --dest-dir --out-folder", "--out-dir {}"),
     ("-i --input --in --src --source --infile --input-file",
      "the files themselves, without an option"),
@@ -47,7 +48,7 @@ _FIRST = (
     ("--dataset --dset --key --keys --variable --variables --var --vars --arrays --tensor --field "
      "--member -V -k", "--array {}"),
     # values and axes
-    ("--type --data-type --datatype --cast --as-type --astype --output-dtype -ot", "--dtype {}"),
+    ("--type --data-type --datatype --cast --as-type --astype --output-dtype", "--dtype {}"),
     ("--scale --rescale --apply-scale --physical --mask-and-scale --unpack --calibrate",
      "--unscale"),
     ("--normalize --normalise --stretch --minmax", "--scale minmax"),
@@ -60,8 +61,8 @@ _FIRST = (
     ("--no-metadata --ignore-metadata --strip --strip-metadata", "--ignore-meta", "--meta drop",
      "--meta ignore"),
     # choice of files
-    ("-r --recursive -R --recurse --subfolders --subdirs --walk", "--recursive",
-     "no option: a folder is taken with everything below it"),
+    ("-r --recursive", "migrate takes all that is below a folder, without an option"),
+    ("-R --recurse --subfolders --subdirs --walk", "--recursive"),
     ("--glob --pattern --ext --extension --filter --match", "--include {}"),
     ("--ignore --except --skip-files", "--exclude {}"),
     ("--list-file --filelist --file-list --from-file", "--files-from {}"),
@@ -122,7 +123,7 @@ def unknown_option(verb: str, word: str, words: Sequence[str]) -> UsageError:
     meant = _meant(verb, flag, value)
     options = [one for one in meant if one.startswith("-")]
     if options:
-        named = " or ".join(f"'{one}'" for one in options)
+        named = " or ".join(one if "'" in one else f"'{one}'" for one in options)
         return UsageError(f"{what}; did you mean {named}?")
     if meant:
         return UsageError(what, remedy=meant[0])
@@ -140,7 +141,7 @@ def _meant(verb: str, flag: str, value: str) -> list[str]:
         several = bool(rows)
         rows = rows or [tuple(advice) for flags, *advice in _FIRST if flag in flags.split()]
     advice = [one for row in rows for one in row]
-    fit = [one for one in advice if not one.startswith("-") or _has(VERBS[verb], one.split()[0])]
+    fit = [one for one in advice if not one.startswith("-") or _takes(VERBS[verb], one)]
     if fit:
         chosen = fit if several else fit[:1]
         return list(_filled(chosen, value))
@@ -167,6 +168,15 @@ def _filled(advice: Sequence[str], value: str) -> Iterator[str]:
 
 def _has(spec: Verb, flag: str) -> bool:
     return any(flag in option.flags for option in spec.options)
+
+
+def _takes(spec: Verb, advice: str) -> bool:
+    """True if a verb has the option of an advice, and takes the value that is named there."""
+    flag, _, value = advice.partition(" ")
+    return any(
+        flag in option.flags and (not option.choices or value in ("", "{}", *option.choices))
+        for option in spec.options
+    )
 
 
 def _is_format(word: str) -> bool:

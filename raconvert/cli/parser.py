@@ -104,6 +104,13 @@ def _operands(verb: str, spec: Verb, nargs: Any, operands: list[str]) -> Any:
     return operands
 
 
+class _Formatter(argparse.HelpFormatter):
+    """The formatter that argparse asks for each option; to find out a width imports shutil."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=80)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of exiting."""
 
@@ -137,6 +144,7 @@ def build(verb: str, spec: Verb, summary: str) -> argparse.ArgumentParser:
         usage=f"raconvert {spec.usage}".replace("%", "%%"),
         description=f"{summary}. {OPERANDS[dest]}: {help_text}" if help_text else f"{summary}.",
         epilog=spec.more or None,
+        formatter_class=_Formatter,
         add_help=False,
         allow_abbrev=False,
     )
