@@ -43,7 +43,7 @@ VERBS = {
 USAGE = ("raconvert SRC... -o DST", "raconvert VERB ...")
 _PURPOSE = "Convert N-dimensional arrays between file formats: exactly, or not at all."
 EXAMPLES = (
-    ("raconvert scan.npy -o scan.ra", "one file; formats by content and suffix"),
+    ("raconvert scan.npy -o scan.ra", "one file; the suffix decides"),
     ("raconvert 'mnist/*.png' -o mnist.ra", "many images as one stack"),
     ("raconvert in/ -r --to npy --out-dir out", "each file of a tree by itself"),
 )
@@ -217,10 +217,10 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
     hint = "" if maybe_file else did_you_mean(first, list(VERBS))
     if bare and not hint:
         return "convert", words
-    if not (hint or maybe_file):
+    if not maybe_file:
         from raconvert.cli.elsewhere import verb_of
 
-        hint = f"; did you mean '{meant}'?" if (meant := verb_of(first)) else ""
+        hint = f"; did you mean '{meant}'?" if (meant := verb_of(first)) else hint
     if any(word in ("-h", "--help") for word in words):
         return "convert", ["--help"]
     verb = next((word for word in words if word in VERBS), None)

@@ -100,7 +100,7 @@ _VERBS = {
     **dict.fromkeys(("batch", "sync", "tree", "mirror"), "migrate"),
     **dict.fromkeys(("kerchunk", "virtual", "reference", "references", "link"), "refs"),
     **dict.fromkeys(("plugins", "types", "codecs", "drivers"), "formats"),
-    **dict.fromkeys(("usage", "man", "commands", "?"), "help"),
+    **dict.fromkeys(("usage", "man", "commands"), "help"),
 }
 _CLOSE = 0.75  # of the letters of two options are the same, in order
 # Words for one method of compression, of which a format knows one

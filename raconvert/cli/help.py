@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # verb -> what stands behind ``raconvert``, and what it does
 EXAMPLES = {
     "convert": (
-        ("scan.npy -o scan.ra", "one file; formats by content and suffix"),
+        ("scan.npy -o scan.ra", "one file; the suffix decides"),
         ("'mnist/*.png' -o mnist.ra", "many images as one stack"),
         ("in/ -r --to npy --out-dir out", "each file of a tree by itself"),
     ),
@@ -48,7 +48,7 @@ EXAMPLES = {
         ("diff in/ out/ -r --ignore-meta", "two folders; elements only"),
     ),
     "verify": (
-        ("verify scan.ra", "can it be read to its end?"),
+        ("verify scan.ra", "can it be read whole?"),
         ("verify mnist.ra --against 'mnist/*.png'", "is each image in it?"),
         ("verify out/ --against in/", "is a tree complete?"),
     ),
