@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from raconvert import __version__
 from raconvert.catalogue import ROWS
-from raconvert.cli import EXAMPLES, USAGE, VERBS
-from raconvert.cli import help as helping
+from raconvert.cli import EXAMPLES, USAGE, VERBS, help_text
 from raconvert.cli import options as tables
 from raconvert.cli.parser import OPERANDS, build
 
@@ -77,12 +76,12 @@ def page(verb: str) -> str:
         ".SH EXAMPLES",
         *(
             f".TP\n.B raconvert {plain(line)}\n{text(what)}"
-            for line, what in helping.EXAMPLES[verb]
+            for line, what in help_text.EXAMPLES[verb]
         ),
         ".SH OPTIONS",
         *(
             part
-            for title, actions in helping.groups(parser._actions)
+            for title, actions in help_text.groups(parser._actions)
             for part in (f".SS {text(title)}", *map(option, actions))
         ),
         *tail(),

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 # Options elsewhere -> what they are here: the first that the verb has, or all of them with "or".
 # ``{}`` is the word behind the option. What does not begin with a dash is advice in words, or a
 # command.
-_ALL = (
+_ALL: tuple[tuple[str, ...], ...] = (
     ("--format --fmt --filetype --file-type --driver", "--to {}", "--from {}"),
     ("-d", "--out-dir {}", "--array {}"),
     ("--meta-data --metadata", "--meta {}"),
     ("--merge --join --concatenate --append --cat", "--stack", "--concat 0"),
 )
-_FIRST = (
+_FIRST: tuple[tuple[str, ...], ...] = (
     # formats
     ("-t --output-type --out-format --target-format --dst-format --convert-to", "--to {}"),
     ("-F --input-type --in-format --source-format --src-format", "--from {}"),
@@ -104,7 +104,8 @@ _VERBS = {
 }
 _CLOSE = 0.75  # of the letters of two options are the same, in order
 # Words for one method of compression, of which a format knows one
-_DEFLATE = ("deflate", "gzip", "zlib", "zip", "gz", "true", "yes")
+_DEFLATE = ["deflate", "gzip", "zlib", "zip", "gz", "true", "yes"]
+_NOT_COMPRESSED = ["auto", "none", "no", "raw"]
 
 
 def verb_of(word: str) -> str | None:
@@ -131,7 +132,7 @@ def unknown_option(verb: str, word: str, words: Sequence[str]) -> UsageError:
 
 
 def _meant(verb: str, flag: str, value: str) -> list[str]:
-    """What an option is here; options of this verb before options of others before words."""
+    """Return the advice for an option: options of this verb, else those of others, else words."""
     rows: list[tuple[str, ...]]
     if flag == "-f":
         rows = [("--to {}", "--from {}") if _is_format(value) else ("--overwrite",)]
@@ -237,7 +238,7 @@ def _said(name: str, choices: object, wanted: str) -> str | None:
         return None
     level = f"gzip:{wanted}"
     known = list(map(str, choices)) if isinstance(choices, list) else ["gzip", level, "zstd"]
-    known = [one for one in known if one not in ("auto", "none", "no", "raw")]
+    known = [one for one in known if one not in _NOT_COMPRESSED]
     likely = [wanted, *[level] * wanted.isdecimal(), *_DEFLATE, *known]
     return f"{name}={next(one for one in likely if one in known)}"
 

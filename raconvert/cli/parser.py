@@ -131,7 +131,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(what, remedy=remedy)
 
     def format_help(self) -> str:
-        from raconvert.cli.help import help_of
+        from raconvert.cli.help_text import help_of
 
         return help_of(self.prog.rpartition(" ")[2], self)
 
