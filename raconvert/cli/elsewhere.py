@@ -104,8 +104,8 @@ _VERBS = {
 }
 _CLOSE = 0.75  # of the letters of two options are the same, in order
 # Words for one method of compression, of which a format knows one
-_DEFLATE = ["deflate", "gzip", "zlib", "zip", "gz", "true", "yes"]
-_NOT_COMPRESSED = ["auto", "none", "no", "raw"]
+_DEFLATE = ["deflate", "gzip", "zlib", "gz", "true", "yes"]
+_NOT_COMPRESSED = ["auto", "none", "no"]
 
 
 def verb_of(word: str) -> str | None:
