@@ -143,6 +143,7 @@ SAME_NAME = (
     "cdo",
     "dcm2niix",
     "chromium",
+    "faketime",
     "fish",
     "fitsverify",
     "gcc",
