@@ -31,6 +31,7 @@ FIELDS_BEGIN, FIELDS_END = "<!-- fields: begin -->", "<!-- fields: end -->"
 AUTHORS = "docs/plugin-authors.md"
 BOUNDS_BEGIN, BOUNDS_END = "<!-- bounds: begin -->", "<!-- bounds: end -->"
 LIMITS = "docs/limits.md"
+BYTES_BEGIN, BYTES_END = "<!-- same bytes: begin -->", "<!-- same bytes: end -->"
 ROWS_BEGIN = "# rows: begin (written by `python -m docs.generate` from the `FORMAT` of each plugin)"
 ROWS_END = "# rows: end"
 # Folders in which formats are, and the packages that they are.
@@ -80,7 +81,9 @@ def main(arguments: list[str]) -> int:
         ROOT / "raconvert" / "catalogue.py": catalogue(rows),
         ROOT / "pyproject.toml": packages(),
         ROOT / "README.md": with_formats("README.md", rows, "docs/formats/"),
-        ROOT / "docs" / "formats.md": with_formats("docs/formats.md", rows, "formats/"),
+        ROOT / "docs" / "formats.md": same_bytes(
+            with_formats("docs/formats.md", rows, "formats/"), rows
+        ),
         ROOT / AUTHORS: authors(),
         ROOT / LIMITS: bounds(),
     }
@@ -198,6 +201,20 @@ def with_formats(path: str, rows: list[Row], folder: str) -> str:
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{format_table(rows, folder)}\n\n{foreign_formats()}\n{END}{after}"
+
+
+def same_bytes(text: str, rows: list[Row]) -> str:
+    """The page with a fresh table of the libraries that make bytes of files, as last tried."""
+    before, rest = text.split(BYTES_BEGIN)
+    _, after = rest.split(BYTES_END)
+    record = ROOT / "docs" / "formats" / "same-bytes.json"
+    found = json.loads(record.read_text(encoding="utf-8"))
+    libraries = {name for _, names in found for name in names}
+    alone = [row.name for row in rows if row.writes and row.name not in libraries]
+    lines = ["| Bytes by | Formats |", "|---|---|"]
+    lines += [f"| {library} | {', '.join(names)} |" for library, names in found]
+    lines.append(f"| raconvert alone | {', '.join(alone)} |")
+    return "\n".join([before + BYTES_BEGIN, *lines, BYTES_END + after])
 
 
 def format_table(rows: list[Row], folder: str) -> str:

@@ -3,6 +3,7 @@
 Run by `test_same_bytes.py` in processes of its own, in surroundings that differ.
 
     python tests/same_bytes.py FOLDER [FORMAT ...]
+    python tests/same_bytes.py --record  # the libraries that were used, for docs/formats.md
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import hashlib
 import json
 import locale
 import os
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +32,12 @@ import raconvert  # noqa: E402 - found by the line above
 from raconvert.api import array_of  # noqa: E402
 from raconvert.arrays.bundle import Bundle  # noqa: E402
 from raconvert.arrays.metadata import Axis, Metadata  # noqa: E402
-from raconvert.catalogue import ROWS  # noqa: E402
+from raconvert.catalogue import ROWS, Row  # noqa: E402
 from raconvert.inspect.info import format_details  # noqa: E402
 from tests.bundles import save  # noqa: E402
 
-RECORD = np.dtype([("name", "S5"), ("value", "<f8"), ("count", "<i4")])
+RECORD = ROOT / "docs" / "formats" / "same-bytes.json"
+ROW = np.dtype([("name", "S5"), ("value", "<f8"), ("count", "<i4")])
 LARGE = 3 << 18  # elements: several blocks, and work for several threads
 # Values of options that are any text; of the others each choice is tried.
 TEXTS = {
@@ -43,6 +48,57 @@ TEXTS = {
 # What is written with options, too; the large array with those of compression only
 WITH_OPTIONS = ("grey", "volume", "labelled", "numbers", "mixed")
 COMPRESSION = ("compress", "compression", "level", "encoding", "gzip")
+
+
+def _pillow() -> str:
+    from PIL import features
+
+    codecs = (f"{word} {features.version(name)}" for name, word in PICTURES.items())
+    return f"Pillow {version('pillow')} ({', '.join(codecs)})"
+
+
+def _h5py() -> str:
+    import h5py
+
+    return f"h5py {version('h5py')} (HDF5 {h5py.version.hdf5_version})"
+
+
+def _zlib() -> str:
+    import zlib
+
+    return f"zlib {zlib.ZLIB_RUNTIME_VERSION}"
+
+
+PICTURES = {"libjpeg_turbo": "libjpeg-turbo", "webp": "libwebp"}
+LIBRARIES: dict[str, Callable[[], str]] = {  # module -> the library with its version
+    "PIL.Image": _pillow,
+    "h5py": _h5py,
+    "numcodecs": lambda: f"numcodecs {version('numcodecs')}",
+    "tifffile": lambda: f"tifffile {version('tifffile')}",
+    "pyarrow": lambda: f"pyarrow {version('pyarrow')}",
+    "lz4": lambda: f"lz4 {version('lz4')}",
+    "zlib": _zlib,
+}
+
+
+def watched() -> list[str]:
+    """A list that is not empty any more when something was deflated."""
+    import zlib
+
+    calls: list[str] = []
+
+    def watch(name: str) -> None:
+        real = getattr(zlib, name)
+
+        def called(*given: Any, **named: Any) -> Any:
+            calls.append(name)
+            return real(*given, **named)
+
+        setattr(zlib, name, called)
+
+    watch("compress")
+    watch("compressobj")
+    return calls
 
 
 def about() -> Metadata:
@@ -64,7 +120,7 @@ def kinds() -> dict[str, dict[str, Any]]:
         "complex": np.arange(4) * (1 + 2j),
     }  # fmt: skip
     texts = np.array([["a", "grün"], ["", "日本"]])
-    records = np.zeros(4, RECORD)
+    records = np.zeros(4, ROW)
     records["name"], records["value"], records["count"] = [b"x", b"yy", b"", b"zzzzz"], 0.1, 7
     images = rng.integers(0, 255, (3, 3, 32, 32), "u1")
     return {
@@ -126,14 +182,15 @@ def digests(path: Path) -> dict[str, str]:
     }
 
 
-def written(place: Path, source: Path, name: str, options: Mapping[str, str]) -> Any:
+def written(
+    place: Path, source: Path, row: Row, options: Mapping[str, str], suffix: str = ""
+) -> Any:
     """Write one format; the digests of what is there, or the kind of the refusal."""
     place.mkdir()
-    row = next(row for row in ROWS if row.name == name)
-    target = place / f"here{row.suffixes[0] if row.suffixes else ''}"
+    target = place / f"here{suffix or (row.suffixes[0] if row.suffixes else '')}"
     try:
         raconvert.convert(
-            source, target, to=name, out_opts=dict(options), allow=["all"], sync=False
+            source, target, to=row.name, out_opts=dict(options), allow=["all"], sync=False
         )
     except raconvert.RaconvertError as error:
         return type(error).__name__
@@ -152,6 +209,7 @@ def main(folder: str, *names: str) -> None:
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     os.chdir(place)
+    deflated = watched()
     found: dict[str, Any] = {}
     made = sources(place / "sources")
     if user := int(os.environ.get("OTHER_USER", "0")):
@@ -167,9 +225,31 @@ def main(folder: str, *names: str) -> None:
                     continue
                 case = " ".join([row.name, kind, *(f"{k}={v}" for k, v in options.items())])
                 here = place / f"{row.name}-{kind}-{number}"
-                found[case] = written(here, source, row.name, options)
-    sys.stdout.write(json.dumps({"day": time.strftime("%Y-%m-%d"), "files": found}))
+                found[case] = written(here, source, row, options)
+        for number, suffix in enumerate(row.suffixes[1:]):  # .nii.gz, .nhdr with a file beside it
+            for kind in ("stack", "volume", "cifar"):
+                here = place / f"{row.name}-{kind}-as-{number}"
+                case = f"{row.name} {kind} {suffix}"
+                found[case] = written(here, made[kind], row, {}, suffix)
+    used = sorted(({*sys.modules} & {*LIBRARIES} - {"zlib"}) | ({"zlib"} if deflated else set()))
+    day = time.strftime("%Y-%m-%d")
+    sys.stdout.write(json.dumps({"day": day, "used": used, "files": found}))
+
+
+def record() -> None:
+    """Keep the versions of the libraries that write bytes here, each with its formats."""
+    users: dict[str, list[str]] = {}
+    for row in ROWS:
+        if row.writes:
+            with tempfile.TemporaryDirectory() as folder:
+                command = [sys.executable, __file__, folder, row.name]
+                found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+            for name in found["used"]:
+                users.setdefault(name, []).append(row.name)
+    rows = [[LIBRARIES[name](), formats] for name, formats in users.items()]
+    text = json.dumps(sorted(rows, key=lambda one: str(one).lower()), indent=1)
+    RECORD.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    record() if sys.argv[1:] == ["--record"] else main(*sys.argv[1:])

@@ -83,5 +83,7 @@ def test_same_data_same_bytes(group: int, tmp_path: Path, tool: Callable[..., st
     assert odd == []
     done = {case for case, found in first["files"].items() if isinstance(found, dict)}
     assert [name for name in names if not any(case.split()[0] == name for case in done)] == []
+    forms = {"nifti stack .nii.gz", "fits stack .fits.gz", "nrrd volume .nhdr", "idx stack .idx.gz"}
+    assert {case for case in forms if case.split()[0] in names} <= done
     for kind, formats in HOLD.items():
         assert {f"{name} {kind}" for name in formats & {*names}} <= done
