@@ -62,6 +62,44 @@ def python(code: str, *arguments: str) -> Contender:
     return program(sys.executable, "-c", code, *arguments)
 
 
+# Shifts and sums on one register: what a processor does by itself, without memory or system
+LOOP = """
+#include <stdint.h>
+int main(void) {
+    uint64_t x = 88172645463325252ull, sum = 0;
+    for (long round = 0; round < 100000000; round++) {
+        x ^= x << 13; x ^= x >> 7; x ^= x << 17;
+        sum += x;
+    }
+    return sum == 1;
+}
+"""
+IN_C = "loop in C"
+
+
+def loop_in_c(space: str) -> dict[str, Contender]:
+    """Return the contender that runs a loop in C, by its name; none without a compiler.
+
+    A ratio to it travels between machines where a ratio to something of Python does not.
+    """
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return {}
+    source, made = os.path.join(space, "loop.c"), os.path.join(space, "loop")
+    with open(source, "w") as file:
+        file.write(LOOP)
+    run(compiler, "-O2", "-o", made, source)
+    return {IN_C: program(made)}
+
+
+def beside_the_loop(samples: dict[str, list[Sample]], *names: str) -> None:
+    """Print some contenders divided by the loop in C, which leaves the samples."""
+    runs = samples.pop(IN_C, None)
+    if runs:
+        heading(f"{_about['title'].partition(':')[0]}, beside a loop in C")
+        table({IN_C: runs, **{name: samples[name] for name in names}}, IN_C, by="cpu")
+
+
 def in_process(function: Callable[[], object]) -> Contender:
     """Return the contender that calls a function in this process; its memory is not measured."""
 

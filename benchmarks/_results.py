@@ -29,8 +29,16 @@ PEERS = (
 # Bases that do less than the whole work.
 FLOORS = {
     "bare open/write/read/close", "bare loop", "bytes", "np.fromfile", "only read the files",
-    "python -c pass", "stat", "zlib, nothing written",
+    "python -c pass", "stat", "zlib, nothing written", "loop in C",
 }  # fmt: skip
+LIMIT = "the limit"  # a base that is a number of seconds
+# What depends on the machine, although it is a ratio
+STAYS = {
+    "png_stack": "These ratios do not travel: how fast a processor inflates, and how fast it runs "
+    "Python, differ by themselves. What travels is the ratio to a loop in C.",
+    "startup": "These ratios do not travel: how long Python takes to start depends on its build, "
+    "its packages and the disk. What travels is the ratio to a loop in C.",
+}
 SLOWER = 1.05  # from which on a ratio counts as slower
 # How the names of the rows of raconvert begin.
 OURS = (
@@ -39,9 +47,9 @@ OURS = (
 )  # fmt: skip
 # What counts in a table -> what its ratios are of, and which side is the good one.
 MEASURED = {
-    "cpu": ("CPU time", "shorter is faster"),
-    "wall": ("Time", "shorter is faster"),
-    "memory": ("Bytes", "shorter is less"),
+    "cpu": ("CPU time", "lower is faster"),
+    "wall": ("Time", "lower is faster"),
+    "memory": ("Bytes", "lower is less"),
 }
 
 
@@ -128,7 +136,7 @@ def draw(result: Result, folder: Path) -> None:
         text = bars(
             f"{name}: {purpose(name)}".replace("`", ""),
             groups,
-            [conditions(result), versions(result)],
+            [*([STAYS[name]] if name in STAYS else []), conditions(result), versions(result)],
         )
         (folder / f"{name}.svg").write_text(text, encoding="utf-8")
     (folder / "results.md").write_text(page(result), encoding="utf-8")
@@ -142,7 +150,9 @@ def group(table: Table) -> Group:
     for name, row in table["rows"].items():
         found = sorted(row[f"{by}_ratio"])
         rows.append(Row(name, found[0], median(found), found[-1], took(row, by), role(name)))
-    return Group(table["title"], f"{kind} divided by that of “{base}”; {better}", rows)
+    when = f". Measured {table['measured']}" if "measured" in table else ""
+    divisor = base if base == LIMIT else f"that of “{base}”"
+    return Group(table["title"], f"{kind} divided by {divisor}; {better}{when}", rows)
 
 
 def took(row: dict[str, Any], by: str) -> str:

@@ -194,7 +194,9 @@ def told(found: dict[tuple[str, str], Row], *, every: bool) -> None:
     for (kind, path), row in found.items():
         kinds.setdefault(kind, []).append((path, row))
     beyond = 0
-    tables: dict[str, dict[str, Any]] = {way: {LIMIT: limited(1, 1)} for way in LIMITS}
+    tables: dict[str, dict[str, Any]] = {
+        way: {LIMIT: limited(limit, limit, limit)} for way, limit in LIMITS.items()
+    }
     limits = ", ".join(f"{way} {limit} s" for way, limit in LIMITS.items())
     print(f"{len(found)} files; limits: {limits}, {MEMORY >> 20} MiB\n")
     others: list[Row] = []
@@ -229,7 +231,7 @@ def best(samples: list[Sample], field: str) -> float:
 
 def share(samples: list[Sample], limit: float) -> dict[str, Any]:
     """What a look takes of its limit."""
-    return limited(best(samples, "wall") / limit, best(samples, "cpu") / limit)
+    return limited(best(samples, "wall"), best(samples, "cpu"), limit)
 
 
 def is_beyond(samples: list[Sample], limit: float) -> bool:
@@ -243,9 +245,9 @@ def shown(way: str, samples: list[Sample]) -> str:
     return f"{way} {wall} wall {cpu} cpu {best(samples, 'rss') / 2**20:4.0f} MiB"
 
 
-def limited(wall: float, cpu: float) -> dict[str, Any]:
-    """A row of a table of shares of a limit."""
-    return {"wall": [wall], "cpu": [cpu], "wall_ratio": [wall], "cpu_ratio": [cpu]}
+def limited(wall: float, cpu: float, limit: float) -> dict[str, Any]:
+    """A row of a table: seconds, and what they are of a limit."""
+    return {"wall": [wall], "cpu": [cpu], "wall_ratio": [wall / limit], "cpu_ratio": [cpu / limit]}
 
 
 if __name__ == "__main__":

@@ -17,10 +17,13 @@ import os
 import sys
 
 from _measure import (
+    IN_C,
     RACONVERT,
     Sample,
+    beside_the_loop,
     heading,
     interleave,
+    loop_in_c,
     machine,
     middle,
     program,
@@ -151,6 +154,7 @@ def measure(name: str, shape: tuple[int, ...], space: str, options: argparse.Nam
         contenders[peer] = python(code, pattern, str(number), raw)
         if number < options.count:
             contenders[f"{peer}, no file"] = python(code, pattern, "0", raw)
+    contenders |= loop_in_c(space)
     samples = interleave(contenders, options.rounds, after=lambda: remove(out))
     for contender in (ours, together):
         contender()
@@ -164,12 +168,13 @@ def measure(name: str, shape: tuple[int, ...], space: str, options: argparse.Nam
             samples[peer] = [
                 scaled(*pair, options.count / few) for pair in zip(samples[peer], idle, strict=True)
             ]
-    table(samples, "raconvert", by="cpu")
+    table({one: runs for one, runs in samples.items() if one != IN_C}, "raconvert", by="cpu")
     cpu = middle(samples["raconvert"], "cpu")
     for peer in LOOPS:
         found = sorted(ratios(samples, peer, "raconvert", "cpu"))
         print(f"  {found[len(found) // 2]:5.2f} x the CPU time of raconvert: {peer}")
     print(f"  {options.count / cpu:,.0f} files per CPU second; every pixel as encoded\n")
+    beside_the_loop(samples, "raconvert", "Pillow")
 
 
 def remove(path: str) -> None:

@@ -11,10 +11,13 @@ import shutil
 import sys
 
 from _measure import (
+    IN_C,
     RACONVERT,
     Contender,
+    beside_the_loop,
     heading,
     interleave,
+    loop_in_c,
     machine,
     program,
     python,
@@ -47,7 +50,10 @@ def main() -> None:
         run(sys.executable, "-c", MAKE, npy)
         run(*RACONVERT, npy, "-o", ra)
         heading("small commands")
-        table(interleave(contenders(npy, ra, space), options.rounds), "python -c pass", by="cpu")
+        samples = interleave(contenders(npy, ra, space), options.rounds)
+        shown = {name: runs for name, runs in samples.items() if name != IN_C}
+        table(shown, "python -c pass", by="cpu")
+        beside_the_loop(samples, "python -c pass", "python -m raconvert info x.ra")
 
 
 def contenders(npy: str, ra: str, space: str) -> dict[str, Contender]:
@@ -65,6 +71,7 @@ def contenders(npy: str, ra: str, space: str) -> dict[str, Contender]:
             *RACONVERT, ra, "-o", os.path.join(space, "y.npy"), "--overwrite"
         ),
         "np.load + np.save": python(NUMPY_WAY, npy, os.path.join(space, "z.npy")),
+        **loop_in_c(space),
     }
     script = shutil.which("raconvert", path=os.path.dirname(sys.executable))
     if script:
