@@ -4,7 +4,7 @@ And manual pages (`docs.man`) from the tables of the command line.
 
 python -m docs.generate           rewrite raconvert/catalogue.py, pyproject.toml, README.md,
                                   docs/formats.md, docs/limits.md and docs/plugin-authors.md
-                                  (between their markers), and docs/formats/
+                                  (between their markers), docs/reference/not-read.md, docs/formats/
 python -m docs.generate --check   write nothing; exit code 1 if anything is out of date
 """
 
@@ -20,7 +20,7 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the checkout, whatever is installed
 
-from docs import man  # noqa: E402
+from docs import foreign, man  # noqa: E402
 from raconvert.catalogue import Row  # noqa: E402
 from raconvert.files.limits import Limits  # noqa: E402
 from raconvert.foreign import of_kind  # noqa: E402
@@ -65,7 +65,7 @@ NOTE = "<!-- Written by `python -m docs.generate` from the plugin. Edit that ins
 META = {"all": "all", "some": "some", "none": "-"}
 # A table of the docstrings: a rule, rows (with another rule where there is a head), a rule.
 RULED_TABLE = r"^=+  =[= ]+\n(?:\S.*\n|\s+\S.*\n)+?=+  =[= ]+$(?!\n\S)"
-DEFINED_HERE = {"docs/guide.md, Bundles": "[the guide](../guide.md#bundles)"}
+DEFINED_HERE = {"docs/guide/containers.md, Bundles": "[the guide](../guide/containers.md#bundles)"}
 ORDERS = {
     "": "not defined by the format",
     "C": "row-major",
@@ -86,6 +86,7 @@ def main(arguments: list[str]) -> int:
         ),
         ROOT / AUTHORS: authors(),
         ROOT / LIMITS: bounds(),
+        ROOT / foreign.PAGE: foreign.page(),
     }
     wanted |= {ROOT / "docs" / "formats" / f"{row.name}.md": page(row) for row in rows}
     wanted |= {ROOT / path: text for path, text in man.pages().items()}

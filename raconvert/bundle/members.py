@@ -39,7 +39,7 @@ HELD_BYTES = 64 << 10  # arrays up to here are known from memory when their side
 MAX_PATH_BYTES = 2048  # systems take 4096, the folder that the bundle lies in included
 READ_OPTIONS = (Option("metadata", True, bool, "read the sidecars of the arrays"),)
 LOSSES = "nothing that RA and its sidecars can hold"
-SPEC = "docs/guide.md, Bundles"
+SPEC = "docs/guide/containers.md, Bundles"
 
 
 # Reading ---------------------------------------------------------------------------------------
