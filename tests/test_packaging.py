@@ -464,7 +464,7 @@ def test_type_checkers_pass_the_python_of_the_pages(
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")]:
         stem = re.sub(r"\W", "_", page.relative_to(ROOT).with_suffix("").as_posix())
         programs |= modules_of(page.read_text(encoding="utf-8"), stem)
-    assert {"README.py", "docs_guide.py", "docs_tutorials_scans_prove.py"} <= set(programs)
+    assert {"README.py", "docs_guide_python.py", "docs_tutorials_scans_prove.py"} <= set(programs)
     for name, text in programs.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     python = request.getfixturevalue(how).python

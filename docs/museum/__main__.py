@@ -2,18 +2,18 @@
 
 python -m docs.museum           what the installed versions do; exit code 1 if one of them no longer
                                 loses what the page says
-python -m docs.museum --page    rewrite docs/museum.md
+python -m docs.museum --page    rewrite docs/museum.md; exhibits of libraries that are not installed
+                                stay on it as they are
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
-from collections import Counter
-from importlib.metadata import version
 from pathlib import Path
 
-from . import Exhibit, gather, shown, verdict
+from . import ROOMS, Exhibit, Outcome, gather, missing, run, shown, verdict, versions
 
 PAGE = Path(__file__).resolve().parents[1] / "museum.md"
 HEAD = """\
@@ -21,9 +21,12 @@ HEAD = """\
 # The museum of silent losses
 
 Good libraries, used as their manuals say, change values without an error or a warning. Each exhibit
-is a program that runs in our tests against the newest versions; an exhibit whose library has
-changed leaves the museum. Below each is what raconvert does with the same values: *exact*, *said*
-(one line tells what changes), or *refused* with the reason, before anything is written.
+is a program that our tests paste at the prompt of Python, with the versions named there and newer
+ones; an exhibit whose library has changed leaves the museum. Below it stand what the library's
+manual or its issues say, the safe way in the same library where there is one, and the same task by
+raconvert: *exact*, *said* (one line tells what changes), or *refused* with the reason, before
+anything is written. The parts of an exhibit are pasted one below the other; the last line of a part
+may end in the error that is shown.
 
 ```sh
 python -m docs.museum     # run all of them here
@@ -31,51 +34,93 @@ python -m docs.museum     # run all of them here
 """
 
 
-def page(exhibits: list[Exhibit]) -> str:
-    """The text of docs/museum.md."""
-    count = Counter(exhibit.library for exhibit in exhibits)
-    lines = [HEAD, f"{len(exhibits)} exhibits of {len(count)} libraries:", ""]
-    lines += ["| library | loses | raconvert |", "|---|---|---|"]
-    order = sorted(exhibits, key=lambda exhibit: exhibit.library.lower())
-    for one in order:
-        answer = one.ours.split(":")[0]
-        lines.append(f"| {one.library} | [{one.title}](#{one.anchor}) | {answer} |")
-    library = ""
-    for one in order:
-        if one.library != library:
-            library = one.library
-            lines += ["", f"## {library}"]
-        lines += ["", f"({one.anchor})=", f"### {one.title}", ""]
-        lines += ["```py", one.program, "```", ""]
-        lines += ["| | |", "|---|---|", f"| given | `{one.before}` |"]
-        lines += [f"| comes back | `{one.after}` |", f"| raconvert | {one.ours} |"]
-    return "\n".join(lines) + "\n"
+def page(sections: dict[str, str], exhibits: list[Exhibit]) -> str:
+    """The text of docs/museum.md from the sections of its exhibits by their anchors."""
+    libraries = {one.library for one in exhibits}
+    lines = [HEAD, f"{len(exhibits)} exhibits of {len(libraries)} libraries in three rooms:", ""]
+    for room, (title, about) in ROOMS.items():
+        lines += [f"**{title}.** {about}", "", "| library | loses | raconvert |", "|---|---|---|"]
+        for one in exhibits:
+            if one.room == room:
+                answer = re.search(r"^\| raconvert \| (\w+)", sections[one.anchor], re.MULTILINE)
+                said = answer[1] if answer else "?"
+                lines.append(f"| {one.library} | [{one.title}](#{one.anchor}) | {said} |")
+        lines.append("")
+    for room, (title, about) in ROOMS.items():
+        lines += [f"## {title}", "", about, ""]
+        lines += [sections[one.anchor] for one in exhibits if one.room == room]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def run(exhibits: list[Exhibit]) -> int:
-    """Print what each exhibit shows here; return the number of those that do not lose any more."""
-    changed = 0
+def section(one: Exhibit, found: Outcome) -> str:
+    """An exhibit on the page: sources, program, and what came out."""
+    lines = [f"({one.anchor})=", f"### {one.library}: {one.title}", ""]
+    lines += [f"Seen with {versions(one)}. {sources(one)}", ""]
+    lines += ["```py", one.parts["loss"], "```", ""]
+    if "safe" in one.parts:
+        lines += ["```py", one.parts["safe"], "```", ""]
+    lines += ["```py", one.parts["ours"], "```", ""]
+    lines += ["| | |", "|---|---|", f"| given | `{shown(found.given)}` |"]
+    lines.append(f"| comes back | `{shown(found.back)}` |")
+    if "safe" in one.parts:
+        lines.append(f"| the safe way | `{shown(found.safe)}` |")
+    else:
+        lines.append(f"| the safe way | none in this library: {one.unsafe} |")
+    return "\n".join([*lines, f"| raconvert | {verdict(found)} |", ""])
+
+
+def sources(one: Exhibit) -> str:
+    """The sentences in which the library says what it does, and where."""
+    said = [f"`{name}` says: “{text.replace('`', '')}”." for name, text in one.manual]
+    said += [f"[{text.strip(chr(34))}]({url})." for url, text in one.links]
+    return " ".join(said)
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """The sections of a page by their anchors."""
+    parts = re.split(r"^(?=\(([\w-]+)\)=$)", text, flags=re.MULTILINE)
+    ends = [part.partition("\n## ")[0].rstrip() for part in parts[2::2]]
+    return {anchor: f"{end}\n" for anchor, end in zip(parts[1::2], ends, strict=True)}
+
+
+def fresh(one: Exhibit) -> str:
+    """The section of an exhibit as the installed versions make it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return section(one, run(one, Path(folder)))
+
+
+def look(exhibits: list[Exhibit]) -> int:
+    """Print what each exhibit shows here; return the number of those that the page has otherwise."""
+    changed, there = 0, sections_of(PAGE.read_text(encoding="utf-8"))
     for one in exhibits:
-        with tempfile.TemporaryDirectory() as folder:
-            before, after, ours = one.run(Path(folder))
-        found = (shown(before), shown(after), verdict(before, ours))
-        as_said = found == (one.before, one.after, one.ours)
+        if missing(one):
+            print(f"{one.library} is not installed: {one.title}")
+            continue
+        made = fresh(one)
+        as_said = results(made) == results(there.get(one.anchor, ""))
         changed += not as_said
-        print(
-            f"{one.library} {version(one.library)}: {one.title}" + ("" if as_said else "  CHANGED")
-        )
-        for name, text in zip(("given", "comes back", "raconvert"), found, strict=True):
-            print(f"    {name:<12}{text}")
+        print(f"{versions(one)}: {one.title}" + ("" if as_said else "  CHANGED"))
+        for name, text in results(made):
+            print(f"    {name:<14}{text}")
     return changed
+
+
+def results(text: str) -> list[tuple[str, str]]:
+    """The rows of the table of a section."""
+    return re.findall(
+        r"^\| (given|comes back|the safe way|raconvert) \| (.*) \|$", text, re.MULTILINE
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Do what the arguments say; return the exit code."""
     exhibits = gather()
     if arguments == ["--page"]:
-        PAGE.write_text(page(exhibits), encoding="utf-8")
+        kept = sections_of(PAGE.read_text(encoding="utf-8"))
+        made = {one.anchor: kept[one.anchor] if missing(one) else fresh(one) for one in exhibits}
+        PAGE.write_text(page(made, exhibits), encoding="utf-8")
         return 0
-    return 1 if run(exhibits) else 0
+    return 1 if look(exhibits) else 0
 
 
 if __name__ == "__main__":

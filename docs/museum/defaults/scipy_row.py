@@ -1,0 +1,21 @@
+"""`savemat` turns an array with one axis into a row.
+
+library: scipy
+manual: scipy.io.savemat | If 'row', write 1-D NumPy arrays as row vectors.
+"""
+
+import numpy as np
+from scipy.io import loadmat, savemat
+
+given = np.arange(3)
+savemat("x.mat", {"x": given})
+back = loadmat("x.mat")["x"]
+
+# The safe way: take the axis away again
+safe = loadmat("x.mat", squeeze_me=True)["x"]
+
+# raconvert
+import raconvert
+
+report = raconvert.write("ours.mat", {"x": given})
+ours = raconvert.read("ours.mat", "x")
