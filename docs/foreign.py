@@ -85,5 +85,4 @@ def section(row: Foreign) -> str:
     words = words.strip().rstrip(";:,")
     if words:
         lines += [f"{words[0].upper()}{words[1:]}.".replace("WORD", "FILE"), ""]
-    statements = "\n".join(f"    {line}" for line in code.split("; "))
-    return "\n".join([*lines, "In Python:", "", statements, ""])
+    return "\n".join([*lines, "In Python:", "", "```py", *code.split("; "), "```", ""])

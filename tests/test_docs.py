@@ -243,6 +243,7 @@ ELSEWHERE = {
     ("docs/recipes/dask.md", "bash"): "tests/migration/test_recipes.py",
     ("docs/recipes/s3.md", "shell-session"): "tests/remote/test_recipe.py",
     ("docs/recipes/slurm.md", "bash"): "tests/migration/test_recipes.py",
+    ("docs/reference/not-read.md", "py"): "tests/test_foreign.py",
     ("docs/testing.md", "sh"): "tests/test_fuzz.py tests/test_mutation.py",
     ("docs/tutorials/matlab-and-julia.md", "julia"): "not run: machines that test have no Julia",
 }

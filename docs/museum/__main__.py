@@ -90,7 +90,7 @@ def fresh(one: Exhibit) -> str:
 
 
 def look(exhibits: list[Exhibit]) -> int:
-    """Print what each exhibit shows here; return the number of those that the page has otherwise."""
+    """Print what each exhibit shows here; return how many the page has otherwise."""
     changed, there = 0, sections_of(PAGE.read_text(encoding="utf-8"))
     for one in exhibits:
         if missing(one):

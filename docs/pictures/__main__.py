@@ -20,6 +20,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 import raconvert
 from docs.pages import ROOT, programs, steps
+from docs.pictures import terminal
 from docs.pictures.start import start
 
 HERE = ROOT / "docs" / "pictures"
@@ -151,6 +152,27 @@ def info_page_dark() -> Image.Image:
     return info_page("--blink-settings=preferredColorScheme=0")
 
 
+def walk_peek(*, dark: bool = False) -> Image.Image:
+    """A terminal with a contact sheet of digits."""
+    subprocess.run(["raconvert", "mnist/*.png", "-o", "mnist.ra"], check=True)
+    words = ["peek", "mnist.ra", "--graphics", "blocks", "--color", "always"]
+    printed = subprocess.run(
+        ["raconvert", *words],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "88", "LINES": "30"},
+    ).stdout
+    page = terminal.page(printed, "raconvert peek mnist.ra", dark=dark)
+    Path("peek.html").write_text(page, encoding="utf-8")
+    return browsed("peek.html", 36 + 18 * (printed.count("\n") + 1))
+
+
+def walk_peek_dark() -> Image.Image:
+    """The same terminal in dark."""
+    return walk_peek(dark=True)
+
+
 def browsed(path: str, height: int, *more: str) -> Image.Image:
     """The top of a page in a browser, with further words for it."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -167,7 +189,7 @@ def browsed(path: str, height: int, *more: str) -> Image.Image:
 def main(wanted: list[str]) -> None:
     """Run the pages, draw, and write the pictures beside this file."""
     drawn = [machine_learning, scans, matlab_and_julia, gempack, scidb_records, archive]
-    drawn += [info_page, info_page_dark]
+    drawn += [info_page, info_page_dark, walk_peek, walk_peek_dark]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ.update(programs(folder))
