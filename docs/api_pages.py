@@ -36,7 +36,9 @@ def options_of(found: Any) -> dict[str, inspect.Parameter]:
     return {
         name: parameter
         for name, parameter in inspect.signature(found).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and (name in MEANINGS or name in listed)
+        if parameter.kind is parameter.KEYWORD_ONLY
+        and parameter.default is not parameter.empty
+        and (name in MEANINGS or name in listed)
     }
 
 
@@ -111,7 +113,10 @@ def table(options: dict[str, inspect.Parameter], meanings: dict[str, str]) -> li
     rows = [("Option", "Type", "Default", "Meaning")]
     for name, parameter in options.items():
         type_ = str(parameter.annotation).strip("'\"")
-        rows.append((f"``{name}``", f"``{type_}``", f"``{parameter.default!r}``", meanings[name]))
+        meaning = (
+            meanings[name].replace(" (repeatable)", "").replace("(repeatable, glob)", "(globs)")
+        )
+        rows.append((f"``{name}``", f"``{type_}``", f"``{parameter.default!r}``", meaning))
     lines = [".. list-table::", "   :header-rows: 1", "   :class: options", ""]
     for row in rows:
         for n, cell in enumerate(row):

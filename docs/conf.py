@@ -11,6 +11,8 @@ from docs.api_pages import UNLINKED
 
 project = "raconvert"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "docs.api_pages"]
+extensions += ["docs.accessible"]
+html_static_path = ["_static"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["changes/*"]
 myst_heading_anchors = 4

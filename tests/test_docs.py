@@ -142,6 +142,25 @@ def test_pictures_are_small_and_shown() -> None:
         assert path.stat().st_size < 40_000, name
 
 
+def test_the_guide_is_a_walk_and_chapters() -> None:
+    """The walk takes five minutes, no chapter is longer than 3,000 words, and each is listed."""
+    walk = ROOT / "docs" / "guide.md"
+    chapters = sorted((ROOT / "docs" / "guide").glob("*.md"))
+    reference = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    text = walk.read_text(encoding="utf-8")
+    index = (ROOT / "docs" / "reference" / "README.md").read_text(encoding="utf-8")
+
+    assert len(text.split()) < 1000  # at 200 words a minute
+    assert text.count("only-light") == text.count("only-dark") == 2
+    assert len(chapters) >= 11
+    for path in chapters:
+        assert len(path.read_text(encoding="utf-8").split()) < 3000, path.name
+        assert f"(guide/{path.name})" in text
+        assert f"\nguide/{path.stem}\n" in text
+    for path in reference:
+        assert path.name == "README.md" or f"({path.name})" in index
+
+
 # Commands ---------------------------------------------------------------------------------------
 
 
@@ -228,7 +247,10 @@ ELSEWHERE = {
     ): "tests/test_docs.py::test_the_first_commands_of_the_readme_on_a_clean_copy",
     ("CONTRIBUTING.md", "sh"): ".ci/run does the same in an environment of its own",
     ("docs/architecture.md", "text"): "not a program: a diagram",
-    ("docs/guide/buckets.md", "sh"): "a bucket of one's own: tests/remote/test_recipe.py has another",
+    (
+        "docs/guide/buckets.md",
+        "sh",
+    ): "a bucket of one's own: tests/remote/test_recipe.py has another",
     ("docs/museum.md", "py"): "tests/test_museum.py",
     ("docs/museum.md", "sh"): "tests/test_museum.py",
     (

@@ -105,7 +105,9 @@ PAGES = sorted(
         "*.md",
         "docs/*.md",
         "docs/decisions/*.md",
+        "docs/guide/*.md",
         "docs/recipes/*.md",
+        "docs/reference/*.md",
         "docs/tutorials/*.md",
     )
     for path in ROOT.glob(pattern)

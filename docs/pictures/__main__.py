@@ -165,7 +165,7 @@ def walk_peek(*, dark: bool = False) -> Image.Image:
     ).stdout
     page = terminal.page(printed, "raconvert peek mnist.ra", dark=dark)
     Path("peek.html").write_text(page, encoding="utf-8")
-    return browsed("peek.html", 36 + 18 * (printed.count("\n") + 1))
+    return browsed("peek.html", 32 + 16 * (printed.count("\n") + 1))
 
 
 def walk_peek_dark() -> Image.Image:

@@ -35,8 +35,8 @@ def page(printed: str, command: str, *, dark: bool) -> str:
     back, words = DARK if dark else LIGHT
     style = (
         f"body {{ margin: 0; background: {back}; color: {words} }}"
-        "pre { margin: 14px; font: 15px/18px 'DejaVu Sans Mono', monospace }"
-        "i { display: inline-block; width: 1ch; height: 18px; vertical-align: top }"
+        "pre { margin: 14px; font: 13px/16px 'DejaVu Sans Mono', monospace }"
+        "i { display: inline-block; width: 1ch; height: 16px; vertical-align: top }"
     )
     body = "".join(pieces(printed))
     return (
