@@ -31,8 +31,11 @@ Values = Any  # an array, or what else a library gives back
 HERE = Path(__file__).resolve().parent
 # The folders -> what the page says of them.
 ROOMS = {
-    "values": ("Values change", "Elements come back as other numbers, or as none."),
-    "form": ("The form changes", "Values can be told, but not their type, axes or names."),
+    "values": (
+        "Values change",
+        "Elements come back as other numbers, or what was masked comes back as a value.",
+    ),
+    "form": ("The form changes", "The values are there; their type, axes or names are others."),
     "defaults": (
         "Documented defaults",
         "The manual says so, and an option gives what is stored, if there is one. Whoever calls "
