@@ -21,12 +21,12 @@ HEAD = """\
 # The museum of silent losses
 
 Good libraries change values without an error or a warning: some against their manual, some as it
-says. Each exhibit is a program that our tests paste at the prompt of Python, with the newest versions
-of the libraries; those that it was seen with are named. An exhibit whose library has changed leaves
-the museum. With it stand what the manual or an issue says, the safe way in the same library where
-there is one, and the same task by raconvert: *exact*, *said* (one line tells what changes), or
-*refused* with the reason, before anything is written. The parts of an exhibit are pasted one below the
-other; the last line of a part may end in the error that is shown.
+says. Each exhibit is a program that our tests paste at the prompt of Python, with the newest
+versions of the libraries; those that it was seen with are named. An exhibit whose library has
+changed leaves the museum. With it stand what the manual or an issue says, the safe way in the same
+library where there is one, and the same task by raconvert: *exact*, *said* (one line tells what
+changes), or *refused* with the reason, before anything is written. The parts of an exhibit are
+pasted one below the other; the last line of a part may end in the error that is shown.
 
 ```sh
 python -m docs.museum     # run all of them here
@@ -71,14 +71,14 @@ def section(one: Exhibit, found: Outcome) -> str:
 
 def sources(one: Exhibit) -> str:
     """The sentences in which the library says what it does, and where."""
-    said = [f"`{name}` says: “{text.replace('`', '')}”." for name, text in one.manual]
+    said = [f"`{name}` says: “{text.replace('`', '').rstrip('.')}”." for name, text in one.manual]
     said += [f"[{quoted(text)}]({url})." for url, text in one.links]
     return " ".join(said)
 
 
 def quoted(text: str) -> str:
     """The text with the marks of print around what is cited."""
-    return re.sub(r'"((?:[^"]|":|":=")*?)"(?=$|[,:] |\.$)', r"“\1”", text)
+    return re.sub(r'"([^"]*)"', r"“\1”", text)
 
 
 def sections_of(text: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """A line break in a value makes a second field.
 
 library: pynrrd
-link: https://github.com/mhe/pynrrd/pull/57 | pynrrd #57, "The two delimiters ":=" and ":" are treated the same"
+link: https://github.com/mhe/pynrrd/pull/57 | pynrrd #57, by which its two delimiters are treated the same
 """
 
 import nrrd
