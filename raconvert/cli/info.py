@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import os
-import sys
 from itertools import islice
 
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.cli.console import one_line
-from raconvert.cli.sources import below, each, expand, failing, opened_to_look, reading
-from raconvert.errors import LISTED, TargetExists, UsageError, counted, listed
+from raconvert.cli.pages import refuse_existing, write_page
+from raconvert.cli.sources import (
+    below,
+    chosen,
+    each,
+    expand,
+    failing,
+    is_tree,
+    opened_to_look,
+    reading,
+)
+from raconvert.errors import LISTED, UsageError, counted, listed
+from raconvert.files.paths import refuse_used
 from raconvert.inspect.info import info
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from raconvert.cli.console import Console
@@ -337,32 +347,37 @@ def _tuple(shape: tuple[int, ...]) -> str:
 
 
 def _write_page(args: Any, console: Console) -> int:
-    """Write the page about one file."""
-    from raconvert.files.copy import write_all
-    from raconvert.files.paths import refuse_used, write_failed
-    from raconvert.files.target import Target
-    from raconvert.views.page import page_of
-
+    """Write the page about one file, or about a folder."""
     if not args.html:
         raise UsageError("-o and --full are for the page of --html")
     if len(args.files) != 1 or args.output is None:
-        raise UsageError("--html writes a page about one file", remedy="info FILE --html -o PAGE")
-    output = args.output
-    if output != "-" and os.path.lexists(output) and not args.overwrite:
-        raise TargetExists("exists already", path=output, remedy="--overwrite replaces it")
-    with opened_to_look(args.files[0], args) as opened:
-        if output != "-":
-            refuse_used([output], opened.used)
-        page = "".join(page_of(opened, args.files[0], full=args.full)).encode()
-    if output == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(page)
-        return 0
-    try:
-        with Target(output, overwrite=args.overwrite) as target:
-            write_all(target.open(), [page])
-            target.commit()
-    except OSError as error:
-        raise write_failed(output, error) from error
-    console.note(f"wrote {output}")
+        raise UsageError(
+            "--html writes a page about one file, or one folder",
+            remedy="info FILE --html -o PAGE",
+        )
+    refuse_existing(args.output, overwrite=args.overwrite)
+    page, used = (_sheet_of if is_tree(args.files[0]) else _page_of)(args)
+    write_page(page, args.output, console, overwrite=args.overwrite, used=used)
     return 0
+
+
+def _page_of(args: Any) -> tuple[str, Iterable[str]]:
+    """The page about a file, and the files that were read for it."""
+    from raconvert.views.page import page_of
+
+    with opened_to_look(args.files[0], args) as opened:
+        if args.output != "-":  # before anything is read
+            refuse_used([args.output], opened.used)
+        return "".join(page_of(opened, args.files[0], full=args.full)), opened.used
+
+
+def _sheet_of(args: Any) -> tuple[str, Iterable[str]]:
+    """The page about a folder, and the files with arrays in it."""
+    from raconvert.views.contact_sheet import page_of
+    from raconvert.views.survey import survey_of
+
+    if args.full:
+        raise UsageError("--full is for the page of one file; that of a folder shows a sample")
+    survey = survey_of(args.files[0], reading(args), **chosen(args))
+    root = survey.listing.root
+    return "".join(page_of(survey)), (os.path.join(root, one.path) for one in survey.listing.files)

@@ -80,6 +80,11 @@ def below(args: Any) -> dict[str, Any]:
     }
 
 
+def chosen(args: Any) -> dict[str, Any]:
+    """Return the options that say which files of a whole tree are meant."""
+    return {"include": args.include or (), "exclude": args.exclude or ()}
+
+
 def expand(words: Sequence[str], *, views: bool = False, **gathering: Any) -> list[str]:
     """Expand words to files: files themselves, the contents of folders, matches of globs.
 

@@ -95,6 +95,22 @@ def strips_of(array: Array, sampled: Sample, rows: int, columns: int) -> list[St
     return [strip(f"{ends_of(scale)}{f' {units}' * bool(units)}", values, scale)]
 
 
+def small_plane(array: Array, sampled: Sample, side: int) -> Any:
+    """The values of the middle plane of a sample, as it is hung, in at most `side` × `side`.
+
+    Photos have their colours behind; of complex values it is the magnitude.
+    """
+    hanging = hanging_of(array, layout_of(array))
+    number = len(sampled.frames) // 2
+    values = hanging.of(sampled.values[number])
+    shape = hanging.size_of(sampled.frames[number].size or sampled.values[number].shape)
+    size = _fitting(hanging.extent_of(shape), shape, side, side)
+    if sampled.form == COLOR:
+        colors = [resized(values[..., at], *size) for at in range(values.shape[-1])]
+        return np.stack(colors, axis=-1)
+    return resized(comparable(values), *size, mean=values.dtype.kind != "b")
+
+
 def _are_classes(array: Array, numbers: Numbers) -> bool:
     """True for bools, and for integers with few different values, as labels have."""
     if array.element.kind == "bool":

@@ -38,6 +38,9 @@ figure { margin: 1rem 0; }
 figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
 .strip { display: flex; flex-wrap: wrap; gap: .8rem; }
 .strip div { font-size: .8rem; color: var(--soft); }
+.sheet > div { width: 84px; font-size: .72rem; line-height: 1.3; }
+.share { display: inline-block; height: .8em; background: var(--one); print-color-adjust: exact; }
+td:has(> .share) { width: 40%; }
 .hung { position: relative; display: inline-block; }
 .hung b { position: absolute; color: #fff; text-shadow: 0 0 3px #000, 0 0 2px #000; }
 .hung .left, .hung .right { top: calc(50% - .8em); left: 4px; }

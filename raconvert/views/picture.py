@@ -42,6 +42,8 @@ _CLASSES = (  # of classes, the background first; after Okabe and Ito, readable 
 )  # fmt: skip
 
 GRAY, DEPTH, PHASE, CLASSES = "gray", "depth", "phase", "classes"
+DIFFERENCE = "difference"  # from blue over white, which is 0, to red
+_BELOW_ZERO, _ZERO, _ABOVE_ZERO = (0, 60, 160), (247, 247, 247), (165, 15, 21)
 
 
 class Scale(Record):
@@ -87,6 +89,12 @@ def palette_of(colors: str) -> Values:
         share = np.linspace(0, 1, _COLORS)[:, None]
         if colors == GRAY:
             table_of_colors = np.repeat(share * 255, 3, axis=1)
+        elif colors == DIFFERENCE:
+            ends = np.array([_BELOW_ZERO, _ZERO, _ABOVE_ZERO], np.float64)
+            at = share[:, 0]
+            table_of_colors = np.stack(
+                [np.interp(at, [0, 0.5, 1], ends[:, channel]) for channel in range(3)], axis=-1
+            )
         elif colors == PHASE:
             turn = 2 * np.pi * (share - np.array([0, 1 / 3, 2 / 3]))
             table_of_colors = 255 * (0.52 + 0.4 * np.cos(turn))

@@ -113,18 +113,21 @@ class Shown(Record):
     problem: TooLarge | None
 
 
-def shown_of(array: Array, *, frames: int = FRAMES, sheet: int = 0) -> Shown:
+def shown_of(
+    array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 0
+) -> Shown:
     """Look at an array: at its physical values, if its file says a scale.
 
-    What is missing is NaN. Raises what reading elements raises.
+    `budget`, `frames` and `sheet` are those of `sample`. What is missing is NaN. Raises what reading elements raises.
     """
     array = as_listed(array)
     scale = known_scale(array)
     shown = array if scale is None else unscaled(array, scale, round_values=True)
     try:
         if scale is None or scale.varies:
-            return Shown(shown, sample(shown, frames=frames, sheet=sheet), None)
-        sampled = sample(array, frames=frames, sheet=sheet)
+            part = sample(shown, budget=budget, frames=frames, sheet=sheet)
+            return Shown(shown, part, None)
+        sampled = sample(array, budget=budget, frames=frames, sheet=sheet)
     except TooLarge as error:
         return Shown(shown, None, error)
     convert = physical_values(array, scale)
