@@ -23,8 +23,8 @@ import raconvert
 from raconvert.api import array_of
 from raconvert.arrays import summary
 from raconvert.cli import main
-from raconvert.cli.peek import folded
 from raconvert.views import terminal
+from raconvert.views.fitting import folded
 from raconvert.views.numbers import all_numbers, numbers_of
 from raconvert.views.peek import Screen, lines_of
 from raconvert.views.picture import GRAY, Picture, Scale, beside, colored, palette_of, png_of

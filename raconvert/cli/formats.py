@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 from raconvert.cli.console import one_line
 from raconvert.errors import UsageError
 from raconvert.inspect.info import format_details, formats, why
 from raconvert.plugin import MODEL
+from raconvert.views.fitting import columns_of, folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +37,10 @@ def run(args: Any, console: Console) -> int:
         if console.json:
             console.result_json(details)
         else:
+            width = columns_of(sys.stdout) if sys.stdout.isatty() else 0
             for line in (*_detail_lines(details), *_fault_lines([details])):
-                console.result(line)
+                for part in folded(line, width):
+                    console.result(part)
         return 0
     rows = formats()
     if console.json:
@@ -46,7 +51,8 @@ def run(args: Any, console: Console) -> int:
         line = line if len(line) <= _WIDEST else _cut(line)  # noqa: PLW2901
         console.result(console.bold(line) if number == 0 else line)
     for line in (*_LEGEND, *_missing_lines(rows), *_fault_lines(rows)):
-        console.result(line)
+        for part in folded(line, _WIDEST):
+            console.result(part)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 from raconvert.cli.console import colorful, one_line
@@ -14,6 +13,7 @@ from raconvert.inspect.info import describe_array
 from raconvert.registry import by_name
 from raconvert.views import terminal
 from raconvert.views.filmstrip import labels_beside
+from raconvert.views.fitting import columns_of, folded_all, height_of, within
 from raconvert.views.peek import Screen, chosen_array, facts_of, lines_of, tree_lines
 from raconvert.views.sample import values_text
 from raconvert.workers.worker import decoded, encoded
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from raconvert.cli.console import Console
 
 
+_LEAST_ROWS = 8  # of a window
+
+
 def run(args: Any, console: Console) -> int:
     """Show every file; one that fails is reported and does not stop the others."""
     entries: list[dict[str, Any]] = []
     screen = screen_of(args)
-    width = screen.columns if sys.stdout.isatty() else 0
     drawn = screen.way not in (terminal.CHARACTERS, terminal.NONE)
     show = console.raw if drawn else console.result
 
@@ -47,9 +49,7 @@ def run(args: Any, console: Console) -> int:
 
     def tell(_: str, seen: dict[str, Any]) -> int:
         if not console.json:
-            lines = seen["lines"]
-            if width:
-                lines = [part for line in lines for part in folded(line, width)]
+            lines = within(folded_all(seen["lines"], screen.width), screen.rows, screen.width)
             show("\n".join(["", *lines] if entries else lines))
         entries.append(seen)
         damage = seen.get("damage")
@@ -60,31 +60,6 @@ def run(args: Any, console: Console) -> int:
     if console.json:
         console.result_json(entries[0] if len(paths) == 1 else entries)
     return code
-
-
-def folded(line: str, width: int) -> list[str]:
-    """Fold a line at its wide gaps into parts no wider than `width`; 0 means no limit."""
-    text = _without_codes(line)
-    if not width or len(text) <= width or "\x1b" in text:  # pictures are as wide as they may be
-        return [line]
-    indent = len(line) - len(line.lstrip())
-    parts: list[str] = []
-    for part in re.split(r" {2,}(?=[(\w])", line.strip()):
-        if parts and len(_without_codes(f"{parts[-1]}   {part}")) <= width:
-            parts[-1] += f"   {part}"
-            continue
-        words = part.split(" ")
-        parts.append(" " * (indent + 4 * bool(parts)) + words[0])
-        for word in words[1:]:
-            if len(_without_codes(f"{parts[-1]} {word}")) > width:
-                parts.append(" " * (indent + 4) + word)
-            else:
-                parts[-1] += f" {word}"
-    return parts
-
-
-def _without_codes(text: str) -> str:
-    return re.sub(r"\x1b\[\d*m", "", text)
 
 
 def _facts(path: str, args: Any) -> dict[str, Any]:
@@ -101,9 +76,11 @@ def screen_of(args: Any) -> Screen:
     if way == "auto":
         terminal_there = sys.stdout.isatty() or args.color == "always"
         way = terminal.way_of(os.environ, terminal=terminal_there, unicode=unicode, color=color)
-    columns = terminal.columns_of(sys.stdout)
+    columns = columns_of(sys.stdout)
     true_color = terminal.has_true_color(os.environ) or not sys.stdout.isatty()
-    return Screen(columns, way, unicode, true_color)
+    rows = height_of(sys.stdout)
+    rows = max(_LEAST_ROWS, rows - 1) if rows else 0  # the prompt has the last one
+    return Screen(columns, way, unicode, true_color, rows)
 
 
 def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[str]) -> None:
@@ -113,7 +90,7 @@ def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[st
         row = by_name(bundle.format)
         head = [f"{console.bold(one_line(path))}   {row.title} ({opened.reason})"]
         if row.many and len(bundle.arrays) != 1:
-            head += [f"  {line}" for line in tree_lines(bundle)]
+            head += [f"  {line}" for line in tree_lines(bundle, screen.rows)]
         array = chosen_array(bundle)
         if array is None:
             lines += [*head, "  no array that can be read"]
@@ -124,6 +101,7 @@ def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[st
         head += [f"  {one_line(values)}"] if values else []
         with naming(path):
             labels = labels_beside(bundle, array)
+            screen = screen.without(line.removeprefix("  ") for line in head)
             for line in lines_of(array, screen, full=args.full, labels=labels):
                 lines += [*head, f"  {line}"]
                 head = []

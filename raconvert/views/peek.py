@@ -13,6 +13,7 @@ from raconvert.inspect.info import describe_array, plain, type_text
 from raconvert.registry import by_name
 from raconvert.views import terminal
 from raconvert.views.filmstrip import strips_of, titles_of
+from raconvert.views.fitting import folded_all, rows_of, within
 from raconvert.views.numbers import MOST_CLASSES, all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
 from raconvert.views.sample import FRAMES, REMOTE_BUDGET, known_scale, shown_of
@@ -20,12 +21,12 @@ from raconvert.views.terminal import bar, bars_of, envelope, line_plot, number_t
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
-    from raconvert.views.filmstrip import Labels
+    from raconvert.views.filmstrip import Labels, Strip
     from raconvert.views.numbers import Numbers
     from raconvert.views.picture import Picture
     from raconvert.views.sample import Sample
@@ -35,18 +36,38 @@ MOST_ROWS = 8  # rows shown of text, records and classes
 _MOST_LINES = 40  # lines shown of a tree
 _MOST_TEXT = 60  # characters shown of a text
 _PLOT_ROWS = 6
+_PLOT_MOST = 12  # in a window
+_LEAST_ROWS = 4  # rows that each part of a look at an array has, however low the window is
+_LINES_OF_ERROR = 4
+_WIDE = 60  # columns that hold a title
 _SHEET_CELLS = 14  # width of one picture on a contact sheet, in characters
 _SHEET_ROWS = 2
 _SMALL = REMOTE_BUDGET  # bytes; a smaller array is read whole
 
 
 class Screen(Record):
-    """The screen of `peek`: width in characters, way of showing pictures, and characters."""
+    """The screen of `peek`: width in characters, way of showing pictures, and characters.
+
+    `rows` is its height, or what is left of it; 0 if it has no end, as a file has none.
+    """
 
     columns: int = 80
     way: str = terminal.CHARACTERS
     unicode: bool = True
     true_color: bool = True
+    rows: int = 0
+
+    @property
+    def width(self) -> int:
+        """The width at which lines are folded; 0 if they are not."""
+        return self.columns if self.rows else 0
+
+    def without(self, lines: Iterable[str]) -> Screen:
+        """Return the screen below some lines, which are indented."""
+        if not self.rows:
+            return self
+        taken = rows_of(folded_all((f"  {line}" for line in lines), self.width), self.width)
+        return self._replace(rows=max(_LEAST_ROWS, self.rows - taken))
 
 
 def chosen_array(bundle: Bundle) -> Array | None:
@@ -56,9 +77,10 @@ def chosen_array(bundle: Bundle) -> Array | None:
     return max(numbers or sound, key=lambda array: array.nbytes, default=None)
 
 
-def tree_lines(bundle: Bundle) -> list[str]:
-    """The arrays and groups of a bundle as a tree, of many the first ones."""
-    lines = tree("", {array.name: array for array in bundle.arrays}, bundle.groups, _MOST_LINES)
+def tree_lines(bundle: Bundle, rows: int = 0) -> list[str]:
+    """The arrays and groups of a bundle as a tree, of many the first ones: a fifth of the rows."""
+    most = min(_MOST_LINES, max(_LEAST_ROWS, rows // 5)) if rows else _MOST_LINES
+    lines = tree("", {array.name: array for array in bundle.arrays}, bundle.groups, most)
     return lines.split("\n")[1:]  # each is quoted
 
 
@@ -80,22 +102,35 @@ def lines_of(
     if sampled is not None and sampled.form == EMPTY:
         yield sampled.text
         return
+    if sampled is not None and sampled.damage is not None:
+        screen = screen.without([""] * _LINES_OF_ERROR)
+    numbers = list(number_lines(array, sampled, screen, full=full))
+    if screen.rows:
+        most = max(_LEAST_ROWS, screen.rows * 2 // 5)
+        numbers = within(folded_all(numbers, screen.columns - 2), most, screen.columns - 2)
     if sampled is not None:
-        yield from shown(array, sampled, screen, labels)
-    yield from number_lines(array, sampled, screen, full=full)
+        yield from shown(array, sampled, screen.without(numbers), labels)
+    yield from numbers
     if sampled is not None and sampled.damage is not None:
         raise sampled.damage
 
 
 def _frames_within(screen: Screen) -> int:
-    return FRAMES if screen.columns >= 60 else 3
+    return FRAMES if screen.columns >= _WIDE else 3
 
 
 def _sheet_within(screen: Screen) -> int:
     """Return the number of small pictures that fit the screen."""
     if screen.way == terminal.NONE:
         return 0
-    return _SHEET_ROWS * _in_a_row(screen)
+    return _sheet_rows(screen) * _in_a_row(screen)
+
+
+def _sheet_rows(screen: Screen) -> int:
+    """Return the number of rows of small pictures, each of half its width and a line."""
+    if not screen.rows:
+        return _SHEET_ROWS
+    return max(1, min(4, (screen.rows - 8) // (_SHEET_CELLS // 2 + 1)))
 
 
 def _in_a_row(screen: Screen) -> int:
@@ -109,7 +144,7 @@ def shown(
     values = sampled.values[0]
     odd = values.dtype.kind == "V" and not comparable(values).size
     if odd or values.dtype.kind in "SUmM" or sampled.form == SCALAR:
-        yield from _listed(values.reshape(-1), array.count)
+        yield from _listed(values.reshape(-1), array.count, screen)
     elif sampled.form == LINE:
         yield from _line(values.reshape(-1), screen)
     elif sampled.form == COLUMNS:
@@ -120,12 +155,13 @@ def shown(
         yield from _pictures(array, sampled, screen)
 
 
-def _listed(values: Any, count: int) -> Iterator[str]:
-    for value in values[:MOST_ROWS]:
+def _listed(values: Any, count: int, screen: Screen) -> Iterator[str]:
+    most = min(MOST_ROWS, screen.rows - 1) if screen.rows else MOST_ROWS
+    for value in values[:most]:
         text = quoted(str(value.item() if value.dtype.kind not in "mM" else value))
         yield text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}… ({len(text)} characters)"
-    if count > MOST_ROWS:
-        yield f"… {count - MOST_ROWS} more"
+    if count > most:
+        yield f"… {count - most} more"
 
 
 def _line(values: Any, screen: Screen) -> Iterator[str]:
@@ -133,10 +169,11 @@ def _line(values: Any, screen: Screen) -> Iterator[str]:
     if numbers.classes is not None and len(numbers.classes) * 2 < numbers.count:
         return  # the counts of the classes are the picture
     if values.dtype.kind == "c":
+        half = screen._replace(rows=max(1, screen.rows // 2 - 1)) if screen.rows else screen
         yield "magnitude"
-        yield from _plotted(np.abs(values), screen)
+        yield from _plotted(np.abs(values), half)
         yield "phase, -π to π" if screen.unicode else "phase, -pi to pi"
-        yield from _plotted(np.angle(values), screen)
+        yield from _plotted(np.angle(values), half)
     else:
         yield from _plotted(comparable(values), screen)
 
@@ -145,12 +182,14 @@ def _plotted(values: Any, screen: Screen) -> Iterator[str]:
     low, high = envelope(values, 1)
     if not np.isfinite(low[0]):
         return
-    width = max(8, min(72, screen.columns - 14))
+    width = max(8, screen.columns - 14) if screen.rows else max(8, min(72, screen.columns - 14))
     if not screen.unicode:
         _, highs = envelope(values, width)
         yield sparkline(highs.tolist(), float(low[0]), float(high[0]), unicode=False)
         return
-    lines = line_plot(values, width, _PLOT_ROWS)
+    lines = line_plot(values, width, min(_PLOT_MOST, screen.rows) if screen.rows else _PLOT_ROWS)
+    if len(lines) == 1:
+        lines = [*lines, ""]
     ends = [number_text(high[0]), *[""] * (len(lines) - 2), number_text(low[0])]
     margin = max(map(len, ends))
     for end, line in zip(ends, lines, strict=True):
@@ -180,23 +219,43 @@ def _columns(values: Any, screen: Screen) -> Iterator[str]:
 
 
 def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
-    rows, columns = terminal.room(screen.columns, len(sampled.frames), way=screen.way)
+    about = []
     named = [frame for frame in sampled.frames if frame.key]
     if array.ndim > 2 and named:
         keys = " ".join(frame.key for frame in named)
-        yield f"planes {keys}" if len(named) > 1 else f"plane {keys}"
+        about.append(f"planes {keys}" if len(named) > 1 else f"plane {keys}")
         if any(frame.where for frame in named):
-            yield quoted("; ".join(frame.where for frame in named))
+            about.append(quoted("; ".join(frame.where for frame in named)))
+    yield from about
+    screen = screen.without(about)
+    count = 2 if sampled.values[0].dtype.kind == "c" else 1  # magnitude and phase
+    lines = terminal.ROWS
+    if screen.rows:  # each has a title, of which the longest is folded once
+        titles = count * (1 + (screen.columns < _WIDE))
+        lines = max(_LEAST_ROWS, screen.rows - titles) // count
+    rows, columns = terminal.room(screen.columns, len(sampled.frames), way=screen.way, rows=lines)
     for strip in strips_of(array, sampled, rows, columns):
-        title = quoted(strip.legend(terminal.looks_of_signs(screen.way)))  # units are of the file
         pictures = strip.pictures
-        if title:
-            yield title if screen.unicode else title.replace("π", "pi")
+        yield from _title(strip, screen)
         if screen.way in (terminal.BLOCKS, terminal.CHARACTERS):
             pictures = [_larger(picture, rows, columns) for picture in pictures]
-        yield from terminal.drawn(
-            pictures, screen.way, columns=screen.columns, true_color=screen.true_color
-        )
+        yield from _drawn(pictures, screen, lines)
+
+
+def _title(strip: Strip, screen: Screen) -> Iterator[str]:
+    title = quoted(strip.legend(terminal.looks_of_signs(screen.way)))  # units are of the file
+    if title:
+        yield title if screen.unicode else title.replace("π", "pi")
+
+
+def _drawn(pictures: list[Picture], screen: Screen, rows: int) -> list[str]:
+    return terminal.drawn(
+        pictures,
+        screen.way,
+        columns=screen.columns,
+        true_color=screen.true_color,
+        rows=rows,
+    )
 
 
 def _larger(picture: Picture, rows: int, columns: int) -> Picture:
@@ -207,22 +266,22 @@ def _larger(picture: Picture, rows: int, columns: int) -> Picture:
 
 def _sheet(array: Array, sampled: Sample, screen: Screen, labels: Labels | None) -> Iterator[str]:
     """Yield rows of small pictures, below each its number and its label."""
-    rows, columns = 2 * _SHEET_CELLS, _SHEET_CELLS
+    lines, most = _SHEET_CELLS, _in_a_row(screen)
+    if screen.rows:  # below a line about them and a title
+        below = -(-len(sampled.frames) // most)
+        lines = max(2, min(lines, (screen.rows - 2) // below - 1))
+    rows, columns = 2 * lines, _SHEET_CELLS
     if screen.way not in (terminal.BLOCKS, terminal.CHARACTERS):
-        rows = columns = columns * terminal.CELL[0]
+        columns *= terminal.CELL[0]
+        rows = min(columns, lines * terminal.CELL[1])
     yield f"{len(sampled.frames)} of {sampled.pictures} pictures"
     titles = titles_of(sampled, labels)
     for strip in strips_of(array, sampled, rows, columns):
-        title = quoted(strip.legend(terminal.looks_of_signs(screen.way)))
-        if title:
-            yield title if screen.unicode else title.replace("π", "pi")
-        most = _in_a_row(screen)
+        yield from _title(strip, screen)
         for at in range(0, len(strip.pictures), most):
             pictures = strip.pictures[at : at + most]
-            yield from terminal.drawn(
-                pictures, screen.way, columns=screen.columns, true_color=screen.true_color
-            )
-            step = terminal.pitch(pictures, screen.way, screen.columns)
+            yield from _drawn(pictures, screen, lines)
+            step = terminal.pitch(pictures, screen.way, screen.columns, lines)
             yield _captions(titles[at : at + most], step, unicode=screen.unicode)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from math import isnan
 
 import numpy as np
@@ -24,6 +23,8 @@ KITTY, ITERM2, SIXEL = "kitty", "iterm2", "sixel"
 BLOCKS, CHARACTERS, NONE = "blocks", "plain", "none"
 WAYS = (KITTY, ITERM2, SIXEL, BLOCKS, CHARACTERS, NONE)
 CELL = (8, 16)  # width and height of a character in pixels, roughly
+ROWS = 18  # rows of characters of a picture, where no window bounds them
+_SIDE = 320  # the longest side of a picture in pixels, where pixels are shown
 _KITTY_BYTES = 4096  # the most that kitty takes in one escape sequence
 _SIXEL_COLORS = 256  # most terminals have 256 color registers
 _SIXEL_LEVELS = 6  # levels per channel if a picture has more colors: 6³ = 216 fit
@@ -53,18 +54,20 @@ def way_of(environment: Mapping[str, str], *, terminal: bool, unicode: bool, col
     return BLOCKS if unicode else CHARACTERS
 
 
-def room(columns: int, count: int, *, way: str, rows: int = 18) -> tuple[int, int]:
+def room(columns: int, count: int, *, way: str, rows: int = ROWS) -> tuple[int, int]:
     """The pixels, high and wide, that each of `count` pictures in a row may have."""
     cells = max(4, (columns - 2 - 2 * (count - 1)) // count)
     if way in (KITTY, ITERM2, SIXEL):
-        return min(320, rows * CELL[1]), min(320, cells * CELL[0])
+        return min(_SIDE, rows * CELL[1]), min(_SIDE, cells * CELL[0])
     return 2 * rows, cells
 
 
-def drawn(pictures: list[Picture], way: str, *, columns: int, true_color: bool) -> list[str]:
-    """The lines that show pictures side by side."""
+def drawn(
+    pictures: list[Picture], way: str, *, columns: int, true_color: bool, rows: int = ROWS
+) -> list[str]:
+    """The lines that show pictures side by side, in so many columns and rows."""
     if way in (KITTY, ITERM2, SIXEL):
-        return _graphics(pictures, way, columns)
+        return _graphics(pictures, way, columns, rows)
     if way == BLOCKS:
         blocks = [_half_blocks(picture, true_color=true_color) for picture in pictures]
     else:
@@ -85,24 +88,26 @@ def looks_of_signs(way: str) -> tuple[str, ...]:
     return tuple(_SIGN_CHARACTERS) if way == CHARACTERS else _SIGN_COLORS
 
 
-def pitch(pictures: list[Picture], way: str, columns: int) -> float:
+def pitch(pictures: list[Picture], way: str, columns: int, rows: int = ROWS) -> float:
     """Return the distance in characters between the left edges of pictures in a row."""
     width = pictures[0].pixels.shape[1]
     if way in (KITTY, ITERM2, SIXEL):
-        return float(_factor(pictures, columns) * width / CELL[0] + 1)
+        return float(_factor(pictures, columns, rows) * width / CELL[0] + 1)
     return float(width + 2)
 
 
-def _factor(pictures: list[Picture], columns: int) -> int:
+def _factor(pictures: list[Picture], columns: int, rows: int) -> int:
     """Return the scale of a row of pictures: pixels of the screen per pixel."""
     widest = max(picture.pixels.shape[1] for picture in pictures)
     free = (columns - 2 - (len(pictures) - 1)) * CELL[0]
-    return int(max(1, min(8, free // (len(pictures) * widest), 288 // widest)))
+    highest = max(picture.pixels.shape[0] for picture in pictures)
+    most = min(8, free // (len(pictures) * widest), 288 // widest, rows * CELL[1] // highest)
+    return int(max(1, most))
 
 
-def _graphics(pictures: list[Picture], way: str, columns: int) -> list[str]:
+def _graphics(pictures: list[Picture], way: str, columns: int, rows: int) -> list[str]:
     """One picture of all in a row, as large as fits."""
-    factor = _factor(pictures, columns)
+    factor = _factor(pictures, columns, rows)
     whole = beside([enlarged(picture, factor) for picture in pictures], CELL[0])
     if way == SIXEL:
         return [_sixel(whole.pixels)]
@@ -214,18 +219,6 @@ def has_true_color(environment: Mapping[str, str]) -> bool:
     return environment.get("COLORTERM", "") in ("truecolor", "24bit") or "direct" in (
         environment.get("TERM", "")
     )
-
-
-def columns_of(stream: Any) -> int:
-    """The width of a terminal in characters; 80 if it is not a terminal."""
-    try:
-        return int(os.environ.get("COLUMNS", "")) or 80
-    except ValueError:
-        pass
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80
 
 
 # Plots of characters: lines of Braille dots, bars, and rows of small columns ---------------------
