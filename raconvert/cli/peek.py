@@ -7,14 +7,25 @@ import sys
 
 from raconvert.cli.console import colorful, one_line
 from raconvert.cli.info import array_text
-from raconvert.cli.sources import below, each, expand, failing, naming, opened_to_look
+from raconvert.cli.sources import (
+    below,
+    chosen,
+    each,
+    expand,
+    failing,
+    is_tree,
+    naming,
+    opened_to_look,
+    reading,
+)
 from raconvert.errors import RaconvertError
 from raconvert.inspect.info import describe_array
 from raconvert.registry import by_name
 from raconvert.views import terminal
 from raconvert.views.filmstrip import labels_beside
 from raconvert.views.fitting import columns_of, folded_all, height_of, within
-from raconvert.views.peek import Screen, chosen_array, facts_of, lines_of, tree_lines
+from raconvert.views.peek import Screen, chosen_array, facts_of, tree_lines
+from raconvert.views.peek import lines_of as lines_of_array
 from raconvert.views.sample import values_text
 from raconvert.workers.worker import decoded, encoded
 
@@ -36,6 +47,8 @@ def run(args: Any, console: Console) -> int:
     show = console.raw if drawn else console.result
 
     def look(path: str) -> dict[str, Any]:
+        if _is_surveyed(path, args):
+            return _surveyed(path, args, screen, console)
         if console.json:
             return _facts(path, args)
         lines: list[str] = []
@@ -55,11 +68,31 @@ def run(args: Any, console: Console) -> int:
         damage = seen.get("damage")
         return 0 if damage is None else console.error(decoded(damage))
 
-    paths = expand(args.files, **below(args))
+    paths = [path for word in args.files for path in _meant(word, args)]
     code = each(paths, look, tell, console, failing(console, entries))
     if console.json:
         console.result_json(entries[0] if len(paths) == 1 else entries)
     return code
+
+
+def _meant(word: str, args: Any) -> list[str]:
+    """The files that a word means, or the folder that is looked at as a whole."""
+    return [word] if _is_surveyed(word, args) else expand([word], **below(args))
+
+
+def _is_surveyed(path: str, args: Any) -> bool:
+    return is_tree(path) and not args.verbose
+
+
+def _surveyed(path: str, args: Any, screen: Screen, console: Console) -> dict[str, Any]:
+    """Look at a folder as a whole."""
+    from raconvert.views.survey import survey_of
+    from raconvert.views.survey_lines import facts_for_programs, lines_of
+
+    survey = survey_of(path, reading(args), **chosen(args))
+    if console.json:
+        return facts_for_programs(survey, path)
+    return {"lines": lines_of(survey, console.bold(one_line(path)), screen)}
 
 
 def _facts(path: str, args: Any) -> dict[str, Any]:
@@ -102,7 +135,7 @@ def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[st
         with naming(path):
             labels = labels_beside(bundle, array)
             screen = screen.without(line.removeprefix("  ") for line in head)
-            for line in lines_of(array, screen, full=args.full, labels=labels):
+            for line in lines_of_array(array, screen, full=args.full, labels=labels):
                 lines += [*head, f"  {line}"]
                 head = []
         lines += head

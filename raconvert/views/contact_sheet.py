@@ -27,6 +27,7 @@ _MOST_TILES = 60  # pictures on the sheet
 _MOST_ODD = 24  # pictures of files that differ
 _TILE_BYTES = 300_000  # bytes of the pictures of either
 _SIDE = 84  # of a picture on the page, in pixels
+_MOST_SCALES = 6  # colour bars below the pictures
 _MOST_NAMES = 20  # files that are listed for each thing that differs
 _MOST_KINDS = 40
 _MOST_GROUPS = 100
@@ -105,7 +106,8 @@ def scales_of(tiles: list[Tile]) -> dict[str, Scale | None]:
 
 def look_of(tile: Tile) -> str:
     """The name of the scale that a picture shares with others."""
-    return f"{tile.type} in colour" if tile.values.ndim == 3 else tile.type
+    kind = f"{by_name(tile.format).title} {tile.type}"
+    return f"{kind} in colour" if tile.values.ndim == 3 else kind
 
 
 def is_picture(tile: Tile) -> bool:
@@ -142,12 +144,13 @@ def _picture(tile: Tile, scales: dict[str, Scale | None]) -> Picture:
 def _legends(tiles: list[Tile], scales: dict[str, Scale | None]) -> str:
     """The colours of each type, and how large a pixel is."""
     parts = [f"{len(tiles)} of the files, of one type with the same limits"]
-    for look, scale in scales.items():
+    for look, scale in list(scales.items())[:_MOST_SCALES]:
         some = [tile for tile in tiles if is_picture(tile) and look_of(tile) == look]
         if some:
             pictures = [_picture(tile, scales) for tile in some]
             bar = "" if scale is None else color_bar(scale)
             parts.append(f"{text_of(look)} {bar}{text_of(legend(scale, pictures))}")
+    parts += ["others by their own"] * (len(scales) > _MOST_SCALES)
     if any(is_picture(tile) for tile in tiles):
         parts.append(f"each drawn {_SIDE} pixels long, whatever its size")
     return "; ".join(parts)
@@ -159,7 +162,7 @@ def _tiles(
     """Yield small pictures, each with its name and maybe a reason."""
     yield '<div class="strip sheet">\n'
     for tile in tiles:
-        below = f'{name_of(tile.path)}{_soft(reasons.get(tile.path, ""))}'
+        below = f"{name_of(tile.path)}{_soft(reasons.get(tile.path, ''))}"
         if is_picture(tile):
             words = f"{tile.type} {_shape(tile.shape)}"
             yield figure(_picture(tile, scales), words, _SIDE, below)

@@ -16,7 +16,8 @@ _CODE = re.compile(r"\x1b\[\d*m")
 _GAP = re.compile(r" {2,}(?=[(\w])")
 # A space inside a shape, a size, a range, or between a number and the word that it belongs to.
 _INSIDE = re.compile(
-    r"(?<=\d,) (?=\d)| (?=×)|(?<=×) | (?=…)|(?<=…) (?=-?\d)"
+    r"(?<=[\d:],) (?=[\d:])| (?=×)|(?<=×) | (?=…)|(?<=…) (?=-?\d)|(?<=\d) (?=[▁-█])"
+    r"|(?<=[▁-█]) (?=-?\d)"
     r"|(?<=\b(?:min|max|NaN|inf)) (?=-?\d)|(?<=\bmean) (?=-?\d)|(?<=\bzeros) (?=\d)"
     r"|(?<=\d) (?=(?:%|bytes|[kMGT]B)(?!\w))"
 )
@@ -84,7 +85,7 @@ def within(lines: list[str], rows: int, width: int) -> list[str]:
     left = lines[:]
     while len(left) > 1 and rows_of(left, width) > rows - 1:
         left.pop()
-    return [*left, f"  … {len(lines) - len(left)} more lines (not in a pipe)"]
+    return [*left, f"  … {len(lines) - len(left)} more lines (a pipe has all)"]
 
 
 def cut_to(text: str, width: int, *, unicode: bool = True) -> str:

@@ -94,7 +94,9 @@ def listing_of(root: str, include: Sequence[str] = (), exclude: Sequence[str] = 
             files += [one._replace(format=row) for one in some]
         else:
             left[ending] = len(some)
-    return Listing(root, files, {**left, **apart}, groups_of(files), unread, max(0, count - MOST_FILES))
+    return Listing(
+        root, files, {**left, **apart}, groups_of(files), unread, max(0, count - MOST_FILES)
+    )
 
 
 def groups_of(files: Iterable[Entry]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raconvert.arrays.dtypes import FLOATS
-from raconvert.arrays.layout import COLUMNS, EMPTY, LINE, SCALAR
+from raconvert.arrays.layout import COLUMNS, EMPTY, LINE, SCALAR, layout_of
 from raconvert.arrays.summary import tree
 from raconvert.declared import Record
 from raconvert.errors import quoted
@@ -13,7 +13,7 @@ from raconvert.inspect.info import describe_array, plain, type_text
 from raconvert.registry import by_name
 from raconvert.views import terminal
 from raconvert.views.filmstrip import strips_of, titles_of
-from raconvert.views.fitting import folded_all, rows_of, within
+from raconvert.views.fitting import folded_all, is_drawn, rows_of, within
 from raconvert.views.numbers import MOST_CLASSES, all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
 from raconvert.views.sample import FRAMES, REMOTE_BUDGET, known_scale, shown_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
+    from raconvert.arrays.layout import Layout
     from raconvert.views.filmstrip import Labels, Strip
     from raconvert.views.numbers import Numbers
     from raconvert.views.picture import Picture
@@ -40,6 +41,8 @@ _PLOT_MOST = 12  # in a window
 _LEAST_ROWS = 4  # rows that each part of a look at an array has, however low the window is
 _LINES_OF_ERROR = 4
 _WIDE = 60  # columns that hold a title
+_BESIDE = 8  # rows of what is said about a picture
+_TRACE = 26  # columns of the words before a trace
 _SHEET_CELLS = 14  # width of one picture on a contact sheet, in characters
 _SHEET_ROWS = 2
 _SMALL = REMOTE_BUDGET  # bytes; a smaller array is read whole
@@ -93,9 +96,8 @@ def lines_of(
 
     Raises what reading elements raises; of a damaged array, after what can be read of it.
     """
-    array, sampled, problem = shown_of(
-        array, frames=_frames_within(screen), sheet=_sheet_within(screen)
-    )
+    frames = _frames_within(screen, layout_of(array), array)
+    array, sampled, problem = shown_of(array, frames=frames, sheet=_sheet_within(screen))
     if problem is not None and not full:
         yield f"no picture: {problem.what}" + (f"; {problem.remedy}" if problem.remedy else "")
         return
@@ -105,18 +107,32 @@ def lines_of(
     if sampled is not None and sampled.damage is not None:
         screen = screen.without([""] * _LINES_OF_ERROR)
     numbers = list(number_lines(array, sampled, screen, full=full))
-    if screen.rows:
-        most = max(_LEAST_ROWS, screen.rows * 2 // 5)
-        numbers = within(folded_all(numbers, screen.columns - 2), most, screen.columns - 2)
-    if sampled is not None:
-        yield from shown(array, sampled, screen.without(numbers), labels)
+    width = screen.columns - 2  # all is indented
+    most = max(_LEAST_ROWS, screen.rows * 2 // 5) if screen.rows else 0
+    room = screen.without(within(folded_all(numbers, width * bool(most)), most, width))
+    picture = [] if sampled is None else list(shown(array, sampled, room, labels))
+    yield from picture
+    if most:
+        taken = room.rows if any(map(is_drawn, picture)) else 0
+        taken = max(taken, rows_of(folded_all(picture, width), width))
+        numbers = within(folded_all(numbers, width), max(most, screen.rows - taken), width)
     yield from numbers
     if sampled is not None and sampled.damage is not None:
         raise sampled.damage
 
 
-def _frames_within(screen: Screen) -> int:
-    return FRAMES if screen.columns >= _WIDE else 3
+def _frames_within(screen: Screen, layout: Layout, array: Array) -> int:
+    """The number of planes in a row: in a window fewer ones, if their pictures were very small."""
+    if not screen.rows or layout.rows < 0:
+        return FRAMES if screen.columns >= _WIDE else 3
+    lengths = sorted((layout.rows, layout.columns), reverse=array.index_order == "F")
+    down, right = (array.dims[::-1][axis] for axis in lengths)
+    most = screen.columns, 2 * max(_LEAST_ROWS, screen.rows - _BESIDE)  # pixels, two in a line
+    for count in (FRAMES, 3):
+        cells = (most[0] - 2 * count) // count
+        if min(down, cells * down // right) >= most[1] // 2:
+            return count
+    return 3 if screen.columns >= _WIDE or down <= most[1] // 2 else 1
 
 
 def _sheet_within(screen: Screen) -> int:
@@ -362,7 +378,12 @@ def number_lines(
     odd = "" if is_bool else _odd(array, numbers)
     yield f"{odd}  ({which})" if odd else which
     if sampled.histogram and not (numbers.classes is not None and len(numbers.classes) <= 16):
-        drawn = bars_of(sampled.histogram, unicode=screen.unicode)
+        histogram = sampled.histogram
+        if screen.columns < _WIDE:
+            histogram = [
+                low + high for low, high in zip(histogram[::2], histogram[1::2], strict=True)
+            ]
+        drawn = bars_of(histogram, unicode=screen.unicode)
         first, last = number_text(sampled.least), number_text(sampled.most)
         some = "" if numbers is sampled or part is None or part.whole else " of a sample"
         yield f"histogram{some} {first} {drawn} {last}"
@@ -376,7 +397,10 @@ def number_lines(
     ):
         low, high = float(numbers.least), float(numbers.most)
         for word, at in (("max", 1), ("min", 0)):
-            line = sparkline([one[at] for one in trace], low, high, unicode=screen.unicode)
+            ends = [one[at] for one in trace]
+            if len(ends) > screen.columns - _TRACE:
+                ends = envelope(np.array(ends), screen.columns - _TRACE)[at].tolist()
+            line = sparkline(ends, low, high, unicode=screen.unicode)
             yield f"{word} {'along the array' if made.by_blocks else 'of each plane'}  {line}"
 
 

@@ -113,9 +113,7 @@ class Shown(Record):
     problem: TooLarge | None
 
 
-def shown_of(
-    array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 0
-) -> Shown:
+def shown_of(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 0) -> Shown:
     """Look at an array: at its physical values, if its file says a scale.
 
     `budget`, `frames` and `sheet` are those of `sample`. What is missing is NaN. Raises what reading elements raises.
