@@ -8,7 +8,7 @@ from raconvert.cli.console import one_line
 from raconvert.errors import UsageError
 from raconvert.inspect.info import format_details, formats, why
 from raconvert.plugin import MODEL
-from raconvert.views.fitting import columns_of, folded
+from raconvert.views.fitting import columns_of, folded_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ def run(args: Any, console: Console) -> int:
             console.result_json(details)
         else:
             width = columns_of(sys.stdout) if sys.stdout.isatty() else 0
-            for line in (*_detail_lines(details), *_fault_lines([details])):
-                for part in folded(line, width):
-                    console.result(part)
+            for line in folded_all((*_detail_lines(details), *_fault_lines([details])), width):
+                console.result(line)
         return 0
     rows = formats()
     if console.json:
@@ -50,9 +49,8 @@ def run(args: Any, console: Console) -> int:
     for number, line in enumerate(_table(cells)):
         line = line if len(line) <= _WIDEST else _cut(line)  # noqa: PLW2901
         console.result(console.bold(line) if number == 0 else line)
-    for line in (*_LEGEND, *_missing_lines(rows), *_fault_lines(rows)):
-        for part in folded(line, _WIDEST):
-            console.result(part)
+    for line in folded_all((*_LEGEND, *_missing_lines(rows), *_fault_lines(rows)), _WIDEST):
+        console.result(line)
     return 0
 
 

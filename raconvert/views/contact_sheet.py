@@ -7,7 +7,7 @@ import os
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.errors import counted
 from raconvert.registry import by_name
-from raconvert.views.figures import color_bar, coded, figure, legend, picture_of, shared_scale
+from raconvert.views.figures import coded, color_bar, figure, legend, picture_of, shared_scale
 from raconvert.views.folder import MOST_FILES
 from raconvert.views.markup import TABLE_END, closing, cut, name_of, opening, table_head, text_of
 from raconvert.views.sample import spread
@@ -52,7 +52,7 @@ def page_of(survey: Survey) -> Iterator[str]:
 def facts_of(survey: Survey) -> list[str]:
     """The facts about a folder in a few words each."""
     folders = len(survey.listing.groups)
-    facts = [counted(survey.count, "file").replace(str(survey.count), f"{survey.count:,}")]
+    facts = [counted(survey.files, "file").replace(str(survey.files), f"{survey.files:,}")]
     facts += [f"in {counted(folders, 'folder')}"] if folders > 1 else []
     facts.append(size(survey.stored))
     if survey.kinds:
@@ -71,13 +71,13 @@ def kind_text(kind: Kind) -> str:
 
 def looked_at(survey: Survey) -> str:
     """How much of a folder was looked at."""
-    if not survey.count:
+    if not survey.files:
         return "no file of a format that is read"
-    which = "all" if survey.opened >= survey.count else f"{survey.opened:,} of {survey.count:,}"
+    which = "all" if survey.opened >= survey.files else f"{survey.opened:,} of {survey.files:,}"
     text = f"headers of {which} files were read, and elements of {survey.read:,}"
     if survey.partly:
         text += f", of {survey.partly:,} of them a part"
-    if survey.opened < survey.count:
+    if survey.opened < survey.files:
         text += "; one file of each of equal stretches of the list"
     return text
 
@@ -207,7 +207,8 @@ def _flag_rows(word: str, flags: list[Flag]) -> Iterator[str]:
         yield f"<tr>{'<td></td><td></td>' if number else head}"
         yield f"<td>{name_of(flag.path)}</td><td>{text_of(cut(flag.reason))}</td></tr>\n"
     if len(flags) > _MOST_NAMES:
-        yield f"<tr><td></td><td></td><td>and {len(flags) - _MOST_NAMES:,} more</td><td></td></tr>\n"
+        more = f"and {len(flags) - _MOST_NAMES:,} more"
+        yield f"<tr><td></td><td></td><td>{more}</td><td></td></tr>\n"
 
 
 def _odd_tiles(survey: Survey) -> Iterator[str]:
@@ -226,18 +227,18 @@ def _odd_tiles(survey: Survey) -> Iterator[str]:
 
 def _kinds(survey: Survey) -> Iterator[str]:
     yield "<h2>Kinds</h2>\n"
-    if survey.opened < survey.count:
+    if survey.opened < survey.files:
         parts = [f"{count:,} {by_name(name).title}" for name, count in survey.formats.items()]
         yield f"<p>All files by their names: {text_of(', '.join(parts[:_MOST_KINDS]))}. "
         yield f"By the headers of {survey.opened:,} of them:</p>\n"
     yield table_head(">files", "format", "type", "shape in Python", "arrays in each")
     for kind in survey.kinds[:_MOST_KINDS]:
-        yield f'<tr><td class="n">{kind.count:,}</td><td>{text_of(by_name(kind.format).title)}</td>'
+        yield f'<tr><td class="n">{kind.files:,}</td><td>{text_of(by_name(kind.format).title)}</td>'
         yield f"<td>{text_of(cut(kind.type))}</td><td>{text_of(_kind_shape(kind))}</td>"
         yield f"<td>{kind.arrays:,}</td></tr>\n"
     yield TABLE_END
     if rest := survey.kinds[_MOST_KINDS:]:
-        yield f"<p>and {sum(kind.count for kind in rest):,} files of {len(rest):,} more kinds</p>\n"
+        yield f"<p>and {sum(kind.files for kind in rest):,} files of {len(rest):,} more kinds</p>\n"
 
 
 def _kind_shape(kind: Kind) -> str:

@@ -21,7 +21,7 @@ from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 MOST_FILES = 200_000  # files whose names are kept; more are counted
@@ -60,33 +60,50 @@ class Listing(Record):
 
 
 def listing_of(root: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Listing:
-    """List a folder, of its files those that match the globs. Raises `ReadFailed` if it is not one that can be listed."""
+    """List a folder, of its files those that match the globs.
+
+    Raises `ReadFailed` if it is not a folder that can be listed.
+    """
     unread: list[tuple[str, str]] = []
     files: list[Entry] = []
     others: dict[str, list[Entry]] = {}
-    count = 0
-    known: dict[str, str] = {}
     apart: Counter[str] = Counter()
+    known: dict[str, str] = {}
+    count = 0
+    for folder, name, entry in _entries(root, unread, lambda name: wanted(name, include, exclude)):
+        count += 1
+        if count > MOST_FILES:
+            continue
+        found = name if entry is None else _entry(folder, entry, known)
+        if isinstance(found, str):
+            apart[found] += 1
+        elif found.format:
+            files.append(found)
+        else:
+            others.setdefault(ending_of(name), []).append(found)
+    if unread and unread[0][0] == "":
+        raise ReadFailed(f"cannot be listed: {unread[0][1]}", path=root)
+    left = {**_without_format(root, others, files), **apart}
+    return Listing(root, files, left, groups_of(files), unread, max(0, count - MOST_FILES))
+
+
+def _entries(
+    root: str, unread: list[tuple[str, str]], is_wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, str, os.DirEntry[str] | None]]:
+    """Yield folder, name and entry of each file; of a sidecar only what it is."""
     for folder, entries in _folders(root, unread):
         names = {entry.name for entry in entries}
         for entry in _in_order(entries):
-            if not wanted(entry.name, include, exclude):
-                continue
-            count += 1
-            if count > MOST_FILES:
-                continue
             if _is_sidecar(entry.name, names):
-                apart[SIDECARS] += 1
-                continue
-            found = _entry(folder, entry, known)
-            if found is None:
-                apart[SPECIAL] += 1
-            elif found.format:
-                files.append(found)
-            else:
-                others.setdefault(ending_of(entry.name), []).append(found)
-    if unread and unread[0][0] == "":
-        raise ReadFailed(f"cannot be listed: {unread[0][1]}", path=root)
+                yield folder, SIDECARS, None
+            elif is_wanted(entry.name):
+                yield folder, entry.name, entry
+
+
+def _without_format(
+    root: str, others: dict[str, list[Entry]], files: list[Entry]
+) -> dict[str, int]:
+    """The counts of files by their ending; those whose content has a format join the `files`."""
     left = {}
     for number, (ending, some) in enumerate(sorted(others.items(), key=lambda one: -len(one[1]))):
         row = _detected(root, some) if number < _ENDINGS else ""
@@ -94,9 +111,7 @@ def listing_of(root: str, include: Sequence[str] = (), exclude: Sequence[str] = 
             files += [one._replace(format=row) for one in some]
         else:
             left[ending] = len(some)
-    return Listing(
-        root, files, {**left, **apart}, groups_of(files), unread, max(0, count - MOST_FILES)
-    )
+    return left
 
 
 def groups_of(files: Iterable[Entry]) -> dict[str, int]:
@@ -165,10 +180,10 @@ def _is_sidecar(name: str, names: set[str]) -> bool:
     )
 
 
-def _entry(folder: str, entry: os.DirEntry[str], known: dict[str, str]) -> Entry | None:
+def _entry(folder: str, entry: os.DirEntry[str], known: dict[str, str]) -> Entry | str:
     """A file with the format of its suffix, if it has one that is read; a folder with its own.
 
-    None for a pipe, a device or the like, which is never opened.
+    `SPECIAL` for a pipe, a device or the like, which is never opened.
     """
     path = folder + entry.name
     if is_folder(entry):
@@ -178,7 +193,7 @@ def _entry(folder: str, entry: os.DirEntry[str], known: dict[str, str]) -> Entry
     with suppress(OSError):  # a link that leads nowhere
         status = entry.stat()
         if not S_ISREG(status.st_mode):
-            return None
+            return SPECIAL
         size = status.st_size
     ending = entry.name[entry.name.find(".", 1) :] if "." in entry.name[1:] else ""
     if ending not in known:

@@ -397,10 +397,10 @@ def number_lines(
     ):
         low, high = float(numbers.least), float(numbers.most)
         for word, at in (("max", 1), ("min", 0)):
-            ends = [one[at] for one in trace]
-            if len(ends) > screen.columns - _TRACE:
-                ends = envelope(np.array(ends), screen.columns - _TRACE)[at].tolist()
-            line = sparkline(ends, low, high, unicode=screen.unicode)
+            course = [one[at] for one in trace]
+            if len(course) > screen.columns - _TRACE:
+                course = envelope(np.array(course), screen.columns - _TRACE)[at].tolist()
+            line = sparkline(course, low, high, unicode=screen.unicode)
             yield f"{word} {'along the array' if made.by_blocks else 'of each plane'}  {line}"
 
 

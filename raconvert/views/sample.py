@@ -116,7 +116,8 @@ class Shown(Record):
 def shown_of(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 0) -> Shown:
     """Look at an array: at its physical values, if its file says a scale.
 
-    `budget`, `frames` and `sheet` are those of `sample`. What is missing is NaN. Raises what reading elements raises.
+    `budget`, `frames` and `sheet` are those of `sample`. What is missing is NaN. Raises what
+    reading elements raises.
     """
     array = as_listed(array)
     scale = known_scale(array)

@@ -60,13 +60,13 @@ _LEAST_RATIO = 0.05  # logarithms of sizes this close are no outliers
 
 
 class Kind(Record):
-    """A number of files of one format, type and shape; `arrays` of each of them is what is in it."""
+    """A number of files of one format, type and shape, with a number of arrays in each."""
 
     format: str
     type: str
     shape: tuple[int, ...]
     arrays: int
-    count: int
+    files: int
 
 
 class Flag(Record):
@@ -80,7 +80,8 @@ class Flag(Record):
 class Tile(Record):
     """A file of the sample: its path, kind, numbers, and a small picture of it where it has one.
 
-    `form` is that of the sample; `values` are its plane or its line, None for other forms.
+    `seen` is the number of values that were read, `form` that of the sample; `values` are its plane
+    or its line, None for other forms.
     """
 
     path: str
@@ -92,7 +93,7 @@ class Tile(Record):
     mean: float | None
     most: float | None
     nan: int
-    count: int
+    seen: int
     values: Any
 
 
@@ -113,7 +114,7 @@ class Survey(Record):
     tiles: list[Tile]
 
     @property
-    def count(self) -> int:
+    def files(self) -> int:
         """The number of files with arrays."""
         return len(self.listing.files)
 
@@ -393,13 +394,13 @@ def _odd_values(tiles: list[Tile]) -> Iterator[Flag]:
     by_kind: dict[tuple[str, str], list[Tile]] = {}
     for tile in tiles:
         by_kind.setdefault((tile.format, tile.type), []).append(tile)
-        if tile.count > 1 and tile.nan == tile.count:
-            yield Flag(MISSING, tile.path, f"all {tile.count} values that were read")
-        elif tile.count > 1 and tile.least is not None and tile.least == tile.most:
+        if tile.seen > 1 and tile.nan == tile.seen:
+            yield Flag(MISSING, tile.path, f"all {tile.seen} values that were read")
+        elif tile.seen > 1 and tile.least is not None and tile.least == tile.most:
             value = number_text(tile.least)
-            yield Flag(BLANK, tile.path, f"all {tile.count} values that were read are {value}")
-    for some in by_kind.values():
-        some = [one for one in some if one.mean is not None and isfinite(one.mean)]
+            yield Flag(BLANK, tile.path, f"all {tile.seen} values that were read are {value}")
+    for kind in by_kind.values():
+        some = [one for one in kind if one.mean is not None and isfinite(one.mean)]
         means = [float(one.mean or 0) for one in some]
         spreads = [float(one.most or 0) - float(one.least or 0) for one in some]
         least = _LEAST_SPREAD * median(spreads) if spreads else 0

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.views.peek import Screen
-    from raconvert.views.picture import Scale
     from raconvert.views.survey import Survey, Tile
 
 
@@ -62,14 +61,13 @@ def lines_of(survey: Survey, title: str, screen: Screen) -> list[str]:
 
 def _kinds(survey: Survey, most: int) -> list[str]:
     """The kinds of files, those of most files first."""
-    lines = []
-    width = len(f"{survey.kinds[0].count:,}") if survey.kinds else 0
-    for kind in survey.kinds[:most]:
-        lines.append(f"  {kind.count:>{width},} {quoted(kind_text(kind))}")
+    width = len(f"{survey.kinds[0].files:,}") if survey.kinds else 0
+    some = survey.kinds[:most]
+    lines = [f"  {kind.files:>{width},} {quoted(kind_text(kind))}" for kind in some]
     if rest := survey.kinds[most:]:
-        count = sum(one.count for one in rest)
+        count = sum(one.files for one in rest)
         lines.append(f"  {count:>{width},} files of {len(rest):,} more kinds")
-    if survey.opened < survey.count:
+    if survey.opened < survey.files:
         parts = [f"{count:,} {by_name(name).title}" for name, count in survey.formats.items()]
         lines.append(f"  by their names: {', '.join(parts[:most])}")
     return [*lines, f"  {looked_at(survey)}"]
@@ -150,7 +148,7 @@ def _differences(survey: Survey, screen: Screen, most: int = 0) -> list[str]:
     """What differs: with `most`, one line for each of so many things, else with all names."""
     found = by_word(survey.flags)
     if not found:
-        return ["  nothing differs"] if survey.count else []
+        return ["  nothing differs"] if survey.files else []
     lines = []
     for word, flags in list(found.items())[: most or None]:
         texts = [f"{quoted(flag.path)} ({quoted(flag.reason)})" for flag in flags]
@@ -176,7 +174,7 @@ def facts_for_programs(survey: Survey, path: str) -> dict[str, Any]:
     """The facts about a folder in the types of JSON."""
     return {
         "path": path,
-        "files": survey.count,
+        "files": survey.files,
         "formats": survey.formats,
         "stored_bytes": survey.stored,
         "opened": survey.opened,
