@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from raconvert.cli.console import one_line
+from raconvert.cli.pages import refuse_existing, write_page
 from raconvert.cli.sources import below, is_tree, reading
 from raconvert.errors import RaconvertError, UsageError, counted
-from raconvert.inspect.diff import diff
+from raconvert.files.paths import refuse_used
+from raconvert.inspect.diff import checked_rule, compare_bundles, diff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.arrays.array import Array
     from raconvert.cli.console import Console
+    from raconvert.inspect.where import Where
+    from raconvert.migration.compare import Finding
 
 _DIFFERENT = 1
 _ABSENT = object()
@@ -22,22 +27,97 @@ _ALL = 8  # files that differ, which are shown without -v
 
 def run(args: Any, console: Console) -> int:
     """Compare and print what differs."""
-    a, b = args.files
     how: dict[str, Any] = {name: getattr(args, name) for name in _RULES}
+    _check_page(args)
     try:
         if all(map(is_tree, args.files)):
             return _run_trees(args, how, console)
-        differences = diff(a, b, **how, **reading(args))
+        differences = _with_page(args, how, console) if args.html else _compared(args, how)
     except RaconvertError as error:
         if error.exit_code == _DIFFERENT:  # what cannot be read does not differ
             error.exit_code = UsageError.exit_code
         raise
+    if args.output == "-":
+        return 0 if differences["same"] else _DIFFERENT
     if console.json:
         console.result_json(differences)
     elif not (differences["same"] and console.quiet):
         for line in _lines(differences):
             console.result(line)
     return 0 if differences["same"] else _DIFFERENT
+
+
+def _compared(args: Any, how: dict[str, Any]) -> dict[str, Any]:
+    a, b = args.files
+    return diff(a, b, **how, **reading(args))
+
+
+# Pages --------------------------------------------------------------------------------------------
+
+
+def _check_page(args: Any) -> None:
+    """Refuse a page that cannot be written, before anything is read."""
+    if args.html != (args.output is not None) or (args.overwrite and not args.html):
+        raise UsageError(
+            "-o and --overwrite are for the page of --html, which needs -o",
+            remedy="diff A B --html -o PAGE",
+        )
+    if args.html:
+        refuse_existing(args.output, overwrite=args.overwrite)
+
+
+def _with_page(args: Any, how: dict[str, Any], console: Console) -> dict[str, Any]:
+    """Compare two files and write the page about them; return what differs."""
+    from contextlib import ExitStack
+
+    from raconvert.conversion.options import Settings
+    from raconvert.conversion.read import open_spec
+    from raconvert.views.comparison import where_of_pair
+    from raconvert.views.comparison_page import Compared, page_of
+
+    options = reading(args)
+    rule = checked_rule(
+        how["atol"],
+        how["rtol"],
+        how["bitwise"],
+        options["max_memory"],
+        singletons=not how["ignore_singletons"],
+    )
+    watched: list[tuple[Array, Array, Where]] = []
+
+    def watch(a: Array, b: Array) -> Where:
+        watched.append((a, b, where_of_pair(a, b)))
+        return watched[-1][2]
+
+    with ExitStack() as stack:
+        opened = [stack.enter_context(open_spec(path, Settings(**options))) for path in args.files]
+        used = opened[0].used | opened[1].used
+        if args.output != "-":
+            refuse_used([args.output], used)
+        left, right = (one.bundle for one in opened)
+        found = compare_bundles(left, right, rule, ignore_meta=how["ignore_meta"], watch=watch)
+        differences = {"a": args.files[0], "b": args.files[1], **found}
+        pairs = [
+            Compared(a, b, facts, where)
+            for (a, b, where), facts in zip(watched, found["arrays"], strict=True)
+        ]
+        page = "".join(page_of(differences, pairs))
+    write_page(page, args.output, console, overwrite=args.overwrite, used=used)
+    return differences
+
+
+def _write_tree_page(
+    args: Any, counts: dict[str, int], lists: dict[str, list[Finding]], console: Console
+) -> None:
+    from raconvert.views.comparison_page import tree_page
+
+    rows = {word: [(one.path, one.reason) for one in some] for word, some in lists.items()}
+    a, b = args.files
+    page = "".join(tree_page(a, b, counts, rows))
+    write_page(page, args.output, console, overwrite=args.overwrite)
+
+
+# Trees --------------------------------------------------------------------------------------------
 
 
 def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
@@ -50,6 +130,12 @@ def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
     odd = {mark: [one for one in findings if one.mark == mark] for mark in words if mark != SAME}
     same = not any(odd.values())
     counts = {word: sum(one.mark == mark for one in findings) for mark, word in words.items()}
+    code = UsageError.exit_code if odd[ERROR] else 0 if same else _DIFFERENT
+    if args.html:
+        lists = {words[mark]: some for mark, some in odd.items()}
+        _write_tree_page(args, counts, lists, console)
+    if args.output == "-":
+        return code
     if console.json:
         files = [one._asdict() for one in findings]
         facts = {"a": a, "b": b, "same": same, "counts": counts}
@@ -64,7 +150,7 @@ def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
                 console.result(f"{mark} and {len(some) - 1} more (-v shows all)")
         parts = [f"{count} {word}" for word, count in counts.items() if count]
         console.result(one_line(f"{counted(len(findings), 'file')}: {', '.join(parts) or 'none'}"))
-    return UsageError.exit_code if odd[ERROR] else 0 if same else _DIFFERENT
+    return code
 
 
 def _lines(differences: dict[str, Any]) -> Iterator[str]:

@@ -261,7 +261,7 @@ VERBS = {
         _FILES,
         (
             Opt("-s --short", "one line per array", how="flag"),
-            Opt("--html", "a page about the file, written to -o", how="flag"),
+            Opt("--html", "a page about the file or the folder, written to -o", how="flag"),
             Opt("-o --output", "where the page of --html goes, - for stdout", metavar="PAGE"),
             Opt("--overwrite", "replace a page that exists", how="flag"),
             Opt("--full", "with --html: read all elements, however many", how="flag"),
@@ -282,6 +282,8 @@ VERBS = {
             *READING,
             *COMMON,
         ),
+        "a folder is summed up with all folders in it: kinds, a sample, what differs; -v shows "
+        "every file; "
         "of a container the largest array is shown, unless FILE#NAME or --array names another; "
         "numbers are of the part that is shown, which is said, unless --full is given; --json has "
         "the tree, the array and its numbers",
@@ -306,6 +308,9 @@ VERBS = {
             Opt("--bitwise", "tell -0.0 from 0.0, and NaN payloads", how="flag"),
             Opt("--ignore-meta", "compare type, shape and elements only", how="flag"),
             Opt("--ignore-singletons", "take (1, 3, 4) for (3, 4)", how="flag"),
+            Opt("--html", "also a page with pictures of what differs, written to -o", how="flag"),
+            Opt("-o --output", "where the page of --html goes, - for stdout", metavar="PAGE"),
+            Opt("--overwrite", "replace a page that exists", how="flag"),
             *BELOW,
             *READING,
             *COMMON,

@@ -28,11 +28,13 @@ from raconvert.inspect.elements import Rule, compare_data, letter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Unpack
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.declared import Readable
+    from raconvert.inspect.where import Where
 
 
 @accepts(options_of(Inspecting, arrays=None))
@@ -66,37 +68,65 @@ def diff(
     Files whose arrays cannot be paired raise `UsageError`, and so do two single arrays whose
     elements cannot be compared (text with numbers); among several such arrays only differ in type.
     """
+    max_memory = reading.get("max_memory", DEFAULT_MAX_MEMORY)
+    rule = checked_rule(atol, rtol, bitwise, max_memory, singletons=not ignore_singletons)
+    with ExitStack() as stack:
+        paths = [path_of(one, stack) for one in (a, b)]
+        left, right = (stack.enter_context(open_bundle(path, **reading)) for path in paths)
+        found = compare_bundles(left, right, rule, ignore_meta=ignore_meta)
+        return {"a": paths[0], "b": paths[1], **found}
+
+
+def compare_bundles(
+    left: Bundle,
+    right: Bundle,
+    rule: Rule,
+    *,
+    ignore_meta: bool = False,
+    watch: Callable[[Array, Array], Where | None] = lambda _, __: None,
+) -> dict[str, Any]:
+    """The differences of two bundles, as `diff` returns them.
+
+    `watch` is asked for each pair of arrays for where to add the places of what differs.
+    """
+    pairs, only_a, only_b = pair_arrays(left, right)
+    formats = left.format, right.format
+    compared = [
+        compare_arrays(
+            x,
+            y,
+            rule,
+            ignore_meta=ignore_meta,
+            formats=formats,
+            alone=len(pairs) == 1,
+            where=watch(x, y),
+        )
+        for x, y in pairs
+    ]
+    about = {} if ignore_meta else differences_about(left, right)
+    same = all(item["same"] for item in compared) and not (only_a or only_b)
+    return {
+        "same": same and not any(about.values()),
+        "arrays": compared,
+        "only_in_a": only_a,
+        "only_in_b": only_b,
+        "metadata": about.get("metadata", []),
+        "groups": about.get("groups", []),
+        "forms": about.get("forms", []),
+        "aliases": about.get("aliases", []),
+        "order": about.get("order"),
+    }
+
+
+def checked_rule(
+    atol: float, rtol: float, bitwise: bool, max_memory: int, *, singletons: bool
+) -> Rule:
+    """The rule of a comparison. Raises `UsageError` for tolerances that make no sense."""
     if bitwise and (atol or rtol):
         raise UsageError("a bitwise comparison has no tolerance")
     if not (atol >= 0 and rtol >= 0):
         raise UsageError("a tolerance is not negative", got=f"atol {atol}, rtol {rtol}")
-    max_memory = reading.get("max_memory", DEFAULT_MAX_MEMORY)
-    rule = Rule(atol, rtol, bitwise, max_memory, singletons=not ignore_singletons)
-    with ExitStack() as stack:
-        paths = [path_of(one, stack) for one in (a, b)]
-        left, right = (stack.enter_context(open_bundle(path, **reading)) for path in paths)
-        pairs, only_a, only_b = pair_arrays(left, right)
-        formats = left.format, right.format
-        alone = len(pairs) == 1
-        compared = [
-            compare_arrays(x, y, rule, ignore_meta=ignore_meta, formats=formats, alone=alone)
-            for x, y in pairs
-        ]
-        about = {} if ignore_meta else differences_about(left, right)
-        same = all(item["same"] for item in compared) and not (only_a or only_b)
-        return {
-            "a": paths[0],
-            "b": paths[1],
-            "same": same and not any(about.values()),
-            "arrays": compared,
-            "only_in_a": only_a,
-            "only_in_b": only_b,
-            "metadata": about.get("metadata", []),
-            "groups": about.get("groups", []),
-            "forms": about.get("forms", []),
-            "aliases": about.get("aliases", []),
-            "order": about.get("order"),
-        }
+    return Rule(atol, rtol, bitwise, max_memory, singletons=singletons)
 
 
 def difference(differences: dict[str, Any]) -> str:
@@ -150,6 +180,7 @@ def compare_arrays(
     ignore_meta: bool = True,
     formats: tuple[str, str] = ("", ""),
     alone: bool = True,
+    where: Where | None = None,
 ) -> dict[str, Any]:
     """The differences of two arrays in type, shape, elements and, unless ignored, metadata.
 
@@ -175,7 +206,7 @@ def compare_arrays(
         raise odd
     if same_shape and odd is None and not any(broken):
         try:
-            data = compare_data(a, b, rule)
+            data = compare_data(a, b, rule, where)
             differ = data["differ"]
         except UNREADABLE:
             if alone or not find([a, b], rule.max_memory):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from raconvert.arrays.array import Array
+    from raconvert.inspect.where import Where
 
     Values = np.ndarray[Any, Any]
     Mask = Any
@@ -54,14 +55,22 @@ class Rule:
         return shape if self.singletons else tuple(length for length in shape if length != 1)
 
 
-def compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
-    """Compare elements that can be compared, block by block; both sides in one stored order."""
+def order_of(a: Array, b: Array) -> Literal["C", "F"]:
+    """The order in which the elements of two arrays are compared."""
+    return "F" if a.index_order == b.index_order == "F" else "C"
+
+
+def compare_data(a: Array, b: Array, rule: Rule, where: Where | None = None) -> dict[str, Any]:
+    """Compare elements that can be compared, block by block; both sides in one stored order.
+
+    What differs is added to `where`, if it is given.
+    """
     if letter(a) != letter(b):
         a, b = as_characters(a), as_characters(b)
-    order: Literal["C", "F"] = "F" if a.index_order == b.index_order == "F" else "C"
+    order = order_of(a, b)
     sides = in_order(a, order, rule.max_memory), in_order(b, order, rule.max_memory)
     equal = _same_bytes if _by_bytes(a, b, rule) else _same_values
-    findings = _Findings(a.shape, order)
+    findings = _Findings(a.shape, order, where)
     for start, x, y in _side_by_side(*sides, block_bytes(rule.max_memory)):
         if x.dtype == y.dtype and _same_bytes_all(x, y):
             continue
@@ -177,7 +186,10 @@ def _same_integer(integers: Values, floats: Values) -> Mask:
 class _Findings:
     """Counts what differs, and keeps the largest difference and where it is."""
 
-    def __init__(self, shape: tuple[int, ...], order: Literal["C", "F"]) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], order: Literal["C", "F"], where: Where | None
+    ) -> None:
+        self._where = where
         self._shape = shape
         self._order = order
         self.differ = 0
@@ -189,6 +201,7 @@ class _Findings:
         """Take in the elements at `start` + `odd`, whose values `x` and `y` are not equal."""
         beyond = np.ones(odd.size, bool)
         x, y = _widened(x), _widened(y)
+        distance = None
         if x.dtype.kind in "iufc" and y.dtype.kind in "iufc":
             with np.errstate(all="ignore"):
                 distance, scale = _distance(x, y), np.maximum(np.abs(_real(x)), np.abs(_real(y)))
@@ -200,6 +213,9 @@ class _Findings:
             nan_x, nan_y = np.isnan(x), np.isnan(y)
             self.nan_only[0] += int((nan_x & ~nan_y).sum())
             self.nan_only[1] += int((nan_y & ~nan_x).sum())
+        if self._where is not None and beyond.any():
+            sizes = None if distance is None else distance[beyond]
+            self._where.add(start + odd[beyond], x[beyond], y[beyond], sizes)
         self.differ += int(beyond.sum())
         if self.first is None and beyond.any():
             self.first = self._index(start + int(odd[beyond][0]))

@@ -67,7 +67,7 @@ rect.header, .key.header { fill: var(--two); background: var(--two); }
 rect.data, .key.data { fill: var(--one); background: var(--one); }
 rect.coded, .key.coded { fill: var(--one); background: var(--one); opacity: .6; }
 rect.between, .key.between, rect.end, .key.end { fill: var(--three); background: var(--three); }
-rect.data, rect.coded { stroke: var(--ground); stroke-width: .5; }
+rect.data:not(.bare), rect.coded { stroke: var(--ground); stroke-width: .5; }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .5em;
   print-color-adjust: exact; }
 table { border-collapse: collapse; width: 100%; font-size: .93rem; }

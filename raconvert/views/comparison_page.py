@@ -1,0 +1,430 @@
+"""A page about what differs: between two files, with pictures, or between folders, as a list."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from raconvert.declared import Record
+from raconvert.errors import counted
+from raconvert.views.comparison import seen_of
+from raconvert.views.figures import color_bar, figure, legend
+from raconvert.views.markup import (
+    TABLE_END,
+    closing,
+    cut,
+    name_of,
+    opening,
+    table_head,
+    text_of,
+)
+from raconvert.views.picture import CLASSES, DIFFERENCE
+from raconvert.views.sample import where_of
+from raconvert.views.terminal import envelope, number_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.inspect.where import Where
+    from raconvert.views.comparison import Seen, Side
+
+
+_SIDE = 300  # rows and columns of the pictures of one array; of several, half as many
+_LEAST_SIDE = 200  # pixels of a picture on the page
+_MOST_SHOWN = 8  # arrays of containers with pictures
+_MOST_ROWS = 200  # rows of a table
+_WIDE, _HIGH = 720, 160  # of a drawing of lines
+
+
+class Compared(Record):
+    """Two arrays that were compared: what `compare_arrays` found, and where they differ."""
+
+    a: Array
+    b: Array
+    facts: dict[str, Any]
+    where: Where | None
+
+
+def page_of(found: dict[str, Any], pairs: list[Compared]) -> Iterator[str]:
+    """Yield the page about two files, by what `diff` found; their arrays are still open."""
+    names = [os.path.basename(found[side].rstrip("/")) or found[side] for side in "ab"]
+    yield opening("comparison", " and ".join(names))
+    yield f"<h1>{name_of(names[0])} and {name_of(names[1])}</h1>\n"
+    yield f'<p class="lead">{text_of(_lead(found))}</p>\n'
+    paths = (f"{side.upper()} is {name_of(found[side])}" for side in "ab")
+    yield f"<p>{', '.join(paths)}.</p>\n"
+    if len(pairs) == 1 and not (found["only_in_a"] or found["only_in_b"]):
+        yield from _array(pairs[0], _SIDE, "")
+    else:
+        yield from _overview(found)
+        odd = [pair for pair in pairs if not pair.facts["same"]]
+        for pair in odd[:_MOST_SHOWN]:
+            yield from _array(pair, _SIDE // 2, pair.facts["name"])
+        if len(odd) > _MOST_SHOWN:
+            yield f"<p>{len(odd) - _MOST_SHOWN:,} more arrays differ: see the table.</p>\n"
+    yield from _about(found)
+    yield closing()
+
+
+def _lead(found: dict[str, Any]) -> str:
+    if found["same"]:
+        return "the same"
+    parts = ["different"]
+    arrays = found["arrays"]
+    if len(arrays) == 1:
+        data = arrays[0]["data"]
+        if data is not None and data["differ"]:
+            parts.append(f"{data['differ']:,} of {data['count']:,} elements differ")
+        elif data is not None:
+            parts.append("all elements are equal")
+        parts += ["type differs"] * (not arrays[0]["same_type"])
+        parts += ["shape differs"] * (not arrays[0]["same_shape"])
+        parts += ["metadata differs"] * bool(arrays[0]["metadata"] or arrays[0]["items"])
+    else:
+        odd = sum(not one["same"] for one in arrays)
+        parts.append(f"{odd:,} of {counted(len(arrays), 'array')} in both differ")
+    for side in "ab":
+        alone = found[f"only_in_{side}"]
+        parts += [f"{counted(len(alone), 'array')} only in {side.upper()}"] * bool(alone)
+    return " · ".join(parts)
+
+
+# Arrays of containers -----------------------------------------------------------------------------
+
+
+def _overview(found: dict[str, Any]) -> Iterator[str]:
+    yield "<h2>Arrays</h2>\n"
+    yield table_head("array", "", "type and shape", ">differ", ">largest", kind="arrays")
+    rows = sorted(found["arrays"], key=lambda one: bool(one["same"]))
+    for one in rows[:_MOST_ROWS]:
+        yield f"<tr><td>{name_of(one['name'])}</td><td>{_verdict(one['same'])}</td>"
+        yield f"<td>{_form(one)}</td>{_numbers(one)}</tr>\n"
+    for side in "ab":
+        for name in found[f"only_in_{side}"][:_MOST_ROWS]:
+            yield f'<tr><td>{name_of(name)}</td><td class="refused">only in {side.upper()}</td>'
+            yield "<td></td><td></td><td></td></tr>\n"
+    yield TABLE_END
+    counts = [len(rows), len(found["only_in_a"]), len(found["only_in_b"])]
+    if more := sum(max(0, count - _MOST_ROWS) for count in counts):
+        yield f"<p>and {more:,} more (<code>raconvert diff</code>)</p>\n"
+
+
+def _verdict(same: bool) -> str:
+    return '<span class="exact">same</span>' if same else '<span class="refused">different</span>'
+
+
+def _form(one: dict[str, Any]) -> str:
+    if any(one["problems"]):
+        why = "; ".join(problem for problem in one["problems"] if problem)
+        return f'<span class="bad">cannot be read: {text_of(cut(why))}</span>'
+    types = [cut(text) for text in one["type"]]
+    shapes = [_shape(shape) for shape in one["shape"]]
+    return ", ".join(text_of(_both(pair)) for pair in (types, shapes))
+
+
+def _both(pair: Sequence[str]) -> str:
+    return pair[0] if pair[0] == pair[1] else f"{pair[0]} ≠ {pair[1]}"
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+
+
+def _numbers(one: dict[str, Any]) -> str:
+    data = one["data"]
+    if data is None:
+        return "<td></td><td></td>"
+    largest = "" if data["max_abs"] is None else number_text(data["max_abs"])
+    return f'<td class="n">{data["differ"]:,}</td><td class="n">{text_of(largest)}</td>'
+
+
+# One array ----------------------------------------------------------------------------------------
+
+
+def _array(pair: Compared, side: int, name: str) -> Iterator[str]:
+    """Yield the pictures of one array, and where, how much and in what it differs."""
+    facts, where = pair.facts, pair.where
+    if name:
+        yield f"<h2>{name_of(name)}</h2>\n"
+    level = "h3" if name else "h2"
+    data = facts["data"]
+    if data is not None and where is not None and not any(facts["problems"]):
+        seen = seen_of(pair.a, pair.b, where, data["max_abs_index"], side)
+        if seen is not None:
+            yield f"<{level}>Side by side</{level}>\n"
+            yield from _pictures(pair.a, seen)
+        if data["differ"]:
+            yield f"<{level}>Where</{level}>\n"
+            yield from _where(pair.a, where)
+            yield f"<{level}>How much</{level}>\n"
+            yield from _how_much(pair.a, data, where)
+            yield from _examples(data, where)
+    yield f"<{level}>Type, shape and metadata</{level}>\n"
+    yield from _facts_table(facts)
+
+
+def _pictures(array: Array, seen: Seen) -> Iterator[str]:
+    if seen.problem:
+        yield f"<p>No picture: {text_of(seen.problem)}.</p>\n"
+        return
+    if array.ndim > 2 or seen.key.replace(":", "").strip("[], "):
+        yield f"<p>The part <code>{text_of(seen.key)}</code>{text_of(seen.about)}:</p>\n"
+    if seen.lines:
+        yield from _drawing(seen)
+        return
+    yield '<figure>\n<div class="strip">\n'
+    longest = max(max(one.picture.pixels.shape[:2]) for one in seen.sides)
+    size = longest * max(1, -(-_LEAST_SIDE // longest))
+    for one in seen.sides:
+        yield figure(one.picture, one.title, size, f"<b>{text_of(one.title)}</b> {_below(one)}")
+    yield f"</div>\n<figcaption>{text_of(_caption(seen, size))}</figcaption>\n</figure>\n"
+
+
+def _below(side: Side) -> str:
+    """What the colours of a picture mean."""
+    scale = side.scale
+    if scale is None:
+        return ""
+    if scale.colors == CLASSES:
+        return "dark: equal, blue: different"
+    words = legend(scale, [side.picture])
+    if scale.colors == DIFFERENCE and not scale.high:
+        return text_of(", ".join(filter(None, ("0 everywhere", words))))
+    return f"{color_bar(scale)}{text_of(words)}"
+
+
+def _caption(seen: Seen, size: int) -> str:
+    parts = ["A and B have the same limits"]
+    if not seen.is_size:
+        parts.append("in B - A red is larger in B, blue is larger in A, white is equal")
+    longest = max(seen.shape)
+    shown = max(seen.sides[0].picture.pixels.shape[:2])
+    if shown < longest:
+        parts.append("A and B are averaged, of the differences in a pixel the largest one is shown")
+    elif size > longest:
+        parts.append(f"each element is {size // longest} pixels wide")
+    return "; ".join(parts)
+
+
+def _drawing(seen: Seen) -> Iterator[str]:
+    """Yield both lines with one scale, and the difference below."""
+    x, y, signed = seen.lines
+    title = "|B - A|" if seen.is_size else "B - A"
+    yield f"<figure>\n{_plot([x, y], 'A and B')}"
+    yield '<figcaption><span class="key data"></span>A <span class="key header"></span>B, '
+    yield f"with the same scale</figcaption>\n</figure>\n<figure>\n{_plot([signed], title)}"
+    yield f"<figcaption>{title}</figcaption>\n</figure>\n"
+
+
+def _plot(lines: list[Any], words: str) -> str:
+    """Lines in one drawing, with one scale; of many values the extremes of each column."""
+    ends = [envelope(line, _WIDE // 2) for line in lines]
+    lows = np.concatenate([low for low, _ in ends])
+    highs = np.concatenate([high for _, high in ends])
+    if not np.isfinite(lows).any():
+        return "<p>no finite values</p>\n"
+    bottom, top = float(np.nanmin(lows)), float(np.nanmax(highs))
+    span = (top / 2 - bottom / 2) or 1.0
+    parts = []
+    for (low, high), kind in zip(ends, ("data", "header"), strict=False):
+        step = _WIDE / max(1, len(low))
+        for at in np.flatnonzero(np.isfinite(low)).tolist():
+            above, below = (
+                _HIGH - 10 - (_HIGH - 30) * (float(value) / 2 - bottom / 2) / span
+                for value in (high[at], low[at])
+            )
+            parts.append(
+                f'<rect class="{kind} bare" x="{at * step:.1f}" y="{above - 1:.1f}" '
+                f'width="{max(1.5, step):.1f}" height="{below - above + 2:.1f}"/>'
+            )
+    for y, value in ((12, top), (_HIGH - 1, bottom)):
+        parts.append(f'<text class="soft" x="2" y="{y}">{text_of(number_text(value))}</text>')
+    return (
+        f'<svg class="plot" viewBox="0 0 {_WIDE} {_HIGH}" role="img" '
+        f'aria-label="{text_of(words)}">\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def _where(array: Array, where: Where) -> Iterator[str]:
+    """Yield the box around all differences, and the planes with most of them."""
+    if where.low is None or where.high is None or not array.ndim:
+        return
+    yield table_head("axis", ">from", ">to", ">of", "coordinates")
+    axes = array.axes if array.described else ()
+    for number, (low, high) in enumerate(zip(where.low, where.high, strict=True)):
+        name = (axes[number].name or "") if len(axes) == array.ndim else ""
+        label = f"{number} {name_of(name)}" if name else str(number)
+        yield f'<tr><td>{label}</td><td class="n">{low:,}</td><td class="n">{high:,}</td>'
+        yield f'<td class="n">{array.shape[number]:,}</td>'
+        ends = dict.fromkeys(_at(array, number, place) for place in (low, high))
+        yield f"<td>{text_of(' to '.join(filter(None, ends)))}</td></tr>\n"
+    yield TABLE_END
+    most = where.most
+    if not where.outer or len(most) < 2:
+        return
+    planes = int((where.planes > 0).sum()) if where.planes is not None else 0
+    yield f"<p>{planes:,} planes differ; those with most differences:</p>\n"
+    yield table_head("plane", ">differences", "", "where")
+    for place, count in most:
+        width = 100 * count / most[0][1]
+        bar = f'<span class="share" style="width:{width:.3g}%"></span>'
+        key = [":"] * array.ndim
+        for axis, index in zip(where.outer, place, strict=True):
+            key[axis] = str(index)
+        there = [_at(array, axis, at) for axis, at in zip(where.outer, place, strict=True)]
+        yield f"<tr><td><code>[{', '.join(key)}]</code></td>"
+        yield f'<td class="n">{count:,}</td><td>{bar}</td>'
+        yield f"<td>{text_of(', '.join(filter(None, there)))}</td></tr>\n"
+    yield TABLE_END
+
+
+def _at(array: Array, axis: int, place: int) -> str:
+    """The coordinate or the label of a place along an axis; empty without one."""
+    if not array.described:
+        return ""
+    number = array.ndim - 1 - axis if array.index_order == "F" else axis
+    return where_of(array, {number: place})
+
+
+def _how_much(array: Array, data: dict[str, Any], where: Where) -> Iterator[str]:
+    units = f" {array.meta.units}" if array.described and array.meta.units else ""
+    rows = [("elements that differ", f"{data['differ']:,} of {data['count']:,}")]
+    for name, words in (("abs", "largest difference"), ("rel", "largest relative difference")):
+        value = data[f"max_{name}"]
+        if value is not None:
+            text = value if isinstance(value, str) else number_text(value)
+            unit = units if name == "abs" else ""
+            rows.append((words, f"{text}{unit} at {data[f'max_{name}_index']}"))
+    if where.larger or where.smaller:
+        rows.append(("B is larger, A is larger", f"{where.larger:,}, {where.smaller:,}"))
+    if where.finite and (where.larger or where.smaller):
+        text = f"{number_text(where.total / where.finite)}{units}"
+        rows.append(("mean of B - A, where they differ", text))
+    for side in "ab":
+        count = data[f"nan_only_in_{side}"]
+        rows += [(f"NaN only in {side.upper()}", f"{count:,}")] * bool(count)
+    yield '<dl class="facts">\n'
+    yield from (f"<dt>{text_of(one)}</dt><dd>{text_of(text)}</dd>\n" for one, text in rows)
+    yield "</dl>\n"
+    if not where.sizes:
+        return
+    yield table_head("size of the difference", ">elements", "")
+    most = max(where.sizes.values())
+    for power, count in sorted(where.sizes.items(), reverse=True)[:_MOST_ROWS]:
+        bar = f'<span class="share" style="width:{100 * count / most:.3g}%"></span>'
+        yield f"<tr><td>from 1e{power} to 1e{power + 1}</td>"
+        yield f'<td class="n">{count:,}</td><td>{bar}</td></tr>\n'
+    yield TABLE_END
+
+
+def _examples(data: dict[str, Any], where: Where) -> Iterator[str]:
+    if not where.examples:
+        return
+    which = "All of them" if len(where.examples) == data["differ"] else "The first of them"
+    yield f"<p>{which}:</p>\n{table_head('at', 'A', 'B')}"
+    for place, x, y in where.examples:
+        yield f"<tr><td><code>{list(place)}</code></td>"
+        yield f"<td>{text_of(_value(x))}</td><td>{text_of(_value(y))}</td></tr>\n"
+    yield TABLE_END
+
+
+def _value(value: Any) -> str:
+    value = value if value.dtype.kind in "mM" else value.item()
+    return cut(repr(value) if isinstance(value, float | complex) else str(value))
+
+
+def _facts_table(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield type, shape and metadata of both sides, what differs first."""
+    if any(facts["problems"]):
+        for side, problem in zip("AB", facts["problems"], strict=True):
+            if problem:
+                yield f'<p class="bad">{side} cannot be read: {text_of(cut(problem))}</p>\n'
+        return
+    yield table_head("", "A", "", "B")
+    shapes = [_shape(shape) for shape in facts["shape"]]
+    yield _row("type", facts["type"], same=facts["same_type"])
+    yield _row("shape", shapes, same=facts["same_shape"])
+    for item in facts["metadata"][:_MOST_ROWS]:
+        yield _field(item)
+    items = facts["items"]
+    if items:
+        yield _row(f"{items['differ']} items, the first [{items['first']}]", ["", ""], same=False)
+        for item in items["fields"][:_MOST_ROWS]:
+            yield _field(item)
+    yield TABLE_END
+    if not facts["metadata"] and not items:
+        yield "<p>No difference of metadata.</p>\n"
+
+
+def _row(name: str, both: Sequence[str], *, same: bool) -> str:
+    sign = "=" if same else '<span class="refused">≠</span>'
+    return (
+        f"<tr><td>{text_of(cut(name))}</td><td>{text_of(cut(both[0]))}</td><td>{sign}</td>"
+        f"<td>{text_of(cut(both[1]))}</td></tr>\n"
+    )
+
+
+def _field(item: dict[str, Any]) -> str:
+    both = [repr(item[side]) if side in item else "absent" for side in "ab"]
+    if "types" in item:
+        both = [f"{text} ({kind})" for text, kind in zip(both, item["types"], strict=True)]
+    return _row(item["field"], both, same=False)
+
+
+# The files as a whole, and folders ----------------------------------------------------------------
+
+
+def _about(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what the files say of themselves and of their groups, as far as it differs."""
+    rows = [_field(item) for item in [*found["metadata"], *found["groups"]][:_MOST_ROWS]]
+    for item in found["forms"][:_MOST_ROWS]:
+        forms = [str(item.get(side) or "a plain group") for side in "ab"]
+        rows.append(_row(f"form of {item['field']}", forms, same=False))
+    rows += [_field(item) for item in found["aliases"][:_MOST_ROWS]]
+    if found["order"]:
+        name = f"array {found['order']['index']} in order"
+        rows.append(_row(name, [found["order"]["a"], found["order"]["b"]], same=False))
+    if rows:
+        yield "<h2>The files</h2>\n"
+        yield table_head("", "A", "", "B")
+        yield from rows
+        yield TABLE_END
+
+
+def tree_page(
+    a: str, b: str, counts: dict[str, int], lists: dict[str, list[tuple[str, str]]]
+) -> Iterator[str]:
+    """Yield the page about two folders: how many files of each verdict, and which of them.
+
+    `lists` has paths with reasons by verdict; what is not listed is only counted.
+    """
+    names = [os.path.basename(os.path.abspath(path)) or path for path in (a, b)]
+    yield opening("comparison", " and ".join(names))
+    yield f"<h1>{name_of(names[0])} and {name_of(names[1])}</h1>\n"
+    total = sum(counts.values())
+    parts = [counted(total, "file"), *(f"{count:,} {word}" for word, count in counts.items())]
+    yield f'<p class="lead">{text_of(" · ".join(parts))}</p>\n'
+    yield f"<p>a is {name_of(a)}, b is {name_of(b)}.</p>\n"
+    if total:
+        yield table_head("", ">files", "")
+        for word, count in counts.items():
+            bar = f'<span class="share" style="width:{100 * count / total:.3g}%"></span>'
+            yield f'<tr><td>{text_of(word)}</td><td class="n">{count:,}</td><td>{bar}</td></tr>\n'
+        yield TABLE_END
+    for word, rows in lists.items():
+        if not rows:
+            continue
+        yield f"<h2>{text_of(word.capitalize())}</h2>\n"
+        has_reasons = any(reason for _, reason in rows)
+        yield table_head("file", *(["how"] if has_reasons else []))
+        for path, reason in rows[:_MOST_ROWS]:
+            how = f"<td>{text_of(cut(reason))}</td>" if has_reasons else ""
+            yield f"<tr><td>{name_of(path)}</td>{how}</tr>\n"
+        yield TABLE_END
+        if len(rows) > _MOST_ROWS:
+            yield f"<p>and {len(rows) - _MOST_ROWS:,} more (<code>raconvert diff -v</code>)</p>\n"
+    yield closing()
