@@ -97,7 +97,7 @@ def _lines(a: Array, b: Array, place: list[int] | None) -> Seen:
         start = min(max(0, middle - _LONGEST // 2), length - _LONGEST)
         stop = start + _LONGEST
     key: list[int | slice] = [0] * a.ndim
-    key[axis] = slice(start, stop)
+    key[axis] = slice(start, stop) if stop - start < length else slice(None)
     x, y = (for_showing(np.asarray(one[tuple(key)])) for one in (a, b))
     lines = [comparable(x), comparable(y), _difference(x, y)]
     return Seen(_text(key), [], lines, a.shape, is_size=_is_complex(x, y))
@@ -189,7 +189,7 @@ def _sides(x: Values, y: Values, hanging: Hanging, side: int) -> list[Side]:
         signed = np.take_along_axis(
             signed, np.abs(signed).argmax(axis=-1)[..., np.newaxis], axis=-1
         )[..., 0]
-        differs = differs.any(axis=-1)
+        differs = np.logical_or.reduce(differs, axis=-1)
     there = np.abs(signed[np.isfinite(signed)])
     limit = float(there.max()) if there.size else 0.0
     shown = Scale(-limit, limit, DIFFERENCE)

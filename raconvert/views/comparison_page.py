@@ -79,6 +79,7 @@ def _lead(found: dict[str, Any]) -> str:
         data = arrays[0]["data"]
         if data is not None and data["differ"]:
             parts.append(f"{data['differ']:,} of {data['count']:,} elements differ")
+            parts += _largest(data)
         elif data is not None:
             parts.append("all elements are equal")
         parts += ["type differs"] * (not arrays[0]["same_type"])
@@ -91,6 +92,13 @@ def _lead(found: dict[str, Any]) -> str:
         alone = found[f"only_in_{side}"]
         parts += [f"{counted(len(alone), 'array')} only in {side.upper()}"] * bool(alone)
     return " · ".join(parts)
+
+
+def _largest(data: dict[str, Any]) -> list[str]:
+    value = data["max_abs"]
+    if value is None:
+        return []
+    return [f"by {value if isinstance(value, str) else number_text(value)} at most"]
 
 
 # Arrays of containers -----------------------------------------------------------------------------
@@ -138,7 +146,8 @@ def _numbers(one: dict[str, Any]) -> str:
     data = one["data"]
     if data is None:
         return "<td></td><td></td>"
-    largest = "" if data["max_abs"] is None else number_text(data["max_abs"])
+    value = data["max_abs"]
+    largest = "" if value is None else value if isinstance(value, str) else number_text(value)
     return f'<td class="n">{data["differ"]:,}</td><td class="n">{text_of(largest)}</td>'
 
 
@@ -176,7 +185,7 @@ def _pictures(array: Array, seen: Seen) -> Iterator[str]:
     if seen.lines:
         yield from _drawing(seen)
         return
-    yield '<figure>\n<div class="strip">\n'
+    yield '<figure>\n<div class="four">\n'
     longest = max(max(one.picture.pixels.shape[:2]) for one in seen.sides)
     size = longest * max(1, -(-_LEAST_SIDE // longest))
     for one in seen.sides:
@@ -191,7 +200,7 @@ def _below(side: Side) -> str:
         return ""
     if scale.colors == CLASSES:
         return "dark: equal, blue: different"
-    words = legend(scale, [side.picture])
+    words = legend(scale, [side.picture], ends=False)
     if scale.colors == DIFFERENCE and not scale.high:
         return text_of(", ".join(filter(None, ("0 everywhere", words))))
     return f"{color_bar(scale)}{text_of(words)}"
@@ -241,10 +250,10 @@ def _plot(lines: list[Any], words: str) -> str:
                 f'<rect class="{kind} bare" x="{at * step:.1f}" y="{above - 1:.1f}" '
                 f'width="{max(1.5, step):.1f}" height="{below - above + 2:.1f}"/>'
             )
-    for y, value in ((12, top), (_HIGH - 1, bottom)):
+    for y, value in ((12, top), (_HIGH + 12, bottom)):
         parts.append(f'<text class="soft" x="2" y="{y}">{text_of(number_text(value))}</text>')
     return (
-        f'<svg class="plot" viewBox="0 0 {_WIDE} {_HIGH}" role="img" '
+        f'<svg class="plot" viewBox="0 0 {_WIDE} {_HIGH + 16}" role="img" '
         f'aria-label="{text_of(words)}">\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
@@ -253,32 +262,43 @@ def _where(array: Array, where: Where) -> Iterator[str]:
     """Yield the box around all differences, and the planes with most of them."""
     if where.low is None or where.high is None or not array.ndim:
         return
-    yield table_head("axis", ">from", ">to", ">of", "coordinates")
     axes = array.axes if array.described else ()
+    ends = [
+        " to ".join(filter(None, dict.fromkeys(_at(array, axis, at) for at in (low, high))))
+        for axis, (low, high) in enumerate(zip(where.low, where.high, strict=True))
+    ]
+    yield table_head("axis", ">from", ">to", ">of", *["coordinates"] * any(ends))
     for number, (low, high) in enumerate(zip(where.low, where.high, strict=True)):
         name = (axes[number].name or "") if len(axes) == array.ndim else ""
         label = f"{number} {name_of(name)}" if name else str(number)
         yield f'<tr><td>{label}</td><td class="n">{low:,}</td><td class="n">{high:,}</td>'
         yield f'<td class="n">{array.shape[number]:,}</td>'
-        ends = dict.fromkeys(_at(array, number, place) for place in (low, high))
-        yield f"<td>{text_of(' to '.join(filter(None, ends)))}</td></tr>\n"
+        yield f"<td>{text_of(ends[number])}</td></tr>\n" if any(ends) else "</tr>\n"
     yield TABLE_END
+    yield from _planes(array, where)
+
+
+def _planes(array: Array, where: Where) -> Iterator[str]:
+    """Yield the planes with most of the differences."""
     most = where.most
     if not where.outer or len(most) < 2:
         return
     planes = int((where.planes > 0).sum()) if where.planes is not None else 0
     yield f"<p>{planes:,} planes differ; those with most differences:</p>\n"
-    yield table_head("plane", ">differences", "", "where")
-    for place, count in most:
+    places = [
+        ", ".join(filter(None, (_at(array, *one) for one in zip(where.outer, at, strict=True))))
+        for at, _ in most
+    ]
+    yield table_head("plane", ">differences", "", *["coordinates"] * any(places))
+    for (place, count), there in zip(most, places, strict=True):
         width = 100 * count / most[0][1]
         bar = f'<span class="share" style="width:{width:.3g}%"></span>'
         key = [":"] * array.ndim
         for axis, index in zip(where.outer, place, strict=True):
             key[axis] = str(index)
-        there = [_at(array, axis, at) for axis, at in zip(where.outer, place, strict=True)]
         yield f"<tr><td><code>[{', '.join(key)}]</code></td>"
         yield f'<td class="n">{count:,}</td><td>{bar}</td>'
-        yield f"<td>{text_of(', '.join(filter(None, there)))}</td></tr>\n"
+        yield f"<td>{text_of(there)}</td></tr>\n" if any(places) else "</tr>\n"
     yield TABLE_END
 
 
@@ -406,7 +426,10 @@ def tree_page(
     yield opening("comparison", " and ".join(names))
     yield f"<h1>{name_of(names[0])} and {name_of(names[1])}</h1>\n"
     total = sum(counts.values())
-    parts = [counted(total, "file"), *(f"{count:,} {word}" for word, count in counts.items())]
+    parts = [
+        counted(total, "file"),
+        *(f"{count:,} {word}" for word, count in counts.items() if count),
+    ]
     yield f'<p class="lead">{text_of(" · ".join(parts))}</p>\n'
     yield f"<p>a is {name_of(a)}, b is {name_of(b)}.</p>\n"
     if total:

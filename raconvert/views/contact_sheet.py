@@ -149,7 +149,8 @@ def _legends(tiles: list[Tile], scales: dict[str, Scale | None]) -> str:
         if some:
             pictures = [_picture(tile, scales) for tile in some]
             bar = "" if scale is None else color_bar(scale)
-            parts.append(f"{text_of(look)} {bar}{text_of(legend(scale, pictures))}")
+            words = legend(scale, pictures, ends=False)
+            parts.append(f"{text_of(look)} {bar}{text_of(words)}".rstrip())
     parts += ["others by their own"] * (len(scales) > _MOST_SCALES)
     if any(is_picture(tile) for tile in tiles):
         parts.append(f"each drawn {_SIDE} pixels long, whatever its size")

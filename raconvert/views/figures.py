@@ -8,7 +8,6 @@ from raconvert.views.filmstrip import ends_of
 from raconvert.views.markup import text_of
 from raconvert.views.picture import (
     DEPTH,
-    DIFFERENCE,
     GRAY,
     SIGNS,
     Scale,
@@ -63,7 +62,7 @@ def coded(pictures: Iterable[Picture]) -> list[bytes]:
 def color_bar(scale: Scale) -> str:
     """The colours between the ends of a scale, with the values at both."""
     if not scale.high > scale.low:
-        return ""
+        return f'<span class="bar"><code>{number_text(scale.low)}</code></span> '
     colors = palette_of(scale.colors)[len(SIGNS) :: _STOP].tolist()
     stops = ",".join(f"rgb({red},{green},{blue})" for red, green, blue in colors)
     low, high = number_text(scale.low), number_text(scale.high)
@@ -73,11 +72,15 @@ def color_bar(scale: Scale) -> str:
     )
 
 
-def legend(scale: Scale | None, pictures: list[Picture]) -> str:
-    """Describe the colours, those of NaN and the infinities as well if they are there."""
+def legend(scale: Scale | None, pictures: list[Picture], *, ends: bool = True) -> str:
+    """Describe the colours, those of NaN and the infinities as well if they are there.
+
+    `ends`: the values at both ends, as there is no colour bar.
+    """
     if scale is None:
         return "photos as they are"
-    parts = [] if scale.colors == DIFFERENCE else [ends_of(scale)]
+    parts = [ends_of(scale)] if ends else ["values beyond are clipped"] * scale.clips
+    parts += ["by the logarithm"] * (scale.power and not ends)
     for number, (sign, look) in enumerate(zip(SIGNS, looks_of_signs(NONE), strict=True)):
         if any(picture.of_sign(number).any() for picture in pictures):
             parts.append(f"{sign} {look}")

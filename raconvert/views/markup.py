@@ -26,9 +26,10 @@ body { margin: 0; overflow-wrap: anywhere; background: var(--ground); color: var
   font: 16px/1.55 system-ui, "Segoe UI", "Noto Sans", sans-serif; }
 main { max-width: 58rem; margin: 0 auto; padding: 2.2rem 1.2rem 3rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; }
-h1 code { font: inherit; font-weight: 700; }
+h1 code, h2 code { font: inherit; font-weight: 700; }
 h2 { font-size: 1.15rem; margin: 2.4rem 0 .7rem; padding-top: .9rem;
   border-top: 1px solid var(--line); }
+h3 { font-size: 1rem; margin: 1.4rem 0 .5rem; }
 .lead { margin: .35rem 0 0; color: var(--soft); }
 .soft { color: var(--soft); }
 svg .soft { fill: var(--soft); }
@@ -38,6 +39,8 @@ figure { margin: 1rem 0; }
 figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
 .strip { display: flex; flex-wrap: wrap; gap: .8rem; }
 .strip div { font-size: .8rem; color: var(--soft); }
+.four { display: grid; gap: .9rem; color: var(--soft); font-size: .8rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); }
 .sheet > div { width: 84px; font-size: .72rem; line-height: 1.3; }
 .share { display: inline-block; height: .8em; background: var(--one); print-color-adjust: exact; }
 td:has(> .share) { width: 40%; }
