@@ -42,8 +42,9 @@ def page_of(survey: Survey) -> Iterator[str]:
     yield f"<h1>{name_of(name)}</h1>\n"
     yield f'<p class="lead">{text_of(" · ".join(facts_of(survey)))}</p>\n'
     yield from _sheet(survey)
-    yield from _differences(survey)
-    yield from _kinds(survey)
+    if survey.files:
+        yield from _differences(survey)
+        yield from _kinds(survey)
     yield from _groups(survey)
     yield from _others(survey)
     yield closing()
