@@ -429,7 +429,8 @@ def class_name(array: Array, value: Any) -> str | None:
 def _classes(array: Array, numbers: Numbers, screen: Screen) -> Iterator[str]:
     """Yield a table of the classes, with their names where the array has them."""
     classes: dict[Any, int] = dict(numbers.classes or {})
-    most = sorted(classes.items(), key=lambda item: -item[1])[: 2 * MOST_ROWS]
+    count = max(3, screen.rows // 5) if screen.rows else 2 * MOST_ROWS
+    most = sorted(classes.items(), key=lambda item: -item[1])[:count]
     if array.element.kind != "user":
         most.sort()
     texts = []
