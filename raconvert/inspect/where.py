@@ -64,11 +64,13 @@ class Where:
         for at in range(0, flat.size, _PIECE):
             piece = slice(at, at + _PIECE)
             self._place(flat[piece], x[piece], y[piece])
-        if distance is not None:
-            self._measure(x, y, distance)
+            if distance is not None:
+                self._measure(x[piece], y[piece], distance[piece])
 
     def _place(self, flat: Values, x: Values, y: Values) -> None:
-        index = np.unravel_index(flat, self.shape, order=self.order)
+        index: tuple[Any, ...] = ()
+        if self.shape:
+            index = np.unravel_index(flat, self.shape, order=self.order)
         low, high = [int(one.min()) for one in index], [int(one.max()) for one in index]
         if self.low is None or self.high is None:
             self.low, self.high = low, high
