@@ -29,15 +29,23 @@ HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 RNG = np.random.default_rng(7)
 KINDS = (
     "one", "many", "encoded", "hostile", "complex", "labels", "line", "text", "color", "damaged",
-    "structures", "certificate", "failures",
+    "structures", "certificate", "failures", "sheet", "difference", "differences", "trees",
 )  # fmt: skip
-COLORED = ("encoded", "damaged", "certificate", "failures")  # with all classes of the style
+FILES = KINDS[: KINDS.index("certificate")]
+COLORED = (
+    "encoded",
+    "damaged",
+    "certificate",
+    "failures",
+    "sheet",
+    "differences",
+)  # with all classes of the style
 STYLES = ("light", "dark")
 
 
 def make_files(folder: Path) -> dict[str, Path]:
     """A file of each kind, written by libraries that are not ours."""
-    found = {kind: folder / f"{kind}.h5" for kind in KINDS[:-2]}
+    found = {kind: folder / f"{kind}.h5" for kind in FILES}
     for kind, values in (
         ("one", RNG.normal(size=(6, 40, 50)).astype("f4")),
         ("complex", RNG.normal(size=(3, 20, 20)) + 1j),
@@ -90,8 +98,36 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for kind, to in (("certificate", "ra"), ("failures", "png")):
         raconvert.migrate(tree, folder / to, to=to, report=folder / kind)
         found[kind] = folder / f"{kind}.html"
+    found |= pages_of_several(folder, tree)
     assert sorted(found) == sorted(KINDS)
     return found
+
+
+def pages_of_several(folder: Path, tree: Path) -> dict[str, Path]:
+    """Pages of a folder, of two files, of two containers, and of two folders."""
+    images = folder / "images"
+    for number in range(30):
+        path = images / f"class {number % 3}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        values = RNG.integers(0, 99 + 5 * number, (20 + number % 2, 30), "uint8")
+        Image.fromarray(values if number != 7 else values * 0).save(path)
+    (images / "class 1" / HOSTILE.replace("/", "")).with_suffix(".png").write_bytes(b"x")
+    values = RNG.normal(size=(5, 40, 50))
+    for name, more in (("a", 0.0), ("b", 1.0)):
+        (folder / name).mkdir()
+        np.save(folder / name / "x.npy", values + more * (values > 2))
+        np.save(folder / name / f"{HOSTILE.replace('/', '')}{name}.npy", values[0])
+        with h5py.File(folder / name / "y.h5", "w") as file:
+            file[HOSTILE.replace("/", "")] = values[0] + more * np.eye(40, 50)
+            file["line"] = np.cumsum(values[0]) + more
+            file[name] = np.arange(3)
+            file.attrs["title"] = HOSTILE + name
+    out = {kind: folder / f"{kind}.html" for kind in KINDS[-4:]}
+    assert main(["info", str(images), "--html", "-o", str(out["sheet"])]) == 0
+    for kind, file_name in (("difference", "x.npy"), ("differences", "y.h5"), ("trees", "")):
+        names = [str(folder / name / file_name) for name in "ab"]
+        assert main(["diff", *names, "--html", "-o", str(out[kind])]) == 1
+    return out
 
 
 @pytest.fixture(scope="module")
