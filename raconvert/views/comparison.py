@@ -17,9 +17,9 @@ from raconvert.declared import Record
 from raconvert.errors import RaconvertError
 from raconvert.inspect.elements import order_of
 from raconvert.inspect.where import Where
-from raconvert.views.figures import picture_of, shared_scale
 from raconvert.views.hanging import Hanging, hanging_of
 from raconvert.views.numbers import comparable
+from raconvert.views.one_scale import picture_of, shared_scale
 from raconvert.views.picture import CLASSES, DIFFERENCE, Picture, Scale, colored, resized
 
 TYPE_CHECKING = False

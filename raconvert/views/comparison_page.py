@@ -9,7 +9,7 @@ import numpy as np
 from raconvert.declared import Record
 from raconvert.errors import counted
 from raconvert.views.comparison import seen_of
-from raconvert.views.figures import color_bar, figure, legend
+from raconvert.views.figures import color_bar
 from raconvert.views.markup import (
     TABLE_END,
     closing,
@@ -19,6 +19,7 @@ from raconvert.views.markup import (
     table_head,
     text_of,
 )
+from raconvert.views.one_scale import figure, legend
 from raconvert.views.picture import CLASSES, DIFFERENCE
 from raconvert.views.sample import where_of
 from raconvert.views.terminal import envelope, number_text

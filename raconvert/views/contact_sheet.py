@@ -7,9 +7,10 @@ import os
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.errors import counted
 from raconvert.registry import by_name
-from raconvert.views.figures import coded, color_bar, figure, legend, picture_of, shared_scale
+from raconvert.views.figures import coded, color_bar
 from raconvert.views.folder import MOST_FILES
 from raconvert.views.markup import TABLE_END, closing, cut, name_of, opening, table_head, text_of
+from raconvert.views.one_scale import figure, legend, picture_of, shared_scale
 from raconvert.views.sample import spread
 from raconvert.views.survey import FAR, FEWEST, UNREADABLE, by_word
 from raconvert.views.terminal import sparkline
@@ -131,8 +132,7 @@ def _sheet(survey: Survey) -> Iterator[str]:
 
 def _within(tiles: list[Tile], scales: dict[str, Scale | None]) -> list[Tile]:
     """As many of the files, of all stretches of the list, as take `_TILE_BYTES`."""
-    taken = sum(map(len, coded(_picture(tile, scales) for tile in tiles if is_picture(tile))))
-    taken = taken * 4 // 3
+    taken = coded([_picture(tile, scales) for tile in tiles if is_picture(tile)]).nbytes * 4 // 3
     if taken <= _TILE_BYTES:
         return tiles
     return [tiles[number] for number in spread(len(tiles), len(tiles) * _TILE_BYTES // taken)]
@@ -149,9 +149,8 @@ def _legends(tiles: list[Tile], scales: dict[str, Scale | None]) -> str:
         some = [tile for tile in tiles if is_picture(tile) and look_of(tile) == look]
         if some:
             pictures = [_picture(tile, scales) for tile in some]
-            bar = "" if scale is None else color_bar(scale)
             words = legend(scale, pictures, ends=False)
-            parts.append(f"{text_of(look)} {bar}{text_of(words)}".rstrip())
+            parts.append(f"{text_of(look)} {color_bar(scale)}{text_of(words)}".rstrip())
     parts += ["others by their own"] * (len(scales) > _MOST_SCALES)
     if any(is_picture(tile) for tile in tiles):
         parts.append(f"each drawn {_SIDE} pixels long, whatever its size")

@@ -13,7 +13,7 @@ from raconvert.views.terminal import envelope, number_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 _SIDES = ("front", "side", "top")
@@ -118,8 +118,12 @@ def _small(x: float, anchor: str, text: str) -> str:
     return f'<text class="soft" x="{x}" y="60" text-anchor="{anchor}">{_text(text)}</text>'
 
 
-def line(values: Any) -> str:
-    """A line through values; of many, from the least to the most of each column."""
+def line(values: Any, words_of: Callable[[float], str] | None = None) -> str:
+    """A line through values; of many, from the least to the most of each column.
+
+    `words_of` writes the least and the largest value; else they are written as numbers.
+    """
+    words_of = words_of or number_text
     low, high = envelope(values, _WIDE // 2)
     there = np.isfinite(low)
     if not there.any():
@@ -139,10 +143,38 @@ def line(values: Any) -> str:
         upper = [f"{at * step:.1f},{y_of(float(high[at])):.1f}" for at in places]
         lower = [f"{at * step:.1f},{y_of(float(low[at])):.1f}" for at in reversed(places)]
         parts.append(f'<polygon class="line" points="{" ".join([*upper, *lower])}"/>')
-    low_text, high_text = number_text(bottom), number_text(top)
+    low_text, high_text = words_of(bottom), words_of(top)
     parts.append(f'<text class="soft" x="2" y="12">{_text(high_text)}</text>')
     parts.append(f'<text class="soft" x="2" y="146">{_text(low_text)}</text>')
     return _svg("plot", _WIDE, 150, f"a line between {low_text} and {high_text}", parts)
+
+
+_SPARK = (120, 26)  # width and height of a small line, in pixels
+
+
+def spark(values: Any) -> str:
+    """A small line through values, of many from the least to the most of each stretch."""
+    wide, high = _SPARK
+    low, top = envelope(values, wide // 2)
+    there = np.flatnonzero(np.isfinite(low))
+    if not there.size:
+        return ""
+    least, most = float(low[there].min()), float(top[there].max())
+    span = most / 2 - least / 2
+
+    def y_of(value: float) -> float:
+        share = (value / 2 - least / 2) / span if span > 0 else 0.5
+        return high - 2 - (high - 4) * share
+
+    step = wide / max(1, len(low) - 1)
+    above = [f"{at * step:.0f},{y_of(float(top[at])):.0f}" for at in there.tolist()]
+    below = [f"{at * step:.0f},{y_of(float(low[at])):.0f}" for at in there[::-1].tolist()]
+    points = " ".join([*above, *below] if above != below[::-1] else above)
+    words = f"a line between {number_text(least)} and {number_text(most)}"
+    return (
+        f'<svg class="spark" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" role="img" '
+        f'aria-label="{_text(words)}"><polygon class="line" points="{points}"/></svg>'
+    )
 
 
 def _svg(kind: str, width: float, height: float, words: str, parts: list[str]) -> str:

@@ -1,87 +1,171 @@
-"""Pictures on pages about several files: as elements of HTML, with the colours that they share."""
+"""Figures of pages: pictures in their frames, with colour bars, signs, scale bars and titles."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 
-from raconvert.views.filmstrip import ends_of
+import numpy as np
+
+from raconvert.declared import Record
+from raconvert.views.hanging import scale_bar
 from raconvert.views.markup import text_of
-from raconvert.views.picture import (
-    DEPTH,
-    GRAY,
-    SIGNS,
-    Scale,
-    colored,
-    palette_of,
-    photo,
-    png_of,
-    scale_of,
-)
-from raconvert.views.terminal import NONE, looks_of_signs, number_text
+from raconvert.views.picture import CLASSES, PHASE, SIGNS, Picture, palette_of, png_of, resized
+from raconvert.views.terminal import number_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
-    from raconvert.views.picture import Picture
+    from raconvert.views.filmstrip import Strip
+    from raconvert.views.hanging import Hanging
+    from raconvert.views.picture import Scale
+
+WIDE = 880  # pixels of the page from margin to margin
+_SIDES = (880, 720, 560, 448, 352, 288, 224, 176, 128, 96, 72, 48, 32)  # pixels of a picture
+_FIRST = 128  # pixels of the picture that is made to guess the bytes of larger ones
 
 
-_STOP = 28  # colours between two of the stops of a colour bar
+class Coded(Record):
+    """Pictures of one size, as PNG; the number of bytes of all is `nbytes`."""
+
+    pictures: list[Picture]
+    files: list[bytes]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all files."""
+        return sum(map(len, self.files))
 
 
-def shared_scale(planes: list[Any]) -> Scale | None:
-    """The one scale of several planes; None for photos."""
-    if planes[0].ndim == 3:
-        return None
-    return scale_of(planes, DEPTH if planes[0].dtype.kind == "f" else GRAY)
+def coded(pictures: list[Picture]) -> Coded:
+    """Return pictures with their PNG files."""
+    return Coded(pictures, [png_of(picture) for picture in pictures])
 
 
-def picture_of(values: Any, scale: Scale | None) -> Picture:
-    """A picture of a plane by a scale, or of a photo without one."""
-    return photo(values) if scale is None else colored(values, scale)
+def within(make: Callable[[int], Any], most: int, largest: int) -> Any:
+    """Return what `make` makes of the largest side in pixels with `nbytes` of at most `most`.
+
+    A small one is made first, to tell from its bytes which will fit.
+    """
+    sides = [side for side in _SIDES if side <= largest]
+    first = min(_FIRST, sides[0])
+    made = make(first)
+    each = max(1, made.nbytes) / first**2
+    for side in [one for one in sides if one > first and 0.6 * each * one**2 <= most]:
+        larger = make(side)
+        if larger.nbytes <= most:
+            return larger
+    smaller = [one for one in sides if one < first]
+    while made.nbytes > most and smaller:
+        made = make(smaller.pop(0))
+    return made
 
 
-def figure(picture: Picture, words: str, side: int, below: str) -> str:
-    """A picture as an element whose longer side has so many pixels, with markup below it."""
-    height, width = picture.pixels.shape[:2]
-    factor = side / max(height, width)
-    size = f'width="{max(1, round(width * factor))}" height="{max(1, round(height * factor))}"'
-    text = b64encode(png_of(picture)).decode("ascii")
+def smaller(picture: Picture, side: int) -> Picture:
+    """A picture of colours with means of its pixels, of at most so many rows and columns."""
+    rows, columns = picture.pixels.shape[:2]
+    factor = min(1.0, side / max(rows, columns))
+    size = max(1, round(rows * factor)), max(1, round(columns * factor))
+    parts = [resized(picture.rgb[..., at], *size) for at in range(3)]
+    return Picture(np.stack(parts, axis=-1), None)
+
+
+def shown_size(
+    shape: tuple[int, ...], *, width: int, height: int, enlarge: bool
+) -> tuple[int, int]:
+    """The width and height on the page of a picture of so many rows and columns.
+
+    It is as large as fits; unless it may be enlarged, its pixels are those of the page at most.
+    """
+    rows, columns = shape[:2]
+    factor = min(width / columns, height / rows)
+    factor = factor if enlarge else min(1.0, factor)
+    return max(1, round(columns * factor)), max(1, round(rows * factor))
+
+
+def small_size(picture: Picture, side: int, *, enlarge: bool = True) -> tuple[int, int]:
+    """The width and height on the page of one of several small pictures."""
+    return shown_size(picture.pixels.shape, width=side, height=side, enlarge=enlarge)
+
+
+def source_of(data: bytes) -> str:
+    """The address of a picture that lies in the page itself."""
+    return f"data:image/png;base64,{b64encode(data).decode('ascii')}"
+
+
+def image(
+    data: bytes, size: tuple[int, int], title: str, strip: Strip | None = None, *, caption: str = ""
+) -> str:
+    """A picture with its title below it; with a strip, its edges and scale bar.
+
+    `caption` is shown in place of the title, which stands for the picture where it is not seen.
+    """
+    width, height = size
+    edges = ruler = ""
+    if strip is not None:
+        edges = edges_of(strip.hanging)
+        ruler = ruler_of(strip.hanging, strip.shape[1])
+    below = caption or f"<code>{text_of(title)}</code>"
     return (
-        f'<div><img {size} alt="{text_of(words)}" src="data:image/png;base64,{text}">'
-        f"<br>{below}</div>\n"
+        f'<div class="cell" style="max-width:{width}px"><span class="hung">'
+        f'<img width="{width}" height="{height}" alt="{text_of(title)}" '
+        f'src="{source_of(data)}">{edges}</span>{ruler}<span class="title">{below}</span></div>\n'
     )
 
 
-def coded(pictures: Iterable[Picture]) -> list[bytes]:
-    """Pictures as the bytes of PNG files."""
-    return [png_of(picture) for picture in pictures]
+def edges_of(hanging: Hanging) -> str:
+    """The letters of the ends of the body at the edges of its picture."""
+    names = zip(("left", "right", "top", "bottom"), hanging.edges, strict=False)
+    return "".join(f'<b class="{edge}">{letter}</b>' for edge, letter in names)
 
 
-def color_bar(scale: Scale) -> str:
-    """The colours between the ends of a scale, with the values at both."""
-    if not scale.high > scale.low:
-        return f'<span class="bar"><code>{number_text(scale.low)}</code></span> '
-    colors = palette_of(scale.colors)[len(SIGNS) :: _STOP].tolist()
+def ruler_of(hanging: Hanging, columns: int) -> str:
+    """The scale bar of a picture of so many columns; empty without a known unit."""
+    bar = scale_bar(hanging, columns)
+    if bar is None:
+        return ""
+    share, length = bar
+    return f'<span class="ruler" style="width:{100 * share:.4g}%">{text_of(length)}</span>'
+
+
+def color_bar(scale: Scale | None, units: str | None = None) -> str:
+    """The colours from the least to the largest value that they show, with both, and the unit."""
+    if scale is None or scale.colors in (CLASSES, PHASE) or not scale.high > scale.low:
+        return ""
+    colors = palette_of(scale.colors)[len(SIGNS) :: 28].tolist()
+    return bar_of(colors, scale, units)
+
+
+def bar_of(colors: Sequence[Sequence[float]], scale: Scale, units: str | None) -> str:
+    """A bar of colours between the ends of a scale; values beyond its ends have ≤ and ≥."""
     stops = ",".join(f"rgb({red},{green},{blue})" for red, green, blue in colors)
-    low, high = number_text(scale.low), number_text(scale.high)
+    below, above = ("≤ ", "≥ ") if scale.clips else ("", "")
+    low, high = below + number_text(scale.low), above + number_text(scale.high)
+    unit = f" {text_of(units or '')}" * bool(units)
+    power = ", by the logarithm" * scale.power
     return (
         f'<span class="bar"><code>{low}</code><i style="background:linear-gradient(90deg,{stops})">'
-        f"</i><code>{high}</code></span> "
+        f"</i><code>{high}</code>{unit}{power}</span> "
     )
 
 
-def legend(scale: Scale | None, pictures: list[Picture], *, ends: bool = True) -> str:
-    """Describe the colours, those of NaN and the infinities as well if they are there.
+def signs_of(strip: Strip) -> str:
+    """The colours of what is not a finite number, of those that are in the pictures."""
+    some = []
+    for number, sign in enumerate(SIGNS):
+        if any(picture.of_sign(number).any() for picture in strip.pictures):
+            color = (
+                ",".join(map(str, palette_of(strip.scale.colors)[number])) if strip.scale else ""
+            )
+            name = {"NaN": "missing (NaN)", "-inf": "\N{MINUS SIGN}inf", "inf": "+inf"}[sign]
+            some.append(f'<span class="key" style="background:rgb({color})"></span>{name}')
+    return " ".join(some)
 
-    `ends`: the values at both ends, as there is no colour bar.
-    """
-    if scale is None:
-        return "photos as they are"
-    parts = [ends_of(scale)] if ends else ["values beyond are clipped"] * scale.clips
-    parts += ["by the logarithm"] * (scale.power and not ends)
-    for number, (sign, look) in enumerate(zip(SIGNS, looks_of_signs(NONE), strict=True)):
-        if any(picture.of_sign(number).any() for picture in pictures):
-            parts.append(f"{sign} {look}")
-    return ", ".join(parts)
+
+def stretch_text(strip: Strip, width: int) -> str:
+    """Describe by how much a picture of a width on the page is larger than its elements."""
+    factor = width / strip.shape[1]
+    if factor > 1.02:
+        return f"each element {factor:.3g} pixels wide"
+    return f"reduced to {100 * factor:.3g} %" if factor < 0.98 else ""

@@ -61,8 +61,13 @@ class Strip(Record):
         return ", ".join(part for part in parts if part)
 
 
-def strips_of(array: Array, sampled: Sample, rows: int, columns: int) -> list[Strip]:
-    """The pictures of a sample of planes, each of at most so many pixels."""
+def strips_of(
+    array: Array, sampled: Sample, rows: int, columns: int, *, scale: Scale | None = None
+) -> list[Strip]:
+    """The pictures of a sample of planes, each of at most so many pixels.
+
+    `scale` is that of the colours of numbers, else it is found from their values.
+    """
     hanging = hanging_of(array, layout_of(array))
     shape = hanging.size_of(sampled.frames[0].size or sampled.values[0].shape)
     values = [hanging.of(part) for part in sampled.values]
@@ -71,6 +76,8 @@ def strips_of(array: Array, sampled: Sample, rows: int, columns: int) -> list[St
     def strip(title: str, parts: list[Any], scale: Scale) -> Strip:
         return Strip(title, [_one(one, scale, size) for one in parts], scale, hanging, shape)
 
+    if scale is not None:
+        return [strip(ends_of(scale), values, scale)]
     if sampled.form == COLOR:
         parts = [
             np.stack([resized(one[..., color], *size) for color in range(one.shape[-1])], axis=-1)

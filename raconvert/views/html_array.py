@@ -1,27 +1,26 @@
-"""Section of a page for one array: pictures of a sample, or a plot, and its numbers."""
+"""Section of a page for one array: its picture, plot or table, and its numbers."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from html import escape
 
 import numpy as np
 
-from raconvert.arrays.array import Array
-from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.dtypes import few_lengths, size, type_name
-from raconvert.arrays.layout import COLOR, EMPTY, IMAGE, LINE
-from raconvert.conversion.report import Report
-from raconvert.errors import RaconvertError, quoted
-from raconvert.views import drawings, terminal
-from raconvert.views.filmstrip import strips_of, titles_of
-from raconvert.views.hanging import scale_bar
-from raconvert.views.markup import name_of, text_of
+from raconvert.arrays.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, layout_of
+from raconvert.declared import Record
+from raconvert.errors import quoted
+from raconvert.views import drawings, figures, terminal
+from raconvert.views.averaged import averaged
+from raconvert.views.channels import channel_axis, mixed, ramp_of, scales_of, seen_at
+from raconvert.views.filmstrip import ends_of, strips_of, titles_of
+from raconvert.views.markup import TABLE_END, text_of
 from raconvert.views.numbers import comparable
-from raconvert.views.peek import Screen, number_lines, shown
-from raconvert.views.picture import CLASSES, PHASE, SIGNS, palette_of, png_of
-from raconvert.views.sample import shown_of
+from raconvert.views.peek import Screen, number_lines
+from raconvert.views.picture import CLASSES, PHASE
+from raconvert.views.sample import Frame, shown_of
+from raconvert.views.table import is_small, is_table, table_of, value_text
 from raconvert.views.terminal import number_text
+from raconvert.views.timeline import numbers_of, time_axis, times_of, title_of
 from raconvert.views.volume import stacks_of, volume
 
 TYPE_CHECKING = False
@@ -29,21 +28,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.arrays.array import Array
+    from raconvert.views.channels import Mixed, Seen
     from raconvert.views.filmstrip import Labels, Strip
-    from raconvert.views.picture import Picture
     from raconvert.views.sample import Sample
 
 
-_PICTURES = 60_000  # bytes of all pictures of an array on a page
-_PIXELS = (224, 176, 128, 96, 72, 48, 32)  # sides in pixels, tried until the pictures fit _PICTURES
-_SIDE = 150  # side of a small picture on the page, in pixels
+_LEAD = 44_000  # bytes of the large picture of an array on a page
+_PHOTO = 96_000  # the same of a photo
+_REST = 26_000  # bytes of all other pictures
+_SIDE = 160  # side of a small picture on the page, in pixels
 _SMALL_SIDE = 84  # the same if there are many
 _SHEET = 24  # small pictures per array
 _SCREEN = Screen(columns=78, way=terminal.NONE)
 
 
 def section_of(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
-    """Yield the pictures or plots of an array, with their labels, and its numbers.
+    """Yield the picture, plot or table of an array, with their labels, and its numbers.
 
     Raises what reading elements raises; for a damaged array, after its readable part.
     """
@@ -55,194 +56,386 @@ def section_of(array: Array, *, full: bool = False, labels: Labels | None = None
     if sampled is not None and sampled.form == EMPTY:
         yield f"<p>{text_of(sampled.text)}</p>\n"
         return
-    lines: list[str] = []
     damage = None if sampled is None else sampled.damage
-    stacks = stacks_of(array) if sampled is not None and damage is None else []
-    if stacks:
-        yield from volume(stacks, array.meta.units)
-    elif sampled is not None:
-        values = sampled.values[0]
-        drawable = values.dtype.kind not in "SU" and bool(comparable(values).size)
-        if sampled.form == LINE and drawable:
-            yield from _lines(values.reshape(-1))
-        else:
-            yield from _strips(array, sampled, labels)
-            lines += shown(array, sampled, _SCREEN)
-    lines += number_lines(array, sampled, _SCREEN, full=full)
+    if sampled is not None:
+        yield from _picture(array, sampled, labels)
+    lines = list(number_lines(array, sampled, _SCREEN, full=full))
     if lines:
         yield f"<pre>{escape(chr(10).join(map(quoted, lines)))}</pre>\n"
     if damage is not None:
         raise damage
 
 
-def _lines(values: Any) -> Iterator[str]:
+def _picture(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str]:
+    """Yield what is drawn of an array: the one form that suits it best."""
+    values = sampled.values[0]
+    sound = sampled.damage is None
+    if is_table(values):
+        yield from table_of(array, sampled)
+    elif sampled.form == SCALAR:
+        unit = f" {text_of(array.meta.units)}" if array.meta.units else ""
+        yield f'<p class="value">{text_of(value_text(values.reshape(-1)[0]))}{unit}</p>\n'
+    elif sampled.form == LINE:
+        yield from _lines(array, values.reshape(-1))
+    elif sampled.form == COLUMNS and values.dtype.kind not in "mM":
+        yield from _columns(values)
+    elif not comparable(values).size or values.dtype.kind in "mM":
+        yield from table_of(array, sampled)
+    else:
+        seen = list(_micrograph(array)) if sound else []
+        stacks = stacks_of(array) if sound and not seen else []
+        if seen:
+            yield from seen
+        elif stacks:
+            yield from volume(stacks, array.meta.units)
+        else:
+            yield from _strips(array, _whole(array, sampled), labels)
+        if sound and not seen:
+            yield from _through_time(array)
+    if not is_table(values) and (is_small(array, sampled) or values.dtype.kind in "mM"):
+        yield from table_of(array, sampled)
+
+
+# Lines ------------------------------------------------------------------------------------------
+
+
+def _lines(array: Array, values: Any) -> Iterator[str]:
+    parts = [("", comparable(values))]
     if values.dtype.kind == "c":
-        for title, part in (("magnitude", np.abs(values)), ("phase", np.angle(values))):
-            yield f"<figure>\n{drawings.line(part)}<figcaption>{title}</figcaption></figure>\n"
-        return
-    yield f"<figure>\n{drawings.line(comparable(values))}</figure>\n"
+        parts = [("magnitude", np.abs(values)), ("phase, -π to π", np.angle(values))]
+    elif values.dtype.kind in "mM":
+        there = np.isnat(values)
+        parts = [("", np.where(there, np.nan, values.astype(np.int64).astype(np.float64)))]
+    for title, part in parts:
+        text = ", ".join(filter(None, (title, _axis_text(array), text_of(array.meta.units or ""))))
+        drawn = drawings.line(
+            part, words_of=_times_of(values) if values.dtype.kind in "mM" else None
+        )
+        if drawn:
+            caption = f"<figcaption>{text}</figcaption>" if text else ""
+            yield f"<figure>\n{drawn}{caption}</figure>\n"
+
+
+def _times_of(values: Any) -> Any:
+    """The function that writes the numbers of times as times again."""
+    return lambda number: value_text(np.int64(number).astype(values.dtype))
+
+
+def _axis_text(array: Array) -> str:
+    """The ends of the coordinates along a line: ``time from 0 to 30 s``."""
+    for axis, length in zip(array.axes, array.shape, strict=True):
+        if length > 1 and axis:
+            values = axis.values(length)
+            name = text_of(axis.name or "")
+            if values is None:
+                return f"along {name}" if name else ""
+            ends = " to ".join(text_of(value_text(value)) for value in (values[0], values[-1]))
+            units = f" {text_of(axis.units)}" if axis.units else ""
+            return f"along {name} from {ends}{units}".replace("  ", " ")
+    return ""
+
+
+def _columns(values: Any) -> Iterator[str]:
+    """Yield one line for each of a few columns, with its ends."""
+    down = values.shape[0] >= values.shape[1]
+    values = comparable(values if down else values.T)
+    yield '<table class="lines">\n<tbody>\n'
+    for number in range(values.shape[1]):
+        key = f"[:, {number}]" if down else f"[{number}, :]"
+        column = values[:, number]
+        there = column[np.isfinite(column)] if column.dtype.kind == "f" else column
+        ends = "no finite values"
+        if there.size:
+            ends = f"{number_text(there.min())} … {number_text(there.max())}"
+        yield f'<tr><th scope="row"><code>{key}</code></th>'
+        yield f'<td class="wide">{drawings.spark(column)}</td><td class="n">{ends}</td></tr>\n'
+    yield TABLE_END
+
+
+# Pictures ---------------------------------------------------------------------------------------
+
+
+class _Files(Record):
+    """The PNG files of the pictures of strips; `nbytes` of all of them."""
+
+    strips: list[Strip]
+    coded: list[figures.Coded]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(one.nbytes for one in self.coded)
+
+
+def _files_of(array: Array, sampled: Sample, most: int, largest: int) -> _Files:
+    """The strips of a sample with their files, as large as fits so many bytes."""
+
+    def make(side: int) -> _Files:
+        strips = strips_of(array, sampled, side, side)
+        return _Files(strips, [figures.coded(strip.pictures) for strip in strips])
+
+    made: _Files = figures.within(make, most, largest)
+    return made
+
+
+def _whole(array: Array, sampled: Sample) -> Sample:
+    """The sample of a photo, with means of all of its pixels if rows were left out."""
+    if sampled.whole or sampled.damage is not None:
+        return sampled
+    values = averaged(array, layout_of(array), figures.WIDE)
+    if values is None:
+        return sampled
+    layout = layout_of(array)
+    size = array.dims[::-1][layout.rows], array.dims[::-1][layout.columns]
+    key = sampled.frames[0].key if sampled.frames else "[:, :]"
+    return sampled._replace(frames=(Frame(values, key, size),), form=layout.form)
 
 
 def _strips(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str]:
-    values = sampled.values[0]
-    if sampled.form not in (IMAGE, COLOR) or not _has_pixels(values):
+    if sampled.form not in (IMAGE, COLOR):
         return
-    for pixels in _PIXELS:
-        strips = strips_of(array, sampled, pixels, pixels)
-        coded = [[png_of(picture) for picture in strip.pictures] for strip in strips]
-        if sum(len(one) for strip in coded for one in strip) <= _PICTURES:
-            break
-    keys = [frame.key for frame in sampled.frames]
-    titles = [
-        f"plane {frame.key}{f', {frame.where}' * bool(frame.where)}"
-        if frame.key and array.ndim > 2
-        else "the plane"
-        for frame in sampled.frames
-    ]
-    side = _SIDE if len(keys) > 1 else 2 * _SIDE
     if sampled.pictures:
-        titles, side = titles_of(sampled, labels), _SMALL_SIDE
-        yield f"<p>{len(keys)} of {sampled.pictures:,} pictures, each with its number"
-        yield f"{' and its label' * (labels is not None)}:</p>\n"
-    for strip, files in zip(strips, coded, strict=True):
-        yield '<figure>\n<div class="strip">\n'
-        for picture, data, title in zip(strip.pictures, files, titles, strict=True):
-            yield _image(strip, picture, data, title, side)
-        yield f"</div>\n<figcaption>{_color_bar(strip)}{_caption(strip, side)}</figcaption>\n"
-        yield "</figure>\n"
-
-
-def _has_pixels(values: Any) -> bool:
-    return values.dtype.kind not in "SUmM" and bool(comparable(values).size)
-
-
-def _factor(picture: Picture, side: int) -> float:
-    """Return the number of pixels of the page that a pixel of a picture takes."""
-    height, width = picture.pixels.shape[:2]
-    return float(max(1.0, side / max(height, width)))
-
-
-def _caption(strip: Strip, side: int) -> str:
-    """Describe the colours, how it is hung, and by how much it is larger than its elements."""
-    picture = strip.pictures[0]
-    factor = _factor(picture, side) * picture.pixels.shape[1] / strip.shape[1]
-    parts = [strip.legend(terminal.looks_of_signs(terminal.NONE))]
-    parts += [f"each element {factor:.3g} pixels wide"] if factor > 1 else []
-    parts += [f"reduced to {100 * factor:.3g} %"] if factor < 1 else []
-    return text_of(", ".join(part for part in parts if part))
-
-
-def _color_bar(strip: Strip) -> str:
-    """The colours from the least to the largest value that they show, with both."""
-    scale = strip.scale
-    if scale is None or scale.colors in (CLASSES, PHASE) or not scale.high > scale.low:
-        return ""
-    colors = palette_of(scale.colors)[len(SIGNS) :: 28].tolist()
-    stops = ",".join(f"rgb({red},{green},{blue})" for red, green, blue in colors)
-    low, high = number_text(scale.low), number_text(scale.high)
-    return (
-        f'<span class="bar"><code>{low}</code><i style="background:linear-gradient(90deg,{stops})">'
-        f"</i><code>{high}</code></span> "
-    )
-
-
-def _image(strip: Strip, picture: Picture, data: bytes, title: str, side: int) -> str:
-    height, width = picture.pixels.shape[:2]
-    factor = _factor(picture, side)
-    text = b64encode(data).decode("ascii")
-    size = f'width="{width * factor:.0f}" height="{height * factor:.0f}"'
-    return (
-        f'<div><span class="hung"><img {size} alt="{text_of(title)}" '
-        f'src="data:image/png;base64,{text}">{_edges(strip)}</span>'
-        f"{_scale_bar(strip, width * factor)}<br><code>{text_of(title)}</code></div>\n"
-    )
-
-
-def _edges(strip: Strip) -> str:
-    """The letters of the ends of the body at the edges of its picture."""
-    names = zip(("left", "right", "top", "bottom"), strip.hanging.edges, strict=False)
-    return "".join(f'<b class="{edge}">{letter}</b>' for edge, letter in names)
-
-
-def _scale_bar(strip: Strip, width: float) -> str:
-    bar = scale_bar(strip.hanging, strip.shape[1])
-    if bar is None:
-        return ""
-    share, length = bar
-    return f'<span class="ruler" style="width:{share * width:.0f}px">{text_of(length)}</span>'
-
-
-# What a notebook shows: an array with its picture or plot, a bundle as a table, a report ---------
-
-
-_MOST = 60  # rows shown of a table
-_STYLE = """<style>
-.raconvert { --one: #4a90d9; }
-.raconvert .strip { display: flex; flex-wrap: wrap; gap: 10px; }
-.raconvert img { image-rendering: pixelated; }
-.raconvert figure { margin: 8px 0; }
-.raconvert svg { display: block; max-width: 720px; width: 100%; fill: currentColor; }
-.raconvert .line { fill: var(--one); stroke: var(--one); }
-.raconvert figcaption { opacity: .7; }
-.raconvert td, .raconvert th { text-align: left; }
-.raconvert .hung { position: relative; display: inline-block; }
-.raconvert .hung b { position: absolute; color: #fff; text-shadow: 0 0 3px #000; font-size: 12px; }
-.raconvert .left { left: 3px; top: 42%; } .raconvert .right { right: 3px; top: 42%; }
-.raconvert .top { top: 1px; left: 46%; } .raconvert .bottom { bottom: 1px; left: 46%; }
-.raconvert .ruler { display: block; border-top: 2px solid; font-size: 11px; white-space: nowrap; }
-.raconvert .bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; }
-</style>"""
-
-
-def cell_of(shown: Any) -> str:
-    """The HTML of an array, a bundle or a report. Raises nothing for what cannot be read."""
-    parts = _array(shown) if isinstance(shown, Array) else _report(shown)
-    if isinstance(shown, Bundle):
-        parts = _bundle(shown)
-    return f'<div class="raconvert">{_STYLE}\n{"".join(parts)}</div>'
-
-
-def _array(array: Array) -> Iterator[str]:
-    yield f"<p>{name_of(array.name)} {_line(array)}</p>\n"
-    if array.problem is not None:
+        yield from _sheet(array, sampled, labels)
         return
-    try:
-        yield from list(section_of(array))
-    except RaconvertError as error:
-        yield f"<p>The elements cannot be read: {text_of(error.what)}</p>\n"
+    middle = len(sampled.frames) // 2
+    lead = sampled._replace(frames=(sampled.frames[middle],))
+    photo = sampled.form == COLOR
+    files = _files_of(array, lead, _PHOTO if photo else _LEAD, figures.WIDE)
+    if len(files.strips) > 1:  # of complex numbers, magnitude and phase
+        yield from _beside(files, _title_of(array, lead.frames[0]))
+    else:
+        yield _lead(files.strips[0], files.coded[0], _title_of(array, lead.frames[0]), array)
+    rest = sampled.frames[:middle] + sampled.frames[middle + 1 :]
+    if not rest:
+        return
+    files = _files_of(array, sampled._replace(frames=rest), _REST, 2 * _SIDE)
+    for strip, coded in zip(files.strips, files.coded, strict=True):
+        titles = [_title_of(array, frame) for frame in rest]
+        name = strip.title.partition(",")[0] if len(files.strips) > 1 else ""
+        yield _row(strip, coded, titles, _SIDE, name)
 
 
-def _line(array: Array) -> str:
-    if array.problem is not None:
-        return f"cannot be read: {text_of(array.problem.what)}"
-    shape = f"({few_lengths(array.shape, ', ')}{',' if array.ndim == 1 else ''})"
-    dims = few_lengths(array.dims, " × ") or "none"
-    order = array.index_order or "C"
-    text = f"{type_name(array.element)}, shape {shape} {order}, dims {dims}, {size(array.nbytes)}"
-    return text_of(text)
+def _title_of(array: Array, frame: Frame) -> str:
+    if not frame.key or array.ndim < 3 or not any(part.isdigit() for part in frame.key):
+        return "the plane"
+    return f"plane {frame.key}{f', {frame.where}' * bool(frame.where)}"
 
 
-def _bundle(bundle: Bundle) -> Iterator[str]:
-    count = len(bundle.arrays)
-    where = f", {name_of(bundle.path)}" if bundle.path else ""
-    yield f"<p>Bundle of {count} array{'s' * (count != 1)}{where}</p>\n<table>\n"
-    yield "<tr><th>name</th><th>what</th></tr>\n"
-    for array in bundle.arrays[:_MOST]:
-        yield f"<tr><td>{name_of(array.name)}</td><td>{_line(array)}</td></tr>\n"
-    yield "</table>\n"
-    if count > _MOST:
-        yield f"<p>and {count - _MOST} more</p>\n"
+def _lead(strip: Strip, coded: figures.Coded, title: str, array: Array) -> str:
+    """The large picture of an array, with its colours, unit and scale below."""
+    (picture,), (data,) = coded
+    photo = strip.scale is None
+    width, height = figures.shown_size(
+        _extent(strip, picture, photo=photo), width=figures.WIDE, height=560, enlarge=not photo
+    )
+    parts = [figures.color_bar(strip.scale, array.meta.units), figures.signs_of(strip)]
+    parts += [text_of(one) for one in _facts(strip, picture, width)]
+    kind = " photo" * photo
+    return (
+        f'<figure class="lead{kind}">\n{figures.image(data, (width, height), title, strip)}'
+        f"<figcaption>{_joined(parts)}</figcaption>\n</figure>\n"
+    )
 
 
-def _report(report: Report) -> Iterator[str]:
-    yield f"<p>{text_of(str(report))}</p>\n"
-    rows = [("allowed", str(fit)) for fit in report.allowed]
-    rows += [("equivalent", str(fit)) for fit in report.equivalent]
-    rows += [("note", note) for note in report.notes]
-    rows += [("failed", f"{path}: {error}") for path, error in report.failed]
-    if rows:
-        yield "<table>\n<tr><th>kind</th><th>what</th></tr>\n"
-        yield from (f"<tr><td>{k}</td><td>{text_of(what)}</td></tr>\n" for k, what in rows[:_MOST])
-        yield "</table>\n"
-    if len(rows) > _MOST:
-        yield f"<p>and {len(rows) - _MOST} more</p>\n"
+def _extent(strip: Strip, picture: Any, *, photo: bool) -> tuple[int, ...]:
+    """The rows and columns that the size on the page follows: of a photo all of its pixels."""
+    rows, columns = picture.pixels.shape[:2]
+    if not photo:
+        return rows, columns
+    factor = max(1.0, strip.shape[1] / columns)
+    return round(rows * factor), round(columns * factor)
+
+
+def _facts(strip: Strip, picture: Any, width: int) -> list[str]:
+    """Describe how a picture is hung, what its colours are, and how large an element is."""
+    scale = strip.scale
+    parts = [strip.hanging.text]
+    if scale is not None and (scale.colors in (CLASSES, PHASE) or not scale.high > scale.low):
+        parts.append(strip.title)
+    rows, columns = picture.pixels.shape[:2]
+    if columns < strip.shape[1] or rows < strip.shape[0]:
+        how = (
+            "by one of each" if scale is not None and scale.colors in (CLASSES, PHASE) else "means"
+        )
+        parts.append(
+            f"{columns} × {rows} {how} of {strip.shape[1]:,} × {strip.shape[0]:,} elements"
+        )
+    else:
+        parts.append(figures.stretch_text(strip, width))
+    return parts
+
+
+def _joined(parts: list[str]) -> str:
+    return " · ".join(part.strip() for part in parts if part)
+
+
+def _beside(files: _Files, title: str) -> Iterator[str]:
+    """Yield magnitude and phase side by side."""
+    yield '<div class="pair">\n'
+    for strip, coded in zip(files.strips, files.coded, strict=True):
+        (picture,), (data,) = coded
+        width, height = figures.shown_size(
+            picture.pixels.shape, width=figures.WIDE // 2 - 10, height=440, enlarge=True
+        )
+        name = strip.title.partition(",")[0]
+        parts = [f"<b>{text_of(name)}</b>", figures.color_bar(strip.scale)]
+        parts += [figures.signs_of(strip)]
+        parts += [text_of(one) for one in _facts(strip, picture, width)]
+        caption = f"<code>{text_of(title)}</code>"
+        shown = figures.image(data, (width, height), f"{name}, {title}", strip, caption=caption)
+        yield f"<figure>\n{shown}<figcaption>{_joined(parts)}</figcaption>\n</figure>\n"
+    yield "</div>\n"
+
+
+def _row(strip: Strip, coded: figures.Coded, titles: list[str], side: int, name: str = "") -> str:
+    """A row of small pictures with their titles; `name` is that of the row."""
+    photo = strip.scale is None
+    cells = [
+        figures.image(
+            data, figures.small_size(picture, side, enlarge=not photo),
+            f"{name}, {title}" if name else title, strip, caption=f"<code>{text_of(title)}</code>",
+        )
+        for picture, data, title in zip(coded.pictures, coded.files, titles, strict=True)
+    ]  # fmt: skip
+    kind = " photo" * photo
+    caption = f"<figcaption>{text_of(name)}</figcaption>\n" if name else ""
+    return f'<figure>\n<div class="strip{kind}">\n{"".join(cells)}</div>\n{caption}</figure>\n'
+
+
+def _sheet(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str]:
+    """Yield many small pictures, each with its number and its label."""
+    files = _files_of(array, sampled, _LEAD, 128)
+    titles = titles_of(sampled, labels)
+    yield f"<p>{len(titles)} of {sampled.pictures:,} pictures, each with its number"
+    yield f"{' and its label' * (labels is not None)}:</p>\n"
+    for strip, coded in zip(files.strips, files.coded, strict=True):
+        cells = [
+            figures.image(data, figures.small_size(picture, _SMALL_SIDE), title, strip)
+            for picture, data, title in zip(coded.pictures, coded.files, titles, strict=True)
+        ]
+        width = figures.small_size(coded.pictures[0], _SMALL_SIDE)[0]
+        parts = [figures.color_bar(strip.scale, array.meta.units), figures.signs_of(strip)]
+        parts += [text_of(one) for one in _facts(strip, coded.pictures[0], width)]
+        yield f'<figure>\n<div class="strip sheet">\n{"".join(cells)}</div>\n'
+        yield f"<figcaption>{_joined(parts)}</figcaption>\n</figure>\n"
+
+
+# Through time ------------------------------------------------------------------------------------
+
+
+def _through_time(array: Array) -> Iterator[str]:
+    """Yield the middle plane at a few times."""
+    found = times_of(array)
+    if found is None or len(found.titles) < 2:
+        return
+    files = _files_of(found.array, found.sampled, _REST, 2 * _SIDE)
+    for strip, coded in zip(files.strips, files.coded, strict=True):
+        name = strip.title.partition(",")[0] if len(files.strips) > 1 else ""
+        yield f"<h3>{_joined([name.capitalize(), 'Through time'])}</h3>\n"
+        yield _row(strip, coded, found.titles, _SIDE)
+        keys = [frame.key for frame in found.sampled.frames]
+        said = "" if strip.scale is None else f"{ends_of(strip.scale)}, "
+        more = text_of(f" {found.text}" * bool(found.text))
+        yield f"<p class=soft>{text_of(said)}planes <code>{text_of(keys[0])}</code> to "
+        yield f"<code>{text_of(keys[-1])}</code>{more}</p>\n"
+
+
+# Micrographs -------------------------------------------------------------------------------------
+
+
+class _Mix(Record):
+    """A mixed picture with the files of all of its pictures."""
+
+    made: Mixed | None
+    coded: figures.Coded
+
+    @property
+    def nbytes(self) -> int:
+        return self.coded.nbytes
+
+
+def _mix(seen: Seen, scales: list[Any], most: int, largest: int, *, alone: bool) -> _Mix:
+    def make(side: int) -> _Mix:
+        made = mixed(seen, scales, side)
+        strips = [] if made is None else made.alone if alone else [made.together]
+        return _Mix(made, figures.coded([strip.pictures[0] for strip in strips]))
+
+    found: _Mix = figures.within(make, most, largest)
+    return found
+
+
+def _micrograph(array: Array) -> Iterator[str]:
+    """Yield all channels together, each alone, and all through time; nothing for other arrays."""
+    axis = channel_axis(array)
+    seen = None if axis is None else seen_at(array, axis)
+    if axis is None or seen is None:
+        return
+    scales = scales_of([seen])
+    lead = _mix(seen, scales, _LEAD, figures.WIDE, alone=False)
+    if lead.made is None:
+        return
+    strip = lead.made.together
+    (picture,), (data,) = lead.coded
+    width, height = figures.shown_size(
+        picture.pixels.shape, width=figures.WIDE, height=560, enlarge=True
+    )
+    many = array.shape[axis]
+    more = f"the first {len(seen.channels)} of {many} channels" if many > len(seen.channels) else ""
+    parts = [
+        f"{_names(seen)}{f' ({more})' * bool(more)}",
+        lead.made.origin,
+        *_facts(strip, picture, width),
+    ]
+    shown = figures.image(data, (width, height), f"plane {seen.key}", strip)
+    yield f'<figure class="lead">\n{shown}'
+    yield f"<figcaption>{text_of(' · '.join(filter(None, parts)))}</figcaption>\n</figure>\n"
+    rest = _mix(seen, scales, _REST, 2 * _SIDE, alone=True)
+    if rest.made is None:
+        return
+    yield '<figure>\n<div class="strip channels">\n'
+    for one, data, scale, channel in zip(
+        rest.made.alone, rest.coded.files, scales, seen.channels, strict=True
+    ):
+        bar = figures.bar_of(ramp_of(channel.color), scale, array.meta.units)
+        size = figures.small_size(one.pictures[0], _SIDE + 50)
+        yield figures.image(
+            data, size, channel.name, one, caption=f"{text_of(channel.name)}<br>{bar}"
+        )
+    yield "</div>\n</figure>\n"
+    yield from _mixed_times(array, axis, scales)
+
+
+def _names(seen: Seen) -> str:
+    return ", ".join(channel.name for channel in seen.channels)
+
+
+def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
+    """Yield a micrograph at a few times, in the same colours."""
+    layout = layout_of(array)
+    outer = tuple(at for at in layout.outer if at != _seen(array, axis))
+    times = time_axis(array, layout._replace(outer=outer)) if outer else None
+    if times is None or times == axis or array.shape[times] < 2:
+        return
+    pictures, titles = [], []
+    strip = None
+    for number in numbers_of(array.shape[times]):
+        seen = seen_at(array, axis, {times: number})
+        made = None if seen is None else mixed(seen, scales, 2 * _SIDE)
+        if made is None:
+            return
+        strip = made.together
+        pictures += strip.pictures
+        titles.append(title_of(array.axes[times], number, array.shape[times]))
+    if strip is None:
+        return
+    side = 2 * _SIDE
+    coded = figures.coded(pictures)
+    while coded.nbytes > _REST and side > 48:
+        side = side * 2 // 3
+        coded = figures.coded([figures.smaller(picture, side) for picture in pictures])
+    yield "<h3>Through time</h3>\n"
+    yield _row(strip._replace(scale=scales[0]), coded, titles, _SIDE)
+    yield "<p class=soft>each channel in the same colours as above</p>\n"
+
+
+def _seen(array: Array, axis: int) -> int:
+    return array.ndim - 1 - axis if array.index_order == "F" else axis

@@ -5,6 +5,8 @@ Such texts are escaped, in one line, nothing odd in them; nothing is loaded and 
 
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha256
 from html import escape
 from re import sub
 
@@ -37,14 +39,19 @@ dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2
 dt { color: var(--soft); } dd { margin: 0; }
 figure { margin: 1rem 0; }
 figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
-.strip { display: flex; flex-wrap: wrap; gap: .8rem; }
+h3 { font-size: .95rem; margin: 1.2rem 0 0; color: var(--soft); }
+.strip, .pair { display: flex; flex-wrap: wrap; gap: .8rem; align-items: start; }
 .strip div { font-size: .8rem; color: var(--soft); }
 .four { display: grid; gap: .9rem; color: var(--soft); font-size: .8rem;
   grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); }
 .sheet > div { width: 84px; font-size: .72rem; line-height: 1.3; }
 .share { display: inline-block; height: .8em; background: var(--one); print-color-adjust: exact; }
 td:has(> .share) { width: 40%; }
-.hung { position: relative; display: inline-block; }
+.pair figure { margin: 0; max-width: 100%; flex: 0 1 min(27rem, 100%); }
+.lead { margin-top: 1.4rem; }
+.title { display: block; }
+.value { font-size: 2rem; margin: .6rem 0; }
+.hung { position: relative; display: inline-block; max-width: 100%; vertical-align: top; }
 .hung b { position: absolute; color: #fff; text-shadow: 0 0 3px #000, 0 0 2px #000; }
 .hung .left, .hung .right { top: calc(50% - .8em); left: 4px; }
 .hung .right { left: auto; right: 4px; }
@@ -58,10 +65,13 @@ td:has(> .share) { width: 40%; }
 .bar { margin-right: .8em; white-space: nowrap; }
 .bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; vertical-align: middle;
   print-color-adjust: exact; }
-img { image-rendering: pixelated; border-radius: 3px; max-width: 100%; height: auto; }
+img { image-rendering: pixelated; border-radius: 3px; max-width: 100%; height: auto;
+  display: block; }
+.photo img { image-rendering: auto; }
 svg { display: block; max-width: 100%; height: auto; font: 13px system-ui, sans-serif; }
 svg text { fill: var(--ink); }
 svg.ribbon, svg.plot { width: 100%; }
+svg.spark { width: 120px; height: 26px; }
 svg.cube { max-width: min(100%, 44rem); }
 .front, .side, .top { fill: var(--one); stroke: var(--ground); stroke-width: 1.5; }
 .side { fill-opacity: .7; } .top { fill-opacity: .45; }
@@ -85,6 +95,36 @@ th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 .exact { color: var(--good); font-weight: 600; }
 .equivalent { color: var(--other); font-weight: 600; }
 .refused, .bad { color: var(--bad); font-weight: 600; }
+.scroll { overflow-x: auto; max-width: 100%; }
+.scroll:focus-visible { outline: 2px solid var(--one); }
+table.rows, table.counts, table.lines { width: auto; max-width: 100%; }
+.scroll table { max-width: none; overflow-wrap: normal; } .scroll td { max-width: 24rem; }
+.rows th, .rows td, .counts th, .lines th { padding-right: 1.2rem; }
+.counts th, .rows tbody th { font-weight: 400; color: inherit; white-space: normal; }
+.rows tbody th { color: var(--soft); }
+td.wide { width: 130px; } .lines td.wide, .lines .spark { width: 100%; min-width: 120px; }
+.share { display: block; height: .7em; background: var(--one); min-width: 1px;
+  margin-top: .35em; print-color-adjust: exact; }
+dl.fields { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .15rem 1rem;
+  margin: 0; } dl.fields dl.fields { border-left: 2px solid var(--line); padding-left: .8rem; }
+dl.fields dt { max-width: 15rem; } dl.fields table { width: auto; }
+.grid .group { margin: .3rem 0 .8rem; }
+ul.tiles { list-style: none; margin: .3rem 0; padding: 0; display: grid; gap: .5rem;
+  grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); align-items: start; }
+.tiles li { font-size: .875rem; line-height: 1.35; padding: .3rem 0; }
+.tiles li.tile { border: 1px solid var(--line); border-radius: 6px; padding: .5rem .6rem;
+  height: 100%; box-sizing: border-box; }
+.tiles i { font-style: normal; color: var(--soft); display: block; font-size: .8rem; }
+.tiles img { margin-bottom: .3rem; } .tiles svg.spark { width: 100%; margin-bottom: .3rem; }
+.said { display: block; font-size: 1.05rem; margin-bottom: .3rem; }
+.sort { margin: .2rem 0 .6rem; color: var(--soft); font-size: .9rem; }
+.sort:not(.scripted *) { display: none; }
+button { font: inherit; color: inherit; background: none; border: 1px solid var(--line);
+  border-radius: 4px; padding: .1rem .5rem; cursor: pointer; }
+button[aria-pressed=true] { background: var(--panel); color: var(--ink);
+  border-color: var(--soft); }
+button:focus-visible { outline: 2px solid var(--one); outline-offset: 2px; }
+dl.outcomes { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; }
 code, pre { font: .875rem/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
   padding: .7rem .9rem; margin: .6rem 0; white-space: pre-wrap; }
@@ -94,11 +134,14 @@ summary:focus-visible { outline: 2px solid var(--one); outline-offset: 2px; }
 footer { max-width: 58rem; margin: 0 auto; padding: 0 1.2rem 2rem; color: var(--soft);
   font-size: .85rem; }
 @media (max-width: 40rem) { main { padding: 1.2rem .8rem 2rem; } th, td { padding-right: .4rem; }
-  th, td.outcome, th.n, td.n { white-space: normal; } }
+  th, td.outcome, th.n, td.n { white-space: normal; } dl.fields { grid-template-columns: 1fr; }
+  dl.fields dd { margin-left: .6rem; } ul.tiles { gap: .4rem;
+  grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)); } }
 @media print { :root { color-scheme: light; } body { font-size: 10pt; }
   main, footer { max-width: none; padding: 0; }
   details::details-content { content-visibility: visible; }
-  h2, summary { break-after: avoid; } tr, figure, pre { break-inside: avoid; } }
+  h2, summary { break-after: avoid; } tr, figure, pre, .tile { break-inside: avoid; }
+  .sort { display: none; } .scroll { overflow: visible; } }
 """
 
 
@@ -177,6 +220,15 @@ def table_head(*names: str, kind: str = "") -> str:
     )
     mark = f' class="{kind}"' if kind else ""
     return f"<table{mark}>\n<thead><tr>{cells}</tr></thead>\n<tbody>\n"
+
+
+SCRIPTED = 'document.documentElement.classList.add("scripted");\n'  # what only scripts move is seen
+
+
+def digest_of(script: str) -> str:
+    """The digest by which a page allows its one script; empty without a script."""
+    digest = b64encode(sha256(script.encode()).digest()).decode("ascii")
+    return f"sha256-{digest}" if script else ""
 
 
 TABLE_END = "</tbody>\n</table>\n"

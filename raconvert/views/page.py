@@ -28,24 +28,29 @@ from raconvert.errors import MissingDependency, RaconvertError, TooLarge, WouldL
 from raconvert.files.paths import is_remote
 from raconvert.files.quoting import operand
 from raconvert.inspect.digest import digest_array, manifest_line
-from raconvert.inspect.info import describe, describe_array, format_details
+from raconvert.inspect.info import describe, describe_array, format_details, type_text
 from raconvert.ra.header import data_offset
 from raconvert.registry import by_name, load
 from raconvert.views import drawings
 from raconvert.views.bytes_of import file_map_of
+from raconvert.views.fields import Fields
 from raconvert.views.filmstrip import labels_beside
+from raconvert.views.grid import MARK as MARK_OF_GRID
+from raconvert.views.grid import SCRIPT as SORTING
+from raconvert.views.grid import Grid
 from raconvert.views.html_array import section_of
 from raconvert.views.markup import (
+    SCRIPTED,
     TABLE_END,
     closing,
     cut,
+    digest_of,
     name_of,
     opening,
     reason_of,
     table_head,
     text_of,
 )
-from raconvert.views.peek import chosen_array
 from raconvert.views.programs import (
     LANGUAGES,
     Stored,
@@ -54,8 +59,11 @@ from raconvert.views.programs import (
     programs,
     stored_of,
 )
+from raconvert.views.roles import main_array, roles_of
 from raconvert.views.sample import REMOTE_BUDGET, chunk_count, values_text
-from raconvert.views.volume import MARK, SCRIPT, SCRIPT_DIGEST
+from raconvert.views.terminal import number_text
+from raconvert.views.volume import MARK
+from raconvert.views.volume import SCRIPT as STEPPING
 from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False
@@ -68,13 +76,15 @@ if TYPE_CHECKING:
     from raconvert.arrays.dtypes import Element
     from raconvert.catalogue import Row
     from raconvert.conversion.read import Opened
+    from raconvert.views.roles import Roles
 
 
 MOST_DIGEST = 64 << 20  # bytes; above, a digest is computed with --full only
 MOST_PIECES = 4000  # chunks and arrays; the same limit for a digest
 _ORDERS = {"<": "little", ">": "big"}
-_MOST_ARRAYS = 100  # arrays of a container that the page lists
-_MOST_FIELDS = 60  # fields of metadata that the page lists
+_MOST_ARRAYS = 100  # arrays of a container whose metadata and digests the page lists
+_MOST_OPEN = 3  # arrays whose metadata are unfolded
+_MOST_BESIDE = 8  # names of coordinates listed
 
 
 def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
@@ -85,42 +95,79 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     bundle = opened.bundle
     rows = bundle.arrays[:_MOST_ARRAYS]
     facts = describe(bundle, path, opened.reason, only=rows)
-    count = len(bundle.arrays)
-    array = chosen_array(bundle)
+    many = len(bundle.arrays) > 1
+    roles = roles_of(bundle)
+    array = main_array(bundle, roles)
     name = os.path.basename(bundle.path.rstrip("/")) or path
     # Everything that reads comes first: what cannot be read is promised nowhere on the page.
     places = "".join(_bytes(opened, facts))
     held = "" if array is None else "".join(_held(array, bundle, full=full))
+    grid = "".join(_grid(bundle, roles)) if many else ""
     same = "".join(_same(opened, facts, full=full))
     if any(one.problem is not None for one in rows):
         facts["arrays"] = [describe_array(one, bundle) for one in rows]
-    steps = MARK in held
-    yield opening("page", name, SCRIPT_DIGEST * steps)
+    script = STEPPING * (MARK in held) + SORTING * (MARK_OF_GRID in grid)
+    script += SCRIPTED * bool(script)
+    yield opening("page", name, digest_of(script))
     yield f"<h1>{name_of(name)}</h1>\n"
-    yield "".join(_lead(opened, facts))
+    yield "".join(_lead(opened, facts, array))
     if array is not None:
-        many = f" {name_of(array.name)}" if count > 1 else ""
-        yield f"<h2>What{many or ' it'} holds</h2>\n"
+        yield _title(array, roles) if many else ""
         yield held
-    if count > 1:
-        yield "".join(_arrays(facts["arrays"], count))
-    if array is not None:
-        yield f"<h2>The array{many}</h2>\n"
-        yield "".join(_short(array, describe_array(array, bundle)))
-        yield _cube(array)
+    yield grid
     yield "".join(_passport(opened, array))
     if array is not None:
+        yield f"<h2>The array{f' {name_of(array.name)}' * many}</h2>\n"
+        yield "".join(_short(array, describe_array(array, bundle)))
+        yield _cube(array)
         yield "".join(_programs(array, facts, bundle.path))
     yield places
     yield same
     yield "".join(_metadata(facts))
-    yield closing(SCRIPT * steps)
+    yield closing(script)
 
 
-def _lead(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
+def _title(array: Array, roles: Roles) -> str:
+    """The heading of the picture of one array of many, with what it is about."""
+    parts = [array.meta.description or "", *_in_short(array)]
+    along = [name for name in roles.beside.get(array.name, ()) if name in roles.kinds]
+    parts += [f"with {', '.join(along[:_MOST_BESIDE])}"] if along else []
+    said = text_of(", ".join(filter(None, map(cut, parts))))
+    return f'<h2>{name_of(array.name)} <span class="soft">{said}</span></h2>\n'
+
+
+def _in_short(array: Array) -> list[str]:
+    """The type, the shape and the size of the elements of an array."""
+    if array.pending:
+        return []
+    parts = [
+        f"{type_text(array.element)} {_shape(array.shape)}"
+        if array.ndim
+        else type_text(array.element)
+    ]
+    axes = [axis for axis in array.axes if axis.direction is not None or axis.kind == "space"]
+    steps = [axis.spacing for axis in axes]
+    units = {axis.units for axis in axes}
+    if len(axes) > 1 and len(units) == 1 and None not in steps and None not in units:
+        parts.append(f"{' × '.join(number_text(abs(step or 0)) for step in steps)} {axes[0].units}")
+    return parts
+
+
+def _grid(bundle: Bundle, roles: Roles) -> Iterator[str]:
+    """Yield all arrays as a grid; those that turn out damaged are marked."""
+    grid = Grid(bundle, roles)
+    for one in bundle.arrays:
+        if one.name in grid.broken:
+            _mark(one, grid.broken[one.name])
+    yield "<h2>All arrays</h2>\n"
+    yield from grid.html()
+
+
+def _lead(opened: Opened, facts: dict[str, Any], array: Array | None) -> Iterator[str]:
     path, count = opened.bundle.path, len(opened.bundle.arrays)
     parts = [
         f"{text_of(facts['title'])} <span class=soft>({text_of(facts['reason'])})</span>",
+        *(text_of(one) for one in (_in_short(array) if array is not None and count == 1 else [])),
         f"{size(facts['stored_bytes'])}",
         f"{count} array{'s' * (count != 1)}" if facts["container"] else "",
     ]
@@ -131,23 +178,6 @@ def _lead(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
     stored = scale_notes(opened.bundle.arrays)  # what is shown is said beside the picture
     for note in [one for one in facts["notes"] if one not in stored][:10]:
         yield f"<p>Note: {text_of(note)}</p>\n"
-
-
-def _arrays(rows: list[dict[str, Any]], count: int) -> Iterator[str]:
-    yield "<h2>All arrays</h2>\n"
-    yield table_head("name", "type", "shape in Python", "dims in Julia", ">size", kind="arrays")
-    for row in rows:
-        yield f"<tr><td>{name_of(row['name'])}</td>"
-        if row["problem"] is not None:
-            why = text_of(row["problem"])
-            yield f'<td colspan="4" class="bad">cannot be read: {why}</td></tr>\n'
-            continue
-        yield f"<td>{text_of(row['type'])}</td><td>{text_of(_shape(row['shape']))}</td>"
-        yield f"<td>{text_of(few_lengths(row['dims'], ' × ') or 'none')}</td>"
-        yield f'<td class="n">{size(row["nbytes"])}</td></tr>\n'
-    yield TABLE_END
-    if count > len(rows):
-        yield f"<p>and {count - len(rows)} more (<code>raconvert info</code>)</p>\n"
 
 
 def _shape(lengths: Any) -> str:
@@ -291,9 +321,16 @@ def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
     yield "<p>What it would be in each format that raconvert writes: the same "
     yield "(exact), every value in another form (equivalent), or refused, unless a flag allows the "
     yield "loss.</p>\n"
+    visas = passport(opened, array)
+    yield '<dl class="outcomes">\n'
+    for outcome in (EXACT, EQUIVALENT, REFUSED, UNKNOWN):
+        named = [escape(visa.format) for visa in visas if visa.outcome == outcome]
+        if named:
+            yield f'<dt class="{outcome.split()[0]}">{outcome}</dt><dd>{", ".join(named)}</dd>\n'
+    yield "</dl>\n<details><summary>Why, format by format</summary>\n"
     yield table_head("format", "outcome", "why")
-    yield "".join(map(_row_of, passport(opened, array)))
-    yield TABLE_END
+    yield "".join(map(_row_of, visas))
+    yield f"{TABLE_END}</details>\n"
 
 
 def _row_of(visa: Visa) -> str:
@@ -424,27 +461,35 @@ def _sum(path: str) -> str:
 
 
 def _metadata(facts: dict[str, Any]) -> Iterator[str]:
-    rows = list(_flat(facts["attributes"], ""))
+    """Yield what the file says of itself and its arrays; what only formats know is folded."""
+    fields = Fields()
+    parts = [("", facts["attributes"])] if facts["attributes"] else []
+    parts += [(group, own) for group, own in facts["groups"].items() if own]
+    kept = []
     for array in facts["arrays"]:
-        rows += _flat(array["metadata"], array["name"] if facts["container"] else "")
-    if not rows:
+        own = {name: value for name, value in array["metadata"].items() if name != "formats"}
+        name = array["name"] if facts["container"] or (own and len(facts["arrays"]) > 1) else ""
+        parts += [(name, own)] if own else []
+        formats = array["metadata"].get("formats")
+        kept += [(name, formats)] if formats else []
+    if not parts and not kept:
         return
-    yield f"<h2>Metadata</h2>\n<details><summary>{len(rows)} fields</summary>\n"
-    yield table_head("field", "value")
-    for name, value in rows[:_MOST_FIELDS]:
-        yield f"<tr><td>{name_of(name)}</td><td>{text_of(cut(str(value)))}</td></tr>\n"
-    yield TABLE_END
-    if len(rows) > _MOST_FIELDS:
-        yield f"<p>and {len(rows) - _MOST_FIELDS} more (<code>raconvert info --json</code>)</p>\n"
-    yield "</details>\n"
-
-
-def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _flat(item, f"{name}.{key}" if name else str(key))
-    else:
-        yield name, value
+    yield "<h2>Metadata</h2>\n"
+    for number, (name, own) in enumerate(parts):
+        if not name:
+            yield from fields.listed(own)
+            continue
+        first = " open" * (number < _MOST_OPEN)
+        yield f"<details{first}><summary>{name_of(name)}</summary>\n"
+        yield from fields.listed(own)
+        yield "</details>\n"
+    if kept:
+        yield "<details><summary>For the exact way back</summary>\n"
+        for name, own in kept:
+            yield from fields.listed({name: own} if name else own)
+        yield "</details>\n"
+    if fields.omitted:
+        yield f"<p>and {fields.omitted} more (<code>raconvert info --json</code>)</p>\n"
 
 
 # Outcomes of writing the file in every format: the plans, and nothing else ----------------------

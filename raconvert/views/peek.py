@@ -16,6 +16,7 @@ from raconvert.views.filmstrip import strips_of, titles_of
 from raconvert.views.fitting import folded_all, is_drawn, rows_of, within
 from raconvert.views.numbers import MOST_CLASSES, all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
+from raconvert.views.roles import main_array
 from raconvert.views.sample import FRAMES, REMOTE_BUDGET, known_scale, shown_of
 from raconvert.views.terminal import bar, bars_of, envelope, line_plot, number_text, sparkline
 
@@ -74,10 +75,8 @@ class Screen(Record):
 
 
 def chosen_array(bundle: Bundle) -> Array | None:
-    """The array to show: the largest readable one of numbers, else the largest readable one."""
-    sound = [array for array in bundle.arrays if array.problem is None]
-    numbers = [array for array in sound if array.element.kind != "user" and array.count]
-    return max(numbers or sound, key=lambda array: array.nbytes, default=None)
+    """The array to show: the one that people mean by the file."""
+    return main_array(bundle)
 
 
 def tree_lines(bundle: Bundle, rows: int = 0) -> list[str]:

@@ -17,8 +17,8 @@ from raconvert.views.contact_sheet import (
     others_of,
     scales_of,
 )
-from raconvert.views.figures import legend, picture_of
 from raconvert.views.fitting import cut_to, folded, folded_all, is_drawn, rows_of
+from raconvert.views.one_scale import legend, picture_of
 from raconvert.views.picture import resized
 from raconvert.views.sample import spread
 from raconvert.views.survey import by_word

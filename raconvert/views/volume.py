@@ -6,8 +6,6 @@ Where scripts run, the arrow keys and the wheel move it; what is shown before st
 
 from __future__ import annotations
 
-from base64 import b64encode
-from hashlib import sha256
 from json import dumps
 from math import prod
 
@@ -16,6 +14,7 @@ import numpy as np
 from raconvert.arrays.layout import IMAGE, Layout
 from raconvert.arrays.space import World
 from raconvert.declared import Record
+from raconvert.views.figures import color_bar, edges_of, ruler_of, source_of
 from raconvert.views.filmstrip import ends_of
 from raconvert.views.hanging import Hanging, hanging_of
 from raconvert.views.markup import text_of
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 _PLANES = 25  # planes in a stack, an odd number
 _SIDES = (160, 128, 96, 64, 48)  # sides in pixels, tried until the stacks fit `_BYTES`
 _BYTES = 240_000  # bytes of the three pictures
-_SHOWN = 240  # the longer side of a plane on the page, in pixels
+_SHOWN = 280  # the longer side of a plane on the page, in pixels
 
 
 MARK = 'class="stack"'  # by which a page knows that it has one
@@ -104,8 +103,10 @@ def volume(stacks: list[Stack], units: str | None) -> Iterator[str]:
     for stack, (_, data) in zip(stacks, coded, strict=True):
         high, wide = (max(1, round(_SHOWN * part / longest)) for part in _extent(stack))
         yield _framed(stack, high, wide, data)
-    legend = f"{ends_of(scale)}{f' {units}' * bool(units)}"
-    yield f"</div>\n<figcaption>{text_of(legend)}; as radiologists hang it"
+    steps = {stack.hanging.text.partition(", elements ")[2] for stack in stacks} - {""}
+    legend = [color_bar(scale, units) or text_of(ends_of(scale))]
+    legend += [f"elements {text_of(' and '.join(sorted(steps)))}"] if steps else []
+    yield f"</div>\n<figcaption>{' · '.join(legend)} · as radiologists hang it"
     yield '<span class="steps">, step with the arrow keys or the wheel</span>'
     yield "</figcaption>\n</figure>\n"
 
@@ -131,17 +132,18 @@ def _framed(stack: Stack, high: int, wide: int, data: bytes) -> str:
     """One stack in its frame of so many pixels, the middle plane in sight."""
     count = len(stack.keys)
     middle = count // 2
-    text = b64encode(data).decode("ascii")
     name = f"{stack.hanging.name} {stack.keys[middle]}"
-    edges = zip(("left", "right", "top", "bottom"), stack.hanging.edges, strict=True)
-    letters = "".join(f'<b class="{edge}">{letter}</b>' for edge, letter in edges)
+    letters = edges_of(stack.hanging)
+    ruler = ruler_of(stack.hanging, stack.shape[1])
     return (
-        f'<div {MARK} role="group" aria-label="{text_of(stack.hanging.name)}" tabindex="0" '
+        f'<div {MARK} style="max-width:{wide}px" role="group" '
+        f'aria-label="{text_of(stack.hanging.name)}" tabindex="0" '
         f'data-keys="{text_of(dumps(stack.keys))}" data-at="{middle}" data-high="{high}">'
         f'<span class="hung window" style="width:{wide}px;height:{high}px">'
         f'<img alt="{text_of(name)}" width="{wide}" height="{high * count}" '
-        f'style="margin-top:{-middle * high}px" src="data:image/png;base64,{text}">{letters}</span>'
-        f"<br>{text_of(stack.hanging.name)} <code>{text_of(stack.keys[middle])}</code></div>\n"
+        f'style="margin-top:{-middle * high}px" src="{source_of(data)}">{letters}</span>{ruler}'
+        f'<span class="title">{text_of(stack.hanging.name)} '
+        f"<code>{text_of(stack.keys[middle])}</code></span></div>\n"
     )
 
 
@@ -164,6 +166,4 @@ for (const stack of document.querySelectorAll(".stack")) {
     if (by) { event.preventDefault(); step(by); }
   });
 }
-document.documentElement.classList.add("scripted");
 """
-SCRIPT_DIGEST = f"sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode('ascii')}"

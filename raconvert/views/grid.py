@@ -1,0 +1,316 @@
+"""The arrays of a file as a grid: by group, each with a small picture, a line, or its value.
+
+Pictures are made for a bounded number of arrays, taken in turn from all groups, and reading for
+them is bounded; that is said. Coordinates stand with the arrays that they belong to. Where scripts
+run, arrays can be sorted; what is shown before stands without them, in the order of the file.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from raconvert.arrays.dtypes import few_lengths, size
+from raconvert.arrays.layout import COLOR, COLUMNS, IMAGE, LINE, SCALAR, layout_of
+from raconvert.arrays.sources import is_decoded_whole
+from raconvert.errors import RaconvertError, TooLarge
+from raconvert.files.paths import is_remote
+from raconvert.inspect.info import type_text
+from raconvert.views import drawings, figures
+from raconvert.views.channels import channel_axis, mixed, scales_of, seen_at
+from raconvert.views.filmstrip import strips_of
+from raconvert.views.markup import name_of, text_of
+from raconvert.views.numbers import comparable
+from raconvert.views.picture import png_of
+from raconvert.views.roles import COORDINATE
+from raconvert.views.sample import shown_of
+from raconvert.views.table import is_table, value_text, words_of
+from raconvert.workers.interrupts import raise_interruption
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.views.roles import Roles
+    from raconvert.views.sample import Sample
+
+MOST_PICTURES = 48  # arrays with a picture, a line or a value
+_REMOTE_PICTURES = 6
+_SIDES = ((9, 112), (24, 80), (MOST_PICTURES, 56))  # of so many arrays, pixels of each picture
+_BYTES = 30_000  # bytes of all pictures
+_DECODED = 24 << 20  # bytes read and decoded for all pictures
+_MOST_BYTES = 320_000  # bytes of the list; the rest of the arrays is counted
+_OPEN = 40  # a group of more arrays is folded, if there are others
+_MOST_BESIDE = 8  # names of coordinates listed with an array
+_COLUMNS = 3  # lines of an array of few columns
+_WORDS = 48  # characters shown of a text
+
+
+class Grid:
+    """The tiles of the arrays of a bundle."""
+
+    def __init__(self, bundle: Bundle, roles: Roles, pictures: int = MOST_PICTURES) -> None:
+        self.bundle = bundle
+        self.roles = roles
+        self.groups = _groups_of(bundle, _hidden(bundle, roles))
+        remote = bool(bundle.path) and is_remote(bundle.path)
+        self.most = min(pictures, _REMOTE_PICTURES) if remote else pictures
+        self.drawn: dict[str, str] = {}
+        self.broken: dict[str, RaconvertError] = {}
+        self.passed = 0  # arrays without a picture since all of them would be too much
+        self._draw()
+
+    # Pictures -----------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        """Make the pictures, one array of each group after the other."""
+        waiting = [list(arrays) for arrays in self.groups.values()]
+        turns = [
+            array
+            for turn in range(max(map(len, waiting), default=0))
+            for arrays in waiting
+            for array in arrays[turn : turn + 1]
+        ]
+        chosen = [array for array in turns if array.problem is None][: self.most]
+        side = next((side for most, side in _SIDES if len(chosen) <= most), _SIDES[-1][1])
+        bytes_left, work_left = _BYTES, _DECODED
+        for array in chosen:
+            cost = _cost_of(array)
+            if cost > work_left or bytes_left <= 0:
+                continue
+            work_left -= cost
+            try:
+                drawn = _thumbnail(array, side)
+            except RaconvertError as error:
+                raise_interruption(error)
+                if not isinstance(error, TooLarge):
+                    self.broken[array.name] = error
+                continue
+            if len(drawn) * 3 // 4 <= bytes_left:
+                bytes_left -= len(drawn) * 3 // 4
+                self.drawn[array.name] = drawn
+        self.passed = sum(array.problem is None for array in turns) - len(self.drawn)
+        self.passed -= len(self.broken)
+
+    # Markup -------------------------------------------------------------------------------------
+
+    def html(self) -> Iterator[str]:
+        """Yield the groups of tiles, folded if they are many."""
+        shown = sum(map(len, self.groups.values()))
+        fold = len(self.groups) > 1 and shown > _OPEN
+        yield '<div class="grid">\n'
+        if shown > 1:
+            yield _SORT
+        left = _MOST_BYTES
+        omitted = 0
+        for number, (group, arrays) in enumerate(self.groups.items()):
+            tiles = []
+            for array in arrays:
+                tile = self._tile(array, group) if left > 0 else ""
+                left -= len(tile) if array.name not in self.drawn else 0
+                omitted += not tile
+                tiles.append(tile)
+            if any(tiles):
+                yield from self._group(group, arrays, tiles, opened=not fold or number == 0)
+        if omitted:
+            yield f"<p>and {omitted:,} more (<code>raconvert info</code>)</p>\n"
+        yield "</div>\n"
+        if self.passed:
+            made = len(self.drawn)
+            yield f"<p class=soft>{made} of {made + self.passed + len(self.broken):,} arrays have "
+            yield "a picture here.</p>\n"
+
+    def _group(
+        self, group: str, arrays: list[Array], tiles: list[str], *, opened: bool
+    ) -> Iterator[str]:
+        total = sum(array.nbytes for array in arrays if array.problem is None)
+        listed = f'<ul class="tiles">\n{"".join(tiles)}</ul>\n'
+        if len(self.groups) == 1 and not group:
+            yield listed
+            return
+        count = f"{len(arrays):,} array{'s' * (len(arrays) != 1)}, {size(total)}"
+        name = name_of(group) if group else "not in a group"
+        yield f'<details class="group"{" open" * opened}><summary>{name} '
+        yield f"<span class=soft>{count}</span></summary>\n{listed}</details>\n"
+
+    def _tile(self, array: Array, group: str) -> str:
+        """A tile, without the spaces that thousands of them would take."""
+        name = array.name[len(group) + 1 :] if group else array.name
+        problem = self.broken.get(array.name) or array.problem
+        kind = "unknown" if array.pending else type_text(array.element)
+        drawn = self.drawn.get(array.name, "")
+        said = f"{text_of(kind)} {_shape(array)}"
+        data = f' data-size="{0 if array.pending else array.nbytes}"'
+        if problem is not None:
+            why = ", ".join(filter(None, (problem.what, problem.where)))
+            said += f' <b class="bad">cannot be read: {text_of(why)}</b>'
+        elif not drawn:
+            return f"<li{data}>{name_of(name)} <i>{said}</i></li>\n"
+        unit = f", {text_of(array.meta.units)}" if array.meta.units else ""
+        about = f"<br>{text_of(array.meta.description[:80])}" if array.meta.description else ""
+        beside = self._beside(array)
+        return (
+            f'<li class="tile"{data}>{drawn}{name_of(name)} <i>{said}{unit}, '
+            f"{size(0 if array.pending else array.nbytes)}{about}{beside}</i></li>\n"
+        )
+
+    def _beside(self, array: Array) -> str:
+        """The names of the coordinates of an array, and what else belongs to it."""
+        names = self.roles.beside.get(array.name, ())
+        parts = {COORDINATE: "along", "": "with"}
+        said = []
+        for kind, word in parts.items():
+            own = [
+                name for name in names
+                if (self.roles.kinds.get(name) == COORDINATE) == (kind == COORDINATE)
+            ]  # fmt: skip
+            if own:
+                more = f" and {len(own) - _MOST_BESIDE} more" * (len(own) > _MOST_BESIDE)
+                listed = ", ".join(map(_last, own[:_MOST_BESIDE]))
+                said.append(f"<br>{word} {text_of(listed)}{more}")
+        return "".join(said)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _hidden(bundle: Bundle, roles: Roles) -> set[str]:
+    """The names of arrays that are shown with those that they belong to."""
+    arrays = {array.name for array in bundle.arrays if array.problem is not None}
+    reached = {
+        name for owner, names in roles.beside.items() if owner not in roles.kinds for name in names
+    }
+    for name in list(reached):  # the bounds of a coordinate
+        reached.update(roles.beside.get(name, ()))
+    return {name for name in reached if name in roles.kinds} - arrays
+
+
+def _groups_of(bundle: Bundle, hidden: set[str]) -> dict[str, list[Array]]:
+    """The arrays of each group in the order of the file, without those that are hidden."""
+    groups: dict[str, list[Array]] = {}
+    for array in bundle.arrays:
+        if array.name not in hidden:
+            groups.setdefault(array.name.rpartition("/")[0], []).append(array)
+    return groups
+
+
+def _shape(array: Array) -> str:
+    if not array.ndim:
+        return ""
+    return f"({few_lengths(array.shape, ', ')}{',' * (array.ndim == 1)})"
+
+
+# One picture --------------------------------------------------------------------------------------
+
+
+def _cost_of(array: Array) -> int:
+    """The bytes that are read or decoded for the picture of an array, roughly."""
+    if array.nbytes <= 1 << 16:
+        return array.nbytes
+    data = array.data if array.extent is None else None
+    chunks = array.storage.get("chunks")
+    if data is not None and is_decoded_whole(data):
+        return array.nbytes
+    if array.extent is None and isinstance(chunks, list | tuple):
+        chunk = prod(part for part in chunks if isinstance(part, int)) * array.element.nbytes
+        return min(array.nbytes, max(1 << 18, 2 * chunk))
+    seen = array.dims[::-1]
+    layout = layout_of(array)
+    if layout.form in (IMAGE, COLOR):
+        return min(array.nbytes // max(1, prod(seen[at] for at in layout.outer)), 1 << 22)
+    return min(array.nbytes, 1 << 22)
+
+
+def _thumbnail(array: Array, side: int) -> str:
+    """The small picture of an array, its line, or its value. Raises what reading raises."""
+    if not array.count or not array.element.nbytes:
+        return '<span class="said soft">empty</span>'
+    axis = channel_axis(array)
+    if axis is not None:
+        seen = seen_at(array, axis)
+        made = None if seen is None else mixed(seen, scales_of([seen]), side)
+        if made is not None:
+            return _image(made.together.pictures[0], side, array)
+    array, sampled, problem = shown_of(array, frames=1)
+    if problem is not None or sampled is None:
+        raise problem or TooLarge("is too large for a picture")
+    if sampled.damage is not None:
+        raise sampled.damage
+    values = sampled.values[0]
+    if is_table(values):
+        return _words(array, values)
+    return _drawn(array, sampled, side)
+
+
+def _drawn(array: Array, sampled: Sample, side: int) -> str:
+    """The small picture of numbers or times, their line, or the one value."""
+    values = sampled.values[0]
+    if sampled.form == SCALAR:
+        return f'<span class="said">{text_of(value_text(values.reshape(-1)[0]))}</span>'
+    if values.dtype.kind in "mM":
+        listed = " … ".join(map(value_text, values.reshape(-1)[[0, -1]]))
+        return f'<span class="said">{text_of(listed)}</span>'
+    if sampled.form in (LINE, COLUMNS) or values.ndim < 2:
+        columns = np.atleast_2d(comparable(values))
+        columns = columns if columns.shape[0] <= columns.shape[1] else columns.T
+        drawn = "".join(map(drawings.spark, columns[:_COLUMNS]))
+        return drawn or '<span class="said soft">missing</span>'
+    if not comparable(values).size:
+        return ""
+    return _image(strips_of(array, sampled, side, side)[0].pictures[0], side, array)
+
+
+def _words(array: Array, values: Any) -> str:
+    """The fields of records, or the first texts."""
+    if values.dtype.names is not None:
+        said = f"{array.count:,} records: {', '.join(values.dtype.names[:8])}"
+        said += ", …" * (len(values.dtype.names) > 8)
+    else:
+        said = words_of(values.reshape(-1)[:4], 3)
+    said = said if len(said) <= _WORDS else f"{said[:_WORDS]}…"
+    return f'<span class="said" dir="auto">{text_of(said) or "empty"}</span>'
+
+
+def _image(picture: Any, side: int, array: Array) -> str:
+    enlarge = picture.palette is not None
+    width, height = figures.small_size(picture, max(side, 56), enlarge=enlarge)
+    name = _last(array.name)[:80] or "array"
+    return (
+        f'<img width="{width}" height="{height}" alt="{text_of(name)}" '
+        f'src="{figures.source_of(png_of(picture))}">'
+    )
+
+
+MARK = 'class="sort"'  # by which a page knows that arrays can be sorted
+_SORT = f"""<p {MARK}><span class="steps">Sorted by
+<button type="button" data-by="file" aria-pressed="true">place in the file</button>
+<button type="button" data-by="name" aria-pressed="false">name</button>
+<button type="button" data-by="size" aria-pressed="false">size</button>
+<button type="button" data-by="kind" aria-pressed="false">kind</button></span></p>
+"""
+
+SCRIPT = """
+for (const grid of document.querySelectorAll(".grid")) {
+  const lists = [...grid.querySelectorAll("ul")], buttons = [...grid.querySelectorAll("button")];
+  const words = new Intl.Collator("en", { numeric: true });
+  const text = (tile, part) => (tile.querySelector(part) || tile).textContent;
+  const tiles = lists.map((list) => [...list.children]);
+  const ways = {
+    name: (a, b) => words.compare(text(a, "bdi"), text(b, "bdi")),
+    size: (a, b) => b.dataset.size - a.dataset.size,
+    kind: (a, b) => words.compare(text(a, "i"), text(b, "i")),
+  };
+  for (const button of buttons) {
+    button.addEventListener("click", () => {
+      const way = ways[button.dataset.by];
+      lists.forEach((list, at) => list.append(...(way ? [...tiles[at]].sort(way) : tiles[at])));
+      for (const one of buttons) one.setAttribute("aria-pressed", one === button);
+    });
+  }
+}
+"""

@@ -1,0 +1,103 @@
+"""A plane at chosen places of the other axes, read within bounds, as an array and its sample."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from raconvert.arrays.sources import is_decoded_whole
+from raconvert.declared import Record
+from raconvert.views.sample import DECODED, sample
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.views.sample import Sample
+
+_MOST_CHUNKS = 64  # chunks decoded for a plane
+
+
+class Plane(Record):
+    """A plane of an array: as an array of two axes, its sample, and the key that Python takes."""
+
+    array: Array
+    sampled: Sample
+    key: str
+
+
+def plane_at(array: Array, key: list[Any], budget: int) -> Plane | None:
+    """Read the plane at a key of integers and two full slices; None if it costs too much.
+
+    Of a plane in chunks that exceeds the budget, the part around the middle is read. Raises what
+    reading elements raises.
+    """
+    key = _cropped(
+        array, [0 if n == 1 else k for k, n in zip(key, array.shape, strict=True)], budget
+    )
+    if not key:
+        return None
+    part = array.slicer[tuple(key)]
+    return Plane(part, sample(part, budget=budget, frames=1), key_text(key))
+
+
+def key_text(key: list[Any]) -> str:
+    """A key as Python takes it."""
+    return f"[{', '.join(_part_text(part) for part in key)}]"
+
+
+def _part_text(part: Any) -> str:
+    if not isinstance(part, slice):
+        return str(part)
+    return ":" if part == slice(None) else f"{part.start}:{part.stop}"
+
+
+def _cropped(array: Array, key: list[Any], budget: int) -> list[Any]:
+    """The key with the rows and columns that cost at most a budget; empty if none do."""
+    data = array.data if array.extent is None else None
+    if data is not None and is_decoded_whole(data):
+        return key if array.nbytes <= DECODED else []
+    chunks = None if data is None else _chunks_of(array)
+    if chunks is None:
+        return key
+    axes = [at for at, part in enumerate(key) if isinstance(part, slice)]
+    inner = [min(chunks[at], n) for at, n in enumerate(array.shape) if at not in axes]
+    each = prod(inner) * array.element.nbytes
+    wanted = _within(array, chunks, axes, each, budget)
+    if each * prod(_covered(wanted[at], chunks[at]) for at in axes) > max(budget, DECODED // 4):
+        return []
+    for at in axes:
+        if wanted[at] < array.shape[at]:
+            start = (array.shape[at] - wanted[at]) // 2 // chunks[at] * chunks[at]
+            key[at] = slice(start, start + wanted[at])
+    return key
+
+
+def _chunks_of(array: Array) -> list[int] | None:
+    """The lengths of the chunks of an array, in the order of its shape; None without any."""
+    chunks = array.storage.get("chunks")
+    if not isinstance(chunks, list | tuple) or len(chunks) != array.ndim:
+        return None
+    if not all(isinstance(chunk, int) and chunk > 0 for chunk in chunks):
+        return None
+    return [*chunks][::-1] if array.index_order == "F" else [*chunks]
+
+
+def _within(
+    array: Array, chunks: list[int], axes: list[int], each: int, budget: int
+) -> dict[int, int]:
+    """The lengths of the part of a plane whose chunks are few and within a budget of bytes."""
+    wanted = {at: array.shape[at] for at in axes}
+    while (
+        each * prod(_covered(wanted[at], chunks[at]) for at in axes) > budget
+        or prod(ceil(wanted[at] / chunks[at]) for at in axes) > _MOST_CHUNKS
+    ):
+        at = max(axes, key=lambda one: wanted[one] / chunks[one])
+        if wanted[at] <= chunks[at]:
+            break
+        wanted[at] = max(chunks[at], wanted[at] // 2)
+    return wanted
+
+
+def _covered(length: int, chunk: int) -> int:
+    return ceil(length / chunk) * chunk

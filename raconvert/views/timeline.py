@@ -1,0 +1,145 @@
+"""A strip through time: one plane of an array at a few times, in the same colours.
+
+Time is the axis that says so, else the slowest of the axes around the planes of an array of four
+axes or more.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from raconvert.arrays.layout import COLOR, IMAGE, layout_of
+from raconvert.arrays.sources import is_decoded_whole
+from raconvert.declared import Record
+from raconvert.views.planes import key_text, plane_at
+from raconvert.views.sample import DECODED, Frame, Sample
+from raconvert.views.terminal import number_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.layout import Layout
+    from raconvert.arrays.metadata import Axis
+
+MOST_TIMES = 6
+_NAMES = ("t", "time", "times", "frame", "frames")
+_UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "days", "hours", "minutes", "seconds", "years")
+
+
+class Times(Record):
+    """A plane at some times: the array of one of them, the sample of all, and their titles."""
+
+    array: Array
+    sampled: Sample
+    titles: list[str]
+    text: str
+
+
+def time_axis(array: Array, layout: Layout) -> int | None:
+    """The axis of time around the planes of an array, as it is indexed; None without any."""
+    last = array.ndim - 1
+    outer = [last - at if array.index_order == "F" else at for at in layout.outer]
+    axes = array.axes
+    for at in outer:
+        if array.shape[at] > 1 and _is_time(axes[at]):
+            return at
+    return outer[0] if len(outer) > 1 and not _is_component(axes[outer[0]]) else None
+
+
+def _is_time(axis: Axis) -> bool:
+    units = axis.units or ""
+    named = (axis.name or "").lower() in _NAMES or axis.kind == "time"
+    return named or units in _UNITS or " since " in units
+
+
+def _is_component(axis: Axis) -> bool:
+    """True for an axis of channels, components or named things, through which nothing moves."""
+    return axis.labels is not None or axis.kind in ("list", "vector", "component", "space")
+
+
+def numbers_of(length: int) -> list[int]:
+    """The numbers of a few times at even distances, the first and the last among them."""
+    count = min(length, MOST_TIMES)
+    return [round(at) for at in np.linspace(0, length - 1, count).tolist()]
+
+
+def title_of(axis: Axis, number: int, length: int) -> str:
+    """The time of a number: ``t = 30 s``; without coordinates the number alone."""
+    values = axis.values(length)
+    name = axis.name or ("t" if _is_time(axis) else "")
+    if values is None:
+        return f"{name} {number}".strip() if name else f"number {number}"
+    units = f" {axis.units}" * bool(axis.units)
+    value = values[number]
+    return f"{name or 'at'} = {value if isinstance(value, str) else number_text(value)}{units}"
+
+
+def times_of(array: Array) -> Times | None:
+    """The middle plane of an array at some times; None for fewer than four axes.
+
+    Raises what reading elements raises.
+    """
+    layout = layout_of(array)
+    if layout.form not in (IMAGE, COLOR) or len(layout.outer) < 2:
+        return None
+    axis = time_axis(array, layout)
+    if axis is None:
+        return None
+    seen = array.ndim - 1 - axis if array.index_order == "F" else axis
+    key: list[Any] = [slice(None)] * array.ndim
+    for at in layout.outer:
+        key[array.ndim - 1 - at if array.index_order == "F" else at] = array.dims[::-1][at] // 2
+    for at, length in enumerate(array.shape):
+        key[at] = 0 if length == 1 else key[at]
+    if is_decoded_whole(array.data if array.extent is None else None) and array.nbytes > DECODED:
+        return _of_front(array, key, axis) if seen == layout.outer[0] else None
+    planes, frames = [], []
+    numbers = numbers_of(array.shape[axis])
+    for number in numbers:
+        key[axis] = number
+        plane = plane_at(array, [*key], DECODED // 2 // len(numbers))
+        if plane is None:
+            return None
+        planes.append(plane)
+        frames.append(plane.sampled.frames[0]._replace(key=plane.key, number=number))
+    joined = Sample(planes[0].sampled.form, tuple(frames), "", whole=False)
+    return _titled(array, axis, planes[0].array, joined, "")
+
+
+def _of_front(array: Array, key: list[Any], axis: int) -> Times | None:
+    """The times at the front of an array that is decoded from there."""
+    seen = array.dims[::-1]
+    volume = prod(seen[1:])
+    count = min(seen[0], DECODED // (volume * array.element.nbytes))
+    if count < 2 or any(length == 1 for length in seen):
+        return None
+    pieces, have = [], 0
+    for piece in array.data.stream(1 << 20):
+        pieces.append(np.array(piece.reshape(-1)[: count * volume - have]))
+        have += len(pieces[-1])
+        if have >= count * volume:
+            break
+    front = np.concatenate(pieces).reshape(count, *seen[1:])
+    column_major = array.index_order == "F"
+    frames = []
+    for number in numbers_of(count):
+        key[axis] = number
+        plane = front[tuple(key[::-1] if column_major else key)]
+        frames.append(Frame(plane.T if column_major else plane, key_text(key), (), number))
+    key[axis] = 0
+    first = array.slicer[tuple(key)]
+    if layout_of(first).form != IMAGE:
+        return None
+    text = f"of the first {count} of {seen[0]:,}, which are decoded front to back"
+    return _titled(array, axis, first, Sample(IMAGE, tuple(frames), "", whole=False), text)
+
+
+def _titled(array: Array, axis: int, first: Array, sampled: Sample, text: str) -> Times:
+    titles = [
+        title_of(array.axes[axis], frame.number, array.shape[axis]) for frame in sampled.frames
+    ]
+    return Times(first, sampled, titles, text)
