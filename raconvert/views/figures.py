@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 WIDE = 880  # pixels of the page from margin to margin
 _SIDES = (880, 720, 560, 448, 352, 288, 224, 176, 128, 96, 72, 48, 32)  # pixels of a picture
+_MOST_ENLARGED = 24  # pixels of the page that a pixel of a picture is wide at most
+_MOST_CLASSES = 16  # whose colours are named
 _FIRST = 128  # pixels of the picture that is made to guess the bytes of larger ones
 
 
@@ -80,7 +82,7 @@ def shown_size(
     """
     rows, columns = shape[:2]
     factor = min(width / columns, height / rows)
-    factor = factor if enlarge else min(1.0, factor)
+    factor = min(factor, float(_MOST_ENLARGED) if enlarge else 1.0)
     return max(1, round(columns * factor)), max(1, round(rows * factor))
 
 
@@ -131,22 +133,41 @@ def ruler_of(hanging: Hanging, columns: int) -> str:
 
 def color_bar(scale: Scale | None, units: str | None = None) -> str:
     """The colours from the least to the largest value that they show, with both, and the unit."""
-    if scale is None or scale.colors in (CLASSES, PHASE) or not scale.high > scale.low:
+    if scale is None or scale.colors == CLASSES or not scale.high > scale.low:
         return ""
     colors = palette_of(scale.colors)[len(SIGNS) :: 28].tolist()
+    if scale.colors == PHASE:
+        return _bar(colors, "\N{MINUS SIGN}π", "π")
     return bar_of(colors, scale, units)
+
+
+def class_key(strip: Strip, name_of: Callable[[int], str]) -> str:
+    """The colours of the classes in some pictures, each with its name."""
+    if strip.scale is None or strip.scale.colors != CLASSES:
+        return ""
+    palette = palette_of(CLASSES)
+    found = sorted({int(one) for part in strip.pictures for one in np.unique(part.pixels)})
+    return "".join(
+        f'<span class="key" style="background:rgb({",".join(map(str, palette[one].tolist()))})">'
+        f"</span>{text_of(name_of(one - len(SIGNS)))}"
+        for one in found[:_MOST_CLASSES]
+    )
 
 
 def bar_of(colors: Sequence[Sequence[float]], scale: Scale, units: str | None) -> str:
     """A bar of colours between the ends of a scale; values beyond its ends have ≤ and ≥."""
-    stops = ",".join(f"rgb({red},{green},{blue})" for red, green, blue in colors)
     below, above = ("≤ ", "≥ ") if scale.clips else ("", "")
     low, high = below + number_text(scale.low), above + number_text(scale.high)
     unit = f" {text_of(units or '')}" * bool(units)
     power = ", by the logarithm" * scale.power
+    return _bar(colors, low, high, f"{unit}{power}")
+
+
+def _bar(colors: Sequence[Sequence[float]], low: str, high: str, more: str = "") -> str:
+    stops = ",".join(f"rgb({red},{green},{blue})" for red, green, blue in colors)
     return (
         f'<span class="bar"><code>{low}</code><i style="background:linear-gradient(90deg,{stops})">'
-        f"</i><code>{high}</code>{unit}{power}</span> "
+        f"</i><code>{high}</code>{more}</span> "
     )
 
 

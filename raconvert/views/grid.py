@@ -20,7 +20,7 @@ from raconvert.inspect.info import type_text
 from raconvert.views import drawings, figures
 from raconvert.views.channels import channel_axis, mixed, scales_of, seen_at
 from raconvert.views.filmstrip import strips_of
-from raconvert.views.markup import name_of, text_of
+from raconvert.views.markup import cut, name_of, text_of
 from raconvert.views.numbers import comparable
 from raconvert.views.picture import png_of
 from raconvert.views.roles import COORDINATE
@@ -38,12 +38,15 @@ if TYPE_CHECKING:
     from raconvert.views.roles import Roles
     from raconvert.views.sample import Sample
 
+    Groups = dict[str, tuple[list[Array], Any]]  # of each group its arrays, and the groups inside
+
 MOST_PICTURES = 48  # arrays with a picture, a line or a value
 _REMOTE_PICTURES = 6
 _SIDES = ((9, 112), (24, 80), (MOST_PICTURES, 56))  # of so many arrays, pixels of each picture
 _BYTES = 30_000  # bytes of all pictures
 _DECODED = 24 << 20  # bytes read and decoded for all pictures
-_MOST_BYTES = 320_000  # bytes of the list; the rest of the arrays is counted
+_MOST_BYTES = 300_000  # bytes of the list; the rest of the arrays is counted
+_FLAT = 24  # groups that are not nested
 _OPEN = 40  # a group of more arrays is folded, if there are others
 _MOST_BESIDE = 8  # names of coordinates listed with an array
 _COLUMNS = 3  # lines of an array of few columns
@@ -61,6 +64,8 @@ class Grid:
         self.most = min(pictures, _REMOTE_PICTURES) if remote else pictures
         self.drawn: dict[str, str] = {}
         self.broken: dict[str, RaconvertError] = {}
+        self.left = _MOST_BYTES
+        self.omitted = 0  # arrays that the list has no room for
         self.passed = 0  # arrays without a picture since all of them would be too much
         self._draw()
 
@@ -101,41 +106,35 @@ class Grid:
     def html(self) -> Iterator[str]:
         """Yield the groups of tiles, folded if they are many."""
         shown = sum(map(len, self.groups.values()))
-        fold = len(self.groups) > 1 and shown > _OPEN
         yield '<div class="grid">\n'
         if shown > 1:
             yield _SORT
-        left = _MOST_BYTES
-        omitted = 0
-        for number, (group, arrays) in enumerate(self.groups.items()):
-            tiles = []
-            for array in arrays:
-                tile = self._tile(array, group) if left > 0 else ""
-                left -= len(tile) if array.name not in self.drawn else 0
-                omitted += not tile
-                tiles.append(tile)
-            if any(tiles):
-                yield from self._group(group, arrays, tiles, opened=not fold or number == 0)
-        if omitted:
-            yield f"<p>and {omitted:,} more (<code>raconvert info</code>)</p>\n"
+        yield from self._inside(_nested(self.groups), "", fold=shown > _OPEN)
+        if self.omitted:
+            yield f"<p>and {self.omitted:,} more (<code>raconvert info</code>)</p>\n"
         yield "</div>\n"
-        if self.passed:
+        if self.passed > 0:
             made = len(self.drawn)
             yield f"<p class=soft>{made} of {made + self.passed + len(self.broken):,} arrays have "
             yield "a picture here.</p>\n"
 
-    def _group(
-        self, group: str, arrays: list[Array], tiles: list[str], *, opened: bool
-    ) -> Iterator[str]:
-        total = sum(array.nbytes for array in arrays if array.problem is None)
-        listed = f'<ul class="tiles">\n{"".join(tiles)}</ul>\n'
-        if len(self.groups) == 1 and not group:
-            yield listed
-            return
-        count = f"{len(arrays):,} array{'s' * (len(arrays) != 1)}, {size(total)}"
-        name = name_of(group) if group else "not in a group"
-        yield f'<details class="group"{" open" * opened}><summary>{name} '
-        yield f"<span class=soft>{count}</span></summary>\n{listed}</details>\n"
+    def _inside(self, groups: Groups, above: str, *, fold: bool) -> Iterator[str]:
+        """Yield the groups of one level, in the order of the file; of many, the first is open."""
+        for number, (name, (arrays, inner)) in enumerate(groups.items()):
+            group = f"{above}/{name}" if above and name else above or name
+            tiles = "".join(self._tile(array, group) for array in arrays)
+            listed = f'<ul class="tiles">\n{tiles}</ul>\n' if tiles else ""
+            parts = "".join(self._inside(inner, group, fold=fold)) if inner else ""
+            if not name and (above or len(groups) == 1):
+                yield listed + parts
+                continue
+            every = _all_in((arrays, inner))
+            total = size(sum(one.nbytes for one in every if one.problem is None))
+            count = f"{len(every):,} array{'s' * (len(every) != 1)}, {total}"
+            said = name_of(name) if name else "not in a group"
+            opened = " open" * (not fold or number == 0)
+            yield f'<details class="group"{opened}><summary>{said} <span class="soft">{count}'
+            yield f"</span></summary>\n{listed}{parts}</details>\n"
 
     def _tile(self, array: Array, group: str) -> str:
         """A tile, without the spaces that thousands of them would take."""
@@ -149,7 +148,10 @@ class Grid:
             why = ", ".join(filter(None, (problem.what, problem.where)))
             said += f' <b class="bad">cannot be read: {text_of(why)}</b>'
         elif not drawn:
-            return f"<li{data}>{name_of(name)} <i>{said}</i></li>\n"
+            tile = f"<li{data}><bdi>{text_of(cut(name))}</bdi> <i>{said}</i></li>\n"
+            self.left -= len(tile)
+            self.omitted += self.left < 0
+            return tile if self.left >= 0 else ""
         unit = f", {text_of(array.meta.units)}" if array.meta.units else ""
         about = f"<br>{text_of(array.meta.description[:80])}" if array.meta.description else ""
         beside = self._beside(array)
@@ -197,6 +199,26 @@ def _groups_of(bundle: Bundle, hidden: set[str]) -> dict[str, list[Array]]:
         if array.name not in hidden:
             groups.setdefault(array.name.rpartition("/")[0], []).append(array)
     return groups
+
+
+def _nested(groups: dict[str, list[Array]]) -> Groups:
+    """Groups as a tree; few of them stay side by side with their whole paths."""
+    if len(groups) <= _FLAT:
+        return {name: (arrays, {}) for name, arrays in groups.items()}
+    inside: dict[str, dict[str, list[Array]]] = {}
+    for path, arrays in groups.items():
+        first, _, rest = path.partition("/")
+        inside.setdefault(first, {})[rest] = arrays
+    nested: Groups = {}
+    for name, inner in inside.items():
+        own = inner.pop("", [])
+        nested[name] = own, _nested(inner) if inner else {}
+    return nested
+
+
+def _all_in(group: tuple[list[Array], Groups]) -> list[Array]:
+    arrays, inner = group
+    return [*arrays, *(one for part in inner.values() for one in _all_in(part))]
 
 
 def _shape(array: Array) -> str:

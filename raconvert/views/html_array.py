@@ -15,9 +15,10 @@ from raconvert.views.channels import channel_axis, mixed, ramp_of, scales_of, se
 from raconvert.views.filmstrip import ends_of, strips_of, titles_of
 from raconvert.views.markup import TABLE_END, text_of
 from raconvert.views.numbers import comparable
-from raconvert.views.peek import Screen, number_lines
+from raconvert.views.peek import Screen, class_name, number_lines
 from raconvert.views.picture import CLASSES, PHASE
-from raconvert.views.sample import Frame, shown_of
+from raconvert.views.planes import middle_key, plane_at
+from raconvert.views.sample import DECODED, Frame, shown_of, where_of
 from raconvert.views.table import is_small, is_table, table_of, value_text
 from raconvert.views.terminal import number_text
 from raconvert.views.timeline import numbers_of, time_axis, times_of, title_of
@@ -38,6 +39,7 @@ _LEAD = 44_000  # bytes of the large picture of an array on a page
 _PHOTO = 96_000  # the same of a photo
 _REST = 26_000  # bytes of all other pictures
 _SIDE = 160  # side of a small picture on the page, in pixels
+_TIME_SIDE = 134  # the same of a picture through time
 _SMALL_SIDE = 84  # the same if there are many
 _SHEET = 24  # small pictures per array
 _SCREEN = Screen(columns=78, way=terminal.NONE)
@@ -59,7 +61,8 @@ def section_of(array: Array, *, full: bool = False, labels: Labels | None = None
     damage = None if sampled is None else sampled.damage
     if sampled is not None:
         yield from _picture(array, sampled, labels)
-    lines = list(number_lines(array, sampled, _SCREEN, full=full))
+    words = sampled is not None and is_table(sampled.values[0])  # counted in the table
+    lines = [] if words else list(number_lines(array, sampled, _SCREEN, full=full))
     if lines:
         yield f"<pre>{escape(chr(10).join(map(quoted, lines)))}</pre>\n"
     if damage is not None:
@@ -197,7 +200,7 @@ def _strips(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[st
         yield from _sheet(array, sampled, labels)
         return
     middle = len(sampled.frames) // 2
-    lead = sampled._replace(frames=(sampled.frames[middle],))
+    lead = sampled._replace(frames=(_central(array, sampled.frames[middle]),))
     photo = sampled.form == COLOR
     files = _files_of(array, lead, _PHOTO if photo else _LEAD, figures.WIDE)
     if len(files.strips) > 1:  # of complex numbers, magnitude and phase
@@ -214,6 +217,20 @@ def _strips(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[st
         yield _row(strip, coded, titles, _SIDE, name)
 
 
+def _central(array: Array, frame: Frame) -> Frame:
+    """The plane at the middle of all other axes, if they are several; else the given one."""
+    layout = layout_of(array)
+    if len(layout.outer) < 2 or layout.form != IMAGE:
+        return frame
+    key = middle_key(array, layout)
+    plane = plane_at(array, key, DECODED // 4)
+    if plane is None or plane.sampled.form != IMAGE:
+        return frame
+    places = {at: array.dims[::-1][at] // 2 for at in layout.outer}
+    found = plane.sampled.frames[0]
+    return found._replace(key=plane.key, where=where_of(array, places))
+
+
 def _title_of(array: Array, frame: Frame) -> str:
     if not frame.key or array.ndim < 3 or not any(part.isdigit() for part in frame.key):
         return "the plane"
@@ -227,13 +244,26 @@ def _lead(strip: Strip, coded: figures.Coded, title: str, array: Array) -> str:
     width, height = figures.shown_size(
         _extent(strip, picture, photo=photo), width=figures.WIDE, height=560, enlarge=not photo
     )
-    parts = [figures.color_bar(strip.scale, array.meta.units), figures.signs_of(strip)]
+    parts = _colors(array, strip)
     parts += [text_of(one) for one in _facts(strip, picture, width)]
     kind = " photo" * photo
     return (
         f'<figure class="lead{kind}">\n{figures.image(data, (width, height), title, strip)}'
         f"<figcaption>{_joined(parts)}</figcaption>\n</figure>\n"
     )
+
+
+def _colors(array: Array, strip: Strip) -> list[str]:
+    """The meaning of the colours of a picture: a bar with its unit, classes, and signs."""
+
+    def named(number: int) -> str:
+        if array.element.kind == "bool":
+            return str(bool(number))
+        name = class_name(array, number)
+        return str(number) if name is None else f"{number} {name}"
+
+    bar = figures.color_bar(strip.scale, array.meta.units)
+    return [bar, figures.class_key(strip, named), figures.signs_of(strip)]
 
 
 def _extent(strip: Strip, picture: Any, *, photo: bool) -> tuple[int, ...]:
@@ -249,7 +279,7 @@ def _facts(strip: Strip, picture: Any, width: int) -> list[str]:
     """Describe how a picture is hung, what its colours are, and how large an element is."""
     scale = strip.scale
     parts = [strip.hanging.text]
-    if scale is not None and (scale.colors in (CLASSES, PHASE) or not scale.high > scale.low):
+    if scale is not None and scale.colors not in (CLASSES, PHASE) and not scale.high > scale.low:
         parts.append(strip.title)
     rows, columns = picture.pixels.shape[:2]
     if columns < strip.shape[1] or rows < strip.shape[0]:
@@ -313,7 +343,7 @@ def _sheet(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str
             for picture, data, title in zip(coded.pictures, coded.files, titles, strict=True)
         ]
         width = figures.small_size(coded.pictures[0], _SMALL_SIDE)[0]
-        parts = [figures.color_bar(strip.scale, array.meta.units), figures.signs_of(strip)]
+        parts = _colors(array, strip)
         parts += [text_of(one) for one in _facts(strip, coded.pictures[0], width)]
         yield f'<figure>\n<div class="strip sheet">\n{"".join(cells)}</div>\n'
         yield f"<figcaption>{_joined(parts)}</figcaption>\n</figure>\n"
@@ -331,7 +361,7 @@ def _through_time(array: Array) -> Iterator[str]:
     for strip, coded in zip(files.strips, files.coded, strict=True):
         name = strip.title.partition(",")[0] if len(files.strips) > 1 else ""
         yield f"<h3>{_joined([name.capitalize(), 'Through time'])}</h3>\n"
-        yield _row(strip, coded, found.titles, _SIDE)
+        yield _row(strip, coded, found.titles, _TIME_SIDE)
         keys = [frame.key for frame in found.sampled.frames]
         said = "" if strip.scale is None else f"{ends_of(strip.scale)}, "
         more = text_of(f" {found.text}" * bool(found.text))
@@ -370,7 +400,7 @@ def _micrograph(array: Array) -> Iterator[str]:
     if axis is None or seen is None:
         return
     scales = scales_of([seen])
-    lead = _mix(seen, scales, _LEAD, figures.WIDE, alone=False)
+    lead = _mix(seen, scales, _PHOTO, figures.WIDE, alone=False)
     if lead.made is None:
         return
     strip = lead.made.together
@@ -433,7 +463,7 @@ def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
         side = side * 2 // 3
         coded = figures.coded([figures.smaller(picture, side) for picture in pictures])
     yield "<h3>Through time</h3>\n"
-    yield _row(strip._replace(scale=scales[0]), coded, titles, _SIDE)
+    yield _row(strip._replace(scale=scales[0]), coded, titles, _TIME_SIDE)
     yield "<p class=soft>each channel in the same colours as above</p>\n"
 
 

@@ -33,7 +33,8 @@ h2 { font-size: 1.15rem; margin: 2.4rem 0 .7rem; padding-top: .9rem;
   border-top: 1px solid var(--line); }
 h3 { font-size: 1rem; margin: 1.4rem 0 .5rem; }
 .lead { margin: .35rem 0 0; color: var(--soft); }
-.soft { color: var(--soft); }
+.soft { color: var(--soft); } h2 .soft { font-weight: 400; font-size: .95rem; }
+summary .soft { font-weight: 400; }
 svg .soft { fill: var(--soft); }
 dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; margin: 0; }
 dt { color: var(--soft); } dd { margin: 0; }
@@ -48,8 +49,8 @@ h3 { font-size: .95rem; margin: 1.2rem 0 0; color: var(--soft); }
 .share { display: inline-block; height: .8em; background: var(--one); print-color-adjust: exact; }
 td:has(> .share) { width: 40%; }
 .pair figure { margin: 0; max-width: 100%; flex: 0 1 min(27rem, 100%); }
-.lead { margin-top: 1.4rem; }
-.title { display: block; }
+.pair, figure.lead { margin-top: 1.4rem; }
+.title { display: block; } figcaption .key { margin: 0 .35em 0 .6em; }
 .value { font-size: 2rem; margin: .6rem 0; }
 .hung { position: relative; display: inline-block; max-width: 100%; vertical-align: top; }
 .hung b { position: absolute; color: #fff; text-shadow: 0 0 3px #000, 0 0 2px #000; }
@@ -60,7 +61,7 @@ td:has(> .share) { width: 40%; }
 .stack:focus-visible { outline: 2px solid var(--one); outline-offset: 4px; }
 .window { overflow: hidden; } .window img { max-width: none; border-radius: 0; display: block; }
 .steps { display: none; } .scripted .steps { display: inline; }
-.ruler { display: block; border-top: 2px solid var(--ink); white-space: nowrap;
+.ruler { display: block; border-top: 2px solid var(--ink); white-space: nowrap; margin-top: 4px;
   font-size: .75rem; }
 .bar { margin-right: .8em; white-space: nowrap; }
 .bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; vertical-align: middle;
@@ -100,8 +101,10 @@ th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 table.rows, table.counts, table.lines { width: auto; max-width: 100%; }
 .scroll table { max-width: none; overflow-wrap: normal; } .scroll td { max-width: 24rem; }
 .rows th, .rows td, .counts th, .lines th { padding-right: 1.2rem; }
-.counts th, .rows tbody th { font-weight: 400; color: inherit; white-space: normal; }
-.rows tbody th { color: var(--soft); }
+.counts th, .rows tbody th { font-weight: 400; color: inherit; }
+.rows tbody th { color: var(--soft); } .rows .n:first-child { width: auto; }
+table.rows, table.counts, table.lines, .scroll { margin-top: 1rem; } .scroll table { margin: 0; }
+.group .group { margin-left: 1.1rem; }
 td.wide { width: 130px; } .lines td.wide, .lines .spark { width: 100%; min-width: 120px; }
 .share { display: block; height: .7em; background: var(--one); min-width: 1px;
   margin-top: .35em; print-color-adjust: exact; }

@@ -40,7 +40,8 @@ _RULES = """
 & .left { left: 3px; top: 42%; } & .right { right: 3px; top: 42%; }
 & .top { top: 1px; left: 46%; } & .bottom { bottom: 1px; left: 46%; }
 & .window { overflow: hidden; } & .window img { max-width: none; }
-& .ruler { display: block; border-top: 2px solid; font-size: 11px; white-space: nowrap; }
+& .ruler { display: block; border-top: 2px solid; font-size: 11px; margin-top: 3px;
+  white-space: nowrap; }
 & .title { display: block; } & .sort, & .steps { display: none; }
 & .bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; }
 & .key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }

@@ -102,6 +102,8 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     # Everything that reads comes first: what cannot be read is promised nowhere on the page.
     places = "".join(_bytes(opened, facts))
     held = "" if array is None else "".join(_held(array, bundle, full=full))
+    if many and array is not None and array.problem is not None:
+        held += "".join(_instead(bundle, roles, array, full=full))
     grid = "".join(_grid(bundle, roles)) if many else ""
     same = "".join(_same(opened, facts, full=full))
     if any(one.problem is not None for one in rows):
@@ -125,6 +127,14 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     yield same
     yield "".join(_metadata(facts))
     yield closing(script)
+
+
+def _instead(bundle: Bundle, roles: Roles, array: Array, *, full: bool) -> Iterator[str]:
+    """Yield the picture of the next array if that of the one that people mean is damaged."""
+    other = main_array(bundle, roles)
+    if other is not None and other.problem is None and other is not array:
+        yield _title(other, roles)
+        yield from _held(other, bundle, full=full)
 
 
 def _title(array: Array, roles: Roles) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
+    from raconvert.arrays.layout import Layout
     from raconvert.views.sample import Sample
 
 _MOST_CHUNKS = 64  # chunks decoded for a plane
@@ -39,6 +40,15 @@ def plane_at(array: Array, key: list[Any], budget: int) -> Plane | None:
         return None
     part = array.slicer[tuple(key)]
     return Plane(part, sample(part, budget=budget, frames=1), key_text(key))
+
+
+def middle_key(array: Array, layout: Layout) -> list[Any]:
+    """The key of the plane of an array in the middle of all other axes."""
+    key: list[Any] = [0 if length == 1 else slice(None) for length in array.shape]
+    for at in layout.outer:
+        place = array.ndim - 1 - at if array.index_order == "F" else at
+        key[place] = array.shape[place] // 2
+    return key
 
 
 def key_text(key: list[Any]) -> str:

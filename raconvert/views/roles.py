@@ -108,14 +108,15 @@ def _serves(array: Array) -> bool:
 def main_array(bundle: Bundle, roles: Roles | None = None) -> Array | None:
     """The array that people mean: the largest readable one that serves no other.
 
-    Numbers come before other elements, those with several axes before columns of equal size.
+    Numbers come before other elements; of equally many, those with a description or a unit.
     """
     kinds = (roles or roles_of(bundle)).kinds
     sound = [array for array in bundle.arrays if array.problem is None]
     return max(sound, key=lambda array: _weight(array, kinds), default=None)
 
 
-def _weight(array: Array, kinds: dict[str, str]) -> tuple[bool, bool, int, int]:
+def _weight(array: Array, kinds: dict[str, str]) -> tuple[bool, bool, int, bool, int]:
     numbers = array.element.kind != "user" and bool(array.count)
-    size = array.count // 8 if array.element.kind == "bool" else array.nbytes
-    return numbers and array.name not in kinds, numbers, size, min(array.ndim, 3)
+    count = array.count // 8 if array.element.kind == "bool" else array.count
+    described = bool(array.meta.description or array.meta.units)
+    return numbers and array.name not in kinds, numbers, count, described, array.nbytes

@@ -218,7 +218,7 @@ def _column(array: Array, sampled: Sample) -> Iterator[str]:
         yield f"<tr>{mark}{_cell(value)}</tr>\n"
     yield TABLE_END
     if len(rows.numbers) < rows.total:
-        yield f"<p class=soft>{rows.total:,} texts, of which the first and last are shown</p>\n"
+        yield f"<p class=soft>{rows.total:,} values, of which the first and last are shown</p>\n"
 
 
 def _frequent(words: Counter[str], count: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from raconvert.arrays.layout import COLOR, IMAGE, layout_of
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
-from raconvert.views.planes import key_text, plane_at
+from raconvert.views.planes import key_text, middle_key, plane_at
 from raconvert.views.sample import DECODED, Frame, Sample
 from raconvert.views.terminal import number_text
 
@@ -90,11 +90,7 @@ def times_of(array: Array) -> Times | None:
     if axis is None:
         return None
     seen = array.ndim - 1 - axis if array.index_order == "F" else axis
-    key: list[Any] = [slice(None)] * array.ndim
-    for at in layout.outer:
-        key[array.ndim - 1 - at if array.index_order == "F" else at] = array.dims[::-1][at] // 2
-    for at, length in enumerate(array.shape):
-        key[at] = 0 if length == 1 else key[at]
+    key = middle_key(array, layout)
     if is_decoded_whole(array.data if array.extent is None else None) and array.nbytes > DECODED:
         return _of_front(array, key, axis) if seen == layout.outer[0] else None
     planes, frames = [], []
