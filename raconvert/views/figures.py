@@ -9,7 +9,7 @@ import numpy as np
 from raconvert.declared import Record
 from raconvert.views.hanging import scale_bar
 from raconvert.views.markup import text_of
-from raconvert.views.picture import CLASSES, PHASE, SIGNS, Picture, palette_of, png_of, resized
+from raconvert.views.picture import CLASSES, PHASE, SIGNS, Picture, palette_of, png_of
 from raconvert.views.terminal import number_text
 
 TYPE_CHECKING = False
@@ -62,15 +62,6 @@ def within(make: Callable[[int], Any], most: int, largest: int) -> Any:
     while made.nbytes > most and smaller:
         made = make(smaller.pop(0))
     return made
-
-
-def smaller(picture: Picture, side: int) -> Picture:
-    """A picture of colours with means of its pixels, of at most so many rows and columns."""
-    rows, columns = picture.pixels.shape[:2]
-    factor = min(1.0, side / max(rows, columns))
-    size = max(1, round(rows * factor)), max(1, round(columns * factor))
-    parts = [resized(picture.rgb[..., at], *size) for at in range(3)]
-    return Picture(np.stack(parts, axis=-1), None)
 
 
 def shown_size(

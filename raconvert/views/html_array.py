@@ -445,25 +445,22 @@ def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
     times = time_axis(array, layout._replace(outer=outer)) if outer else None
     if times is None or times == axis or array.shape[times] < 2:
         return
-    pictures, titles = [], []
-    strip = None
-    for number in numbers_of(array.shape[times]):
-        seen = seen_at(array, axis, {times: number})
-        made = None if seen is None else mixed(seen, scales, 2 * _SIDE)
-        if made is None:
-            return
-        strip = made.together
-        pictures += strip.pictures
-        titles.append(title_of(array.axes[times], number, array.shape[times]))
-    if strip is None:
+    numbers = numbers_of(array.shape[times])
+    planes = [seen_at(array, axis, {times: number}) for number in numbers]
+    seen = [plane for plane in planes if plane is not None]
+    titles = [title_of(array.axes[times], number, array.shape[times]) for number in numbers]
+
+    def make(side: int) -> _Mix:
+        made = [mixed(plane, scales, side) for plane in seen]
+        together = [one.together.pictures[0] for one in made if one is not None]
+        return _Mix(made[0], figures.coded(together))
+
+    found: _Mix = figures.within(make, _REST, _SIDE)
+    if len(seen) < len(planes) or found.made is None:
         return
-    side = 2 * _SIDE
-    coded = figures.coded(pictures)
-    while coded.nbytes > _REST and side > 48:
-        side = side * 2 // 3
-        coded = figures.coded([figures.smaller(picture, side) for picture in pictures])
+    strip = found.made.together._replace(scale=scales[0])
     yield "<h3>Through time</h3>\n"
-    yield _row(strip._replace(scale=scales[0]), coded, titles, _TIME_SIDE)
+    yield _row(strip, found.coded, titles, _TIME_SIDE)
     yield "<p class=soft>each channel in the same colours as above</p>\n"
 
 

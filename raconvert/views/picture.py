@@ -25,6 +25,7 @@ _COLORS = 256 - len(SIGNS)
 # where few are far larger than most. Images of a body have a dark middle, but no such peak.
 _PEAK, _WIDE = 5.0, 5.0
 _LEAST_POWER = 1e-6  # of the largest value; smaller ones have the first color where colors do
+_SMALL = 1 << 16  # bytes of a picture that is packed as well as can be, which takes its time
 _SHARE = 1.0  # percent of the values clipped at each end of the scale
 # Coefficients of a polynomial through viridis, by Matt Zucker (public domain).
 _VIRIDIS = (
@@ -262,7 +263,10 @@ def png_of(picture: Picture) -> bytes:
         rows[:, 0] = 1
         whole = rows[:, 1:].copy()
         rows[:, 1 + depth :] = whole[:, depth:] - whole[:, :-depth]
-    parts += [_chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)), _chunk(b"IEND", b"")]
+    parts += [
+        _chunk(b"IDAT", zlib.compress(rows.tobytes(), 9 if rows.size < _SMALL else 6)),
+        _chunk(b"IEND", b""),
+    ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
