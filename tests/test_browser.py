@@ -249,7 +249,7 @@ def test_light_and_dark_are_different(browser: Any, pages: dict[str, Path]) -> N
 # Keyboard ----------------------------------------------------------------------------------------
 
 HERE = """() => {
-    const all = [...document.querySelectorAll('summary')], one = document.activeElement;
+    const all = [...document.querySelectorAll('summary, button')], one = document.activeElement;
     const style = getComputedStyle(one);
     return [all.indexOf(one), one.tagName, style.outlineStyle !== 'none' && one.innerText,
             one.parentElement.open];
@@ -260,17 +260,20 @@ HERE = """() => {
 def test_the_keyboard_reaches_everything_in_order(
     browser: Any, pages: dict[str, Path], kind: str
 ) -> None:
-    """Tab goes from one part that can be opened to the next, visibly; Enter opens and closes."""
+    """Tab goes from one thing that can be used to the next, visibly; Enter opens and closes."""
     tab = opened(browser, pages[kind])
-    count = tab.evaluate("document.querySelectorAll('summary').length")
-    assert count >= 3
-    for number in range(count):
+    names = tab.evaluate(
+        "[...document.querySelectorAll('summary, button')].map(one => one.tagName)"
+    )
+    assert names.count("SUMMARY") >= 3
+    assert ("BUTTON" in names) == (kind == "many")
+    for number, name in enumerate(names):
         tab.keyboard.press("Tab")
         place, tag, seen, before = tab.evaluate(HERE)
-        assert (place, tag) == (number, "SUMMARY")
+        assert (place, tag) == (number, name)
         assert seen, "the focus cannot be seen"
         tab.keyboard.press("Enter")
-        assert tab.evaluate(HERE)[3] is not before
+        assert (tab.evaluate(HERE)[3] is not before) == (name == "SUMMARY")
     tab.keyboard.press("Tab")
     assert tab.evaluate(HERE)[0] == -1  # behind the last one; nothing else takes the focus
     tab.close()

@@ -412,9 +412,12 @@ def test_a_notebook_shows_arrays_bundles_and_reports(tmp_path: Path) -> None:
     with raconvert.open(tmp_path / "x.h5") as bundle:
         found = cell(bundle)
         assert "Bundle of 2 arrays" in found.words
-        assert "float64, shape (4, 30, 30) C, dims 30 × 30 × 4" in found.words
+        assert "float64 (4, 30, 30), 28.8 kB" in found.words
+        assert {"img", "svg"} <= {tag for tag, _ in found.tags}  # of each a picture
+        assert not {"script", "button"} & {tag for tag, _ in found.tags}
         assert "<b>" in found.words
         picture = cell(bundle["a"])
+        assert "float64, shape (4, 30, 30) C, dims 30 × 30 × 4" in picture.words
         assert sum(tag == "img" for tag, _ in picture.tags) == 4
         assert any(tag == "svg" for tag, _ in cell(bundle["<b>"]).tags)
     report = raconvert.convert(tmp_path / "x.h5", tmp_path / "x.mat", allow=["names"])

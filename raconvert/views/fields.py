@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_MOST = 400  # fields on a page
+_MOST = 240  # fields on a page
 _MOST_ITEMS = 12  # numbers of a list, and records of a table
 _MOST_COLUMNS = 6  # of a table of records; more become lists
 _DEEPEST = 8  # levels of nested fields; deeper ones are counted

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MOST_PICTURES = 48  # arrays with a picture, a line or a value
 _REMOTE_PICTURES = 6
 _SIDES = ((9, 112), (24, 80), (MOST_PICTURES, 56))  # of so many arrays, pixels of each picture
-_BYTES = 30_000  # bytes of all pictures
+_BYTES = 24_000  # bytes of all pictures
 _DECODED = 24 << 20  # bytes read and decoded for all pictures
 _MOST_BYTES = 300_000  # bytes of the list; the rest of the arrays is counted
 _FLAT = 24  # groups that are not nested
@@ -103,11 +103,14 @@ class Grid:
 
     # Markup -------------------------------------------------------------------------------------
 
-    def html(self) -> Iterator[str]:
-        """Yield the groups of tiles, folded if they are many."""
+    def html(self, *, sortable: bool = False) -> Iterator[str]:
+        """Yield the groups of tiles, folded if they are many.
+
+        `sortable`: the page has the script that sorts them.
+        """
         shown = sum(map(len, self.groups.values()))
         yield '<div class="grid">\n'
-        if shown > 1:
+        if sortable and shown > 1:
             yield _SORT
         yield from self._inside(_nested(self.groups), "", fold=shown > _OPEN)
         if self.omitted:
@@ -224,7 +227,8 @@ def _all_in(group: tuple[list[Array], Groups]) -> list[Array]:
 def _shape(array: Array) -> str:
     if not array.ndim:
         return ""
-    return f"({few_lengths(array.shape, ', ')}{',' * (array.ndim == 1)})"
+    order = " F" if array.index_order == "F" and array.ndim > 1 else ""
+    return f"({few_lengths(array.shape, ', ')}{',' * (array.ndim == 1)}){order}"
 
 
 # One picture --------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LEAD = 44_000  # bytes of the large picture of an array on a page
 _PHOTO = 96_000  # the same of a photo
-_REST = 26_000  # bytes of all other pictures
+_REST = 20_000  # bytes of all other pictures
 _SIDE = 160  # side of a small picture on the page, in pixels
 _TIME_SIDE = 134  # the same of a picture through time
 _SMALL_SIDE = 84  # the same if there are many

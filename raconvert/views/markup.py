@@ -63,7 +63,7 @@ td:has(> .share) { width: 40%; }
 .steps { display: none; } .scripted .steps { display: inline; }
 .ruler { display: block; border-top: 2px solid var(--ink); white-space: nowrap; margin-top: 4px;
   font-size: .75rem; }
-.bar { margin-right: .8em; white-space: nowrap; }
+.bar { margin-right: .8em; } .bar code { white-space: nowrap; }
 .bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; vertical-align: middle;
   print-color-adjust: exact; }
 img { image-rendering: pixelated; border-radius: 3px; max-width: 100%; height: auto;
@@ -120,8 +120,8 @@ ul.tiles { list-style: none; margin: .3rem 0; padding: 0; display: grid; gap: .5
 .tiles i { font-style: normal; color: var(--soft); display: block; font-size: .8rem; }
 .tiles img { margin-bottom: .3rem; } .tiles svg.spark { width: 100%; margin-bottom: .3rem; }
 .said { display: block; font-size: 1.05rem; margin-bottom: .3rem; }
-.sort { margin: .2rem 0 .6rem; color: var(--soft); font-size: .9rem; }
-.sort:not(.scripted *) { display: none; }
+.sort { margin: 0; color: var(--soft); font-size: .9rem; }
+.scripted .sort { margin: .2rem 0 .6rem; }
 button { font: inherit; color: inherit; background: none; border: 1px solid var(--line);
   border-radius: 4px; padding: .1rem .5rem; cursor: pointer; }
 button[aria-pressed=true] { background: var(--panel); color: var(--ink);

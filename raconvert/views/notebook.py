@@ -42,7 +42,7 @@ _RULES = """
 & .window { overflow: hidden; } & .window img { max-width: none; }
 & .ruler { display: block; border-top: 2px solid; font-size: 11px; margin-top: 3px;
   white-space: nowrap; }
-& .title { display: block; } & .sort, & .steps { display: none; }
+& .title { display: block; } & .steps { display: none; }
 & .bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; }
 & .key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
 & .share { display: block; height: .7em; background: var(--one); min-width: 1px; }

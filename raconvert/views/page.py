@@ -170,7 +170,7 @@ def _grid(bundle: Bundle, roles: Roles) -> Iterator[str]:
         if one.name in grid.broken:
             _mark(one, grid.broken[one.name])
     yield "<h2>All arrays</h2>\n"
-    yield from grid.html()
+    yield from grid.html(sortable=True)
 
 
 def _lead(opened: Opened, facts: dict[str, Any], array: Array | None) -> Iterator[str]:
