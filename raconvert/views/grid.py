@@ -256,6 +256,9 @@ def _thumbnail(array: Array, side: int) -> str:
     """The small picture of an array, its line, or its value. Raises what reading raises."""
     if not array.count or not array.element.nbytes:
         return '<span class="said soft">empty</span>'
+    mapping = array.meta.attributes.get("grid_mapping_name")
+    if isinstance(mapping, str):  # its value has no meaning
+        return f'<span class="said">{text_of(mapping[:_WORDS])}</span>'
     axis = channel_axis(array)
     if axis is not None:
         seen = seen_at(array, axis)

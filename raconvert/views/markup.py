@@ -99,7 +99,9 @@ th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 .scroll { overflow-x: auto; max-width: 100%; }
 .scroll:focus-visible { outline: 2px solid var(--one); }
 table.rows, table.counts, table.lines { width: auto; max-width: 100%; }
-.scroll table { max-width: none; overflow-wrap: normal; } .scroll td { max-width: 24rem; }
+.scroll table { max-width: none; overflow-wrap: normal; }
+.scroll td { white-space: nowrap; } .scroll td.long { white-space: normal; min-width: 16rem; }
+.channels .cell { flex: 1 1 9rem; }
 .rows th, .rows td, .counts th, .lines th { padding-right: 1.2rem; }
 .counts th, .rows tbody th { font-weight: 400; color: inherit; }
 .rows tbody th { color: var(--soft); } .rows .n:first-child { width: auto; }

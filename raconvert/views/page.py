@@ -494,7 +494,7 @@ def _metadata(facts: dict[str, Any]) -> Iterator[str]:
         yield from fields.listed(own)
         yield "</details>\n"
     if kept:
-        yield "<details><summary>For the exact way back</summary>\n"
+        yield "<details><summary>Fields of the format, for the exact way back</summary>\n"
         for name, own in kept:
             yield from fields.listed({name: own} if name else own)
         yield "</details>\n"

@@ -97,9 +97,11 @@ def _resolved(name: Any, array: Array, arrays: dict[str, Array]) -> Array | None
 
 
 def _serves(array: Array) -> bool:
-    """True for an array whose name says that it is about where the values of others lie."""
+    """True for an array that says by its name that it is about the values of others."""
     last = array.name.rpartition("/")[2].lower()
     if last in _TABLES or last.endswith(_BOUNDS):
+        return True
+    if "grid_mapping_name" in array.meta.attributes:
         return True
     named = last in _SERVING or last.endswith(_ENDINGS)
     return named and array.ndim == 1 and array.element.kind in ("int", "uint", "user")
@@ -115,8 +117,8 @@ def main_array(bundle: Bundle, roles: Roles | None = None) -> Array | None:
     return max(sound, key=lambda array: _weight(array, kinds), default=None)
 
 
-def _weight(array: Array, kinds: dict[str, str]) -> tuple[bool, bool, int, bool, int]:
+def _weight(array: Array, kinds: dict[str, str]) -> tuple[bool, bool, int, int, int]:
     numbers = array.element.kind != "user" and bool(array.count)
     count = array.count // 8 if array.element.kind == "bool" else array.count
-    described = bool(array.meta.description or array.meta.units)
+    described = bool(array.meta.description) + bool(array.meta.units)
     return numbers and array.name not in kinds, numbers, count, described, array.nbytes

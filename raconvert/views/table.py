@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _FIRST, _LAST = 6, 4  # records shown of the beginning and the end
 _COLUMNS = 24  # fields shown
 _WIDE = 8  # columns shown of texts in their shape
+_SHORT = 30  # characters of a text that stays in one line
 _TEXT = 80  # characters shown of a text
 _INNER = 4  # numbers shown of a field that is an array
 _FEW = 64  # numbers of an array that are all shown
@@ -268,7 +269,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"<td>{text_of(_listed(value))}</td>"
     if isinstance(value, str | bytes):
-        return f"<td>{_text_cell(value)}</td>"
+        return f"<td{' class=long' * (len(value) > _SHORT)}>{_text_cell(value)}</td>"
     number = isinstance(value, int | float | complex | np.number) and not isinstance(
         value, bool | np.timedelta64
     )
