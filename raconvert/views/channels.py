@@ -148,7 +148,9 @@ class Seen(Record):
     key: str
 
 
-def seen_at(array: Array, axis: int, chosen: dict[int, int] | None = None) -> Seen | None:
+def seen_at(
+    array: Array, axis: int, chosen: dict[int, int] | None = None, *, budget: int = DECODED
+) -> Seen | None:
     """Read one plane of each channel: the middle one of all other axes, unless they are chosen.
 
     None if that costs too much. Raises what reading elements raises.
@@ -164,7 +166,7 @@ def seen_at(array: Array, axis: int, chosen: dict[int, int] | None = None) -> Se
     planes = []
     for number in range(len(channels)):
         key[axis] = number
-        plane = plane_at(array, [*key], DECODED // 2 // len(channels))
+        plane = plane_at(array, [*key], budget // len(channels))
         if plane is None:
             return None
         planes.append(plane)

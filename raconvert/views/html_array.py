@@ -446,7 +446,8 @@ def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
     if times is None or times == axis or array.shape[times] < 2:
         return
     numbers = numbers_of(array.shape[times])
-    planes = [seen_at(array, axis, {times: number}) for number in numbers]
+    budget = DECODED // len(numbers)
+    planes = [seen_at(array, axis, {times: number}, budget=budget) for number in numbers]
     seen = [plane for plane in planes if plane is not None]
     titles = [title_of(array.axes[times], number, array.shape[times]) for number in numbers]
 

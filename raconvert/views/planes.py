@@ -6,7 +6,7 @@ from math import ceil, prod
 
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
-from raconvert.views.sample import DECODED, sample
+from raconvert.views.sample import DECODED, is_coded, sample
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def _cropped(array: Array, key: list[Any], budget: int) -> list[Any]:
         return key if array.nbytes <= DECODED else []
     chunks = None if data is None else _chunks_of(array)
     if chunks is None:
-        return key
+        lengths = [n for part, n in zip(key, array.shape, strict=True) if isinstance(part, slice)]
+        costly = is_coded(array) and prod(lengths) * array.element.nbytes > budget
+        return [] if costly else key
     axes = [at for at, part in enumerate(key) if isinstance(part, slice)]
     inner = [min(chunks[at], n) for at, n in enumerate(array.shape) if at not in axes]
     each = prod(inner) * array.element.nbytes

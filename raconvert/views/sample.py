@@ -173,6 +173,13 @@ def _is_streamed(array: Array) -> bool:
     return is_decoded_whole(data)
 
 
+def is_coded(array: Array) -> bool:
+    """True for an array whose elements are neither in memory nor in a file as they are."""
+    if array.extent is not None or some_rows(array) is not None:
+        return False
+    return not isinstance(array.data, np.ndarray)
+
+
 def spread(count: int, most: int) -> list[int]:
     """At most `most` indices below `count`: one of each of as many equal bins, at random.
 
@@ -241,6 +248,10 @@ class _Reader:
         self.chunks = 32 if remote else MOST_CHUNKS
         if self.chunk is not None:
             self.budget = max(budget, min(DECODED, prod(self.chunk) * self.item))
+        # What is encoded in pieces that are not known is decoded anew for each region of it.
+        self.coded = self.chunk is None and is_coded(array) and layout.rows >= 0
+        if self.coded:
+            self.budget = max(budget, min(DECODED, self._plane_bytes()))
         self.cut = ""  # the words for how planes were cut
         self.thinned = False  # True if rows or columns were left out
         self.total = 0  # planes of an array of which this is the front
@@ -282,6 +293,8 @@ class _Reader:
         if self.chunk is not None:
             cost = prod(min(self.chunk[axis], self.seen[axis]) for axis in range(len(self.seen)))
             most = max(1, min(most, self.budget // max(1, cost * self.item)))
+        if self.coded:
+            most = max(1, min(most, self.budget // self._plane_bytes()))
         wide = self.seen[self.layout.columns] * self.item
         return (
             1 if wide > self.budget // 32 and planes * self._plane_bytes() > self.budget else most
@@ -321,7 +334,7 @@ class _Reader:
 
     def _plane(self, index: dict[int, int], count: int) -> Values:
         limit = self.budget // count
-        if self.chunk is not None or self.remote:
+        if self.chunk is not None or self.remote or self.coded:
             crop = self._crop(limit, max(1, self.chunks // count))
             return self._oriented(region(self.array, self._key({**index, **crop})))
         if self._plane_bytes() <= limit:
