@@ -29,6 +29,7 @@ VERBS = {
     "convert": "convert files; may be left out before -o, --to or --out-dir",
     "info": "show what files hold, from their headers; with --html as a page",
     "peek": "show an array as a picture or a plot, with a few numbers",
+    "view": "show a file or a folder in the browser, on this machine alone",
     "formats": "list the formats, all about one, or why a file is taken for one",
     "diff": "compare two files by type, shape, elements and metadata",
     "verify": "read a file to its end, or compare it with its sources",

@@ -288,6 +288,19 @@ VERBS = {
         "numbers are of the part that is shown, which is said, unless --full is given; --json has "
         "the tree, the array and its numbers",
     ),
+    "view": Verb(
+        "view FILE|FOLDER [options]",
+        ("files", 1, "a file, FILE#NAME, or a folder"),
+        (
+            Opt("--port", "port on this machine; else a free one", metavar="N", kind=count,
+                default=0),
+            Opt("--no-browser", "print the address, open nothing", how="flag"),
+            *READING,
+            *COMMON,
+        ),
+        "raconvert view scans/ shows a folder; Ctrl-C ends it. Other users and other sites see "
+        "nothing: the server is on 127.0.0.1, and the address has a secret",
+    ),
     "formats": Verb(
         "formats [NAME] [--why FILE] [options]",
         ("name", "?", "show everything about this format"),

@@ -94,7 +94,7 @@ def strips_of(
             strip("phase, -π to π", phase, turned),
         ]
     numbers = numbers_of(values)
-    if _are_classes(array, numbers):
+    if are_classes(array, numbers):
         return [strip("classes", values, Scale(0, 0, CLASSES))]
     gray = array.element.kind not in FLOATS or hanging.is_of_body
     scale = scale_of(values, GRAY if gray else DEPTH)
@@ -118,7 +118,7 @@ def small_plane(array: Array, sampled: Sample, side: int) -> Any:
     return resized(comparable(values), *size, mean=values.dtype.kind != "b")
 
 
-def _are_classes(array: Array, numbers: Numbers) -> bool:
+def are_classes(array: Array, numbers: Numbers) -> bool:
     """True for bools, and for integers with few different values, as labels have."""
     if array.element.kind == "bool":
         return True

@@ -1,0 +1,480 @@
+"""Looks at one array: a plane as a picture, a line, a table, or its value.
+
+A plane is sent as numbers, so that a browser changes contrast and colours without another question.
+All values are physical ones where the file says a scale; what is missing is NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from math import ceil, isfinite
+
+import numpy as np
+
+from raconvert.arrays.cast import as_listed
+from raconvert.arrays.layout import COLOR, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
+from raconvert.arrays.reinterpret import for_showing
+from raconvert.arrays.unscale import physical_values, unscaled
+from raconvert.declared import Record
+from raconvert.errors import UsageError, quoted
+from raconvert.viewer.regions import region_of
+from raconvert.views.filmstrip import are_classes
+from raconvert.views.hanging import Hanging, hanging_of, scale_bar
+from raconvert.views.numbers import comparable, numbers_of, thinned
+from raconvert.views.peek import class_name
+from raconvert.views.picture import CLASSES, DEPTH, GRAY, PHASE, Scale, photo, resized, scale_of
+from raconvert.views.sample import known_scale
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.metadata import Axis
+    from raconvert.viewer.regions import Part
+
+    Values = np.ndarray[Any, Any]
+
+SIDE = 1024  # rows and columns of elements that are sent of a plane at most
+POINTS = 4096  # points of a line
+ROWS, COLUMNS = 100, 40  # of a table
+TEXT = 200  # characters shown of a value
+PARTS = ("magnitude", "phase", "real part", "imaginary part")  # of complex numbers
+TABLE, PICTURE, VALUE = "table", "picture", "value"
+_OF_COMPLEX = (np.abs, np.angle, np.real, np.imag)
+_FLOATS = ("f4", "f8")
+_WHOLE = {f"{kind}{width}" for kind in "iu" for width in (1, 2, 4, 8)}
+
+
+class Look:
+    """What is known of an array while it is looked at: its axes, its scale, what was decoded."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        listed = as_listed(array)
+        self.listed: Array = listed
+        self.convert: Callable[[Values], Values] | None = None
+        scale = known_scale(array)
+        if scale is not None and scale.varies:
+            self.array = unscaled(array, scale, round_values=True)
+        elif scale is not None:
+            self.convert = physical_values(array, scale)
+        self.layout: Layout = layout_of(listed)
+        self.kept: dict[str, Any] = {}
+        self.scales: dict[str, Scale] = {}  # of the planes, by part of complex numbers
+        self.form: str = self._form()
+
+    def _form(self) -> str:
+        array = self.array
+        if not array.count or not array.element.nbytes:
+            return EMPTY
+        if self.layout.form == SCALAR:
+            return VALUE
+        dtype = np.dtype(array.dtype)
+        odd = dtype.kind in "SUmMO" or not comparable(np.zeros(1, dtype)).size
+        if odd:
+            return TABLE
+        return LINE if self.layout.form == LINE else PICTURE
+
+    def axis(self, seen: int) -> int:
+        """The axis of `shape` that is this one, slowest first."""
+        return self.array.ndim - 1 - seen if self.listed.index_order == "F" else seen
+
+    @property
+    def color(self) -> int:
+        """The axis of red, green and blue, or -1."""
+        return self.axis(self.layout.color) if self.layout.form == COLOR else -1
+
+    def usual_axes(self) -> tuple[int, int]:
+        """The axes that run down and to the right unless somebody chooses others."""
+        layout = self.layout
+        if layout.rows < 0:
+            axis = self.axis(layout.columns) if layout.columns >= 0 else -1
+            return axis, axis
+        down, right = sorted((self.axis(layout.rows), self.axis(layout.columns)))
+        return (right, down) if hanging_of(self.listed, layout).turned else (down, right)
+
+    def read(self, parts: Sequence[Part]) -> tuple[Values, tuple[Part, ...]]:
+        """The values at parts of the axes, and the parts that were read."""
+        found = region_of(self.array, parts, self.kept)
+        values = np.asarray(found.values)
+        if self.convert is not None:
+            values = self.convert(np.ascontiguousarray(values))
+        return for_showing(values), found.parts
+
+    def check(self, index: Sequence[int]) -> None:
+        """Refuse an index that the array does not have."""
+        shape = self.array.shape
+        if len(index) != len(shape) or not all(
+            0 <= at < length for at, length in zip(index, shape, strict=False)
+        ):
+            raise UsageError(f"{list(index)} is not an index of an array of shape {shape}")
+
+
+# Planes ------------------------------------------------------------------------------------------
+
+
+class Chosen(Record):
+    """The plane that is asked for: its two axes, the place along all others, and the window of it.
+
+    The window has the first and the last but one index, down and to the right.
+    """
+
+    down: int
+    right: int
+    place: tuple[int, ...]
+    window: tuple[int, int, int, int]
+    part: str = PARTS[0]
+
+
+def plane_of(look: Look, chosen: Chosen) -> tuple[dict[str, Any], bytes]:
+    """The facts about a plane, and its numbers, row by row as it is hung, little-endian."""
+    down, right = chosen.down, chosen.right
+    look.check(chosen.place)
+    rank = look.array.ndim
+    if not (0 <= down < rank and 0 <= right < rank and down != right):
+        raise UsageError(f"axes {down} and {right} do not make a plane of {rank} axes")
+    color = look.color if look.color not in (down, right) else -1
+    parts: list[Part] = list(chosen.place)
+    first, last = chosen.window[:2], chosen.window[2:]
+    for axis, window in ((down, first), (right, last)):
+        start, stop = _within(look, axis, window)
+        whole = color >= 0 and (stop - start) <= 4 * SIDE  # photos are averaged
+        parts[axis] = range(start, stop, 1 if whole else ceil((stop - start) / SIDE))
+    if color >= 0:
+        parts[color] = range(look.array.shape[color])
+    values, used = look.read(parts)
+    hanging = _hanging(look, down, right)
+    values = _laid_out(values, used, down, right, color)
+    rows, columns = used[down], used[right]
+    assert isinstance(rows, range) and isinstance(columns, range)  # noqa: S101, PT018 - as asked
+    if hanging.upward:
+        values, rows = values[::-1], rows[::-1]
+    if hanging.leftward:
+        values, columns = values[:, ::-1], columns[::-1]
+    facts, numbers = _numbers(look, values, color, chosen.part)
+    facts["shape"] = list(numbers.shape[:2])
+    facts["mean"] = facts["shape"] != [len(rows), len(columns)]
+    facts |= {
+        "down": _side(look, down, rows), "right": _side(look, right, columns),
+        "edges": hanging.edges, "plane": hanging.name, "text": _cut_text(look, chosen, used),
+        "extent": _extent(hanging, rows, columns), "bar": _bar(hanging, columns),
+        "key": key_text(used),
+        "where": {str(axis): place_text(look.array.axes[axis], part)
+                  for axis, part in enumerate(used) if isinstance(part, int)},
+    }  # fmt: skip
+    return facts, numbers.astype(numbers.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def _within(look: Look, axis: int, window: tuple[int, int]) -> tuple[int, int]:
+    """The part of a window that lies in an axis; `UsageError` if that is empty."""
+    start, stop = max(0, window[0]), min(window[1], look.array.shape[axis])
+    if start >= stop:
+        raise UsageError(f"window {start}:{stop} of axis {axis} is empty")
+    return start, stop
+
+
+def packed(facts: dict[str, Any], numbers: bytes) -> bytes:
+    """Facts and numbers in one piece: the length of the facts, these as JSON, and the numbers."""
+    text = json.dumps(facts, allow_nan=False).encode()
+    text += b" " * (-(len(text) + 4) % 8)
+    return struct.pack("<I", len(text)) + text + numbers
+
+
+def _hanging(look: Look, down: int, right: int) -> Hanging:
+    """The way in which a plane of these axes is hung, with the one that is to run down."""
+    listed = look.listed
+    seen = sorted(
+        listed.ndim - 1 - axis if listed.index_order == "F" else axis for axis in (down, right)
+    )
+    hanging = hanging_of(listed, Layout(IMAGE, seen[0], seen[1], -1, ()))
+    if hanging.turned == (down > right):
+        return hanging
+    left, other, top, bottom = [*(hanging.edges or "    ")]
+    steps = None if hanging.steps is None else hanging.steps[::-1]
+    return hanging._replace(
+        turned=not hanging.turned, upward=hanging.leftward, leftward=hanging.upward, steps=steps,
+        edges=f"{top}{bottom}{left}{other}".strip(),
+    )  # fmt: skip
+
+
+def _laid_out(values: Values, used: tuple[Part, ...], down: int, right: int, color: int) -> Values:
+    """Values with the axis that runs down first, then the one to the right, colours last."""
+    left = [axis for axis, part in enumerate(used) if isinstance(part, range)]
+    order = [left.index(axis) for axis in (down, right, color) if axis >= 0]
+    return values.transpose(order)
+
+
+def _numbers(look: Look, values: Values, color: int, part: str) -> tuple[dict[str, Any], Values]:
+    """The facts about the numbers of a plane, and these in a type that browsers have."""
+    if color >= 0:
+        rows, columns = (min(SIDE, length) for length in values.shape[:2])
+        shrunk = [
+            resized(values[..., n], rows, columns, mean=True) for n in range(values.shape[-1])
+        ]
+        pixels = photo(np.stack(shrunk, axis=-1)).pixels
+        return {"type": "rgb", "bits": 8 * values.dtype.itemsize}, np.ascontiguousarray(pixels)
+    facts: dict[str, Any] = {"units": look.array.meta.units and quoted(look.array.meta.units)}
+    if values.dtype.kind == "c":
+        part = part if part in PARTS else PARTS[0]
+        values = _OF_COMPLEX[PARTS.index(part)](values.astype(np.complex128))
+        facts["units"] = "rad" if part == PARTS[1] else facts["units"]
+    else:
+        part = ""
+        values = comparable(values)
+    if values.dtype.kind == "b":
+        values, facts["bool"] = values.view(np.uint8), True
+    code = f"{values.dtype.kind}{values.dtype.itemsize}"
+    if code not in _WHOLE and code not in _FLOATS:
+        values, code = values.astype(np.float64), "f8"
+    facts["type"] = code
+    if part not in look.scales:
+        look.scales[part] = _usual_scale(look, values, part)
+    usual = look.scales[part]
+    now = scale_of([values], usual.colors)
+    facts |= {
+        "low": _number(usual.low), "high": _number(usual.high), "colors": usual.colors,
+        "power": usual.power, "auto": [_number(now.low), _number(now.high)],
+    }  # fmt: skip
+    if usual.colors == CLASSES:
+        classes = np.unique(values).tolist() if values.dtype.kind in "iu" else []
+        facts["names"] = {
+            str(one): quoted(str(class_name(look.array, one) or "")) for one in classes[:256]
+        }
+    return facts, np.ascontiguousarray(values)
+
+
+def _usual_scale(look: Look, values: Values, part: str) -> Scale:
+    """The colours of all planes of an array, and the contrast of its first one."""
+    if part == PARTS[1]:
+        return Scale(-np.pi, np.pi, PHASE)
+    kind = look.array.element.kind
+    if not part and are_classes(look.array, numbers_of([thinned(values.reshape(-1), 1 << 16)])):
+        return Scale(0, 0, CLASSES)
+    of_body = hanging_of(look.listed, look.layout).is_of_body
+    gray = kind in ("int", "uint") and look.convert is None
+    return scale_of([values], GRAY if gray or of_body or kind == "complex" else DEPTH)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
+def _side(look: Look, axis: int, part: range) -> dict[str, Any]:
+    """An axis of a plane: its name and unit, the indices that are shown, and their coordinates."""
+    known = look.array.axes[axis]
+    side: dict[str, Any] = {
+        "axis": axis, "name": axis_name(known, axis), "units": quoted(known.units or ""),
+        "start": part.start, "step": part.step, "count": len(part),
+        "length": look.array.shape[axis],
+    }  # fmt: skip
+    if known.labels is not None:
+        side["labels"] = [_label(known, at) for at in part]
+    elif known.spacing is not None and known.origin is not None and known.direction is None:
+        side |= {"origin": _number(known.origin), "spacing": _number(known.spacing)}
+    return side
+
+
+def _label(axis: Axis, at: int) -> str:
+    assert axis.labels is not None  # noqa: S101 - who calls has looked
+    value = axis.labels[at]
+    return cell_text(value) if not isinstance(value, float) else f"{value:.7g}"
+
+
+def axis_name(axis: Axis, number: int) -> str:
+    """The name of an axis; without one its number."""
+    return quoted(axis.name)[:60] if axis.name else f"axis {number}"
+
+
+def place_text(axis: Axis, at: int) -> str:
+    """The label or coordinate of an index, with its unit; empty without one."""
+    if axis.labels is not None:
+        text = _label(axis, at)
+    elif axis.spacing is not None and axis.origin is not None and axis.direction is None:
+        text = f"{axis.origin + at * axis.spacing:.7g}"
+    else:
+        return ""
+    return f"{text} {quoted(axis.units)}" if axis.units else text
+
+
+def key_text(parts: Sequence[Part]) -> str:
+    """The key that Python takes for a plane: all that is shown, of each axis."""
+    words = [str(part) if isinstance(part, int) else ":" for part in parts]
+    return f"[{', '.join(words)}]"
+
+
+def _cut_text(look: Look, chosen: Chosen, used: tuple[Part, ...]) -> str:
+    """Describe which rows and columns are not shown, if any."""
+    texts = []
+    top, bottom, left, end = chosen.window
+    sides = (("row", chosen.down, (top, bottom)), ("column", chosen.right, (left, end)))
+    for word, axis, window in sides:
+        part = used[axis]
+        start, stop = _within(look, axis, window)
+        assert isinstance(part, range)  # noqa: S101 - an axis of the plane
+        if part.step > 1:
+            texts.append(f"one of {part.step} {word}s")
+        if part.start > start or part[-1] + part.step < stop:
+            texts.append(f"{word}s {part.start} to {part[-1]} only, around the middle")
+    return ", ".join(texts)
+
+
+def _extent(hanging: Hanging, rows: range, columns: range) -> list[float]:
+    """The proportions of a plane: its height and width."""
+    size = max(1, len(rows) * abs(rows.step)), max(1, len(columns) * abs(columns.step))
+    return list(hanging.extent_of(size))
+
+
+def _bar(hanging: Hanging, columns: range) -> list[Any] | None:
+    bar = scale_bar(hanging, max(1, len(columns) * abs(columns.step)))
+    return None if bar is None else [bar[0], quoted(bar[1])]
+
+
+# Lines, tables and values ------------------------------------------------------------------------
+
+
+def line_of(look: Look, axis: int, index: Sequence[int], start: int, stop: int) -> dict[str, Any]:
+    """A line along an axis: each point, or the least and the largest value of each stretch."""
+    look.check(index)
+    if not 0 <= axis < look.array.ndim:
+        raise UsageError(f"axis {axis} is not an axis of the array")
+    start, stop = _within(look, axis, (start, stop))
+    parts: list[Part] = list(index)
+    parts[axis] = range(start, stop)
+    values, used = look.read(parts)
+    part = used[axis]
+    assert isinstance(part, range)  # noqa: S101 - as asked
+    lines = {"": comparable(values)}
+    if values.dtype.kind == "c":
+        lines = {PARTS[0]: np.abs(values), PARTS[1]: np.angle(values)}
+    facts = _side(look, axis, part if len(part) <= POINTS else part[:0])
+    facts |= {
+        "start": part.start, "step": part.step, "count": len(part),
+        "units": quoted(facts["units"]), "lines": [],
+        "values": quoted(look.array.meta.units or ""),
+        "text": f"one of {part.step} elements" if part.step > 1 else "",
+        "key": key_text(used),
+        "where": {str(number): place_text(look.array.axes[number], one)
+                  for number, one in enumerate(used) if isinstance(one, int)},
+    }  # fmt: skip
+    for name, numbers in lines.items():
+        low, high = _course(numbers)
+        facts["lines"].append({"name": name, "low": low, "high": high})
+    return facts
+
+
+def _course(values: Values) -> tuple[list[float | None], list[float | None]]:
+    """The least and the largest value of each stretch; of a short line both are the values."""
+    values = values.reshape(-1).astype(np.float64)
+    if values.size <= POINTS:
+        points = [_number(one) for one in values.tolist()]
+        return points, points
+    from raconvert.views.terminal import envelope
+
+    low, high = envelope(values, POINTS // 2)
+    return [_number(one) for one in low.tolist()], [_number(one) for one in high.tolist()]
+
+
+def table_of(
+    look: Look, axes: tuple[int, int], index: Sequence[int], start: int, first: int
+) -> dict[str, Any]:
+    """A page of a table: rows along one axis; columns are fields, or run along another axis."""
+    look.check(index)
+    down, right = axes
+    shape = look.array.shape
+    if not (-1 <= down < len(shape) and -1 <= right < len(shape)):
+        raise UsageError(f"axes {down} and {right} are not axes of the array")
+    names = np.dtype(look.array.dtype).names
+    parts: list[Part] = list(index)
+    rows = range(1)
+    if down >= 0:
+        rows = range(shape[down])[max(0, start) : max(0, start) + ROWS]
+        parts[down] = rows
+    across = names is None and right not in (-1, down)
+    if across:
+        columns = range(shape[right])[max(0, first) : max(0, first) + COLUMNS]
+        parts[right] = columns
+    values, used = look.read(parts)
+    kept = used[down] if down >= 0 else rows
+    assert isinstance(kept, range)  # noqa: S101 - as asked
+    head = list(names or ("value",))[max(0, first) :][:COLUMNS] if not across else []
+    total = shape[right] if across else len(names or ("value",))
+    if across:
+        shown = used[right]
+        assert isinstance(shown, range)  # noqa: S101 - as asked
+        axis = look.array.axes[right]
+        head = [_label(axis, at) if axis.labels is not None else str(at) for at in shown]
+        values = values.T if down > right else values
+    cells = [
+        _cells(row, None if names is None else head)
+        for row in values.reshape(len(kept), *([len(head)] if across else []))
+    ]
+    rows_axis = look.array.axes[down] if down >= 0 else None
+    return {
+        "rows": [_row_name(rows_axis, at) for at in kept] if rows_axis is not None else [""],
+        "head": [quoted(one) for one in head], "cells": cells, "start": kept.start,
+        "total": shape[down] if down >= 0 else 1, "first": max(0, first), "columns": total,
+        "numbers": [_is_number(look, name if names else None) for name in head],
+        "where": {str(n): place_text(look.array.axes[n], part)
+                  for n, part in enumerate(used) if isinstance(part, int)},
+    }  # fmt: skip
+
+
+def _row_name(axis: Axis, at: int) -> str:
+    place = place_text(axis, at)
+    return f"{at}: {place}" if place else str(at)
+
+
+def _is_number(look: Look, name: str | None) -> bool:
+    dtype = np.dtype(look.array.dtype)
+    field = dtype.fields[name][0] if name is not None and dtype.fields else dtype
+    return field.kind in "biufc"
+
+
+def _cells(row: Any, names: list[str] | None) -> list[str]:
+    if names is not None:
+        return [cell_text(row[name]) for name in names]
+    return [cell_text(one) for one in np.atleast_1d(row)]
+
+
+def cell_text(value: Any) -> str:
+    """A value as people read it: bytes as text, dates as dates; of a long one its beginning."""
+    if hasattr(value, "dtype") and value.dtype.kind not in "mM" and not value.dtype.names:
+        value = value.item() if value.ndim == 0 else value.tolist()
+    if isinstance(value, bytes):
+        value = value.rstrip(b"\0").decode("utf-8", "backslashreplace")
+    text = f"{value:.10g}" if isinstance(value, float) else str(value)
+    return quoted(text if len(text) <= TEXT else f"{text[:TEXT]}…")
+
+
+def value_of(look: Look) -> dict[str, Any]:
+    """The value of an array of one element, with the names of its fields if it has some."""
+    values, _ = look.read([0] * look.array.ndim)
+    names = np.dtype(values.dtype).names
+    one = values.reshape(-1)[0]
+    units = quoted(look.array.meta.units or "")
+    if names is None:
+        return {"fields": [["value", cell_text(one)]], "units": units}
+    return {"fields": [[quoted(name), cell_text(one[name])] for name in names], "units": units}
+
+
+def axes_of(look: Look) -> list[dict[str, Any]]:
+    """The axes of an array: name, length, unit."""
+    return [
+        {"name": axis_name(axis, number), "length": length, "units": quoted(axis.units or ""),
+         "named": bool(axis.name)}
+        for number, (axis, length) in enumerate(
+            zip(look.array.axes, look.array.shape, strict=True))
+    ]  # fmt: skip
+
+
+def middle_of(look: Look) -> list[int]:
+    """The index that is shown first: the middle of axes in space, the first of others."""
+    axes = look.array.axes
+    unnamed = not any(axis.name for axis in axes)
+    return [
+        length // 2 if unnamed or axis.direction is not None else 0
+        for axis, length in zip(axes, look.array.shape, strict=True)
+    ]

@@ -1,0 +1,240 @@
+"""Regions of an array for a screen: of any array, in bounded bytes and bounded reads.
+
+Elements that lie in a file as they are, are picked where they lie: row by row, or one by one where
+rows are long. What lies in chunks is decoded around the middle of what is asked for. What can only
+be decoded front to back is decoded once, if it is not too large.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import ceil, prod
+
+import numpy as np
+
+from raconvert.arrays.dtypes import dtype_of, needs_swap, opaque
+from raconvert.arrays.regions import SPAN_BYTES, fill, slice_of
+from raconvert.arrays.sources import is_decoded_whole
+from raconvert.declared import Record
+from raconvert.errors import TooLarge
+from raconvert.files.copy import check_extent
+from raconvert.files.paths import close_file, is_remote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.files.source import Extent
+
+    Values = np.ndarray[Any, Any]
+    Part = int | range  # the index of an axis, or the indices that are shown of it
+
+BYTES = 64 << 20  # read or decoded for one answer
+REMOTE_BYTES = 4 << 20
+READS = 1 << 14  # of one answer, from a file
+DECODED = 512 << 20  # bytes of an array that is decoded whole, and kept while it is looked at
+CHUNKS = 1024  # decoded for one answer
+_READ_COST = 8 << 10  # bytes that are read in the time of one more read
+
+
+class Region(Record):
+    """Elements of an array at some indices of each axis, and these, in the order of its shape."""
+
+    values: Any
+    parts: tuple[Part, ...]
+
+
+def region_of(array: Array, parts: Sequence[Part], kept: dict[str, Any]) -> Region:
+    """Read the elements at these parts of the axes of `shape`, or at fewer of each.
+
+    `kept` keeps what was decoded whole from one call to the next. Raises what reading raises, and
+    `TooLarge` where not even a few elements can be had.
+    """
+    if array.problem is not None:
+        raise array.problem
+    extent = array.extent
+    if (
+        extent is not None
+        and not is_remote(extent.path)
+        and extent.swap == needs_swap(array.element)
+    ):
+        return _picked(array, extent, parts)
+    if extent is None and is_decoded_whole(array.data):
+        return Region(_whole(array, kept)[_key(parts)], tuple(parts))
+    return _cropped(array, parts)
+
+
+def _key(parts: Sequence[Part]) -> tuple[int | slice, ...]:
+    return tuple(part if isinstance(part, int) else slice_of(part) for part in parts)
+
+
+def _whole(array: Array, kept: dict[str, Any]) -> Values:
+    """All elements, in logical order, decoded once."""
+    values: Values | None = kept.get("whole")
+    if values is None:
+        if array.nbytes > DECODED:
+            raise TooLarge(
+                f"array '{array.name}' can only be decoded as a whole",
+                expected=f"at most {DECODED} bytes to look at any part of it",
+                got=array.nbytes,
+                remedy="convert it to a format with regions, such as .ra or .npy, and look at that",
+            )
+        values = kept["whole"] = np.asarray(array[...])
+    return values
+
+
+# Elements that lie in a file as they are ---------------------------------------------------------
+
+
+def _picked(array: Array, extent: Extent, parts: Sequence[Part]) -> Region:
+    parts = list(parts)
+    check_extent(extent)
+    item = array.element.nbytes
+    lengths = array.shape
+    strides = [item] * array.ndim
+    order = range(array.ndim) if array.index_order == "F" else range(array.ndim)[::-1]
+    step = item
+    for axis in order:
+        strides[axis], step = step, step * lengths[axis]
+    while True:
+        plan = _cheapest(parts, strides, item)
+        longest = max(
+            (axis for axis, part in enumerate(parts) if isinstance(part, range)),
+            key=lambda axis: len(parts[axis]),  # type: ignore[arg-type]
+            default=None,
+        )
+        if plan.nbytes <= BYTES and plan.reads <= READS:
+            break
+        if longest is None or len(parts[longest]) < 2:  # type: ignore[arg-type]
+            break
+        parts[longest] = parts[longest][::2]  # type: ignore[index]
+    counts = [1 if isinstance(part, int) else len(part) for part in parts]
+    values = np.empty(counts, dtype_of(array.element))
+    begin = extent.offset + sum(
+        stride * (part if isinstance(part, int) else part.start)
+        for part, stride in zip(parts, strides, strict=True)
+        if isinstance(part, int) or part
+    )
+    apart = tuple(
+        0 if isinstance(part, int) else stride * part.step
+        for part, stride in zip(parts, strides, strict=True)
+    )
+    if values.size:
+        file = extent.open()
+        try:
+            for place in product(*(range(counts[axis]) for axis in plan.alone)):
+                inner: list[Any] = [slice(None)] * len(parts)
+                at = begin
+                for axis, index in zip(plan.alone, place, strict=True):
+                    inner[axis] = slice(index, index + 1)
+                    at += index * apart[axis]
+                fill(opaque(values)[tuple(inner)], file, at, apart, extent.path)
+        finally:
+            close_file(file)
+    dropped = tuple(0 if isinstance(part, int) else slice(None) for part in parts)
+    return Region(np.asarray(opaque(values)[dropped]).view(values.dtype), tuple(parts))
+
+
+class _Plan(Record):
+    """The way of reading a region: the axes whose indices are read each alone, bytes and reads."""
+
+    alone: tuple[int, ...]
+    nbytes: int
+    reads: int
+
+
+def _cheapest(parts: Sequence[Part], strides: Sequence[int], item: int) -> _Plan:
+    """The cheapest of: all at once, row by row, and element by element."""
+    apart = {
+        axis: (len(part), strides[axis] * part.step)
+        for axis, part in enumerate(parts)
+        if isinstance(part, range) and len(part) > 1
+    }
+    axes = sorted(apart, key=lambda axis: -apart[axis][1])
+    plans = []
+    for count in range(len(axes) + 1):
+        times = prod(apart[axis][0] for axis in axes[:count])
+        nbytes, reads = _cost([apart[axis] for axis in axes[count:]], item)
+        plans.append(_Plan(tuple(axes[:count]), times * nbytes, times * reads))
+    return min(plans, key=lambda plan: plan.nbytes + plan.reads * _READ_COST)
+
+
+def _cost(apart: list[tuple[int, int]], item: int) -> tuple[int, int]:
+    """The bytes and reads by which `fill` fills axes of (length, distance): it reads gaps too."""
+    ends = [(length - 1) * stride for length, stride in apart]
+    span = sum(ends) + item
+    if span <= SPAN_BYTES or not apart:
+        return span, 1
+    axis = ends.index(max(ends))
+    length, stride = apart[axis]
+    step = max(1, min(length - 1, SPAN_BYTES // stride))
+    inner = [*apart]
+    inner[axis] = (step, stride)
+    nbytes, reads = _cost([one for one in inner if one[0] > 1], item)
+    pieces = ceil(length / step)
+    return pieces * nbytes, pieces * reads
+
+
+# What is decoded in pieces, or comes from elsewhere ----------------------------------------------
+
+
+def _cropped(array: Array, parts: Sequence[Part]) -> Region:
+    """Read what lies around the middle, as much as the budget allows, in whole chunks."""
+    remote = array.extent is not None and is_remote(array.extent.path)
+    budget = REMOTE_BYTES if remote else BYTES
+    chunk = _chunk_of(array, remote=remote)
+    item = array.element.nbytes
+    wanted = {axis: part for axis, part in enumerate(parts) if isinstance(part, range) and part}
+
+    def chunks() -> int:
+        return prod(ceil(len(_span(part)) / chunk[axis]) + 1 * (chunk[axis] > 1)
+                    for axis, part in wanted.items())  # fmt: skip
+
+    fixed = prod(chunk) * item
+    decoded = prod(chunk) > 1
+    while wanted and (chunks() * fixed > budget or (decoded and chunks() > CHUNKS)):
+        axis = max(wanted, key=lambda one: len(_span(wanted[one])) / chunk[one])
+        span = _span(wanted[axis])
+        if len(span) <= chunk[axis] or len(wanted[axis]) < 2:
+            if fixed <= DECODED // 4:
+                break
+            raise TooLarge(
+                f"one chunk of array '{array.name}' has {fixed} bytes",
+                expected=f"at most {DECODED // 4} to look at a part of it",
+            )
+        wanted[axis] = _middle(wanted[axis], chunk[axis])
+    key = tuple(
+        part if isinstance(part, int) else slice_of(_span(wanted.get(axis, part)))
+        for axis, part in enumerate(parts)
+    )
+    used = tuple(wanted.get(axis, part) for axis, part in enumerate(parts))
+    steps = tuple(slice(None, None, part.step) for part in used if isinstance(part, range))
+    return Region(np.asarray(array[key])[steps], used)
+
+
+def _span(part: range) -> range:
+    """All indices from the first to the last of a part."""
+    return range(part.start, part[-1] + 1) if part else part
+
+
+def _middle(part: range, chunk: int) -> range:
+    """About the middle half of a part, from the border of a chunk on, if there is one near."""
+    quarter = max(1, len(part) // 4)
+    half = part[quarter : quarter + max(1, len(part) // 2)]
+    start = half.start // chunk * chunk
+    return range(start, start + len(half) * part.step, part.step) if start >= part.start else half
+
+
+def _chunk_of(array: Array, *, remote: bool) -> list[int]:
+    """The lengths of the pieces that are decoded whole, in the order of `shape`."""
+    chunks = array.storage.get("chunks")
+    whole = array.dims[::-1]
+    made = [1] * array.ndim
+    if array.extent is None and isinstance(chunks, list | tuple) and len(chunks) == array.ndim:
+        if all(isinstance(one, int) and one > 0 for one in chunks):
+            made = [min(one, max(1, length)) for one, length in zip(chunks, whole, strict=True)]
+    elif remote and made:
+        made[-1] = max(1, whole[-1])
+    return made[::-1] if array.index_order == "F" else made
