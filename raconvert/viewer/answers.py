@@ -172,7 +172,9 @@ def _main_of(held: Held, nodes: list[Node]) -> Node | None:
     assert held.opened is not None  # noqa: S101 - as above
     bundle = held.opened.bundle
     mine = bundle.like([bundle.arrays[one.place] for one in nodes])
-    array = chosen_array(mine) or (mine.arrays[0] if mine.arrays else None)
+    array = chosen_array(mine)
+    if array is None and mine.arrays:  # none can be read; the page says why
+        array = mine.arrays[0]
     return next((one for one in nodes if bundle.arrays[one.place] is array), None)
 
 

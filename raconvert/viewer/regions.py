@@ -130,11 +130,11 @@ def _picked(array: Array, extent: Extent, parts: Sequence[Part]) -> Region:
                 for axis, index in zip(plan.alone, place, strict=True):
                     inner[axis] = slice(index, index + 1)
                     at += index * apart[axis]
-                fill(opaque(values)[tuple(inner)], file, at, apart, extent.path)
+                fill(opaque(values)[(*inner, ...)], file, at, apart, extent.path)
         finally:
             close_file(file)
     dropped = tuple(0 if isinstance(part, int) else slice(None) for part in parts)
-    return Region(np.asarray(opaque(values)[dropped]).view(values.dtype), tuple(parts))
+    return Region(np.asarray(opaque(values)[(*dropped, ...)]).view(values.dtype), tuple(parts))
 
 
 class _Plan(Record):

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from raconvert.errors import RaconvertError, ReadFailed, UsageError, quoted
 from raconvert.viewer.answers import Answer, Desk, of_json
-from raconvert.viewer.tree import Tree
+from raconvert.viewer.tree import Tree, reason_of
 from raconvert.views.markup import STYLE
 
 TYPE_CHECKING = False
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(refused.status, Answer("text/plain; charset=utf-8", refused.reason.encode()))
         except RaconvertError as error:
-            text = quoted(str(error), lines=True)
+            text = quoted(reason_of(error, self.server.desk.tree.folder), lines=True)
             self._send(422, of_json({"error": text, "kind": error.kind}))
         except MemoryError:
             self._send(422, of_json({"error": "memory is exhausted", "kind": "MemoryError"}))
