@@ -9,6 +9,7 @@ from threading import Lock
 
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.arrays.layout import EMPTY
+from raconvert.arrays.scales import scale_notes
 from raconvert.conversion.pipeline import convert
 from raconvert.declared import Record
 from raconvert.errors import UsageError, quoted
@@ -143,13 +144,14 @@ def _about(tree: Tree, words: Mapping[str, str]) -> Answer:
         assert held.opened is not None  # noqa: S101 - `opened` has opened it
         bundle = held.opened.bundle
         row = by_name(bundle.format)
+        stored = scale_notes(bundle.arrays)  # the page says what it shows
         nodes = _arrays_of(tree, node)
         chosen = node if node.kind == ARRAY else _main_of(held, nodes)
         file = node.file
         facts: dict[str, Any] = {
             "file": {"id": file.number, "name": quoted(file.name), "title": row.title,
                      "reason": quoted(held.opened.reason), "arrays": len(bundle.arrays)},
-            "notes": [quoted(note) for note in bundle.notes[:20]],
+            "notes": [quoted(note) for note in bundle.notes if note not in stored][:20],
             "attributes": _fields(plain(bundle.attributes)),
             "array": None, "folder": _folder_name_of(tree, file),
         }  # fmt: skip

@@ -210,7 +210,8 @@ def _laid_out(values: Values, used: tuple[Part, ...], down: int, right: int, col
 def _numbers(look: Look, values: Values, color: int, part: str) -> tuple[dict[str, Any], Values]:
     """The facts about the numbers of a plane, and these in a type that browsers have."""
     if color >= 0:
-        rows, columns = (min(SIDE, length) for length in values.shape[:2])
+        factor = min(1.0, SIDE / max(values.shape[:2]))
+        rows, columns = (max(1, round(length * factor)) for length in values.shape[:2])
         shrunk = [
             resized(values[..., n], rows, columns, mean=True) for n in range(values.shape[-1])
         ]

@@ -17,7 +17,7 @@ from raconvert.arrays.regions import SPAN_BYTES, fill, slice_of
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
 from raconvert.errors import TooLarge
-from raconvert.files.copy import check_extent
+from raconvert.files.copy import check_extent, read_at
 from raconvert.files.paths import close_file, is_remote
 
 TYPE_CHECKING = False
@@ -112,29 +112,49 @@ def _picked(array: Array, extent: Extent, parts: Sequence[Part]) -> Region:
         parts[longest] = parts[longest][::2]  # type: ignore[index]
     counts = [1 if isinstance(part, int) else len(part) for part in parts]
     values = np.empty(counts, dtype_of(array.element))
+    if values.size:
+        _read_places(values, extent, parts, strides, plan.alone)
+    dropped = tuple(0 if isinstance(part, int) else slice(None) for part in parts)
+    return Region(np.asarray(opaque(values)[(*dropped, ...)]).view(values.dtype), tuple(parts))
+
+
+def _read_places(
+    values: Values,
+    extent: Extent,
+    parts: Sequence[Part],
+    strides: Sequence[int],
+    alone: Sequence[int],
+) -> None:
+    """Fill `values` with the elements at some parts, each place of the axes `alone` by itself."""
     begin = extent.offset + sum(
         stride * (part if isinstance(part, int) else part.start)
         for part, stride in zip(parts, strides, strict=True)
-        if isinstance(part, int) or part
     )
     apart = tuple(
         0 if isinstance(part, int) else stride * part.step
         for part, stride in zip(parts, strides, strict=True)
     )
-    if values.size:
-        file = extent.open()
-        try:
-            for place in product(*(range(counts[axis]) for axis in plan.alone)):
-                inner: list[Any] = [slice(None)] * len(parts)
-                at = begin
-                for axis, index in zip(plan.alone, place, strict=True):
-                    inner[axis] = slice(index, index + 1)
-                    at += index * apart[axis]
-                fill(opaque(values)[(*inner, ...)], file, at, apart, extent.path)
-        finally:
-            close_file(file)
-    dropped = tuple(0 if isinstance(part, int) else slice(None) for part in parts)
-    return Region(np.asarray(opaque(values)[(*dropped, ...)]).view(values.dtype), tuple(parts))
+    ways = [[at * apart[axis] for at in range(values.shape[axis])] for axis in alone]
+    item = values.itemsize
+    singly = item * prod(values.shape[axis] for axis in alone) == values.nbytes
+    raw = memoryview(bytearray(values.nbytes if singly else 0))
+    file = extent.open()
+    try:
+        for number, steps in enumerate(product(*ways)):
+            at = begin + sum(steps)
+            if singly and read_at(file, raw[number * item : (number + 1) * item], at) == item:
+                continue
+            inner: list[Any] = [slice(None)] * len(parts)
+            for axis, step in zip(alone, steps, strict=True):
+                inner[axis] = slice(step // apart[axis], step // apart[axis] + 1)
+            part = opaque(values)[(*inner, ...)]
+            fill(part, file, at, apart, extent.path)  # an error if the file ends before
+            if singly:
+                raw[number * item : (number + 1) * item] = part.tobytes()
+    finally:
+        close_file(file)
+    if singly:
+        opaque(values)[...] = np.frombuffer(raw, opaque(values).dtype).reshape(values.shape)
 
 
 class _Plan(Record):
@@ -157,7 +177,7 @@ def _cheapest(parts: Sequence[Part], strides: Sequence[int], item: int) -> _Plan
     for count in range(len(axes) + 1):
         times = prod(apart[axis][0] for axis in axes[:count])
         nbytes, reads = _cost([apart[axis] for axis in axes[count:]], item)
-        plans.append(_Plan(tuple(axes[:count]), times * nbytes, times * reads))
+        plans.append(_Plan(tuple(sorted(axes[:count])), times * nbytes, times * reads))
     return min(plans, key=lambda plan: plan.nbytes + plan.reads * _READ_COST)
 
 

@@ -248,8 +248,11 @@ class Tree:
         if node.kind == FILE:
             held = self._held.get(node.path)
             opened = None if held is None else held.opened
-            row["more"] = opened is None or len(opened.bundle.arrays) != 1
-            row["odd"] = by_suffix(node.path, known) is None
+            named = by_suffix(node.path, known)
+            row["odd"] = named is None
+            row["more"] = named is None or named.many
+            if opened is not None:
+                row["more"] = len(opened.bundle.arrays) != 1
             if not is_remote(node.path):
                 try:
                     status = os.stat(node.path)
