@@ -60,6 +60,8 @@ class Viewer(ThreadingHTTPServer):
     allow_reuse_address = False
 
     def __init__(self, path: str, settings: Settings, port: int = 0) -> None:
+        if not 0 <= port < 1 << 16:
+            raise UsageError(f"{port} is not a port", expected="1 to 65535")
         self.desk = Desk(Tree(path, settings))
         self.secret = token_urlsafe(32)
         self.once: str | None = token_urlsafe(32)

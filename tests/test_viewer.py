@@ -1,0 +1,836 @@
+"""`raconvert view`: its server as programs and other sites meet it, and its page in Chromium."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+import pytest
+
+import raconvert
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.conversion.options import Settings
+from raconvert.errors import RaconvertError
+from raconvert.files import copy
+from raconvert.viewer import regions, tree
+from raconvert.viewer.regions import region_of
+from raconvert.viewer.server import MOST_BODY, THREADS, Viewer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    Values = np.ndarray[Any, Any]
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202e\"'&"
+MANY = 20_000
+RNG = np.random.default_rng(5)
+
+
+class Client:
+    """A program that asks a viewer in this process."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer = viewer
+        self.host = f"127.0.0.1:{viewer.server_port}"
+
+    def raw(
+        self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of an answer; names of headers with `_` for `-`."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.viewer.server_port, timeout=30)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, {"Host": self.host, **named})
+        answer = connection.getresponse()
+        found = answer.status, dict(answer.getheaders()), answer.read()
+        connection.close()
+        return found
+
+    def ask(self, what: str, **words: Any) -> tuple[int, bytes]:
+        query = "&".join(f"{name}={value}" for name, value in words.items())
+        status, _, body = self.raw(f"/{self.viewer.secret}/{what}?{query}")
+        return status, body
+
+    def json(self, what: str, **words: Any) -> dict[str, Any]:
+        status, body = self.ask(what, **words)
+        assert status == 200, body
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    def rows(self, number: int = 0, **words: Any) -> dict[str, int]:
+        """The numbers of what lies in a node, by name."""
+        return {row["name"]: row["id"] for row in self.json("list", id=number, **words)["rows"]}
+
+    def about(self, number: int = 0) -> dict[str, Any]:
+        found: dict[str, Any] = self.json("about", id=number)["array"]
+        return found
+
+    def plane(self, array: dict[str, Any], **other: Any) -> tuple[dict[str, Any], Values]:
+        """The facts and the numbers of a plane of an array."""
+        down, right = other.get("down", array["down"]), other.get("right", array["right"])
+        words = {
+            "down": down, "right": right, "top": 0, "bottom": array["shape"][down], "left": 0,
+            "end": array["shape"][right], "index": ",".join(map(str, array["index"])), **other,
+        }  # fmt: skip
+        status, body = self.ask("plane", id=array["id"], **words)
+        assert status == 200, body
+        (length,) = struct.unpack("<I", body[:4])
+        facts = json.loads(body[4 : 4 + length])
+        dtype = "u1" if facts["type"] == "rgb" else f"<{facts['type']}"
+        numbers = np.frombuffer(body, dtype, offset=4 + length)
+        return facts, numbers.reshape(*facts["shape"], *([3] * (facts["type"] == "rgb")))
+
+    def convert(self, number: int, name: str, **words: str) -> tuple[int, dict[str, Any]]:
+        body = json.dumps({"id": str(number), "name": name, **words}).encode()
+        status, _, answer = self.raw(
+            f"/{self.viewer.secret}/convert", "POST", body, Content_Type="application/json"
+        )
+        return status, json.loads(answer) if answer.startswith(b"{") else {"text": answer.decode()}
+
+
+@pytest.fixture
+def view() -> Iterator[Callable[..., Client]]:
+    """Return `view(path)`, a client of a viewer of it."""
+    running: list[tuple[Viewer, threading.Thread]] = []
+
+    def start(path: Path | str, **settings: Any) -> Client:
+        viewer = Viewer(str(path), Settings(**settings))
+        thread = threading.Thread(target=viewer.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        running.append((viewer, thread))
+        return Client(viewer)
+
+    yield start
+    for viewer, thread in running:
+        viewer.shutdown()
+        thread.join()
+        viewer.server_close()
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Path:
+    path = tmp_path / "grid.npy"
+    np.save(path, np.arange(24, dtype="i4").reshape(2, 3, 4))
+    return path
+
+
+# Who is answered ---------------------------------------------------------------------------------
+
+
+def test_the_page_and_its_parts_allow_nothing_from_elsewhere(
+    view: Callable[..., Client], grid: Path
+) -> None:
+    client = view(grid)
+    for path, kind in (
+        ("", "text/html"), ("viewer.js", "text/javascript"), ("viewer.css", "text/css"),
+        ("page.css", "text/css"), ("start", "application/json"),
+    ):  # fmt: skip
+        status, headers, body = client.raw(f"/{client.viewer.secret}/{path}")
+        assert status == 200
+        assert body
+        assert headers["Content-Type"].partition(";")[0] == kind
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; ")
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Cache-Control"] == "no-store"
+        assert not any(name.lower().startswith("access-control") for name in headers)
+        assert "Set-Cookie" not in headers
+    assert client.viewer.socket.getsockname()[0] == "127.0.0.1"
+
+
+def test_the_secret_is_in_every_path(view: Callable[..., Client], grid: Path) -> None:
+    client = view(grid)
+    secret = client.viewer.secret
+    assert len(secret) >= 43
+    wrong = secret[:-1] + ("A" if secret[-1] != "A" else "B")
+    for path in ("/", "/start", f"/{wrong}/", f"/{wrong}/start", f"/{secret}", "//start", "*"):
+        status, _, body = client.raw(path)
+        assert status in (400, 403, 404), path
+        assert b"root" not in body
+        assert secret.encode() not in body
+    assert client.raw(f"/{secret}/nothing")[0] == 404
+    assert client.raw(f"/{secret}/start")[0] == 200
+
+
+def test_the_first_address_works_once(view: Callable[..., Client], grid: Path) -> None:
+    """It is an argument of a program, which all users of a machine can list."""
+    client = view(grid)
+    path = f"/{client.viewer.once}/"
+    status, headers, body = client.raw(path)
+    assert (status, headers["Location"], body) == (303, f"/{client.viewer.secret}/", b"")
+    assert client.raw(path)[0] == 403
+    assert client.viewer.secret not in path
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "localhost", "127.0.0.1:1", ""]
+)
+def test_a_name_that_only_leads_here_is_refused(
+    view: Callable[..., Client], grid: Path, host: str
+) -> None:
+    client = view(grid)
+    path = f"/{client.viewer.secret}/start"
+    assert client.raw(path, Host=host.format(port=client.viewer.server_port))[0] == 403
+    assert client.raw(path, Host=f"localhost:{client.viewer.server_port}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [[], ["Host: {host}", "Host: evil.example"], ["Host: evil.example", "Host: {host}"]],
+    ids=["none", "two", "two in another order"],
+)
+def test_the_host_is_said_once(view: Callable[..., Client], grid: Path, lines: list[str]) -> None:
+    client = view(grid)
+    head = [f"GET /{client.viewer.secret}/start HTTP/1.1", *lines, "", ""]
+    with socket.create_connection(("127.0.0.1", client.viewer.server_port), timeout=30) as link:
+        link.sendall("\r\n".join(head).format(host=client.host).encode())
+        assert link.recv(4096).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+    ],
+)
+def test_other_sites_are_refused(
+    view: Callable[..., Client], grid: Path, headers: dict[str, str]
+) -> None:
+    """Even one that knows the secret."""
+    client = view(grid)
+    before = sorted(os.listdir(grid.parent))
+    assert client.raw(f"/{client.viewer.secret}/start", **headers)[0] == 403
+    body = json.dumps({"id": "0", "name": "x.ra"}).encode()
+    path = f"/{client.viewer.secret}/convert"
+    kind = {"Content_Type": "application/json"}
+    assert client.raw(path, "POST", body, **kind, **headers)[0] == 403
+    assert sorted(os.listdir(grid.parent)) == before
+    own = {"Origin": f"http://{client.host}", "Sec_Fetch_Site": "same-origin"}
+    assert client.raw(path, "POST", body, **kind, **own)[0] == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "TRACE", "CONNECT", "X"])
+def test_other_methods_are_refused(
+    view: Callable[..., Client], grid: Path, method: str
+) -> None:
+    client = view(grid)
+    status, headers, body = client.raw(f"/{client.viewer.secret}/start", method)
+    assert status == 501
+    assert body in (b"refused", b"")
+    assert not any(name.lower().startswith("access-control") for name in headers)
+
+
+def test_a_post_is_json_and_small(view: Callable[..., Client], grid: Path) -> None:
+    client = view(grid)
+    path = f"/{client.viewer.secret}/convert"
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        assert client.raw(path, "POST", b'{"id": "0", "name": "x.ra"}', Content_Type=kind)[0] == 415
+    big = b" " * (MOST_BODY + 1)
+    assert client.raw(path, "POST", big, Content_Type="application/json")[0] == 413
+    for odd in (b"", b"[", b"[]", b'{"id": 0}', b"[" * 60_000, b'{"id": {"x": "y"}}'):
+        status, _, body = client.raw(path, "POST", odd, Content_Type="application/json")
+        assert status == 422
+        assert "Traceback" not in body.decode()
+    assert client.raw(f"/{client.viewer.secret}/start", "POST", b"{}",
+                      Content_Type="application/json")[0] == 404  # fmt: skip
+    assert os.listdir(grid.parent) == ["grid.npy"]
+
+
+def test_nothing_outside_can_be_named(view: Callable[..., Client], tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    np.save(tmp_path / "in" / "x.npy", np.eye(3))
+    np.save(tmp_path / "secret.npy", np.eye(3))
+    client = view(tmp_path / "in")
+    secret = client.viewer.secret
+    for path in ("../secret.npy", "%2e%2e/secret.npy", "viewer.html", "server.py",
+                 "../viewer.js", "/etc/passwd", "viewer.js%00", ".\\..\\x"):  # fmt: skip
+        assert client.raw(f"/{secret}/{path}")[0] in (403, 404), path
+    assert list(client.rows()) == ["x.npy"]
+    for number in ("-1", "2", "9" * 19, "x", "", "../secret.npy", "1e3", "0x1", "\u0663"):
+        for what in ("list", "about", "plane", "table", "value", "becomes", "line"):
+            words = f"id={number}".encode().decode("latin-1")
+            status, _, body = client.raw(f"/{secret}/{what}?{words.replace(chr(0xd9), '%D9').replace(chr(0xa3), '%A3')}")
+            assert status == 422, (what, number)
+            assert b"bug" not in body
+
+
+def test_odd_questions_are_refused_in_a_line(view: Callable[..., Client], grid: Path) -> None:
+    client = view(grid)
+    array = client.about()
+    usual = {"id": array["id"], "down": 1, "right": 2, "index": "0,0,0", "top": 0, "bottom": 3,
+             "left": 0, "end": 4}  # fmt: skip
+    assert client.ask("plane", **usual)[0] == 200
+    for odd in (
+        {"down": 3}, {"down": -1}, {"right": 1}, {"index": "0,0"}, {"index": "2,0,0"}, {"top": 3},
+        {"index": "0,0,0,0"}, {"index": "-1,0,0"}, {"index": ","}, {"end": 0}, {"bottom": "x"},
+        {"index": ",".join("0" * 99)}, {"left": 10**18}, {"down": 10**18},
+    ):  # fmt: skip
+        status, body = client.ask("plane", **{**usual, **odd})
+        assert status == 422, odd
+        assert json.loads(body)["kind"] == "UsageError", odd
+    for what, words in (("line", {"start": 9, "stop": 1}), ("line", {"start": 0, "stop": 3, "down": 7}),
+                        ("table", {"down": 9})):  # fmt: skip
+        status, body = client.ask(what, **{**usual, **words})
+        assert (status, json.loads(body)["kind"]) == (422, "UsageError"), what
+    assert client.ask("start", **{f"w{n}": "" for n in range(9)})[0] == 200
+
+
+def test_connections_are_few(view: Callable[..., Client], grid: Path) -> None:
+    client = view(grid)
+    address = ("127.0.0.1", client.viewer.server_port)
+    links = [socket.create_connection(address, timeout=30) for _ in range(THREADS)]
+    for link in links:  # each is held by a thread
+        link.sendall(f"GET /x/ HTTP/1.1\r\nHost: {client.host}\r\n".encode())
+    while threading.active_count() < THREADS:
+        pass
+    with socket.create_connection(address, timeout=30) as surplus:
+        surplus.sendall(f"GET /x/ HTTP/1.1\r\nHost: {client.host}\r\n\r\n".encode())
+        with pytest.raises((ConnectionError, BrokenPipeError, IndexError)):
+            _ = surplus.recv(10)[0]
+    for link in links:
+        link.close()
+
+
+# What is listed ----------------------------------------------------------------------------------
+
+
+def test_a_folder_is_listed_when_it_is_asked_for(
+    view: Callable[..., Client], tmp_path: Path
+) -> None:
+    (tmp_path / "b10").mkdir()
+    (tmp_path / "b9" / "deep").mkdir(parents=True)
+    np.save(tmp_path / "b9" / "deep" / "x2.npy", np.eye(2))
+    for name in ("x10.npy", "x9.npy", ".hidden.npy"):
+        np.save(tmp_path / name, np.eye(2))
+    (tmp_path / "x9.npy.yaml").write_text("units: mV\n")
+    (tmp_path / "notes.txt").write_text("hello")
+    client = view(tmp_path)
+    rows = client.json("list", id=0)["rows"]
+    assert [row["name"] for row in rows] == ["b9", "b10", "notes.txt", "x9.npy", "x10.npy"]
+    assert [row["kind"] for row in rows] == ["folder"] * 2 + ["file"] * 3
+    assert rows[2]["odd"]
+    assert len(client.viewer.desk.tree._nodes) == 6  # what is below is not known yet
+    found = client.json("list", id=0, find="X2")
+    assert [row["name"] for row in found["rows"]] == ["b9/deep/x2.npy"]
+    status, body = client.ask("about", id=client.rows()["notes.txt"])
+    assert status == 422
+    assert "no format claims this file" in json.loads(body)["error"]
+    assert str(tmp_path) not in json.loads(body)["error"]
+
+
+def test_links_are_followed_once(view: Callable[..., Client], tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    np.save(tmp_path / "a" / "x.npy", np.eye(2))
+    (tmp_path / "a" / "again").symlink_to(tmp_path)
+    client = view(tmp_path)
+    assert [row["name"] for row in client.json("list", id=0, find="x.npy")["rows"]] == ["a/x.npy"]
+
+
+def test_twenty_thousand_arrays_are_pages_of_a_list(
+    view: Callable[..., Client], tmp_path: Path
+) -> None:
+    path = tmp_path / "many.npz"
+    np.savez(path, **{f"g{n % 7}/array {n}": np.zeros(3) for n in range(MANY)})
+    client = view(path)
+    groups = client.rows()
+    assert list(groups) == [f"g{n}" for n in range(7)]
+    status, body = client.ask("list", id=groups["g3"], start=2000)
+    assert status == 200
+    assert len(body) < 50_000
+    found = json.loads(body)
+    assert found["total"] == len(range(3, MANY, 7))
+    assert [row["name"] for row in found["rows"]] == [
+        f"array {n}" for n in range(3, MANY, 7)[2000 : 2000 + tree.PAGE]
+    ]
+    assert found["rows"][0]["text"] == "float64 (3,)"
+    hits = client.json("list", id=0, find="array%2019999")
+    assert [row["name"] for row in hits["rows"]] == ["g0/array 19999"]
+    assert len(client.ask("list", id=0, find="a")[1]) < 50_000
+
+
+def test_a_folder_of_many_files_is_pages_too(view: Callable[..., Client], tmp_path: Path) -> None:
+    for number in range(1000):
+        (tmp_path / f"{number}.npy").touch()
+    client = view(tmp_path)
+    found = client.json("list", id=0, start=600)
+    assert (found["total"], len(found["rows"])) == (1000, tree.PAGE)
+    assert found["rows"][0]["name"] == "600.npy"
+
+
+def test_few_files_are_open(view: Callable[..., Client], tmp_path: Path) -> None:
+    for number in range(20):
+        np.save(tmp_path / f"{number}.npy", np.full((3, 4), number))
+    client = view(tmp_path)
+    for number in client.rows().values():
+        client.about(number)
+    held = client.viewer.desk.tree._held
+    assert len(held) == tree.OPEN_FILES
+    first = client.about(client.rows()["0.npy"])  # it is opened again
+    assert client.plane(first)[1].tolist() == [[0] * 4] * 3
+
+
+# What is shown -----------------------------------------------------------------------------------
+
+
+def test_a_plane_is_as_numpy_has_it(view: Callable[..., Client], grid: Path) -> None:
+    client = view(grid)
+    array = client.about()
+    assert (array["shape"], array["form"], array["index"]) == ([2, 3, 4], "picture", [1, 1, 2])
+    values = np.load(grid)
+    facts, numbers = client.plane(array)
+    assert numbers.tolist() == values[1].tolist()
+    assert facts["key"] == "[1, :, :]"
+    assert client.plane(array, down=2, right=0)[1].tolist() == values[:, 1].T.tolist()
+    facts, numbers = client.plane(array, index="0,0,0", top=1, left=2)
+    assert numbers.tolist() == values[0, 1:, 2:].tolist()
+    assert (facts["down"]["start"], facts["right"]["start"]) == (1, 2)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", ">i2", "u4", "i8", "u8", "f2", ">f4", "f8", "c8"])
+def test_numbers_of_every_type(view: Callable[..., Client], tmp_path: Path, dtype: str) -> None:
+    values = (RNG.normal(size=(5, 40)) * 50).astype(dtype)
+    if dtype in ("i8", "u8"):
+        values[0, 0] = np.iinfo(dtype).max
+    np.save(tmp_path / "x.npy", values)
+    client = view(tmp_path / "x.npy")
+    _, numbers = client.plane(client.about())
+    if dtype == "c8":
+        np.testing.assert_array_equal(numbers, np.abs(values.astype("c16")))
+        phase = client.plane(client.about(), part="phase")[1]
+        np.testing.assert_array_equal(phase, np.angle(values.astype("c16")))
+    else:
+        np.testing.assert_array_equal(numbers, values)
+
+
+def test_physical_values_with_unit_place_and_what_is_missing(
+    view: Callable[..., Client], tmp_path: Path
+) -> None:
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        for name, values in (("time", [0.0, 30]), ("lat", [-10.0, 0, 10]), ("lon", [0.0, 5, 10, 15])):
+            file[name] = values
+            file[name].make_scale(name)
+        file["time"].attrs["units"] = "days"
+        data = np.arange(24, dtype="i2").reshape(2, 3, 4)
+        data[1, 0, 0] = -999
+        tas = file.create_dataset("tas", data=data, chunks=(1, 3, 4), compression="gzip")
+        tas.attrs.update(scale_factor=0.5, add_offset=10.0, units="K")
+        tas.attrs["_FillValue"] = np.int16(-999)
+        for axis, name in enumerate(("time", "lat", "lon")):
+            tas.dims[axis].attach_scale(file[name])
+    client = view(tmp_path / "x.nc")
+    array = client.about(client.rows()["tas"])
+    facts, numbers = client.plane(array, index="1,0,0")
+    expected = np.arange(12, 24).reshape(3, 4) * 0.5 + 10
+    expected[0, 0] = np.nan
+    np.testing.assert_allclose(numbers, expected[::-1])  # north is up
+    assert (facts["units"], facts["edges"], facts["where"]) == ("K", "WENS", {"0": "30 days"})
+    down = facts["down"]
+    assert [down["origin"] + down["spacing"] * (down["start"] + down["step"] * n) for n in range(3)] == [10, 0, -10]
+    assert ["values", "physical values are shown: value * 0.5 + 10, in K, missing values are "
+            "shown as NaN"] in array["facts"]  # fmt: skip
+    table = client.json("table", id=array["id"], down=1, right=2, index="1,0,0")
+    assert table["cells"][0] == ["nan", "16.5", "17", "17.5"]
+    assert table["rows"][0] == "0: -10"
+
+
+def test_a_body_hangs_as_radiologists_hang_it(view: Callable[..., Client], tmp_path: Path) -> None:
+    import nibabel
+
+    values = np.arange(60, dtype="i2").reshape(3, 4, 5)
+    image = nibabel.Nifti1Image(values, np.diag([-2.0, 2, 3, 1]))
+    image.header.set_xyzt_units("mm")
+    nibabel.save(image, tmp_path / "x.nii.gz")
+    client = view(tmp_path / "x.nii.gz")
+    array = client.about()
+    assert (array["down"], array["right"]) == (1, 0)
+    facts, numbers = client.plane(array)
+    assert (facts["plane"], facts["edges"]) == ("axial", "RLAP")
+    assert numbers.tolist() == values[:, ::-1, 2].T.tolist()
+    assert facts["bar"][1] == "2 mm"
+    other, swapped = client.plane(array, down=0, right=1)
+    assert swapped.tolist() == numbers.T.tolist()
+    assert other["edges"] == "APRL"
+    sagittal, _ = client.plane(array, down=2, right=1)
+    assert (sagittal["plane"], sagittal["edges"]) == ("sagittal", "APSI")
+    assert sagittal["extent"] == [7.5, 4]  # 5 × 3 mm and 4 × 2 mm
+
+
+def test_photos_are_averaged_in_their_proportions(
+    view: Callable[..., Client], tmp_path: Path
+) -> None:
+    from PIL import Image
+
+    values = np.zeros((1200, 2400, 3), "u1")
+    values[::2] = 200
+    Image.fromarray(values).save(tmp_path / "x.png")
+    client = view(tmp_path / "x.png")
+    facts, numbers = client.plane(client.about())
+    assert (facts["type"], facts["shape"], facts["mean"]) == ("rgb", [512, 1024], True)
+    assert facts["extent"] == [1200, 2400]
+    assert 60 < numbers.min() <= numbers.max() < 140  # every second row is black
+    facts, part = client.plane(client.about(), bottom=100, end=50)
+    assert part.tolist() == values[:100, :50].tolist()
+
+
+def test_lines_tables_texts_and_values(view: Callable[..., Client], tmp_path: Path) -> None:
+    signal_ = RNG.normal(size=100_000).astype("f4")
+    signal_[7] = np.nan
+    np.save(tmp_path / "signal.npy", signal_)
+    people = np.array([(n, b"n\xc3\xa4me", "2020-01-01") for n in range(300)],
+                      [("id", "i4"), ("name", "S8"), ("born", "M8[D]")])  # fmt: skip
+    np.save(tmp_path / "people.npy", people)
+    np.save(tmp_path / "words.npy", np.array([["שלום", "b"], ["c", "d"]]))
+    raconvert.write(tmp_path / "one.ra", np.float64(3.25))
+    client = view(tmp_path)
+    rows = client.rows()
+    array = client.about(rows["signal.npy"])
+    assert array["form"] == "line"
+    whole = client.json("line", id=array["id"], down=0, index=0, start=0, stop=100_000)
+    (course,) = whole["lines"]
+    assert len(course["low"]) == 2048
+    assert min(course["low"]) == float(np.nanmin(signal_))
+    part = client.json("line", id=array["id"], down=0, index=0, start=5, stop=10)
+    assert part["lines"][0]["low"] == [None if np.isnan(v) else float(v) for v in signal_[5:10]]
+    array = client.about(rows["people.npy"])
+    assert array["form"] == "table"
+    table = client.json("table", id=array["id"], down=0, right=-1, index=0, start=250)
+    assert (table["head"], len(table["cells"])) == (["id", "name", "born"], 50)
+    assert table["cells"][0] == ["250", "näme", "2020-01-01"]
+    array = client.about(rows["words.npy"])
+    table = client.json("table", id=array["id"], down=0, right=1, index="0,0")
+    assert table["cells"] == [["שלום", "b"], ["c", "d"]]
+    array = client.about(rows["one.ra"])
+    assert client.json("value", id=array["id"])["fields"] == [["value", "3.25"]]
+
+
+def test_metadata_and_hostile_names_are_quoted(
+    view: Callable[..., Client], tmp_path: Path
+) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file[HOSTILE.replace("/", "")] = np.eye(3)
+        file.attrs[HOSTILE] = HOSTILE + "\x1b[31m"
+    client = view(tmp_path)
+    facts = client.json("about", id=client.rows()["x.h5"])
+    assert "\u202e" not in json.dumps(facts, ensure_ascii=False)
+    assert "\x1b" not in facts["attributes"][0][1]
+    assert facts["attributes"][0][0].startswith("<img src=x onerror=alert(1)>")
+
+
+def test_a_damaged_file_is_an_error_in_a_line(view: Callable[..., Client], tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(10000.0).reshape(100, 100), compression="gzip", chunks=(10, 100))
+        place = file["x"].id.get_chunk_info(0).byte_offset
+    with (tmp_path / "x.h5").open("r+b") as raw:
+        raw.seek(place)
+        raw.write(b"\xff" * 30)
+    (tmp_path / "cut.npy").write_bytes((b"\x93NUMPY\1\0\x76\0{'descr': '<f8', 'fortran_order': False, "
+                                        b"'shape': (9, 9)}").ljust(127) + b"\n")  # fmt: skip
+    client = view(tmp_path)
+    rows = client.rows()
+    array = client.about(rows["x.h5"])
+    status, body = client.ask("plane", id=array["id"], down=0, right=1, index="0,0", top=0, bottom=100, left=0, end=100)
+    assert (status, json.loads(body)["kind"]) == (422, "Corrupt")
+    assert client.plane(array, top=50)[1].shape == (50, 100)  # the rest can be read
+    status, body = client.ask("about", id=rows["cut.npy"])
+    assert (status, json.loads(body)["kind"]) == (422, "Corrupt")
+
+
+def test_a_file_that_changed_is_opened_again(view: Callable[..., Client], grid: Path) -> None:
+    client = view(grid)
+    array = client.about()
+    np.save(grid, np.ones((2, 3, 4), "i4") * 7)
+    os.utime(grid, ns=(1, 1))
+    status, body = client.ask("plane", id=array["id"], down=1, right=2, index="0,0,0", top=0, bottom=3, left=0, end=4)
+    assert (status, json.loads(body)["kind"]) == (422, "Changed")
+    assert client.plane(client.about())[1].tolist() == [[7] * 4] * 3
+
+
+# What is read ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of every read of elements that lie in a file."""
+    reads: list[int] = []
+    usual = copy.read_at
+
+    def read_at(source: Any, slab: memoryview, offset: int) -> int:
+        reads.append(len(slab))
+        return usual(source, slab, offset)
+
+    monkeypatch.setattr("raconvert.arrays.regions.read_at", read_at)
+    monkeypatch.setattr("raconvert.viewer.regions.read_at", read_at)
+    return reads
+
+
+def sparse(path: Path, shape: tuple[int, ...], *, fortran: bool = False) -> Path:
+    """An NPY of float64 that is one hole."""
+    with path.open("wb") as file:
+        header = {"descr": "<f8", "fortran_order": fortran, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        begin = file.tell()
+    os.truncate(path, begin + 8 * int(np.prod(shape, dtype=object)))
+    return path
+
+
+@pytest.mark.parametrize("fortran", [False, True])
+@pytest.mark.parametrize(
+    "shape", [(10**6, 10**6), (1000, 10**5, 10**4), (10, 10**11), (10**11, 10), (10**12,)]
+)
+def test_eight_terabytes_take_few_reads(
+    view: Callable[..., Client], tmp_path: Path, counted: list[int],
+    shape: tuple[int, ...], fortran: bool,
+) -> None:  # fmt: skip
+    client = view(sparse(tmp_path / "x.npy", shape, fortran=fortran))
+    assert counted == []
+    array = client.about()
+    assert counted == []
+    if len(shape) > 1:
+        facts, numbers = client.plane(array)
+        assert not numbers.any()
+        assert 2 <= min(numbers.shape)
+        assert numbers.size <= 1 << 20
+        assert facts["text"].startswith("one of ")
+    else:
+        facts = client.json("line", id=array["id"], down=0, index=0, start=0, stop=shape[0])
+        assert len(facts["lines"][0]["low"]) > 1000
+    assert 0 < sum(counted) <= regions.BYTES
+    assert len(counted) <= regions.READS
+    counted.clear()
+    if len(shape) > 1:  # a part is seen element by element
+        client.plane(array, top=4, bottom=9, left=5, end=9)
+        assert sum(counted) <= 1 << 20
+    client.json("table", id=array["id"], down=0, right=len(shape) - 1, index=",".join("0" * len(shape)))
+
+
+def test_a_step_through_a_volume_reads_one_plane(
+    view: Callable[..., Client], tmp_path: Path, counted: list[int]
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((50, 100, 200)))
+    client = view(tmp_path / "x.npy")
+    array = client.about()
+    client.plane(array)
+    assert sum(counted) == 100 * 200 * 8
+    counted.clear()
+    client.plane(array, down=0, right=1)  # across: one element of each row
+    assert sum(counted) <= 50 * 100 * 200 * 8
+
+
+def test_chunks_beyond_the_budget_are_decoded_around_the_middle(
+    view: Callable[..., Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(400 * 400, dtype="i4").reshape(400, 400)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=(20, 20), compression="gzip")
+    monkeypatch.setattr(regions, "BYTES", 20 * 20 * 4 * 50)
+    client = view(tmp_path / "x.h5")
+    array = client.about()
+    facts, numbers = client.plane(array)
+    rows, columns = facts["down"], facts["right"]
+    assert 20 <= rows["count"] < 400
+    assert "around the middle" in facts["text"]
+    found = values[rows["start"] : rows["start"] + rows["count"], columns["start"] :][:, : columns["count"]]
+    assert numbers.tolist() == found.tolist()
+    facts, numbers = client.plane(array, top=390, left=380)
+    assert numbers.tolist() == values[390:, 380:].tolist()
+    assert facts["text"] == ""
+
+
+def test_what_decodes_as_a_whole_is_decoded_once_or_refused(
+    view: Callable[..., Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = RNG.normal(size=(20, 30, 40))
+    np.savez_compressed(tmp_path / "x.npz", x=values)
+    client = view(tmp_path / "x.npz")
+    array = client.about()
+    np.testing.assert_array_equal(client.plane(array, index="3,0,0")[1], values[3])
+    monkeypatch.setattr(type(raconvert.open(tmp_path / "x.npz", "x").data), "load", None)
+    np.testing.assert_array_equal(client.plane(array, index="4,0,0")[1], values[4])
+    monkeypatch.undo()
+    monkeypatch.setattr(regions, "DECODED", 1000)
+    client = view(tmp_path / "x.npz")
+    status, body = client.ask("plane", id=client.about()["id"], down=1, right=2, index="0,0,0",
+                              top=0, bottom=30, left=0, end=40)  # fmt: skip
+    assert (status, json.loads(body)["kind"]) == (422, "TooLarge")
+    assert "convert it" in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_regions_are_those_of_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Read in any of the ways: at once, row by row, element by element, fewer of them."""
+    chance = np.random.default_rng(seed)
+    shape = tuple(map(int, chance.integers(1, 30, chance.integers(1, 5))))
+    dtype = ["u1", ">i4", "f8", "c16"][seed % 4]
+    values = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
+    np.save(tmp_path / "x.npy", np.asfortranarray(values) if seed % 3 else values)
+    monkeypatch.setattr(regions, "BYTES", int(chance.integers(16, 4000)))
+    monkeypatch.setattr(regions, "SPAN_BYTES", int(chance.integers(1, 4000)))
+    monkeypatch.setattr(regions, "_READ_COST", int(chance.integers(1, 100)))
+    with raconvert.open(tmp_path / "x.npy") as array:
+        for _ in range(10):
+            parts: list[int | range] = []
+            for length in shape:
+                start = int(chance.integers(length))
+                stop = int(chance.integers(start + 1, length + 1))
+                step = int(chance.integers(1, 4))
+                parts.append(start if chance.random() < 0.4 else range(start, stop, step))
+            found = region_of(array, parts, {})
+            key = tuple(
+                one if isinstance(one, int) else slice(one.start, one.stop, one.step)
+                for one in found.parts
+            )
+            assert found.values.dtype == values.dtype
+            np.testing.assert_array_equal(found.values, values[key])
+            for asked, got in zip(parts, found.parts, strict=True):
+                assert got == asked if isinstance(asked, int) else {*got} <= {*asked}
+
+
+# Conversions -------------------------------------------------------------------------------------
+
+
+def test_what_it_becomes_is_what_the_page_says(view: Callable[..., Client], grid: Path) -> None:
+    client = view(grid)
+    rows = {row["format"]: row for row in client.json("becomes", id=0)["rows"]}
+    assert rows["ra"]["outcome"] == "exact"
+    assert rows["png"]["outcome"] == "refused"
+    assert rows["png"]["reasons"]
+    assert os.listdir(grid.parent) == ["grid.npy"]
+
+
+def test_a_button_converts_and_never_overwrites(view: Callable[..., Client], grid: Path) -> None:
+    client = view(grid)
+    status, answer = client.convert(0, "new.ra")
+    assert status == 200, answer
+    assert raconvert.read(grid.with_name("new.ra")).tolist() == np.load(grid).tolist()
+    before = grid.with_name("new.ra").read_bytes()
+    np.save(grid, np.zeros((2, 2)))
+    status, answer = client.convert(0, "new.ra")
+    assert (status, answer["kind"]) == (422, "TargetExists")
+    assert "exists already" in answer["error"]
+    assert grid.with_name("new.ra").read_bytes() == before
+    status, answer = client.convert(0, "new.png")
+    assert (status, answer["kind"]) == (422, "WouldLose")
+    assert "dtype" in answer["error"]
+    assert sorted(os.listdir(grid.parent)) == ["grid.npy", "new.ra"]
+
+
+def test_one_array_of_a_container_or_all(view: Callable[..., Client], tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.arange(3), **{"g/b": np.eye(2)})
+    client = view(tmp_path)
+    file = client.rows()["x.npz"]
+    group = client.rows(file)["g"]
+    array = client.rows(group)["b"]
+    assert client.convert(array, "b.npy")[0] == 200
+    assert np.load(tmp_path / "b.npy").tolist() == np.eye(2).tolist()
+    assert client.convert(array, "all.h5", whole="1")[0] == 200
+    with raconvert.open(tmp_path / "all.h5") as bundle:
+        assert sorted(bundle.names) == ["a", "g/b"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", ".", "..", "../x.ra", "/tmp/x.ra", "sub/x.ra", "a\\b.ra", "x\0.ra", "{stem}.npy",
+     "x{:05d}.png", "grid.npz#x", "-o.ra", ".hidden.ra", "s3://x/y.ra", "x" * 300 + ".ra"],
+)  # fmt: skip
+def test_names_that_are_not_one_new_file_are_refused(
+    view: Callable[..., Client], tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "in"
+    (folder / "sub").mkdir(parents=True)
+    np.save(folder / "grid.npy", np.eye(3))
+    client = view(folder)
+    status, answer = client.convert(client.rows()["grid.npy"], name)
+    assert status == 422, answer
+    assert answer["kind"] in ("UsageError", "WriteFailed", "UnknownFormat")
+    assert sorted(one.name for one in tmp_path.rglob("*")) == ["grid.npy", "in", "sub"]
+
+
+def test_nothing_is_written_outside_the_folder(
+    view: Callable[..., Client], tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    np.save(tmp_path / "out" / "x.npy", np.eye(3))
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
+    np.save(tmp_path / "in" / "y.npy", np.eye(3))
+    (tmp_path / "in" / "z.ra").symlink_to(tmp_path / "out" / "z.ra")
+    client = view(tmp_path / "in")
+    rows = client.rows()
+    beyond = client.rows(rows["link"])["x.npy"]
+    assert client.about(beyond)["shape"] == [3, 3]  # links are followed
+    status, answer = client.convert(beyond, "x.ra")
+    assert (status, answer["kind"]) == (422, "UsageError")
+    assert "outside" in answer["error"]
+    assert client.convert(rows["y.npy"], "z.ra")[1]["kind"] == "TargetExists"
+    assert os.listdir(tmp_path / "out") == ["x.npy"]
+
+
+# The command -------------------------------------------------------------------------------------
+
+
+def started(*words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "raconvert", "view", *words, "--no-browser"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_ctrl_c_ends_it_without_a_word_too_many(grid: Path) -> None:
+    with started(str(grid)) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline()
+        assert url.startswith("http://127.0.0.1:")
+        port = int(url.split(":")[2].partition("/")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=30):  # somebody is there
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines() == ["Ctrl-C ends it", "raconvert: interrupted"]
+
+
+def test_errors_are_those_of_every_command(tmp_path: Path, grid: Path) -> None:
+    with started(str(tmp_path / "none.npy")) as process:
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "No such file" in errors
+    with pytest.raises(RaconvertError, match="70000 is not a port"):
+        Viewer(str(grid), Settings(), 70000)
+    first = Viewer(str(grid), Settings())
+    with pytest.raises(RaconvertError, match="cannot be used"):
+        Viewer(str(grid), Settings(), first.server_port)
+    first.server_close()
+
+
+def test_what_a_killed_conversion_leaves_is_removed(
+    view: Callable[..., Client], grid: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raconvert.files.paths import temporary
+
+    client = view(grid)
+    left = Path(temporary(str(grid)))
+    left.write_bytes(b"half")
+    client.viewer.desk.close()
+    assert left.exists()  # nothing is converted, so it belongs to somebody else
+    client.viewer.desk._folders.add(str(grid.parent))
+    client.viewer.desk.close()
+    assert not left.exists()
