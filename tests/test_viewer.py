@@ -834,3 +834,313 @@ def test_what_a_killed_conversion_leaves_is_removed(
     client.viewer.desk._folders.add(str(grid.parent))
     client.viewer.desk.close()
     assert not left.exists()
+
+
+# The page in Chromium ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(tool: Callable[..., str], package: Callable[..., None]) -> Iterator[Any]:
+    """The Chromium of the machine."""
+    chromium = tool("chromium")
+    package("playwright", "test")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        words = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-component-update"]
+        running = playwright.chromium.launch(executable_path=chromium, args=words)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def tab(browser: Any, view: Callable[..., Client]) -> Iterator[Callable[..., Any]]:
+    """Return `tab(path)`, a tab with a viewer of it; no script may fail, no request leave it."""
+    tabs, faults = [], []
+
+    def start(path: Path, *, width: int = 1280, style: str = "light", **other: Any) -> Any:
+        client = view(path)
+        one = browser.new_page(
+            viewport={"width": width, "height": 900}, color_scheme=style, **other
+        )
+        one.on("pageerror", lambda error: faults.append(str(error)))
+        one.on("dialog", lambda dialog: faults.append(dialog.message))
+        one.on("request", lambda asked: asked.url.startswith(
+            (client.viewer.url, client.viewer.first_url, "data:")) or faults.append(asked.url))
+        one.goto(client.viewer.url)
+        one.wait_for_selector("[role=treeitem]")
+        tabs.append(one)
+        return one
+
+    yield start
+    for one in tabs:
+        one.close()
+    assert faults == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with files of several kinds, whose names and metadata are hostile."""
+    import nibabel
+    from PIL import Image
+
+    place = tmp_path / "lab"
+    (place / "sub").mkdir(parents=True)
+    values = np.arange(20 * 30 * 12, dtype="i2").reshape(20, 30, 12)
+    image = nibabel.Nifti1Image(values, np.diag([-2.0, 2, 3, 1]))
+    image.header.set_xyzt_units("mm")
+    nibabel.save(image, place / "head.nii")
+    Image.fromarray(RNG.integers(0, 255, (40, 60, 3), "uint8")).save(place / "photo.png")
+    axes = [Axis("time", units="days", spacing=30, origin=0), Axis("place", labels=["Graz", "Wien"]),
+            Axis("lat", spacing=1, origin=0), Axis("lon", spacing=1, origin=0)]  # fmt: skip
+    wide = RNG.normal(size=(4, 2, 9, 14))
+    wide[0, 0, 0, :3] = np.nan, np.inf, -np.inf
+    raconvert.write(place / "climate.nc", wide, meta=Metadata(axes=axes, units="K"))
+    np.save(place / "people.npy", np.array([(n, b"alpha") for n in range(500)], [("id", "i4"), ("name", "S8")]))
+    np.save(place / "signal.npy", np.cumsum(RNG.normal(size=3000)))
+    np.save(place / "labels.npy", RNG.integers(0, 4, (30, 30)).astype("u1"))
+    np.save(place / "sub" / "deep.npy", np.eye(5))
+    with h5py.File(place / f"{HOSTILE.replace('/', '')}.h5", "w") as file:
+        file[f"group/{HOSTILE.replace('/', '')}"] = np.eye(9)
+        file.attrs[HOSTILE] = f"</script><script>alert(3)</script>{HOSTILE}"
+        file["text"] = np.array([HOSTILE.encode()] * 3)
+    return place
+
+
+def click(tab: Any, name: str) -> None:
+    tab.locator("[role=treeitem]", has_text=name).first.click()
+
+
+def settled(tab: Any, text: str = "plane") -> str:
+    """The words below the picture, once it is drawn."""
+    tab.wait_for_function(
+        "text => document.querySelector('.reading')?.textContent.includes(text)", arg=text
+    )
+    said: str = tab.locator(".reading").inner_text()
+    return said
+
+
+PIXELS = """() => { const one = document.querySelector('.stage canvas');
+    return [...one.getContext('2d').getImageData(0, 0, one.width, one.height).data]; }"""
+
+
+def test_a_volume_is_seen_and_stepped_by_the_keyboard_alone(
+    tab: Callable[..., Any], folder: Path
+) -> None:
+    page = tab(folder)
+    page.keyboard.press("Tab")  # to the array
+    page.keyboard.press("Tab")  # the search
+    assert page.evaluate("document.activeElement.id") == "find"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "tree"
+    row = "document.querySelector('.active .label').textContent"
+    page.keyboard.press("End")
+    page.keyboard.press("Home")
+    for _ in range(20):
+        if page.evaluate(row) == "head.nii":
+            break
+        page.keyboard.press("ArrowDown")
+    assert page.evaluate("getComputedStyle(document.querySelector('.active')).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    assert settled(page) == "plane [:, :, 6]"
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        kind = page.evaluate("(one => one.tagName + (one.type ? ' ' + one.type : ''))(document.activeElement)")
+        if kind == "CANVAS":
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+            page.keyboard.press("ArrowUp")
+            assert settled(page, "7]") == "plane [:, :, 7]"
+            page.keyboard.press("PageDown")
+            assert settled(page, "0]") == "plane [:, :, 0]"
+            page.keyboard.press("+")
+            page.wait_for_function("document.querySelector('.stage canvas').height == 15")
+            page.keyboard.press("0")
+            page.wait_for_function("document.querySelector('.stage canvas').height == 30")
+        if kind == "INPUT range":
+            page.keyboard.press("ArrowRight")
+            assert settled(page, "1]") == "plane [:, :, 1]"
+        reached.add(kind)
+    assert reached >= {"CANVAS", "INPUT range", "INPUT number", "INPUT text", "BUTTON button",
+                       "SELECT select-one", "SUMMARY"}  # fmt: skip
+    assert [page.locator(f".hung .{edge}").inner_text() for edge in ("left", "right", "top", "bottom")] == [*"RLAP"]
+    assert page.locator(".ruler").inner_text() == "10 mm"
+
+
+def test_contrast_by_dragging_and_by_numbers_without_a_request(
+    tab: Callable[..., Any], folder: Path
+) -> None:
+    page = tab(folder)
+    click(page, "head.nii")
+    settled(page)
+    before = page.evaluate(PIXELS)
+    asked: list[str] = []
+    page.on("request", lambda one: asked.append(one.url))
+    box = page.locator(".stage canvas").bounding_box()
+    page.mouse.move(box["x"] + 50, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 150, box["y"] + 60)
+    page.mouse.up()
+    dragged = page.evaluate(PIXELS)
+    assert dragged != before
+    low = page.get_by_label("from")
+    low.fill("100")
+    low.press("Enter")
+    page.get_by_label("to").fill("100.5")
+    page.get_by_label("to").press("Enter")
+    assert set(page.evaluate(PIXELS)) <= {0, 255}
+    page.get_by_role("button", name="Auto").click()
+    assert page.evaluate(PIXELS) != dragged
+    assert asked == []
+    page.get_by_label("colours").select_option("depth")
+    red, green, blue = page.evaluate(PIXELS)[:3]
+    assert not red == green == blue
+
+
+def test_values_under_the_pointer_with_place_and_unit(
+    tab: Callable[..., Any], folder: Path
+) -> None:
+    page = tab(folder)
+    click(page, "climate.nc")
+    settled(page, "plane [0, 0, :, :]")
+    assert "time = 0 days" in page.locator(".axis").first.inner_text()
+    assert "place = Graz" in page.locator(".axis").nth(1).inner_text()
+    legend = page.locator(".legend").inner_text()
+    assert "NaN or missing (1)" in legend
+    assert "+inf (1)" in legend
+    assert "−inf (1)" in legend
+    page.get_by_label("index of time").fill("1")
+    page.get_by_label("index of time").press("Enter")
+    settled(page, "plane [1, 0")
+    assert "time = 30 days" in page.locator(".axis").first.inner_text()
+    box = page.locator(".stage canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 3.5 / 14, box["y"] + box["height"] * 2.5 / 9)
+    said = settled(page, " at ")
+    index = [1, 0, 6, 3]  # north is up
+    value = raconvert.read(folder / "climate.nc")
+    value = value if isinstance(value, np.ndarray) else next(v for v in value.values() if v.ndim == 4)
+    assert said.startswith(f"{value[tuple(index)]:.6f}"[:6].replace("-", "−"))
+    assert f" K at {index}" in said
+    assert "lat = 6, lon = 3" in said
+
+
+def test_twenty_thousand_arrays_stay_few_elements(tab: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "many.npz"
+    np.savez(path, **{f"array {n}": np.full(3, n) for n in range(MANY)})
+    page = tab(path)
+    page.wait_for_function("document.querySelectorAll('[role=treeitem]').length > 5")
+    count = "document.querySelectorAll('[role=treeitem]').length"
+    assert page.evaluate(count) < 100
+    assert page.evaluate("document.querySelector('#tree .all').clientHeight") == 28 * (MANY + 1)
+    page.locator("#tree").focus()
+    page.keyboard.press("End")
+    page.wait_for_selector("[role=treeitem]:has-text('array 19999')")
+    assert page.evaluate(count) < 100
+    page.get_by_label("Search names").fill("array 1234")
+    page.wait_for_function("document.getElementById('found').textContent.startsWith('11 found')")
+    click(page, "array 12345")
+    page.wait_for_function("document.getElementById('name').textContent == 'array 12345'")
+
+
+def test_hostile_names_are_words(tab: Callable[..., Any], folder: Path) -> None:
+    page = tab(folder)
+    click(page, "<img src=x")
+    page.wait_for_selector("[role=treeitem]:has-text('group')")
+    click(page, "text")
+    page.wait_for_selector(".scroll td:has-text('<img src=x onerror=alert(1)>')")
+    click(page, "group")
+    page.locator("[role=treeitem][aria-level='4']").first.click()
+    settled(page)
+    page.locator("#metadata summary").click()
+    page.locator("#becomes summary").click()
+    page.wait_for_selector("#becomes tbody tr")
+    page.locator("#becomes form button").click()
+    page.wait_for_selector("#becomes .said:has-text('wrote')")
+    assert page.locator("img, iframe, main script").count() == 0
+    assert "\u202e" not in page.content()
+
+
+def test_a_button_converts_and_shows_refusals(tab: Callable[..., Any], folder: Path) -> None:
+    page = tab(folder)
+    click(page, "head.nii")
+    settled(page)
+    page.locator("#becomes summary").click()
+    page.wait_for_selector("#becomes tbody tr")
+    assert page.get_by_label("New file in this folder").input_value() == "head.ra"
+    page.locator("#becomes form button").click()
+    page.wait_for_selector("[role=treeitem]:has-text('head.ra')")
+    with raconvert.open(folder / "head.ra") as array:
+        assert array.shape == (20, 30, 12)
+    page.locator("#becomes form button").click()
+    page.wait_for_selector("#becomes .trouble:has-text('exists already')")
+    page.get_by_role("button", name="name it as PNG").click()
+    assert page.get_by_label("New file in this folder").input_value() == "head.png"
+
+
+def test_tables_lines_and_photos(tab: Callable[..., Any], folder: Path) -> None:
+    page = tab(folder)
+    click(page, "people")
+    page.wait_for_selector("td:has-text('alpha')")
+    page.get_by_role("button", name="later rows").click()
+    page.wait_for_selector("tbody th:text-is('100')")
+    click(page, "signal")
+    page.wait_for_selector("polyline.course")
+    page.get_by_role("button", name="Table").click()
+    page.wait_for_selector("tbody th:text-is('99')")
+    click(page, "photo")
+    settled(page)
+    box = page.locator(".stage canvas").bounding_box()
+    assert round(box["width"] / box["height"], 1) == 1.5
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    assert settled(page, "red").startswith("red ")
+
+
+@pytest.mark.parametrize("width", [375, 320])
+def test_a_phone_shows_all_of_it(tab: Callable[..., Any], folder: Path, width: int) -> None:
+    page = tab(folder, width=width)
+    for name, what in (
+        ("climate.nc", "canvas"), ("people", "td"), ("signal", "polyline"), ("photo", "canvas"),
+        ("labels", "canvas"),
+    ):  # fmt: skip
+        click(page, name)
+        page.wait_for_selector(f"#look {what}")
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        page.wait_for_selector("#becomes tbody tr")
+        assert page.evaluate("document.scrollingElement.scrollWidth") == width, name
+        if what == "canvas":
+            settled(page)
+            assert page.locator(".stage canvas").bounding_box()["width"] <= width
+
+
+@pytest.mark.parametrize("style", ["light", "dark"])
+def test_axe_finds_nothing(
+    tab: Callable[..., Any], folder: Path, package: Callable[..., None], style: str
+) -> None:
+    package("axe_playwright_python", "test")
+    spec = find_spec("axe_playwright_python")
+    assert spec is not None
+    assert spec.origin is not None
+    axe = (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+    page = tab(folder, style=style, bypass_csp=True)
+    found: dict[str, Any] = {}
+
+    def judge(name: str) -> None:
+        page.evaluate(axe)
+        said = page.evaluate("axe.run()")
+        assert said["passes"]
+        for one in said["violations"]:
+            found[f"{name}: {one['id']}"] = [node["failureSummary"] + node["html"] for node in one["nodes"]]
+
+    judge("folder")
+    for name, what in (
+        ("climate.nc", "canvas"), ("people", "td"), ("signal", "polyline"), ("photo", "canvas"),
+        ("labels", "canvas"), ("head.nii", "canvas"),
+    ):  # fmt: skip
+        click(page, name)
+        page.wait_for_selector(f"#look {what}")
+        if what == "canvas":
+            settled(page)
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        page.wait_for_selector("#becomes tbody tr")
+        judge(name)
+    assert found == {}

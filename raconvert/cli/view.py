@@ -20,6 +20,7 @@ def run(args: Any, console: Console) -> int:
     """Serve until the user ends it."""
     viewer = Viewer(args.files[0], Settings(**reading(args)), args.port)
     try:
+        console.note("Ctrl-C ends it")
         if console.json:
             console.result_line({"url": viewer.url, "port": viewer.server_port})
         else:
@@ -27,7 +28,6 @@ def run(args: Any, console: Console) -> int:
             sys.stdout.flush()
         if not args.no_browser:
             _open(viewer, console)
-        console.note("Ctrl-C ends it")
         viewer.serve_forever(poll_interval=3600)
     finally:
         viewer.server_close()

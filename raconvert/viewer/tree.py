@@ -250,7 +250,7 @@ class Tree:
             opened = None if held is None else held.opened
             named = by_suffix(node.path, known)
             row["odd"] = named is None
-            row["more"] = named is None or named.many
+            row["more"] = named is not None and named.many
             if opened is not None:
                 row["more"] = len(opened.bundle.arrays) != 1
             if not is_remote(node.path):

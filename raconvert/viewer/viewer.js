@@ -327,7 +327,7 @@ function axisSelect(label, which, changed, options = now.long) {
     `${now.axes[at].name} (${now.axes[at].length.toLocaleString("en")})`)));
   return make("label", {}, label, " ", select);
 }
-const section = (name, ...inside) => make("div", {}, make("h3", {}, name), ...inside);
+const section = (name, ...inside) => make("div", {}, make("h2", {}, name), ...inside);
 
 // Requests that follow each other quickly: the last one counts, one at a time
 function oneByOne(work) {
@@ -374,7 +374,7 @@ function picture(look) {
   if (slides.length) controls.append(...slides);
   const axes = now.long.filter((at) => at !== now.color || now.down === at || now.right === at || now.long.length > 3);
   if (axes.length > 1) {
-    controls.append(section("Axes", make("div", { className: "pair" },
+    controls.append(section("Axes", make("div", { className: "axes" },
       axisSelect("down", "down", build, axes), axisSelect("right", "right", build, axes))));
   }
   if (now.parts.length) {
@@ -389,6 +389,8 @@ function picture(look) {
     make("button", { type: "button", onclick: () => { now.contrast = [...screen.ends]; paintPicture(); } }, "All"),
     make("label", {}, "colours ", colors)));
   screen.window.querySelector(".row").style.marginTop = ".4rem";
+  screen.window.append(make("p", { className: "soft hint" },
+    "Auto: from 1 % to 99 % of the values in sight. Dragging on the picture changes it."));
   const zooms = [["+", 2, "closer"], ["−", 0.5, "farther"]].map(([text, factor, name]) =>
     make("button", { type: "button", "aria-label": name, title: name, onclick: () => zoom(factor) }, text));
   screen.wholeButton = make("button", { type: "button", onclick: () => { whole(); loadPicture(); } }, "Whole");
@@ -416,7 +418,7 @@ const loadPicture = oneByOne(async (current) => {
   const Kind = facts.type === "rgb" ? Uint8Array : TYPES[facts.type];
   screen.data = new Kind(bytes, 4 + length);
   screen.facts = facts;
-  if (!now.contrast) now.contrast = [facts.low, facts.high];
+  if (!now.contrast) now.contrast = facts.colors === "classes" ? facts.auto : [facts.low, facts.high];
   now.colors = now.colors || facts.colors;
   told(facts.where);
   measure();
@@ -774,7 +776,7 @@ function courseOf(facts, one) {
     screen.reading.replaceChildren(make("strong", {}, `${value} ${facts.values}`), ` at ${placeIn(facts, index)}`);
   });
   svg.addEventListener("pointerleave", () => screen.reading.replaceChildren(make("span", { className: "soft" }, screen.rest)));
-  return one.name ? [make("h3", { className: "soft" }, one.name), svg] : [svg];
+  return one.name ? [make("h2", {}, one.name), svg] : [svg];
 }
 function placeIn(facts, index) {
   const text = coordinate({ ...facts, labels: facts.labels && facts.labels.length ? facts.labels : null }, index);
@@ -789,7 +791,7 @@ function table(look) {
   now.across = now.right !== now.down && !now.text.startsWith("structured");
   screen = { box, bar };
   if (now.across) {
-    controls.append(section("Axes", make("div", { className: "pair" }, axisSelect("rows", "down", build), axisSelect("columns", "right", build))));
+    controls.append(section("Axes", make("div", { className: "axes" }, axisSelect("rows", "down", build), axisSelect("columns", "right", build))));
   } else if (now.long.length > 1) controls.append(axisSelect("rows", "down", build));
   controls.append(...sliders(() => loadTable()));
   bar.style.marginBottom = ".5rem";
