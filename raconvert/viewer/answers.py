@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MOST_FIELDS = 1000  # of metadata
 MOST_TEXT = 400  # characters of a value of metadata
+_ODD = "/\\\0{}#:"  # not in the name of a new file: folders, templates, arrays, streams
 
 
 class Answer(Record):
@@ -361,10 +362,10 @@ def _fields(value: Any) -> list[list[str]]:
 
 
 def _stem(node: Node) -> str:
-    if node.inside:
-        return node.inside[-1].replace("/", "_")[:80]
-    name = os.path.basename(node.path.rstrip("/"))
-    return name.partition(".")[0] or name
+    """A name for a new file, without what `_checked_name` refuses."""
+    name = node.name if node.inside else node.name.partition(".")[0]
+    words = "".join(c if c.isprintable() and c not in _ODD else "_" for c in name[:80])
+    return words.lstrip(".-") or "array"
 
 
 def _reading(tree: Tree) -> dict[str, Any]:
@@ -376,7 +377,7 @@ def _reading(tree: Tree) -> dict[str, Any]:
 
 def _checked_name(name: str) -> str:
     """Return the name of a new file; refuse what is not one name, and templates."""
-    odd = next((mark for mark in ("/", os.sep, "\\", "\0", "{", "}", "#") if mark in name), None)
+    odd = next((mark for mark in _ODD if mark in name), None)
     if not name.strip() or name in (".", ".."):
         raise UsageError("the new file has no name")
     if odd is not None or name.startswith((".", "-")):
