@@ -13,10 +13,16 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import raconvert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from raconvert.errors import RaconvertError
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 4.0  # of CPU
@@ -94,10 +100,10 @@ class Answer(NamedTuple):
 
 
 @contextmanager
-def server() -> Iterator[Callable[..., Answer]]:
+def server(seconds: float = SECONDS) -> Iterator[Callable[..., Answer]]:
     """Give a function that converts (or verifies) in a process of its own and says what became."""
     with subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(SECONDS), str(PATIENCE)],
+        [sys.executable, "-c", SERVER, str(seconds), str(PATIENCE)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -113,3 +119,14 @@ def server() -> Iterator[Callable[..., Answer]]:
 
         yield run
         process.stdin.close()
+
+
+def refuses(path: Path, row: tuple[bytes, type[RaconvertError], str], **options: Any) -> None:
+    """Assert that bytes are refused as a file, by an error with these words, and nothing is written."""
+    content, kind, words = row
+    path.write_bytes(content)
+    target = path.with_name("out.npz")
+    with pytest.raises(kind, match=words) as caught:
+        raconvert.convert(path, target, **options)
+    assert path.name in str(caught.value)
+    assert not target.exists()

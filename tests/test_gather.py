@@ -6,6 +6,7 @@ import io
 import os
 import random
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ from raconvert.conversion.inputs import (
     natural_sorted,
     sequence_note,
     split_spec,
+    without_braces,
 )
 from raconvert.conversion.labels import labels_of
 from raconvert.errors import RaconvertError, ReadFailed, UsageError
@@ -134,6 +136,53 @@ def test_a_pattern_without_a_match_is_named(word: str) -> None:
     with pytest.raises(ReadFailed, match="matches no file") as caught:
         gather([word])
     assert word in str(caught.value)
+
+
+# Braces ------------------------------------------------------------------------------------------
+
+BRACES = ["x-{000..012}", "{a,b}", "{3..1}", "{0..10..4}", "{10..0..5}", "{-01..1}", "{8..11}", "a{,b}c",
+          "{a,b}-{1..2}", "{x}", "{}", "a{b", "a}b", "{1..}", "{1..b}", "{01..3}", "{1..03}", "{0..3..0}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", BRACES)
+def test_braces_mean_what_they_mean_in_a_shell(word: str, tool: Callable[[str], str]) -> None:
+    printed = subprocess.run(
+        [tool("bash"), "-c", f"printf '%s\\n' {word}"], capture_output=True, text=True, check=True
+    ).stdout
+    assert without_braces(word) == printed.splitlines()
+
+
+def test_braces_inside_braces_stay() -> None:
+    for word in ("{a,{b,c}}", "{{1..2},3}"):
+        assert without_braces(word) == [word]
+
+
+def test_braces_list_files_in_their_order() -> None:
+    make(*(f"x{n}.npy" for n in range(4)), "{x0,x1}.npy")
+    assert numbers("x{3..1}.npy") == [3, 2, 1]
+    assert gather(["x{0..1}.npy"])[:3] == (["x0.npy", "x1.npy"], True, "natural order")
+    assert gather(["x{1..0}.npy"])[:3] == (["x1.npy", "x0.npy"], True, "given order")
+    assert gather(["x{2..2}.npy"])[:2] == (["x2.npy"], True)
+    assert numbers("x{3,0}.npy", sort="natural") == [0, 3]
+    assert gather(["{x0,x1}.npy"])[:2] == (["{x0,x1}.npy"], False)
+    with pytest.raises(ReadFailed, match=r"'x4\.npy': does not exist"):
+        gather(["x{0..4}.npy"])
+    assert numbers("{x3,x[01]}.npy") == [3, 0, 1]
+    with raconvert.open("x{1..2}.npy") as array:
+        assert array[...].tolist() == [[1], [2]]
+
+
+def test_arrays_of_files_in_braces() -> None:
+    for n in range(3):
+        np.savez(f"{n}.npz", a=np.array([n]))
+    assert numbers("{0..2}.npz#a") == [0, 1, 2]
+    assert main(["info", "-s", "{0..1}.npz"]) == 0
+
+
+@pytest.mark.parametrize("word", ["{0..100000}", "{0..999}{0..999}", f"{{0..{'9' * 18}}}"])
+def test_braces_stand_for_so_many_files(word: str) -> None:
+    with pytest.raises(UsageError, match="at most 100000"):
+        gather([word])
 
 
 # Patterns, lists, folders ------------------------------------------------------------------------

@@ -24,8 +24,8 @@ refused by name otherwise, and others can be read. ``apart=jpg`` makes every mem
 own, ``jpg/KEY`` (numbers and texts: their bytes). The keys are the labels of the first axis, unless
 they are its numbers (000000, 000001, ...).
 
-Several shards are one source: ``raconvert x-*.tar --from webdataset``, or the first one with
-``shards=10``. An archive is known by its first two members, of one key or of one extension, which
+Several shards are one source: ``raconvert 'x-{000000..000009}.tar' --from webdataset``, with a
+pattern or a list as well, or the first one with ``shards=10``. An archive is known by its first two members, of one key or of one extension, which
 are not both texts; any other needs ``--from webdataset``.
 
 Writes: a member ``KEY.NAME.npy`` for each array and index along the first axis, which all arrays

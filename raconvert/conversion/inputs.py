@@ -1,8 +1,9 @@
 """Many sources: which files are meant, in which order, and what is odd about their names.
 
-An existing path is taken literally, before any glob or ``#`` meaning. Order: as given and listed;
-natural (2 before 10) inside each glob or folder. Words of a command line may be a pattern that the
-shell expanded, so `in_shell_order` takes files of one folder in natural order.
+An existing path is taken literally, before any brace, glob or ``#`` meaning. Order: as given and
+listed, and as braces list them; natural (2 before 10) inside each glob or folder. Words of a
+command line may be a pattern that the shell expanded, so `in_shell_order` takes files of one folder
+in natural order.
 """
 
 from __future__ import annotations
@@ -179,6 +180,10 @@ class Gathered(Record):
 
 SORTS = ("natural", "given", "name", "mtime")
 _GLOB = re.compile(r"[*?\[]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_NESTED = re.compile(r"\{[^{}]*\{[^{}]*\}[^{}]*\}")
+_RANGE = re.compile(r"(-?[0-9]{1,18})\.\.(-?[0-9]{1,18})(?:\.\.-?([0-9]{1,18}))?")
+MOST_BRACED = 100_000  # files that braces in one word may stand for
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -226,12 +231,60 @@ def _are_padded(paths: Sequence[str]) -> bool:
 
 
 def is_pattern(word: str) -> bool:
-    """True if a word is a glob: it has a wildcard and no file has it as its name."""
+    """True if a word is a glob, or has braces to expand, and no file has it as its name."""
+    if has_braces(word):
+        return True
     if is_remote(word):
         from raconvert.files.remote import listing
 
         return listing.is_pattern(word)
     return _GLOB.search(word) is not None and not os.path.lexists(word)
+
+
+def has_braces(word: str) -> bool:
+    """True if `without_braces` has something to expand, and no file has the word as its name."""
+    if "{" not in word or not any(map(_choices, _BRACES.findall(word))) or _NESTED.search(word):
+        return False
+    if is_remote(word):
+        from raconvert.files.remote import listing
+
+        return not (listing.is_listed(word) and listing.is_file(word))
+    return not os.path.lexists(split_spec(word)[0])
+
+
+def without_braces(word: str) -> list[str]:
+    """Expand ``{000..012}`` and ``{a,b}`` as shells and WebDataset do, the last braces fastest.
+
+    A word that a file has as its name stays as it is. Zeros in front of an end are the width of
+    all numbers; ``{0..9..3}`` has a step. Braces that list nothing stay as they are, and words with
+    braces inside braces. Raises `UsageError` for too many words.
+    """
+    parts = _BRACES.split(word) if has_braces(word) else [word]
+    words = [parts[0]]
+    for inside, behind in zip(parts[1::2], parts[2::2], strict=True):
+        choices = _choices(inside) or [f"{{{inside}}}"]
+        if len(words) * len(choices) > MOST_BRACED:
+            raise UsageError(
+                "braces stand for too many files", path=word, expected=f"at most {MOST_BRACED}",
+                remedy="name the files by a pattern with *, or list them: `--files-from`",
+            )  # fmt: skip
+        words = [begin + choice + behind for begin in words for choice in choices]
+    return words
+
+
+def _choices(inside: str) -> list[str]:
+    """Return the texts that braces list, of a range at most one too many; none if it is neither."""
+    if "," in inside:
+        return inside.split(",")
+    found = _RANGE.fullmatch(inside)
+    if found is None:
+        return []
+    first, last, step = found.groups()
+    padded = any(end.lstrip("-")[:1] == "0" and len(end.lstrip("-")) > 1 for end in (first, last))
+    width = max(map(len, (first, last))) if padded else 0
+    sign = 1 if int(last) >= int(first) else -1
+    numbers = range(int(first), int(last) + sign, sign * (int(step or 1) or 1))
+    return [f"{number:0{width}d}" for number in islice(numbers, MOST_BRACED + 1)]
 
 
 def roots_of(words: Iterable[str]) -> list[str]:
@@ -276,6 +329,8 @@ def gather(
     paths: list[str] = []
     known: dict[str, list[str]] = {}
     literal = True
+    if braced := any(map(has_braces, words)):
+        words = [one for word in words for one in without_braces(word)]
     for word in words:
         matches, was_literal = _expand(word, recursive, include, exclude, known)
         paths += matches
@@ -288,7 +343,7 @@ def gather(
         order = "given order"
     if sort is not None:
         paths, order = _sorted(paths, sort), f"{sort} order"
-    many = not (literal and len(words) == 1 and files_from is None)
+    many = braced or not (literal and len(words) == 1 and files_from is None)
     if many:
         _check_unfinished(paths)
     return Gathered(paths, many, order, known)

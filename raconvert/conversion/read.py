@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
     from raconvert.files.source import Identity
-    from raconvert.plugin import Plugin
 
 
 AT_URL = "files at the URL"  # the reason for a folder
@@ -139,7 +138,7 @@ def open_found(
         options["metadata"] = False
     folder = reason == AT_URL if is_remote(source.path) else os.path.isdir(source.path)
     if read is None and folder and plugin.read_together is not None:
-        bundle = _read_folder(plugin, row, source, options)
+        bundle = _read_folder(plugin.read_together, row, source, options)
     else:
         bundle = (read or plugin.read)(source, **options)
     bundle.path, bundle.format = source.path, row.name
@@ -182,7 +181,9 @@ def open_found(
     return opened
 
 
-def _read_folder(plugin: Plugin, row: Row, source: Source, options: dict[str, Any]) -> Bundle:
+def _read_folder(
+    read_together: Callable[..., Bundle], row: Row, source: Source, options: dict[str, Any]
+) -> Bundle:
     """The arrays of a folder, here or at a URL, whose files are read together."""
     from raconvert.conversion.inputs import files_together, urls_together
 
@@ -190,8 +191,7 @@ def _read_folder(plugin: Plugin, row: Row, source: Source, options: dict[str, An
     paths, others = together(source.path, row)
     files = [source.at(path) for path in paths]
     source.used.update(paths)
-    assert plugin.read_together is not None  # noqa: S101 - the caller has looked
-    bundle = plugin.read_together(files, folder=source.path, **options)
+    bundle = read_together(files, folder=source.path, **options)
     if others:
         names = listed([os.path.basename(path) for path in others])
         bundle.notes.append(f"left out {counted(len(others), 'file')} of other formats: {names}")

@@ -469,6 +469,7 @@ def changed_arrow(at: int, new: bytes) -> bytes:
     return bytes(data)
 
 
+BATCH = arrow_file().rindex(struct.pack("<q", 184))  # in the footer: place and lengths of the batch
 HOSTILE_ARROW: dict[str, bytes] = {
     "only the magic": b"ARROW1\0\0",
     "both magics": b"ARROW1\0\0ARROW1",
@@ -481,6 +482,16 @@ HOSTILE_ARROW: dict[str, bytes] = {
     "a footer of ones": arrow_file()[:-110] + b"\xff" * 100 + arrow_file()[-10:],
     "a stream": b"\xff\xff\xff\xff" + arrow_file()[12:],
     "no batches where they are": arrow_file()[:8] + bytes(len(arrow_file()) - 300) + arrow_file()[-292:],
+    "a batch behind the end": changed_arrow(BATCH, struct.pack("<q", 1 << 40)),
+    "a batch before the file": changed_arrow(BATCH, struct.pack("<q", -8)),
+    "a batch described by 2**31 - 1 bytes": changed_arrow(BATCH + 8, b"\xff\xff\xff\x7f"),
+    "a batch of an exabyte": changed_arrow(BATCH + 16, struct.pack("<q", 1 << 60)),
+    "a batch of 2**62 rows": changed_arrow(256, struct.pack("<q", 1 << 62)),
+    "a column of 2**62 rows": changed_arrow(360, struct.pack("<q", 1 << 62)),
+    "elements behind their batch": changed_arrow(296, struct.pack("<q", 1 << 40)),
+    "a text that ends before it begins": changed_arrow(420, struct.pack("<i", -5)),
+    "a text behind all letters": changed_arrow(428, struct.pack("<i", 1 << 30)),
+    "a type of nobody": changed_arrow(555, b"\x7f"),
 }  # fmt: skip
 
 

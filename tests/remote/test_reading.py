@@ -181,6 +181,19 @@ def test_globs_folders_and_sidecars(
     assert np.array_equal(raconvert.read(bucket.url("m.ra")), VALUES)
 
 
+def test_braces_are_files_at_urls(
+    bucket: s3server.Bucket, web: webserver.Server, tmp_path: Path
+) -> None:
+    for number in range(3):
+        raconvert.write(web.folder / f"x-{number:03}.ra", VALUES + number)
+        bucket.put(f"x-{number:03}.ra", (web.folder / f"x-{number:03}.ra").read_bytes())
+    for url in (web.url("x-{000..002}.ra"), bucket.url("x-{000..002}.ra")):
+        assert np.array_equal(raconvert.read(url), [VALUES, VALUES + 1, VALUES + 2])
+    raconvert.write(tmp_path / "y.ra", VALUES - 1)
+    bucket.put("x-{0,1}.ra", (tmp_path / "y.ra").read_bytes())
+    assert np.array_equal(raconvert.read(bucket.url("x-{0,1}.ra")), VALUES - 1)
+
+
 @pytest.mark.parametrize("name", ["IM{}", "IM{}.dcm"])
 def test_a_folder_of_dicom_is_one_source(
     name: str, bucket: s3server.Bucket, tmp_path: Path
