@@ -36,12 +36,13 @@ says which kinds were left out. ``keep-tags`` names those that become attributes
 
 Noted: an unknown number of records (-1), worked out from the length of the file; a length of the
 header that is not that of its signals; letters that are not ASCII (UTF-8, else Latin-1); labels
-that are there twice, or empty; a physical or digital range without two different numbers (there is no scale then);
-commas in numbers; records of EDF+C that say that they have gaps; bytes after the last record.
+that are there twice, or empty; a physical or digital range without two different numbers (there is
+no scale then); commas in numbers; records of EDF+C that say that they have gaps; bytes after the
+last record.
 
 Refused: fewer records than the header says, unless ``records=found``; numbers of samples, records
-and signals that are not integers of 1 or more; annotations that do not follow EDF+ (arrays that cannot be read, and of
-EDF+D the file, since they say when records begin).
+and signals that are not integers in range; annotations that do not follow EDF+ (arrays that cannot
+be read, and of EDF+D the file, since they say when records begin).
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ own, ``jpg/KEY`` (numbers and texts: their bytes). The keys are the labels of th
 they are its numbers (000000, 000001, ...).
 
 Several shards are one source: ``raconvert 'x-{000000..000009}.tar' --from webdataset``, with a
-pattern or a list as well, or the first one with ``shards=10``. An archive is known by its first two members, of one key or of one extension, which
-are not both texts; any other needs ``--from webdataset``.
+pattern or a list as well, or the first one with ``shards=10``. An archive is known by its first two
+members, of one key or of one extension, which are not both texts; any other needs
+``--from webdataset``.
 
 Writes: a member ``KEY.NAME.npy`` for each array and index along the first axis, which all arrays
 share; for int64 of one axis ``KEY.NAME.cls``, for texts in UTF-8 ``KEY.NAME.txt`` (``text=npy``: as
