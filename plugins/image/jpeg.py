@@ -70,10 +70,11 @@ def read(source: Source) -> Bundle:
     """One lazy array, named after the file's stem: (height, width) or (height, width, 3), uint8."""
     from .reader import contents, read_picture
 
-    frame, scan, end = _walk(contents(source), source.path, source.limits.image_scans)
+    data = contents(source)
+    frame, scan, end = _walk(data, source.path, source.limits.image_scans)
     more = COEFFICIENTS_BYTES if frame[1] == PROGRESSIVE or scan[4] < frame[9] else 0
     most = PIXELS_PER_BYTE * source.size
-    return read_picture(source, "JPEG", end=end, most=most, more=more)
+    return read_picture(source, "JPEG", end=end, most=most, more=more, held=data)
 
 
 def _walk(data: bytes, path: str, most: int) -> tuple[bytes, bytes, int]:

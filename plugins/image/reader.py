@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from raconvert.plugin import Source
 
 PIXEL_BYTES = 4  # Pillow keeps colours in four bytes whatever their channels
+SMALL_BYTES = 1 << 20  # of a file that is read at once: cheaper than the many reads of Pillow
 UNITS = ("none", "inch", "cm")  # of the density in a JFIF header
 CHANNELS = {"1": 1, "L": 1, "RGB": 3, "RGBA": 4}  # modes of pixels as they are
 _lock = RLock()  # the settings of Pillow are those of all threads
@@ -72,6 +73,7 @@ def read_picture(
     spans: Iterable[tuple[int, int]] = (),
     most: int | None = None,
     more: int = 0,
+    held: bytes | None = None,
 ) -> Bundle:
     """The bundle of the one picture of a file in Pillow's format `form`, decoded when asked for.
 
@@ -79,20 +81,24 @@ def read_picture(
     gives further fields, and the end. Pillow gets to see the `spans` of the file, if not all of it.
     Refused is what has more pixels than the `most` that its compressed bytes can hold (`Corrupt`),
     or would need more than ``--max-memory`` (`TooLarge`): its own pixels, two copies of what comes
-    out of them, and the `more` bytes that the decoder has of each pixel.
+    out of them, and the `more` bytes that the decoder has of each pixel. `held` are the bytes of
+    the file, if they have just been read.
     """
 
     @contextmanager
-    def opened() -> Iterator[Any]:
-        parts = (source.read_exact(*span, "the picture") for span in spans)
+    def opened(held: bytes | None = None) -> Iterator[Any]:
+        if spans:
+            held = b"".join(source.read_exact(*span, "the picture") for span in spans)
+        elif held is None and source.size <= SMALL_BYTES:
+            held = contents(source)
         with (
-            BytesIO(b"".join(parts)) if spans else BufferedReader(source.open()) as data,
+            BytesIO(held) if held is not None else BufferedReader(source.open()) as data,
             guarded(source.path, f"the {form} image"),
             Image.open(data, formats=(form,)) as image,
         ):
             yield image
 
-    with opened() as image:
+    with opened(held) as image:
         stored, palette = (image.mode, image.size), image.palette
         clear = "transparency" in image.info
         checked, end = check(image, source) if check else ({}, end)
@@ -129,14 +135,19 @@ def read_picture(
     return Bundle([array], notes=[*notes, *after])
 
 
+def _orientation(data: bytes) -> Any:
+    exif = Image.Exif()
+    exif.load(EXIF + data)
+    return exif.get(274)
+
+
 def fields_of(info: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata fields that all formats give under the same names."""
     unit, density = info.get("jfif_unit", 0), info.get("jfif_density", (0, 0))
     known = density not in ((0, 0), (1, 1)) and unit < len(UNITS)
-    data, exif, orientation = info.get("exif", b"").removeprefix(EXIF), Image.Exif(), None
+    data, orientation = info.get("exif", b"").removeprefix(EXIF), None
     with suppress(Exception):  # damaged EXIF data is kept as it is
-        exif.load(EXIF + data)
-        orientation = exif.get(274)
+        orientation = _orientation(data) if data else None
     return {
         "icc": info.get("icc_profile"),
         "xmp": info.get("xmp"),

@@ -6,6 +6,7 @@ from array import array as numbers
 
 from .messages import BYTES, Malformed, count_of, lists_of, steps_of
 
+PNG = b"\x89PNG\r\n\x1a\n"
 PADDING = 64  # times the bytes of texts that an array of the longest one may take
 SMALL_BYTES = 1 << 24  # of such an array that is made whatever its texts take
 
@@ -36,7 +37,9 @@ class Span:
 class Feature:
     """A feature of many records: where it lies in each, and what its values have in common."""
 
-    def __init__(self, key: str, *, has_steps: bool, whole: bool = False) -> None:
+    def __init__(
+        self, key: str, *, has_steps: bool, whole: bool = False, is_image: bool = False
+    ) -> None:
         self.key = key
         self.has_steps = has_steps
         self.whole = whole  # records themselves are the values
@@ -46,6 +49,9 @@ class Feature:
         self.steps, self.count, self.width = Span(), Span(), Span()
         self.total = self.all_steps = self.stored = 0
         self.is_text = True
+        self.is_image = is_image and not has_steps  # as long as its values may be images
+        self.is_png = True
+        self.places = numbers("Q")  # of images: begin and number of bytes of each
 
     def add(self, record: int, data: bytes, begin: int, at: int, end: int) -> None:
         """Take in the feature of a record; `begin` is the place of the record in the file."""
@@ -54,15 +60,36 @@ class Feature:
         self.records.append(record)
         self.at.append(begin + at)
         self.nbytes.append(end - at)
-        if self.whole:
-            self._add_values(data, BYTES, [(2, at, end)])
-            return
         steps = 0
         for first, last in steps_of(data, at, end) if self.has_steps else [(at, end)]:
             steps += 1
             self._add_values(data, *lists_of(data, first, last))
         self.steps.add(steps)
         self.all_steps += steps
+        if self.is_image:
+            self._add_image(data, begin, *lists_of(data, at, end))
+
+    def add_extent(self, record: int, begin: int, nbytes: int) -> None:
+        """Take in a record as the one value that it is, by its place in the file."""
+        self.kind, self.is_text = BYTES, False
+        self.records.append(record)
+        self.at.append(begin)
+        self.nbytes.append(nbytes)
+        self.count.add(1)
+        self.steps.add(0)
+        self.width.add(nbytes)
+        self.total += 1
+        self.stored += nbytes
+
+    def _add_image(
+        self, data: bytes, begin: int, kind: int, lists: list[tuple[int, int, int]]
+    ) -> None:
+        self.is_image = kind == BYTES and len(lists) == 1
+        if self.is_image:
+            _, first, last = lists[0]
+            self.is_png = self.is_png and data.startswith(PNG, first)
+            self.places.append(begin + first)
+            self.places.append(last - first)
 
     def _add_values(self, data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> None:
         self.mixed |= bool(kind) and self.kind not in (0, kind)
@@ -75,7 +102,7 @@ class Feature:
         for _, first, last in lists:
             self.width.add(last - first)
             self.stored += last - first
-            self.is_text = self.is_text and not self.whole and _is_text(data[first:last])
+            self.is_text = self.is_text and _is_text(data[first:last])
 
     def is_regular(self, records: int) -> bool:
         """True if every record has as many values."""

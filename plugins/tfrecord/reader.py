@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.arrays.bundle import some_sound
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, listed
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, UsageError, listed
 from raconvert.plugin import Array, Bundle, Element, Metadata, element
 
 from .features import Feature
@@ -20,14 +20,20 @@ if TYPE_CHECKING:
     from raconvert.files.source import Source
 
 RECORDS = "records"
+ENCODED = "image/encoded"  # the usual name of encoded images
 ENTRY_BYTES = 24  # in memory, of one feature of one record
 SHARE = 4  # of --max-memory, for the places of features
 
 
-def read_file(source: Source, *, flat: bool, parsed: bool) -> Bundle:
+def read_file(source: Source, *, flat: bool, parsed: bool, images: str) -> Bundle:
     """The features of the records of a file. Raises `Corrupt`, `TooLarge` and `Unsupported`."""
     content = Content(source)
-    features, count = _features(content, parsed=parsed)
+    asked = {word for word in images.split(",") if word}
+    if parsed:
+        features, count = _features(content, asked if flat else asked | {ENCODED})
+        _check_asked(features, asked, source.path)
+    else:
+        features, count = _whole_records(content)
     if not count:
         raise Unsupported("holds no records", path=source.path)
     in_groups = any(feature.has_steps for feature in features)
@@ -40,32 +46,67 @@ def read_file(source: Source, *, flat: bool, parsed: bool) -> Bundle:
         if not feature.total:
             empty.append(name)
             continue
-        arrays += _arrays(content, feature, name, count, flat=flat)
+        if _decodes(feature, asked, count):
+            from .images import image_array
+
+            arrays.append(image_array(content, feature, name))
+        else:
+            arrays += _arrays(content, feature, name, count, flat=flat)
     if not arrays:
         raise Unsupported("holds records without any value", path=source.path)
     notes = [f"left out, without any value: {listed(empty)}"] if empty else []
     return Bundle(some_sound(arrays), notes=notes)
 
 
-def _features(content: Content, *, parsed: bool) -> tuple[list[Feature], int]:
+def _decodes(feature: Feature, asked: set[str], records: int) -> bool:
+    """True for images that are asked for, and for those of the usual name that are exact."""
+    whole = feature.is_image and len(feature.records) == records
+    return whole and (feature.key in asked or feature.is_png)
+
+
+def _check_asked(features: list[Feature], asked: set[str], path: str) -> None:
+    there = {feature.key for feature in features if feature.is_image}
+    if missing := sorted(asked - there):
+        raise UsageError(
+            f"has no feature '{missing[0][:80]}' of one value of bytes in each record", path=path,
+            remedy=f"its features: {listed([feature.key for feature in features])}",
+        )  # fmt: skip
+
+
+def _whole_records(content: Content) -> tuple[list[Feature], int]:
+    """The records themselves as a feature, and their number; only their lengths are read."""
+    feature, number = Feature(RECORDS, has_steps=False, whole=True), -1
+    most = content.source.limits.memory // SHARE // ENTRY_BYTES
+    for number, (begin, nbytes) in enumerate(content.extents()):
+        feature.add_extent(number, begin, nbytes)
+        if number >= most:
+            raise _too_many(content, most)
+    return [feature], number + 1
+
+
+def _too_many(content: Content, most: int) -> TooLarge:
+    return TooLarge(
+        "has more features in all records than are read in this memory", path=content.path,
+        expected=f"at most {most}", remedy="allow more with `--max-memory`",
+    )  # fmt: skip
+
+
+def _features(content: Content, images: set[str]) -> tuple[list[Feature], int]:
     """The features of all records, in the order in which they come, and the number of records."""
     features: dict[tuple[str, bool], Feature] = {}
     entries, limits = 0, content.source.limits
     most = limits.memory // SHARE // ENTRY_BYTES
     number = -1
-    if not parsed:
-        features[RECORDS, False] = Feature(RECORDS, has_steps=False, whole=True)
     for number, (begin, data) in enumerate(content.records()):
-        places = features_of(data) if parsed else iter([(RECORDS, False, 0, len(data))])
         try:
-            for key, has_steps, at, end in places:
+            for key, has_steps, at, end in features_of(data):
                 feature = features.get((key, has_steps))
                 if feature is None:
-                    feature = features[key, has_steps] = _new(
-                        content, key, has_steps, len(features)
-                    )
+                    _check_new(content, key, len(features))
+                    feature = Feature(key, has_steps=has_steps, is_image=key in images)
+                    features[key, has_steps] = feature
                 feature.add(number, data, begin, at, end)
-                entries += 1
+                entries += 1 + feature.is_image
         except Malformed as error:
             raise Corrupt(
                 f"record {number} is not an Example: {error}", path=content.path,
@@ -73,15 +114,11 @@ def _features(content: Content, *, parsed: bool) -> tuple[list[Feature], int]:
                 remedy="`--in-opt records=bytes` reads records as they are",
             ) from error  # fmt: skip
         if entries > most:
-            raise TooLarge(
-                "has more features in all records than are read in this memory",
-                path=content.path, expected=f"at most {most}",
-                remedy="allow more with `--max-memory`",
-            )  # fmt: skip
+            raise _too_many(content, most)
     return [*features.values()], number + 1
 
 
-def _new(content: Content, key: str, has_steps: bool, there: int) -> Feature:
+def _check_new(content: Content, key: str, there: int) -> None:
     limits = content.source.limits
     if there >= limits.nodes:
         raise TooLarge(
@@ -90,7 +127,6 @@ def _new(content: Content, key: str, has_steps: bool, there: int) -> Feature:
         )  # fmt: skip
     if not key or len(key) > limits.name_bytes:
         raise Malformed(f"the name of a feature has {len(key)} characters")
-    return Feature(key, has_steps=has_steps)
 
 
 # Arrays ------------------------------------------------------------------------------------------

@@ -103,32 +103,64 @@ class Content:
             return self.inflated[at : at + nbytes]
         return self.source.read_exact(at, nbytes, "a record")
 
-    def records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the place and the bytes of each record. Raises `Corrupt` and `TooLarge`."""
+    def extents(self) -> Iterator[tuple[int, int]]:
+        """Yield the place and the length of each record, of which nothing else is read.
+
+        Raises `Corrupt`.
+        """
+        at, begin, held, number = 0, 0, b"", 0
+        piece = PIECE_BYTES
+        while at < self.size:
+            if not begin <= at <= begin + len(held) - HEAD.size:
+                begin, held = at, self.read(at, min(piece, self.size - at))
+            nbytes = self._length(held, at - begin, number, at)
+            yield at + HEAD.size, nbytes
+            # Of long records the bytes between two lengths are not read.
+            piece = HEAD.size if nbytes > PIECE_BYTES >> 4 else PIECE_BYTES
+            at += HEAD.size + nbytes + CHECKSUM.size
+            number += 1
+
+    def _length(self, held: bytes, offset: int, number: int, at: int) -> int:
+        """The length of the record at a place, verified, and not beyond the end of the file."""
         import google_crc32c
 
+        head = held[offset : offset + HEAD.size]
+        if len(head) < HEAD.size:
+            raise self._cut_off(number, at)
+        nbytes, checksum = HEAD.unpack(head)
+        if masked(google_crc32c.value(head[:8])) != checksum:
+            raise self._wrong(number, at, "the length")
+        at += HEAD.size
+        if nbytes + CHECKSUM.size > self.size - at:
+            raise self._cut_off(number, at)
+        return int(nbytes)
+
+    def verified(self, number: int, at: int, nbytes: int) -> bytes:
+        """The bytes of a record, whose checksum is right. Raises `Corrupt` and `TooLarge`."""
+        check_memory(nbytes, self.source.max_memory, f"'{self.path}': record {number}")
+        return self._checked(self.read(at, nbytes + CHECKSUM.size), 0, nbytes, number, at)
+
+    def _checked(self, held: bytes, start: int, nbytes: int, number: int, at: int) -> bytes:
+        import google_crc32c
+
+        data = held[start : start + nbytes]
+        if masked(google_crc32c.value(data)) != CHECKSUM.unpack_from(held, start + nbytes)[0]:
+            raise self._wrong(number, at, "the data")
+        return data
+
+    def records(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the place and the bytes of each record. Raises `Corrupt` and `TooLarge`."""
         at, begin, held, number = 0, 0, b"", 0
         while at < self.size:
             if at + HEAD.size > begin + len(held):
                 begin, held = at, self.read(at, min(PIECE_BYTES, self.size - at))
-            head = held[at - begin : at - begin + HEAD.size]
-            if len(head) < HEAD.size:
-                raise self._cut_off(number, at)
-            nbytes, checksum = HEAD.unpack(head)
-            if masked(google_crc32c.value(head[:8])) != checksum:
-                raise self._wrong(number, at, "the length")
+            nbytes = self._length(held, at - begin, number, at)
             at += HEAD.size
             whole = nbytes + CHECKSUM.size
-            if whole > self.size - at:
-                raise self._cut_off(number, at)
             if at + whole > begin + len(held):
                 check_memory(nbytes, self.source.max_memory, f"'{self.path}': record {number}")
                 begin, held = at, self.read(at, min(max(PIECE_BYTES, whole), self.size - at))
-            data = held[at - begin : at - begin + nbytes]
-            end = at - begin + nbytes
-            if masked(google_crc32c.value(data)) != CHECKSUM.unpack_from(held, end)[0]:
-                raise self._wrong(number, at, "the data")
-            yield at, data
+            yield at, self._checked(held, at - begin, nbytes, number, at)
             at += whole
             number += 1
 

@@ -32,10 +32,10 @@ PIECE_BYTES = 1 << 20  # of values that are decoded at once
 def _steps(content: Content, feature: Feature, entry: int) -> Iterator[tuple[bytes, Lists]]:
     """Yield the bytes, and the places in them, of each step of a feature in a record."""
     begin, nbytes = feature.at[entry], feature.nbytes[entry]
-    data = content.read(begin, nbytes)
     if feature.whole:
-        yield data, [(2, 0, nbytes)]
+        yield content.verified(entry, begin, nbytes), [(2, 0, nbytes)]
         return
+    data = content.read(begin, nbytes)
     for first, last in steps_of(data, 0, nbytes) if feature.has_steps else [(0, nbytes)]:
         yield data, lists_of(data, first, last)[1]
 

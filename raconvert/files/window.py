@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
+    from raconvert.files.limits import Limits
     from raconvert.files.source import Extent, Identity
 
 
@@ -75,12 +76,12 @@ class Window(Source):
 
 
 class Held(Source):
-    """Bytes in memory seen as a file: what has just been written."""
+    """Bytes in memory seen as a file: what has just been written, or was inflated."""
 
     __slots__ = ("_data",)
 
-    def __init__(self, path: str, data: bytes) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, data: bytes, limits: Limits | None = None) -> None:
+        super().__init__(path, limits=limits)
         self._data = data
 
     @property
@@ -96,6 +97,10 @@ class Held(Source):
     def read_at(self, offset: int, nbytes: int) -> bytes:
         """Return up to `nbytes` bytes from `offset`."""
         return self._data[offset : offset + nbytes]
+
+    def open(self) -> Any:
+        """Open the bytes for reading."""
+        return io.BytesIO(self._data)
 
 
 class _Part(Positioned):

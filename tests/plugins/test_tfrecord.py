@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +18,12 @@ from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import NAME, Pairs
+from PIL import Image
 from tfrecord.example_pb2 import Example, SequenceExample
 from tfrecord_files import example, features, field, file, floats, ints, record, texts, varint
 
 import raconvert
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, WouldLose
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, UsageError, WouldLose
 from raconvert.files.limits import Limits
 from raconvert.files.source import Source
 from raconvert.registry import by_name, load
@@ -328,6 +330,127 @@ def test_bounds_are_those_of_the_source(tmp_path: Path) -> None:
         read(Source(str(path), limits=Limits(nodes=2)))
     with pytest.raises(TooLarge, match="more features in all"):
         read(Source(str(path), limits=Limits(memory=4 * 24 * 2)))
+
+
+# Images ------------------------------------------------------------------------------------------
+
+
+def encoded(values: Any, form: str = "PNG") -> bytes:
+    """An image as Pillow writes it."""
+    stream = io.BytesIO()
+    Image.fromarray(values).save(stream, form)
+    return stream.getvalue()
+
+
+def pixels(count: int = 5, size: tuple[int, ...] = (6, 9, 3)) -> np.ndarray:
+    return np.random.default_rng(4).integers(0, 256, (count, *size), "u1")
+
+
+def of_images(values: Any, form: str = "PNG", name: str = "image/encoded") -> list[bytes]:
+    rows = []
+    for n, one in enumerate(values):
+        row = Example()
+        row.features.feature[name].bytes_list.value.append(encoded(one, form))
+        row.features.feature["image/format"].bytes_list.value.append(form.lower().encode())
+        row.features.feature["label"].int64_list.value.append(n)
+        rows.append(row.SerializeToString())
+    return rows
+
+
+@every("pack", [bytes, gzip.compress])
+def test_png_of_the_usual_name_is_decoded(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    values = pixels()
+    path = made(tmp_path, pack(file(of_images(values))))
+    with raconvert.open_bundle(path) as bundle:
+        images = bundle["image/encoded"]
+        assert images.shape == (5, 6, 9, 3)
+        assert np.array_equal(images[...], values)
+        assert np.array_equal(images[3, 2:4, ::2], values[3, 2:4, ::2])
+        assert bundle["image/format"][...].tolist() == [b"png"] * 5
+    raconvert.convert(f"{path}#image/encoded", tmp_path / "x.npy")
+    assert np.array_equal(np.load(tmp_path / "x.npy"), values)
+    stored = arrays(path, in_opts=FLAT)  # all have one length
+    assert stored["image/encoded"].tobytes() == b"".join(map(encoded, values))
+
+
+@every("form", ["PNG", "JPEG", "WebP", "BMP", "GIF"])
+def test_images_that_are_asked_for(form: str, tmp_path: Path) -> None:
+    """Pillow decodes them alike; only PNG is decoded without being asked for."""
+    values = pixels(size=(6, 9)) if form == "GIF" else pixels()
+    path = made(tmp_path, file(of_images(values, form, "photo")))
+    theirs = [np.asarray(Image.open(io.BytesIO(encoded(one, form))).convert("L" if form == "GIF" else "RGB"))
+              for one in values]  # fmt: skip
+    found = arrays(path, in_opts={"images": "photo"})["photo"]
+    if form == "GIF":
+        found = found[..., 0]
+    assert np.array_equal(found, theirs)
+    assert "photo" not in arrays(path) or arrays(path)["photo"].shape[1:] != theirs[0].shape
+    named = made(tmp_path, file(of_images(values, form)))
+    shape = arrays(named, in_opts={"images": "image/encoded"})["image/encoded"].shape
+    assert shape[:3] == (5, 6, 9)
+    if form == "JPEG":  # decoders differ
+        with raconvert.open_bundle(named) as bundle:
+            assert "bytes" in str(bundle["image/encoded"].problem)
+
+
+def test_images_of_different_sizes_are_named(tmp_path: Path) -> None:
+    rows = of_images(pixels(2)) + of_images(pixels(2, (6, 8, 3)))
+    with raconvert.open_bundle(made(tmp_path, file(rows))) as bundle:
+        problem = str(bundle["image/encoded"].problem)
+        assert "first in record 2" in problem
+        assert "flat" in problem
+        assert bundle["label"][...].tolist() == [0, 1, 0, 1]
+
+
+@every("change", [
+    (lambda raw: raw[:40], "record 1"), (lambda raw: raw[:-20] + b"\1" + raw[-19:], "record 1"),
+])  # fmt: skip
+def test_a_damaged_image_names_its_record(
+    change: tuple[Callable[[bytes], bytes], str], tmp_path: Path
+) -> None:
+    raw = [encoded(one) for one in pixels(3)]
+    raw[1] = change[0](raw[1])
+    path = made(tmp_path, file([example(**{"image/encoded": texts(one)}) for one in raw]))
+    with pytest.raises(RaconvertError, match=change[1]):
+        raconvert.convert(path, tmp_path / "x.npz")
+    assert not (tmp_path / "x.npz").exists()
+
+
+def test_images_that_are_not_there(tmp_path: Path) -> None:
+    path = made(tmp_path, file(of_images(pixels(2))))
+    for name in ("photo", "label"):
+        with pytest.raises(UsageError, match="its features: .*image/encoded"):
+            raconvert.open_bundle(path, in_opts={"images": name})
+    path = made(tmp_path, file([example(x=texts(b"\xffab"), n=ints(n)) for n in range(2)]))
+    with raconvert.open_bundle(path, in_opts={"images": "x"}) as bundle:
+        assert "not an image of a known format" in str(bundle["x"].problem)
+
+
+def test_whole_records_are_found_by_their_lengths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 8 MB no more than the lengths are read; damage is found with the record that has it."""
+    rows = [bytes([n]) * (1 << 20) for n in range(8)]
+    path, total, plain = made(tmp_path, file(rows)), 0, Source.read_at
+
+    def read_at(source: Source, offset: int, nbytes: int) -> bytes:
+        nonlocal total
+        found = plain(source, offset, nbytes)
+        total += len(found)
+        return found
+
+    monkeypatch.setattr(Source, "read_at", read_at)
+    with raconvert.open_bundle(path, in_opts={"records": "bytes"}) as bundle:
+        assert bundle["records"].shape == (8, 1 << 20)
+        assert total < 2 << 20
+        assert np.array_equal(bundle["records"][3], np.full(1 << 20, 3, "u1"))
+    raw = bytearray(path.read_bytes())
+    raw[(5 << 20) + 1000] ^= 1
+    path.write_bytes(raw)
+    with raconvert.open_bundle(path, in_opts={"records": "bytes"}) as bundle:
+        assert bundle["records"][4, 0] == 4
+        with pytest.raises(Corrupt, match="the data of record 5"):
+            bundle["records"][5]
 
 
 LONG = b"\x80" * 11 + b"\x01"
