@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import attempts
 import cases
+import cpu_times
 import needs
 import pytest
 from hypothesis import settings
@@ -251,8 +252,9 @@ def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--case``, which `cases.every` looks at."""
+    """Add ``--case``, which `cases.every` looks at, and ``--cpu-times`` of cpu_times.py."""
     parser.addoption("--case", metavar="TEXT", help="run those cases whose name contains TEXT")
+    parser.addoption("--cpu-times", metavar="FILE", help="write processor seconds of the tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -267,6 +269,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _put_files_into_memory(config)
+    if config.option.cpu_times:
+        config.pluginmanager.register(cpu_times.Times(config.option.cpu_times))
 
 
 def _put_files_into_memory(config: pytest.Config) -> None:
