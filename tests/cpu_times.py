@@ -1,4 +1,4 @@
-"""The time of each test file in seconds of the processor: `python -m pytest --cpu-times FILE`.
+"""The time of each test file in seconds of the processor: `python -m pytest --cpu-times=FILE`.
 
 User and system time, that of the test process and of all processes below it, alive or ended. Unlike
 the time on a clock it says the same on a machine that does other work beside. FILE gets two tables:
@@ -9,6 +9,7 @@ file's.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -36,7 +37,7 @@ def spent() -> float:
 def _of_living(process: str) -> float:
     """Return the seconds of a child, those below it included; 0 for one that is gone."""
     try:
-        stat = (PROC / process / "stat").read_text().rpartition(")")[2].split()
+        stat = (PROC / process / "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return 0.0
     own = sum(map(int, stat[TIMES])) / TICKS
@@ -45,12 +46,12 @@ def _of_living(process: str) -> float:
 
 def _children(process: object) -> list[str]:
     """Return the ids of the processes that the threads of a process have started."""
-    found = []
-    for listed in (PROC / str(process) / "task").glob("*/children"):
-        try:
-            found += listed.read_text().split()
-        except OSError:
-            continue
+    found: list[str] = []
+    threads = PROC / str(process) / "task"
+    with contextlib.suppress(OSError):  # one that ends just now
+        for thread in os.listdir(threads):
+            with contextlib.suppress(OSError):
+                found += (threads / thread / "children").read_text().split()
     return found
 
 
@@ -109,7 +110,6 @@ class Times:
             files[file] = before + seconds, collecting, cases + self.cases[name]
             if seconds >= LEAST:
                 tests[file][name] = seconds, 0.0, self.cases[name]
-        files = {name: one for name, one in files.items() if one[2]}
         files["total"] = tuple(map(sum, zip(*files.values(), strict=True))) or (0, 0, 0)  # type: ignore[assignment]
         lines = ["seconds  collecting  cases  test file", *_rows(files), ""]
         lines += [f"seconds  collecting  cases  test of at least {LEAST} s"]
