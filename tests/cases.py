@@ -5,14 +5,15 @@ work: every worker collects it, and it is reported between processes. All cases 
 fail are listed by name; ``--case TEXT`` runs those whose name contains the text, ``-x`` ends at the
 first that fails.
 
-`some` and `rounds` take a sample that is the same in each run; with ``RACONVERT_FULL=1`` all cases
-run.
+`some`, `rounds` and `covering` take a sample that is the same in each run; with
+``RACONVERT_FULL=1`` all cases run.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import os
 import random
 import shutil
@@ -41,6 +42,42 @@ def some(cases: Iterable[T], count: int, seed: object = 0) -> list[T]:
 def rounds(full: int, sampled: int) -> int:
     """Return how many random cases to make: `full` of them in a full run, else `sampled`."""
     return full if FULL else sampled
+
+
+def covering(*axes: Iterable[Any], together: int = 2, seed: object = 0) -> list[tuple[Any, ...]]:
+    """Return combinations of the values such that each `together` of them meet in one.
+
+    For two that is a small part of the product, which is returned as a whole in a full run. Most
+    faults take two values that meet, as a type and a byte order; nearly all take three at most.
+    """
+    sides = [list(axis) for axis in axes]
+    whole = list(itertools.product(*(range(len(side)) for side in sides)))
+    chosen = range(len(whole)) if FULL else _covering(whole, together, seed)
+    return [
+        tuple(side[index] for side, index in zip(sides, whole[number], strict=True))
+        for number in chosen
+    ]
+
+
+def _covering(whole: list[tuple[int, ...]], together: int, seed: object) -> list[int]:
+    """Take first those that bring the most new meetings; return their numbers in order."""
+    groups = list(itertools.combinations(range(len(whole[0])), together))
+    left = list(range(len(whole)))
+    random.Random(str(seed)).shuffle(left)
+    met: set[tuple[Any, ...]] = set()
+    chosen: list[int] = []
+    for wanted in range(len(groups), 0, -1):
+        others = []
+        for number in left:
+            case = whole[number]
+            here = [(group, *(case[axis] for axis in group)) for group in groups]
+            if sum(one not in met for one in here) >= wanted:
+                met.update(here)
+                chosen.append(number)
+            else:
+                others.append(number)
+        left = others
+    return sorted(chosen)
 
 
 class Case(NamedTuple):
