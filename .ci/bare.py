@@ -2,7 +2,7 @@
 
     python .ci/bare.py [WORDS FOR PYTEST]
 
-Three times, as the README's command on machines that have less than CI:
+Three times at once, as on machines that have less than CI:
 
 - `nothing`: PATH leads to what POSIX asks of every system, and to Python;
 - `gcc without headers`: a compiler, in a mount namespace where /usr/include is empty;
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,10 +45,15 @@ def main() -> int:
         del surroundings["gcc without libraries"]
     files = files_of_tests()
     failed = not files
-    for name, (programs, hidden) in surroundings.items():
-        print(f"--- {name}", flush=True)
-        with tempfile.TemporaryDirectory() as folder:
-            failed |= run(Path(folder), files, programs, hidden) != 0
+    with ThreadPoolExecutor() as pool, tempfile.TemporaryDirectory() as folder:
+        runs = [
+            pool.submit(run, Path(folder, str(number)), files, *surrounding)
+            for number, surrounding in enumerate(surroundings.values())
+        ]
+        for name, one in zip(surroundings, runs, strict=True):
+            done = one.result()
+            print(f"--- {name}\n{done.stdout}", flush=True)
+            failed |= done.returncode != 0
     return int(failed)
 
 
@@ -74,16 +80,21 @@ def headers_of_libraries() -> tuple[Path, ...]:
     )  # fmt: skip
 
 
-def run(folder: Path, files: list[str], programs: tuple[str, ...], hidden: tuple[Path, ...]) -> int:
-    """Run the tests with a PATH of their own, behind mounts that hide folders and files."""
-    (folder / "bin").mkdir()
+def run(
+    folder: Path, files: list[str], programs: tuple[str, ...], hidden: tuple[Path, ...]
+) -> subprocess.CompletedProcess[str]:
+    """Run the tests with a PATH of their own, behind mounts that hide folders and files.
+
+    In one process: most are skipped, and each one more would load all files once more.
+    """
+    (folder / "bin").mkdir(parents=True)
     (folder / "empty").mkdir()
     for name in (*needs.EVERYWHERE, *programs):
         if path := shutil.which(name):
             (folder / "bin" / name).symlink_to(path)
     for name in ("python", "python3"):  # a link would lose the environment
         script(folder / "bin" / name, f'exec "{sys.executable}" "$@"')
-    words = [*PYTEST, "-n", "auto", *sys.argv[1:], *files]
+    words = [*PYTEST, "-n", "0", *sys.argv[1:], *files]
     if hidden and needs.mounting() is not None:
         covers = [folder / "empty" if path.is_dir() else Path(os.devnull) for path in hidden]
         mounts = [f"mount --bind '{c}' '{p}'" for c, p in zip(covers, hidden, strict=True)]
@@ -98,8 +109,10 @@ def run(folder: Path, files: list[str], programs: tuple[str, ...], hidden: tuple
         script(gcc, f'exec "{real}" -nostdinc "$@"')
     environment = {name: text for name, text in os.environ.items() if name not in DROPPED}
     environment["PATH"] = str(folder / "bin")
-    done = subprocess.run(words, env=environment, cwd=ROOT, check=False)  # noqa: S603 - as above
-    return done.returncode
+    return subprocess.run(  # noqa: S603 - as above
+        words, env=environment, cwd=ROOT, check=False, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
 
 
 def script(path: Path, line: str) -> None:

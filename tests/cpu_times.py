@@ -85,6 +85,7 @@ class Times:
         self.cases[name] += 1
         return answer
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Add what a worker has counted."""
         counted = getattr(node, "workeroutput", {}).get("cpu_times", ({}, {}, {}))
