@@ -35,7 +35,7 @@ REFUSALS = {"Corrupt", "Unsupported", "Unsafe", "TooLarge", "UnknownFormat", "No
 # Reads lines of JSON [source, target, options]; answers each with one: what the conversion, in a
 # forked child, ended in, and the child's peak. Without a target the source is verified.
 SERVER = """
-import contextlib, importlib, json, os, resource, select, signal, sys, time, traceback
+import contextlib, gc, importlib, json, os, resource, select, signal, sys, time, traceback
 import numpy, PIL.Image, lz4.block, yaml, zipfile, tarfile
 import raconvert, raconvert.inspect.verify
 import raconvert.plugins.npy, raconvert.plugins.npz, raconvert.plugins.png, raconvert.conversion.batch
@@ -59,6 +59,7 @@ seconds, patience = map(float, sys.argv[1:])
 for line in sys.stdin:
     source, target, options = json.loads(line)
     reading, writing = os.pipe()
+    gc.freeze()  # a child that looks through what was there before copies every page of it
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_CPU, (1 + int(seconds), 1 + int(seconds)))

@@ -313,8 +313,11 @@ subprocess.Popen.__init__ = _checked  # type: ignore[method-assign, assignment]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need something from outside; leave the long ones to CI.
 
-    The mark comes from the fixtures that a test uses, itself or through others.
+    The mark comes from the fixtures that a test uses, itself or through others. Tests that share
+    what takes long to make (`xdist_group`) come first: there one worker gets many in a row, makes
+    it once, and is not the last one to end.
     """
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     for item in items:
         if "tool" in getattr(item, "fixturenames", ()):
             item.add_marker(OUTSIDE)
