@@ -29,6 +29,11 @@ EXAMPLES = {
         ("peek 'many.h5#x'", "one array of a container"),
         ("peek scan.npy --full", "numbers of all elements"),
     ),
+    "view": (
+        ("view scan.npy", "in the browser, on this machine alone"),
+        ("view in/", "a folder: each file and each array"),
+        ("view many.h5 --no-browser", "print the address, open nothing"),
+    ),
     "formats": (
         ("formats", "all formats, and what each keeps"),
         ("formats png", "all about one, its options included"),
@@ -93,11 +98,11 @@ GROUPS = {
     ),
     "speed (processes, memory)": (
         "--jobs --max-memory --full --batch-seconds --file-timeout --scheduler --scheduler-file "
-        "--shard"
+        "--shard --port"
     ),
     "says (checks, messages)": (
         "--verify --dry-run --fail-fast --paranoid --digest --certificate --combined --report "
-        "--short --as --words --html --graphics --progress --json --quiet --verbose --color "
+        "--short --as --words --html --no-browser --graphics --progress --json --quiet --verbose --color "
         "--debug --help"
     ),
 }
