@@ -5,11 +5,13 @@ The pages are read with the parser of HTML of the standard library, and with a b
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -18,9 +20,11 @@ import pytest
 from test_browser import faults
 from test_browser import judged as judged_by_nu
 
+import raconvert
 from benchmarks import _svg
 from docs import foreign
 from docs.accessible import REPAIRS, repaired
+from raconvert.conversion.options import OPTIONS
 from raconvert.foreign import FOREIGN
 
 pytestmark = pytest.mark.xdist_group("site")
@@ -156,6 +160,38 @@ def test_the_search_works_without_a_server(
     for word in ("grib", "czi", "exr"):
         assert "reference/not-read.html" in leads(word), word
     assert leads("zzyzzyx") == set()
+
+
+def cells(html: str) -> list[list[str]]:
+    """The rows of the tables in HTML, as texts."""
+    rows = re.findall(r"<tr.*?</tr>", html, re.DOTALL)
+    plain = [re.findall(r"<td>(.*?)</td>", row, re.DOTALL) for row in rows]
+    return [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in plain if row]
+
+
+def test_the_api_shows_the_type_and_the_default_of_every_option(site: Path) -> None:
+    """As the functions have them; a signature of its own has types, and no list of options."""
+    text = (site / "api.html").read_text(encoding="utf-8")
+    parts = dict(
+        re.findall(r'id="raconvert\.(\w+)">(.*?)(?=id="raconvert\.\w+">|\Z)', text, re.DOTALL)
+    )
+    known = {option.name for option in OPTIONS}
+    seen = set()
+    for name in ("convert", "migrate", "read", "open", "write", "info", "verify", "diff", "digest"):
+        head, _, body = parts[name].partition("</dt>")
+        shown = {row[0]: row[1:3] for row in cells(body) if len(row) == 4}
+        signature = inspect.signature(getattr(raconvert, name))
+        assert "options" in head
+        assert "str" in head or "Readable" in head
+        for option, parameter in signature.parameters.items():
+            if option in known and parameter.kind is parameter.KEYWORD_ONLY:
+                required = parameter.default is parameter.empty
+                assert (option in shown) != required, (name, option)
+                if not required:
+                    assert shown[option] == [parameter.annotation, repr(parameter.default)]
+                    assert f">{option}<" not in head
+                    seen.add(option)
+    assert seen == known
 
 
 def test_every_format_that_is_refused_by_name_is_on_the_page() -> None:

@@ -2,6 +2,7 @@
 
 library: pandas
 manual: pandas.read_csv | Whether or not to include the default ``NaN`` values when parsing the data.
+link: https://pandas.pydata.org/docs/reference/api/pandas.read_csv.html | the manual of `read_csv`
 link: https://github.com/pandas-dev/pandas/issues/59314 | pandas #59314, the list of these texts
 """
 

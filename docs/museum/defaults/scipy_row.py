@@ -2,6 +2,7 @@
 
 library: scipy
 manual: scipy.io.savemat | If 'row', write 1-D NumPy arrays as row vectors.
+link: https://docs.scipy.org/doc/scipy-1.9.2/reference/generated/scipy.io.savemat.html | the manual of `savemat`
 """
 
 import numpy as np

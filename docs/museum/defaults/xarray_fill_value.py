@@ -2,6 +2,7 @@
 
 library: xarray
 manual: xarray.open_dataset | If True, replace array values equal to `_FillValue` with NA
+link: https://docs.xarray.dev/en/v0.14.0/generated/xarray.open_dataset.html | the manual of `open_dataset`, "mask_and_scale defaults to True"
 """
 
 import numpy as np
