@@ -151,7 +151,7 @@ def test_the_guide_is_a_walk_and_chapters() -> None:
     index = (ROOT / "docs" / "reference" / "README.md").read_text(encoding="utf-8")
 
     assert len(text.split()) < 1000  # at 200 words a minute
-    assert text.count("only-light") == text.count("only-dark") == 2
+    assert text.count("only-light") == text.count("only-dark") == 3
     assert len(chapters) >= 11
     for path in chapters:
         assert len(path.read_text(encoding="utf-8").split()) < 3000, path.name

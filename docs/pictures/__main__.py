@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import h5py
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
@@ -173,13 +175,38 @@ def walk_peek_dark() -> Image.Image:
     return walk_peek(dark=True)
 
 
+def walk_view(*words: str) -> Image.Image:
+    """A container in the local viewer."""
+    raconvert.convert("mnist/*.png", "mnist.ra")
+    rng = np.random.default_rng(7)
+    down, right = np.mgrid[-1:1:60j, -1.5:1.5:90j]
+    drift = np.cumsum(rng.normal(size=400))
+    waves = [np.cos(8 * np.hypot(down, right) - n / 4) for n in range(40)]
+    with h5py.File("lab.h5", "w") as file:
+        file["drift"], file["raw/waves"] = drift, np.array(waves, "f4")
+        file["raw/digits"] = raconvert.read("mnist.ra")[:200]
+    command = ["raconvert", "view", "lab.h5#raw/waves", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+        assert server.stdout is not None
+        lines = (line.decode().strip() for line in server.stdout)
+        address = next(line for line in lines if line.startswith("http"))
+        picture = browsed(address, 640, "--virtual-time-budget=9000", *words)
+        server.send_signal(signal.SIGINT)
+    return picture
+
+
+def walk_view_dark() -> Image.Image:
+    """The same in dark."""
+    return walk_view("--blink-settings=preferredColorScheme=0")
+
+
 def browsed(path: str, height: int, *more: str) -> Image.Image:
     """The top of a page in a browser, with further words for it."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     assert browser, "no Chromium on this machine: name this picture not, or install it"
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *more]
     shot = [f"--window-size=900,{height + 20}", "--screenshot=shot.png"]
-    address = Path(path).resolve().as_uri()
+    address = path if path.startswith("http") else Path(path).resolve().as_uri()
     subprocess.run([browser, *words, *shot, address], check=True, capture_output=True)
     with Image.open("shot.png") as image:
         top = image.convert("RGB").crop((0, 0, 900, height))
@@ -190,6 +217,7 @@ def main(wanted: list[str]) -> None:
     """Run the pages, draw, and write the pictures beside this file."""
     drawn = [machine_learning, scans, matlab_and_julia, gempack, scidb_records, archive]
     drawn += [info_page, info_page_dark, walk_peek, walk_peek_dark]
+    drawn += [walk_view, walk_view_dark]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ.update(programs(folder))
