@@ -2,8 +2,8 @@
 
 A picture is a card, light or dark as the page around it is (`prefers-color-scheme`). It is narrow,
 and a name stands above its bar, so that nothing is cut off and a telephone shows it in a size that
-can be read. All bars of a picture have one scale: linear from 0, or logarithmic where the ratios
-are too far apart, and then a bar leads from 1 to its ratio.
+can be read. All bars of a picture have one scale: linear from 0, or logarithmic where a ratio is
+large, and then a bar leads from 1 to its ratio.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import NamedTuple
 WIDTH, MARGIN = 560, 22
 LINE, ROW, GAP, BAR = 18, 36, 30, 10  # heights: of a line of text, a row, between groups, a bar
 LETTER = 0.56  # the widest mean of a letter, of the size of the text
-FAR_APART = 20  # the largest ratio of a picture divided by the least one, from which on logarithms
+LONGEST = 20  # the largest ratio of a linear scale: beside more, what is near 1 cannot be seen
+MOST_TICKS = 9
 # kind of a row -> its colour on light and on dark, and what the legend calls it
 KINDS = {
     "ours": ("#1f9d63", "#35b779", "raconvert"),
@@ -58,10 +59,10 @@ class Scale:
     """Where a ratio lies on the width of a picture."""
 
     def __init__(self, found: list[float]) -> None:
-        """Begin at 0, or at a power of ten below all if `found` is far apart."""
+        """Begin at 0, or at a power of ten below all where a ratio is large."""
         least = min(one for one in found if one > 0)
         most = max(*found, 1)
-        self.logarithmic = most / min(least, 1) > FAR_APART
+        self.logarithmic = most > LONGEST
         self.low = min(floor(log10(least)), 0) if self.logarithmic else 0
         self.high = max(log10(most), self.low + 1) if self.logarithmic else most
 
@@ -74,7 +75,7 @@ class Scale:
         """The ratios at which lines are drawn."""
         if self.logarithmic:
             return [10.0**power for power in range(self.low, floor(self.high) + 1)]
-        step = 1 if self.high > 2.5 else 0.5
+        step = next(one for one in (0.5, 1, 2, 5) if self.high / one < MOST_TICKS)
         return [number * step for number in range(floor(self.high / step) + 1)]
 
     def told(self) -> str:
@@ -201,7 +202,7 @@ def _width(text: str, size: int) -> int:
 
 
 def ratio(value: float) -> str:
-    """A ratio with three digits that count."""
-    if value < 0.005:
-        return f"{value:.1g}"
+    """A ratio with two or three digits that count."""
+    if value < 0.1:
+        return f"{value:.2g}"
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
