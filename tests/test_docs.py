@@ -238,6 +238,22 @@ def test_python_examples(
     run([sys.executable, "-c", "\n".join(blocks(page, "python"))], tmp_path, **environment)
 
 
+def test_commands_in_sentences_of_the_readme(
+    playground: tuple[Path, dict[str, str]], tmp_path: Path
+) -> None:
+    """Those that stand among words run, too, with a file in the place of FILE."""
+    folder, environment = playground
+    (tmp_path / "mnist").symlink_to(folder / "mnist")
+    text = re.sub(r"^```.*?^```$", "", README, flags=re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"`(raconvert [^`]+)`", text)
+
+    assert len(commands) >= 5
+    assert "raconvert peek FILE" in README.split("\n", 10)[6], "within the first ten lines"
+    for command in commands:
+        words = command.replace("FILE", "mnist/7.png").replace("NEW", "new").split()
+        run(words, tmp_path, **environment)
+
+
 # Blocks that neither of these two tests runs -> the test that does, or why nothing can.
 # A block with the name of a file is part of the `console` blocks of its page.
 ELSEWHERE = {

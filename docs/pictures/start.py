@@ -22,6 +22,12 @@ OUTCOMES = [
     ("#fde725", "equivalent", "every value kept; one line says what changed in form"),
     ("#ff8a6b", "refused", "a loss needs your word; nothing is written without it"),
 ]
+# colour on dark pages -> the one on light pages
+LIGHT = {
+    "#10151c": "#f6f8fa", "#18212c": "#ffffff", "#3b4a5c": "#c3ccd7", "#e1e6ec": "#17202b",
+    "#8b98a8": "#566374", "#35b779": "#1f9d63", "#5ec962": "#1a7f37", "#fde725": "#7d6200",
+    "#ff8a6b": "#b8391f",
+}  # fmt: skip
 
 
 def start(images: Path) -> str:
@@ -32,6 +38,7 @@ def start(images: Path) -> str:
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="18 14 924 412" '
         'font-family="DejaVu Sans, Verdana, sans-serif" fill="#e1e6ec">',
+        _style(),
         '<rect x="18" y="14" width="924" height="412" rx="14" fill="#10151c"/>',
         _text(40, 44, "your files", "#8b98a8"),
         _text(480, 44, "RA: a header of numbers, then the data", "#8b98a8", "middle"),
@@ -60,6 +67,16 @@ def start(images: Path) -> str:
         parts.append(_text(400, y, meaning))
     parts.append(_text(60, 387, "every conversion is", "#8b98a8"))
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _style() -> str:
+    """The colours of light pages, in the place of the dark ones that the attributes name."""
+    rules = "".join(
+        f'[{what}="{dark}"]{{{what}:{light}}}'
+        for dark, light in LIGHT.items()
+        for what in ("fill", "stroke")
+    )
+    return f"<style>@media (prefers-color-scheme:light){{{rules}}}</style>"
 
 
 def _header() -> list[str]:
