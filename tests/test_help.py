@@ -14,7 +14,7 @@ from PIL import Image
 from raconvert import __version__
 from raconvert.cli import EXAMPLES, VERBS, help_text, main, version
 from raconvert.cli.options import VERBS as TABLES
-from raconvert.cli.parser import build
+from raconvert.cli.parser import build, parse
 
 LINES = [line for lines in help_text.EXAMPLES.values() for line, _ in lines]
 
@@ -49,6 +49,11 @@ def test_examples_run(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     for made in ("scan.ra", "mnist.ra", "scan.json"):  # those that the line writes itself
         if f"-o {made}" in line:
             Path(made).unlink()
+
+    if line.startswith("view "):  # which serves until it is stopped: tests/test_viewer.py
+        args = parse("view", shlex.split(line)[1:])
+        assert all(Path(file).exists() for file in args.files)
+        return
 
     code = main(shlex.split(line))
 

@@ -80,7 +80,8 @@ _FIRST: tuple[tuple[str, ...], ...] = (
     ("--brief --summary --oneline --one-line -b", "--short"),
     ("--tolerance --tol --eps --epsilon --precision", "--atol {}"),
     ("--list --ls -l --header --show --describe", "raconvert info FILE"),
-    ("--preview --plot --image --view --display", "raconvert peek FILE"),
+    ("--preview --plot --image --display", "raconvert peek FILE"),
+    ("--view --browse --browser --serve --gui", "raconvert view FILE"),
     ("--version", "raconvert version"),
 )  # fmt: skip
 _COMPRESS = {
@@ -93,6 +94,7 @@ _VERBS = {
     **dict.fromkeys(
         ("ls", "list", "describe", "inspect", "stat", "header", "identify", "query"), "info"
     ),
+    **dict.fromkeys(("browse", "serve", "gui", "open", "viewer"), "view"),
     **dict.fromkeys(("compare", "cmp", "difference"), "diff"),
     **dict.fromkeys(("check", "validate", "test", "fsck"), "verify"),
     **dict.fromkeys(("hash", "checksum", "sha256", "sha256sum", "sum"), "digest"),
