@@ -102,8 +102,8 @@ GROUPS = {
     ),
     "says (checks, messages)": (
         "--verify --dry-run --fail-fast --paranoid --digest --certificate --combined --report "
-        "--short --as --words --html --no-browser --graphics --progress --json --quiet --verbose --color "
-        "--debug --help"
+        "--short --as --words --html --no-browser --graphics --progress --json --quiet "
+        "--verbose --color --debug --help"
     ),
 }
 _SOURCES, _OTHERS = next(iter(GROUPS)), "others"
