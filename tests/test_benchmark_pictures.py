@@ -28,7 +28,7 @@ def drawn(path: Path) -> list[tuple[float, float, float, str]]:
     for element in ElementTree.parse(path).getroot():
         kind = element.get("class")
         if element.tag == f"{SVG}text" and (element.text or "").endswith("×"):
-            said = element.text if kind == "ink name" else said
+            said = (element.text or "") if kind == "ink name" else said
         elif element.tag == f"{SVG}rect" and element.get("rx") == "2" and said:
             start, width = float(element.get("x") or 0), float(element.get("width") or 0)
             took, _, ratio = said.removesuffix(" ×").rpartition(" · ")
