@@ -129,6 +129,7 @@ FLOORS = (
     ("inspect",),
     ("views",),
     ("migration",),
+    ("viewer",),
     ("api", "dask", "imageio", "testing", "xarray"),
     ("cli",),
     ("__main__",),

@@ -958,7 +958,7 @@ def test_a_volume_is_seen_and_stepped_by_the_keyboard_alone(
     for _ in range(40):
         page.keyboard.press("Tab")
         kind = page.evaluate("(one => one.tagName + (one.type ? ' ' + one.type : ''))(document.activeElement)")
-        if kind == "CANVAS":
+        if kind == "CANVAS" and kind not in reached:
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
             page.keyboard.press("ArrowUp")
             assert settled(page, "7]") == "plane [:, :, 7]"
@@ -968,7 +968,7 @@ def test_a_volume_is_seen_and_stepped_by_the_keyboard_alone(
             until(page, "document.querySelector('.hung canvas').height == 15")
             page.keyboard.press("0")
             until(page, "document.querySelector('.hung canvas').height == 30")
-        if kind == "INPUT range":
+        if kind == "INPUT range" and kind not in reached:
             page.keyboard.press("ArrowRight")
             assert settled(page, "1]") == "plane [:, :, 1]"
         reached.add(kind)
