@@ -230,9 +230,7 @@ def test_other_sites_are_refused(
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "TRACE", "CONNECT", "X"])
-def test_other_methods_are_refused(
-    view: Callable[..., Client], grid: Path, method: str
-) -> None:
+def test_other_methods_are_refused(view: Callable[..., Client], grid: Path, method: str) -> None:
     client = view(grid)
     status, headers, body = client.raw(f"/{client.viewer.secret}/start", method)
     assert status == 501
@@ -269,7 +267,9 @@ def test_nothing_outside_can_be_named(view: Callable[..., Client], tmp_path: Pat
     for number in ("-1", "2", "9" * 19, "x", "", "../secret.npy", "1e3", "0x1", "\u0663"):
         for what in ("list", "about", "plane", "table", "value", "becomes", "line"):
             words = f"id={number}".encode().decode("latin-1")
-            status, _, body = client.raw(f"/{secret}/{what}?{words.replace(chr(0xd9), '%D9').replace(chr(0xa3), '%A3')}")
+            status, _, body = client.raw(
+                f"/{secret}/{what}?{words.replace(chr(0xD9), '%D9').replace(chr(0xA3), '%A3')}"
+            )
             assert status == 422, (what, number)
             assert b"bug" not in body
 
@@ -426,7 +426,11 @@ def test_physical_values_with_unit_place_and_what_is_missing(
     view: Callable[..., Client], tmp_path: Path
 ) -> None:
     with h5py.File(tmp_path / "x.nc", "w") as file:
-        for name, values in (("time", [0.0, 30]), ("lat", [-10.0, 0, 10]), ("lon", [0.0, 5, 10, 15])):
+        for name, values in (
+            ("time", [0.0, 30]),
+            ("lat", [-10.0, 0, 10]),
+            ("lon", [0.0, 5, 10, 15]),
+        ):
             file[name] = values
             file[name].make_scale(name)
         file["time"].attrs["units"] = "days"
@@ -445,7 +449,9 @@ def test_physical_values_with_unit_place_and_what_is_missing(
     np.testing.assert_allclose(numbers, expected[::-1])  # north is up
     assert (facts["units"], facts["edges"], facts["where"]) == ("K", "WENS", {"0": "30 days"})
     down = facts["down"]
-    assert [down["origin"] + down["spacing"] * (down["start"] + down["step"] * n) for n in range(3)] == [10, 0, -10]
+    assert [
+        down["origin"] + down["spacing"] * (down["start"] + down["step"] * n) for n in range(3)
+    ] == [10, 0, -10]
     assert ["values", "physical values are shown: value * 0.5 + 10, in K, missing values are "
             "shown as NaN"] in array["facts"]  # fmt: skip
     table = client.json("table", id=array["id"], down=1, right=2, index="1,0,0")
@@ -523,9 +529,7 @@ def test_lines_tables_texts_and_values(view: Callable[..., Client], tmp_path: Pa
     assert client.json("value", id=array["id"])["fields"] == [["value", "3.25"]]
 
 
-def test_metadata_and_hostile_names_are_quoted(
-    view: Callable[..., Client], tmp_path: Path
-) -> None:
+def test_metadata_and_hostile_names_are_quoted(view: Callable[..., Client], tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file[HOSTILE.replace("/", "")] = np.eye(3)
         file.attrs[HOSTILE] = HOSTILE + "\x1b[31m"
@@ -538,7 +542,9 @@ def test_metadata_and_hostile_names_are_quoted(
 
 def test_a_damaged_file_is_an_error_in_a_line(view: Callable[..., Client], tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file.create_dataset("x", data=np.arange(10000.0).reshape(100, 100), compression="gzip", chunks=(10, 100))
+        file.create_dataset(
+            "x", data=np.arange(10000.0).reshape(100, 100), compression="gzip", chunks=(10, 100)
+        )
         place = file["x"].id.get_chunk_info(0).byte_offset
     with (tmp_path / "x.h5").open("r+b") as raw:
         raw.seek(place)
@@ -548,7 +554,9 @@ def test_a_damaged_file_is_an_error_in_a_line(view: Callable[..., Client], tmp_p
     client = view(tmp_path)
     rows = client.rows()
     array = client.about(rows["x.h5"])
-    status, body = client.ask("plane", id=array["id"], down=0, right=1, index="0,0", top=0, bottom=100, left=0, end=100)
+    status, body = client.ask(
+        "plane", id=array["id"], down=0, right=1, index="0,0", top=0, bottom=100, left=0, end=100
+    )
     assert (status, json.loads(body)["kind"]) == (422, "Corrupt")
     assert client.plane(array, top=50)[1].shape == (50, 100)  # the rest can be read
     status, body = client.ask("about", id=rows["cut.npy"])
@@ -560,7 +568,9 @@ def test_a_file_that_changed_is_opened_again(view: Callable[..., Client], grid: 
     array = client.about()
     np.save(grid, np.ones((2, 3, 4), "i4") * 7)
     os.utime(grid, ns=(1, 1))
-    status, body = client.ask("plane", id=array["id"], down=1, right=2, index="0,0,0", top=0, bottom=3, left=0, end=4)
+    status, body = client.ask(
+        "plane", id=array["id"], down=1, right=2, index="0,0,0", top=0, bottom=3, left=0, end=4
+    )
     assert (status, json.loads(body)["kind"]) == (422, "Changed")
     assert client.plane(client.about())[1].tolist() == [[7] * 4] * 3
 
@@ -620,7 +630,9 @@ def test_eight_terabytes_take_few_reads(
     if len(shape) > 1:  # a part is seen element by element
         client.plane(array, top=4, bottom=9, left=5, end=9)
         assert sum(counted) <= 1 << 20
-    client.json("table", id=array["id"], down=0, right=len(shape) - 1, index=",".join("0" * len(shape)))
+    client.json(
+        "table", id=array["id"], down=0, right=len(shape) - 1, index=",".join("0" * len(shape))
+    )
 
 
 def test_a_step_through_a_volume_reads_one_plane(
@@ -649,7 +661,9 @@ def test_chunks_beyond_the_budget_are_decoded_around_the_middle(
     rows, columns = facts["down"], facts["right"]
     assert 20 <= rows["count"] < 400
     assert "around the middle" in facts["text"]
-    found = values[rows["start"] : rows["start"] + rows["count"], columns["start"] :][:, : columns["count"]]
+    found = values[rows["start"] : rows["start"] + rows["count"], columns["start"] :][
+        :, : columns["count"]
+    ]
     assert numbers.tolist() == found.tolist()
     facts, numbers = client.plane(array, top=390, left=380)
     assert numbers.tolist() == values[390:, 380:].tolist()
@@ -767,9 +781,7 @@ def test_names_that_are_not_one_new_file_are_refused(
     assert sorted(one.name for one in tmp_path.rglob("*")) == ["grid.npy", "in", "sub"]
 
 
-def test_nothing_is_written_outside_the_folder(
-    view: Callable[..., Client], tmp_path: Path
-) -> None:
+def test_nothing_is_written_outside_the_folder(view: Callable[..., Client], tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     np.save(tmp_path / "out" / "x.npy", np.eye(3))
@@ -865,8 +877,13 @@ def tab(browser: Any, view: Callable[..., Client]) -> Iterator[Callable[..., Any
         )
         one.on("pageerror", lambda error: faults.append(str(error)))
         one.on("dialog", lambda dialog: faults.append(dialog.message))
-        one.on("request", lambda asked: asked.url.startswith(
-            (client.viewer.url, client.viewer.first_url, "data:")) or faults.append(asked.url))
+        one.on(
+            "request",
+            lambda asked: (
+                asked.url.startswith((client.viewer.url, client.viewer.first_url, "data:"))
+                or faults.append(asked.url)
+            ),
+        )
         one.goto(client.viewer.url)
         one.wait_for_selector("[role=treeitem]")
         tabs.append(one)
@@ -896,7 +913,10 @@ def folder(tmp_path: Path) -> Path:
     wide = RNG.normal(size=(4, 2, 9, 14))
     wide[0, 0, 0, :3] = np.nan, np.inf, -np.inf
     raconvert.write(place / "climate.nc", wide, meta=Metadata(axes=axes, units="K"))
-    np.save(place / "people.npy", np.array([(n, b"alpha") for n in range(500)], [("id", "i4"), ("name", "S8")]))
+    np.save(
+        place / "people.npy",
+        np.array([(n, b"alpha") for n in range(500)], [("id", "i4"), ("name", "S8")]),
+    )
     np.save(place / "signal.npy", np.cumsum(RNG.normal(size=3000)))
     np.save(place / "labels.npy", RNG.integers(0, 4, (30, 30)).astype("u1"))
     np.save(place / "sub" / "deep.npy", np.eye(5))
@@ -951,13 +971,17 @@ def test_a_volume_is_seen_and_stepped_by_the_keyboard_alone(
         if page.evaluate(row) == "head.nii":
             break
         page.keyboard.press("ArrowDown")
-    assert page.evaluate("getComputedStyle(document.querySelector('.active')).outlineStyle") == "solid"
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.active')).outlineStyle") == "solid"
+    )
     page.keyboard.press("Enter")
     assert settled(page) == "plane [:, :, 6]"
     reached = set()
     for _ in range(40):
         page.keyboard.press("Tab")
-        kind = page.evaluate("(one => one.tagName + (one.type ? ' ' + one.type : ''))(document.activeElement)")
+        kind = page.evaluate(
+            "(one => one.tagName + (one.type ? ' ' + one.type : ''))(document.activeElement)"
+        )
         if kind == "CANVAS" and kind not in reached:
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
             page.keyboard.press("ArrowUp")
@@ -974,7 +998,9 @@ def test_a_volume_is_seen_and_stepped_by_the_keyboard_alone(
         reached.add(kind)
     assert reached >= {"CANVAS", "INPUT range", "INPUT number", "INPUT text", "BUTTON button",
                        "SELECT select-one", "SUMMARY"}  # fmt: skip
-    assert [page.locator(f".hung .{edge}").inner_text() for edge in ("left", "right", "top", "bottom")] == [*"RLAP"]
+    assert [
+        page.locator(f".hung .{edge}").inner_text() for edge in ("left", "right", "top", "bottom")
+    ] == [*"RLAP"]
     assert page.locator(".ruler").inner_text() == "10 mm"
 
 
@@ -1029,7 +1055,9 @@ def test_values_under_the_pointer_with_place_and_unit(
     said = settled(page, " at ")
     index = [1, 0, 6, 3]  # north is up
     value = raconvert.read(folder / "climate.nc")
-    value = value if isinstance(value, np.ndarray) else next(v for v in value.values() if v.ndim == 4)
+    value = (
+        value if isinstance(value, np.ndarray) else next(v for v in value.values() if v.ndim == 4)
+    )
     assert said.startswith(f"{value[tuple(index)]:.6f}"[:6].replace("-", "−"))
     assert f" K at {index}" in said
     assert "lat = 6, lon = 3" in said
@@ -1140,7 +1168,9 @@ def test_axe_finds_nothing(
         said = page.evaluate("axe.run()")
         assert said["passes"]
         for one in said["violations"]:
-            found[f"{name}: {one['id']}"] = [node["failureSummary"] + node["html"] for node in one["nodes"]]
+            found[f"{name}: {one['id']}"] = [
+                node["failureSummary"] + node["html"] for node in one["nodes"]
+            ]
 
     judge("folder")
     for name, what in (

@@ -298,8 +298,8 @@ VERBS = {
             *READING,
             *COMMON,
         ),
-        "raconvert view scans/ shows a folder; Ctrl-C ends it. Other users and other sites see "
-        "nothing: the server is on 127.0.0.1, and the address has a secret",
+        "Ctrl-C ends it; other users and other sites see nothing: the server is on 127.0.0.1, and "
+        "its address has a secret",
     ),
     "formats": Verb(
         "formats [NAME] [--why FILE] [options]",
