@@ -51,7 +51,7 @@ def of_json(value: Any) -> Answer:
 
 
 class Desk:
-    """What answers questions about a tree. Threads may share it; files are converted one by one."""
+    """Answers to questions about a tree. Threads may share it; files are converted one by one."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -260,7 +260,7 @@ def _looking_of(tree: Tree, words: Mapping[str, str]) -> _Looking:
 
 
 def _becomes(tree: Tree, words: Mapping[str, str]) -> Answer:
-    """What would become of a file, or of one of its arrays, in each format."""
+    """The outcome of writing a file, or one of its arrays, in each format."""
     node = tree.node(_whole(words, "id"))
     with tree.array(node) as (held, array):
         assert held.opened is not None  # noqa: S101 - `array` has opened it
@@ -296,7 +296,7 @@ class _Looking:
 
 
 def _look(held: Held, node: Node, array: Array) -> Look:
-    """What was found out about an array before; of many arrays of a file, of the last few."""
+    """The look at an array, as before if it is one of the last few of its file."""
     place = max(node.place, 0)
     if place not in held.looks:
         while len(held.looks) >= 4:

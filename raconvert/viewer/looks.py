@@ -49,7 +49,7 @@ _WHOLE = {f"{kind}{width}" for kind in "iu" for width in (1, 2, 4, 8)}
 
 
 class Look:
-    """What is known of an array while it is looked at: its axes, its scale, what was decoded."""
+    """An array while it is looked at: its axes, its scale, what was decoded of it."""
 
     def __init__(self, array: Array) -> None:
         self.array = array

@@ -1,8 +1,8 @@
 """The server of the viewer: on this machine alone, for whoever has its address.
 
-The address has a secret of 256 bits. A page of another site knows it not, may send no request that
-is answered (its ``Origin`` and ``Sec-Fetch-Site`` are others), and reads no answer (there is no
-header of CORS). A name of a foreign domain that leads here (DNS rebinding) is refused by ``Host``.
+The address has a secret of 256 bits, which a page of another site does not know. Its requests are
+not answered (their ``Origin`` and ``Sec-Fetch-Site`` are others), and it could not read an answer
+(none has a header of CORS). ``Host`` refuses domains that lead here (DNS rebinding).
 """
 
 from __future__ import annotations
