@@ -26,7 +26,7 @@ from raconvert.conversion.options import Settings
 from raconvert.errors import RaconvertError
 from raconvert.files import copy
 from raconvert.viewer import regions, tree
-from raconvert.viewer.regions import region_of
+from raconvert.viewer.regions import Wholes, region_of
 from raconvert.viewer.server import MOST_BODY, THREADS, Viewer
 
 if TYPE_CHECKING:
@@ -696,6 +696,7 @@ def test_what_decodes_as_a_whole_is_decoded_once_or_refused(
     monkeypatch.setattr(type(raconvert.open(tmp_path / "x.npz", "x").data), "load", None)
     np.testing.assert_array_equal(client.plane(array, index="4,0,0")[1], values[4])
     monkeypatch.undo()
+    assert len(client.viewer.desk.tree.wholes._kept) == 1
     monkeypatch.setattr(regions, "DECODED", 1000)
     client = view(tmp_path / "x.npz")
     status, body = client.ask("plane", id=client.about()["id"], down=1, right=2, index="0,0,0",
@@ -725,7 +726,7 @@ def test_regions_are_those_of_numpy(
                 stop = int(chance.integers(start + 1, length + 1))
                 step = int(chance.integers(1, 4))
                 parts.append(start if chance.random() < 0.4 else range(start, stop, step))
-            found = region_of(array, parts, {})
+            found = region_of(array, parts, Wholes())
             key = tuple(
                 one if isinstance(one, int) else slice(one.start, one.stop, one.step)
                 for one in found.parts

@@ -192,7 +192,7 @@ def _array_of(tree: Tree, node: Node, held: Held, array: Array, *, many: bool) -
         return facts | {"problem": str(array.problem), "form": EMPTY, "facts": [], "fields": []}
     array.settle()
     row = describe_array(array, held.opened.bundle)
-    look = _look(held, node, array)
+    look = _look(tree, held, node, array)
     down, right = look.usual_axes()
     return facts | {
         "form": look.form, "shape": list(array.shape), "axes": looks.axes_of(look),
@@ -284,24 +284,25 @@ class _Looking:
     """A ``with`` block in which an array is looked at; its errors name its file."""
 
     def __init__(self, tree: Tree, node: Node) -> None:
+        self._tree = tree
         self._node = node
         self._array = tree.array(node)
 
     def __enter__(self) -> Look:
         held, array = self._array.__enter__()
-        return _look(held, self._node, array)
+        return _look(self._tree, held, self._node, array)
 
     def __exit__(self, *error: Any) -> bool | None:
         return self._array.__exit__(*error)
 
 
-def _look(held: Held, node: Node, array: Array) -> Look:
+def _look(tree: Tree, held: Held, node: Node, array: Array) -> Look:
     """The look at an array, as before if it is one of the last few of its file."""
     place = max(node.place, 0)
     if place not in held.looks:
         while len(held.looks) >= 4:
             del held.looks[next(iter(held.looks))]
-        held.looks[place] = Look(array)
+        held.looks[place] = Look(array, tree.wholes)
     look: Look = held.looks[place]
     return look
 

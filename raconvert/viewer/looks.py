@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.metadata import Axis
-    from raconvert.viewer.regions import Part
+    from raconvert.viewer.regions import Part, Wholes
 
     Values = np.ndarray[Any, Any]
 
 SIDE = 1024  # rows and columns of elements that are sent of a plane at most
 POINTS = 4096  # points of a line
+LINE_ELEMENTS = 1 << 22  # of which they are made
 ROWS, COLUMNS = 100, 40  # of a table
 TEXT = 200  # characters shown of a value
 PARTS = ("magnitude", "phase", "real part", "imaginary part")  # of complex numbers
@@ -51,8 +52,10 @@ _WHOLE = {f"{kind}{width}" for kind in "iu" for width in (1, 2, 4, 8)}
 class Look:
     """An array while it is looked at: its axes, its scale, what was decoded of it."""
 
-    def __init__(self, array: Array) -> None:
+    def __init__(self, array: Array, wholes: Wholes) -> None:
+        array.settle()
         self.array = array
+        self._wholes = wholes
         listed = as_listed(array)
         self.listed: Array = listed
         self.convert: Callable[[Values], Values] | None = None
@@ -62,7 +65,6 @@ class Look:
         elif scale is not None:
             self.convert = physical_values(array, scale)
         self.layout: Layout = layout_of(listed)
-        self.kept: dict[str, Any] = {}
         self.scales: dict[str, Scale] = {}  # of the planes, by part of complex numbers
         self.form: str = self._form()
 
@@ -98,7 +100,7 @@ class Look:
 
     def read(self, parts: Sequence[Part]) -> tuple[Values, tuple[Part, ...]]:
         """The values at parts of the axes, and the parts that were read."""
-        found = region_of(self.array, parts, self.kept)
+        found = region_of(self.array, parts, self._wholes)
         values = np.asarray(found.values)
         if self.convert is not None:
             values = self.convert(np.ascontiguousarray(values))
@@ -138,11 +140,13 @@ def plane_of(look: Look, chosen: Chosen) -> tuple[dict[str, Any], bytes]:
         raise UsageError(f"axes {down} and {right} do not make a plane of {rank} axes")
     color = look.color if look.color not in (down, right) else -1
     parts: list[Part] = list(chosen.place)
-    first, last = chosen.window[:2], chosen.window[2:]
-    for axis, window in ((down, first), (right, last)):
-        start, stop = _within(look, axis, window)
-        whole = color >= 0 and (stop - start) <= 4 * SIDE  # photos are averaged
-        parts[axis] = range(start, stop, 1 if whole else ceil((stop - start) / SIDE))
+    top, bottom = _within(look, down, chosen.window[:2])
+    left, end = _within(look, right, chosen.window[2:])
+    steps = [ceil((bottom - top) / SIDE), ceil((end - left) / SIDE)]
+    if color >= 0:  # photos are averaged
+        steps = [ceil(max(bottom - top, end - left) / (4 * SIDE))] * 2
+    parts[down] = range(top, bottom, steps[0])
+    parts[right] = range(left, end, steps[1])
     if color >= 0:
         parts[color] = range(look.array.shape[color])
     values, used = look.read(parts)
@@ -343,7 +347,7 @@ def line_of(look: Look, axis: int, index: Sequence[int], start: int, stop: int) 
         raise UsageError(f"axis {axis} is not an axis of the array")
     start, stop = _within(look, axis, (start, stop))
     parts: list[Part] = list(index)
-    parts[axis] = range(start, stop)
+    parts[axis] = range(start, stop, ceil((stop - start) / LINE_ELEMENTS))
     values, used = look.read(parts)
     part = used[axis]
     assert isinstance(part, range)  # noqa: S101 - as asked

@@ -7,8 +7,10 @@ be decoded front to back is decoded once, if it is not too large.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from itertools import product
 from math import ceil, prod
+from threading import Lock
 
 import numpy as np
 
@@ -46,10 +48,41 @@ class Region(Record):
     parts: tuple[Part, ...]
 
 
-def region_of(array: Array, parts: Sequence[Part], kept: dict[str, Any]) -> Region:
+class Wholes:
+    """Arrays that are decoded as a whole: those that were looked at last, in `DECODED` bytes.
+
+    Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, tuple[Array, Values]] = OrderedDict()
+        self._guard = Lock()
+
+    def of(self, array: Array) -> Values:
+        """All elements, in logical order. Raises `TooLarge` and what decoding raises."""
+        with self._guard:
+            if id(array) in self._kept:
+                self._kept.move_to_end(id(array))
+                return self._kept[id(array)][1]
+        if array.nbytes > DECODED:
+            raise TooLarge(
+                f"array '{array.name}' can only be decoded as a whole",
+                expected=f"at most {DECODED} bytes to look at any part of it",
+                got=array.nbytes,
+                remedy="convert it to a format with regions, such as .ra or .npy, and look at that",
+            )
+        values = np.asarray(array[...])
+        with self._guard:
+            self._kept[id(array)] = array, values
+            while sum(one.nbytes for _, one in self._kept.values()) > DECODED:
+                self._kept.popitem(last=False)
+        return values
+
+
+def region_of(array: Array, parts: Sequence[Part], wholes: Wholes) -> Region:
     """Read the elements at these parts of the axes of `shape`, or at fewer of each.
 
-    `kept` keeps what was decoded whole from one call to the next. Raises what reading raises, and
+    `wholes` keeps what was decoded whole from one call to the next. Raises what reading raises, and
     `TooLarge` where not even a few elements can be had.
     """
     if array.problem is not None:
@@ -62,27 +95,12 @@ def region_of(array: Array, parts: Sequence[Part], kept: dict[str, Any]) -> Regi
     ):
         return _picked(array, extent, parts)
     if extent is None and is_decoded_whole(array.data):
-        return Region(_whole(array, kept)[_key(parts)], tuple(parts))
+        return Region(wholes.of(array)[_key(parts)], tuple(parts))
     return _cropped(array, parts)
 
 
 def _key(parts: Sequence[Part]) -> tuple[int | slice, ...]:
     return tuple(part if isinstance(part, int) else slice_of(part) for part in parts)
-
-
-def _whole(array: Array, kept: dict[str, Any]) -> Values:
-    """All elements, in logical order, decoded once."""
-    values: Values | None = kept.get("whole")
-    if values is None:
-        if array.nbytes > DECODED:
-            raise TooLarge(
-                f"array '{array.name}' can only be decoded as a whole",
-                expected=f"at most {DECODED} bytes to look at any part of it",
-                got=array.nbytes,
-                remedy="convert it to a format with regions, such as .ra or .npy, and look at that",
-            )
-        values = kept["whole"] = np.asarray(array[...])
-    return values
 
 
 # Elements that lie in a file as they are ---------------------------------------------------------

@@ -22,6 +22,7 @@ from raconvert.files.source import read_failed
 from raconvert.inspect.info import type_text
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 from raconvert.registry import by_suffix, is_one_source, readable
+from raconvert.viewer.regions import Wholes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Tree:
 
     def __init__(self, path: str, settings: Settings) -> None:
         self.settings = settings
+        self.wholes = Wholes()
         self._nodes: list[Node] = []
         self._known: dict[tuple[Any, ...], Node] = {}
         self._held: OrderedDict[str, Held] = OrderedDict()
@@ -280,7 +282,7 @@ class Tree:
                     self._arrays(file, held)
             nodes = [one for one in _below(file) if wanted in "/".join(one.inside).casefold()]
             if nodes or self.root is file:
-                return nodes, ""
+                return nodes, f"in {quoted(file.name)}"
         try:
             entries = list(islice(entries_below(self.root.path, is_whole), SEARCHED))
         except OSError as error:

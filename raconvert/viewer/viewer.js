@@ -198,10 +198,16 @@ async function find() {
 // One array ----------------------------------------------------------------------------------------
 
 let now = null; // what is looked at: the facts, and how
+let shows = 0;
 
 async function show(id, node) {
   let facts;
-  try { facts = await asked("about", { id }); } catch (error) {
+  const number = shows += 1;
+  try {
+    facts = await asked("about", { id });
+    if (number !== shows) return;
+  } catch (error) {
+    if (number !== shows) return;
     for (const name of ["views", "look", "more"]) byId(name).hidden = true;
     byId("name").textContent = node ? node.name : "raconvert";
     byId("lead").textContent = "";
