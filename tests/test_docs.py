@@ -267,7 +267,10 @@ ELSEWHERE = {
         "docs/guide/buckets.md",
         "sh",
     ): "a bucket of one's own: tests/remote/test_recipe.py has another",
-    ("docs/guide/look.md", "sh"): "tests/test_viewer.py::test_ctrl_c_ends_it_without_a_word_too_many",
+    (
+        "docs/guide/look.md",
+        "sh",
+    ): "tests/test_viewer.py::test_ctrl_c_ends_it_without_a_word_too_many",
     ("docs/museum.md", "py"): "tests/test_museum.py",
     ("docs/museum.md", "sh"): "tests/test_museum.py",
     (
