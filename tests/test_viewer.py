@@ -1102,7 +1102,7 @@ def test_hostile_names_are_words(tab: Callable[..., Any], folder: Path) -> None:
     click(page, "<img src=x")
     page.wait_for_selector("[role=treeitem]:has-text('group')")
     click(page, "text")
-    page.wait_for_selector(".scroll td:has-text('<img src=x onerror=alert(1)>')")
+    page.wait_for_selector(".sheet td:has-text('<img src=x onerror=alert(1)>')")
     click(page, "group")
     page.locator("[role=treeitem][aria-level='4']").first.click()
     settled(page)
@@ -1110,7 +1110,7 @@ def test_hostile_names_are_words(tab: Callable[..., Any], folder: Path) -> None:
     page.locator("#becomes summary").click()
     page.wait_for_selector("#becomes tbody tr")
     page.locator("#becomes form button").click()
-    page.wait_for_selector("#becomes .said:has-text('wrote')")
+    page.wait_for_selector("#becomes .outcome-text:has-text('wrote')")
     assert page.locator("img, iframe, main script").count() == 0
     assert "\u202e" not in page.content()
 

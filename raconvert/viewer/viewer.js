@@ -52,7 +52,11 @@ function numberText(value, type) {
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return String(value).replace("-", "−");
   return String(Number(value.toPrecision(type === "f4" ? 7 : 10))).replace("-", "−");
 }
-const short = (value) => numberText(value === null ? null : Number(value.toPrecision(6)));
+function short(value) { // six digits, and all before the point
+  if (value === null || !Number.isFinite(value) || Number.isInteger(value)) return numberText(value);
+  const digits = Math.max(6, Math.min(15, Math.ceil(Math.log10(Math.abs(value)))));
+  return numberText(Number(value.toPrecision(digits)));
+}
 
 // The tree: all rows are counted, those in sight are in the page -----------------------------------
 
@@ -388,7 +392,7 @@ function picture(look) {
       ...now.parts.map((name) => make("option", { selected: name === now.part }, name)));
     controls.append(make("label", {}, "Complex numbers as ", part));
   }
-  screen.window = section("Contrast", histogram, spread, make("div", { className: "pair" },
+  screen.window = section("Contrast", histogram, spread, make("div", { className: "ends" },
     make("label", {}, "from", low), make("label", {}, "to", high)),
   make("div", { className: "row" },
     make("button", { type: "button", onclick: () => { now.contrast = screen.facts.auto; paintPicture(); } }, "Auto"),
@@ -732,7 +736,7 @@ function line(look) {
     });
     return make("label", {}, name, input);
   });
-  controls.append(section("Part", make("div", { className: "pair" }, ...ends)));
+  controls.append(section("Part", make("div", { className: "ends" }, ...ends)));
   look.replaceChildren(make("div", { className: "split" }, make("div", { className: "stage" }, stage, reading), controls));
   screen = { stage, reading, ends };
   loadLine();
@@ -792,7 +796,7 @@ function placeIn(facts, index) {
 // Tables and values --------------------------------------------------------------------------------
 
 function table(look) {
-  const box = make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "table" });
+  const box = make("div", { className: "sheet", tabIndex: 0, role: "region", "aria-label": "table" });
   const bar = make("div", { className: "row" }), controls = make("div", { className: "controls" });
   now.across = now.right !== now.down && !now.text.startsWith("structured");
   screen = { box, bar };
@@ -848,7 +852,7 @@ byId("becomes").addEventListener("toggle", async () => {
     const facts = await asked("becomes", { id: now.id });
     if (mine !== now) return;
     const name = make("input", { type: "text", id: "new", value: `${facts.stem}.ra`, autocomplete: "off", spellcheck: false });
-    const said = make("p", { className: "said", role: "status" });
+    const said = make("p", { className: "outcome-text", role: "status" });
     const all = make("input", { type: "checkbox", id: "all" });
     const form = make("form", { onsubmit: (event) => { event.preventDefault(); converted(name.value, all.checked, said); } },
       make("div", {}, make("label", { htmlFor: "new" }, `New file in ${now.folder === "." ? "this folder" : now.folder}`), name),
@@ -864,12 +868,12 @@ byId("becomes").addEventListener("toggle", async () => {
   } catch (error) { box.replaceChildren(make("p", { className: "trouble" }, error.message)); }
 });
 async function converted(name, all, said) {
-  said.className = "said";
+  said.className = "outcome-text";
   said.textContent = "converting …";
   const answer = await fetch("convert", { method: "POST", credentials: "omit", headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ id: String(now.id), name, whole: all ? "1" : "" }) }).catch((error) => error);
   if (!(answer instanceof Response)) { said.textContent = answer.message; return; }
-  if (!answer.ok) { said.className = "said trouble"; said.textContent = await reason(answer); return; }
+  if (!answer.ok) { said.className = "outcome-text trouble"; said.textContent = await reason(answer); return; }
   said.textContent = (await answer.json()).lines.join("\n");
   const above = now.node && now.node.kind === "file" ? now.node.above : tree.root;
   if (above && above.kind === "folder") {
