@@ -650,6 +650,39 @@ def test_eight_terabytes_take_few_reads(
     )
 
 
+def test_eight_terabytes_of_zarr_and_ra_open_at_once(
+    view: Callable[..., Client], tmp_path: Path, counted: list[int]
+) -> None:
+    folder = tmp_path / "x.zarr"
+    folder.mkdir()
+    header = {"zarr_format": 2, "shape": [10**6, 10**6], "chunks": [1000, 1000], "dtype": "<f8",
+              "compressor": None, "fill_value": 2.5, "order": "C", "filters": None}  # fmt: skip
+    (folder / ".zarray").write_text(json.dumps(header))
+    client = view(folder)
+    facts, numbers = client.plane(client.about())
+    assert set(numbers.flat) == {2.5}
+    assert "around the middle" in facts["text"]
+    assert facts["down"]["count"] * facts["down"]["step"] >= 1000
+    path = tmp_path / "x.ra"
+    raconvert.write(path, np.zeros((4, 1000)))
+    begin = path.stat().st_size - 4 * 1000 * 8
+    with path.open("r+b") as file:
+        head = bytearray(file.read(begin))
+        place = head.index(struct.pack("<QQ", 1000, 4))
+        struct.pack_into("<QQ", head, place, 10**6, 10**6)
+        place = head.index(struct.pack("<Q", 4 * 1000 * 8))
+        struct.pack_into("<Q", head, place, 8 * 10**12)
+        file.seek(0)
+        file.write(head)
+    os.truncate(path, begin + 8 * 10**12)
+    client = view(path)
+    counted.clear()
+    facts, numbers = client.plane(client.about())
+    assert min(numbers.shape) >= 64
+    assert 0 < sum(counted) <= regions.BYTES
+    assert len(counted) <= regions.READS
+
+
 def test_a_step_through_a_volume_reads_one_plane(
     view: Callable[..., Client], tmp_path: Path, counted: list[int]
 ) -> None:
