@@ -16,6 +16,7 @@ from raconvert.views.markup import (
     cut,
     name_of,
     opening,
+    share_cell,
     table_head,
     text_of,
 )
@@ -107,7 +108,7 @@ def _largest(data: dict[str, Any]) -> list[str]:
 
 def _overview(found: dict[str, Any]) -> Iterator[str]:
     yield "<h2>Arrays</h2>\n"
-    yield table_head("array", "", "type and shape", ">differ", ">largest", kind="arrays")
+    yield table_head("array", "verdict", "type and shape", ">differ", ">largest", kind="arrays")
     rows = sorted(found["arrays"], key=lambda one: bool(one["same"]))
     for one in rows[:_MOST_ROWS]:
         yield f"<tr><td>{name_of(one['name'])}</td><td>{_verdict(one['same'])}</td>"
@@ -290,15 +291,14 @@ def _planes(array: Array, where: Where) -> Iterator[str]:
         ", ".join(filter(None, (_at(array, *one) for one in zip(where.outer, at, strict=True))))
         for at, _ in most
     ]
-    yield table_head("plane", ">differences", "", *["coordinates"] * any(places))
+    yield table_head("plane", ">differences", "share", *["coordinates"] * any(places))
     for (place, count), there in zip(most, places, strict=True):
-        width = 100 * count / most[0][1]
-        bar = f'<span class="share" style="width:{width:.3g}%"></span>'
+        bar = share_cell(count / most[0][1])
         key = [":"] * array.ndim
         for axis, index in zip(where.outer, place, strict=True):
             key[axis] = str(index)
         yield f"<tr><td><code>[{', '.join(key)}]</code></td>"
-        yield f'<td class="n">{count:,}</td><td>{bar}</td>'
+        yield f'<td class="n">{count:,}</td>{bar}'
         yield f"<td>{text_of(there)}</td></tr>\n" if any(places) else "</tr>\n"
     yield TABLE_END
 
@@ -333,12 +333,12 @@ def _how_much(array: Array, data: dict[str, Any], where: Where) -> Iterator[str]
     yield "</dl>\n"
     if not where.sizes:
         return
-    yield table_head("size of the difference", ">elements", "")
+    yield table_head("size of the difference", ">elements", "share")
     most = max(where.sizes.values())
     for power, count in sorted(where.sizes.items(), reverse=True)[:_MOST_ROWS]:
-        bar = f'<span class="share" style="width:{100 * count / most:.3g}%"></span>'
+        bar = share_cell(count / most)
         yield f"<tr><td>from 1e{power} to 1e{power + 1}</td>"
-        yield f'<td class="n">{count:,}</td><td>{bar}</td></tr>\n'
+        yield f'<td class="n">{count:,}</td>{bar}</tr>\n'
     yield TABLE_END
 
 
@@ -365,7 +365,7 @@ def _facts_table(facts: dict[str, Any]) -> Iterator[str]:
             if problem:
                 yield f'<p class="bad">{side} cannot be read: {text_of(cut(problem))}</p>\n'
         return
-    yield table_head("", "A", "", "B")
+    yield table_head("what", "A", "is", "B")
     shapes = [_shape(shape) for shape in facts["shape"]]
     yield _row("type", facts["type"], same=facts["same_type"])
     yield _row("shape", shapes, same=facts["same_shape"])
@@ -411,7 +411,7 @@ def _about(found: dict[str, Any]) -> Iterator[str]:
         rows.append(_row(name, [found["order"]["a"], found["order"]["b"]], same=False))
     if rows:
         yield "<h2>The files</h2>\n"
-        yield table_head("", "A", "", "B")
+        yield table_head("what", "A", "is", "B")
         yield from rows
         yield TABLE_END
 
@@ -434,10 +434,10 @@ def tree_page(
     yield f'<p class="lead">{text_of(" · ".join(parts))}</p>\n'
     yield f"<p>a is {name_of(a)}, b is {name_of(b)}.</p>\n"
     if total:
-        yield table_head("", ">files", "")
+        yield table_head("verdict", ">files", "share")
         for word, count in counts.items():
-            bar = f'<span class="share" style="width:{100 * count / total:.3g}%"></span>'
-            yield f'<tr><td>{text_of(word)}</td><td class="n">{count:,}</td><td>{bar}</td></tr>\n'
+            bar = share_cell(count / total)
+            yield f'<tr><td>{text_of(word)}</td><td class="n">{count:,}</td>{bar}</tr>\n'
         yield TABLE_END
     for word, rows in lists.items():
         if not rows:

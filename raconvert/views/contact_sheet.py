@@ -9,7 +9,16 @@ from raconvert.errors import counted
 from raconvert.registry import by_name
 from raconvert.views.figures import coded, color_bar
 from raconvert.views.folder import MOST_FILES
-from raconvert.views.markup import TABLE_END, closing, cut, name_of, opening, table_head, text_of
+from raconvert.views.markup import (
+    TABLE_END,
+    closing,
+    cut,
+    name_of,
+    opening,
+    share_cell,
+    table_head,
+    text_of,
+)
 from raconvert.views.one_scale import figure, legend, picture_of, shared_scale
 from raconvert.views.sample import spread
 from raconvert.views.survey import FAR, FEWEST, UNREADABLE, by_word
@@ -251,11 +260,11 @@ def _groups(survey: Survey) -> Iterator[str]:
     if len(groups) < 2:
         return
     most = max(groups.values())
-    yield f"<h2>Folders</h2>\n{table_head('folder', '>files', '')}"
+    yield f"<h2>Folders</h2>\n{table_head('folder', '>files', 'share')}"
     for name, count in list(groups.items())[:_MOST_GROUPS]:
         shown = name_of(name) if name else "in the folder itself"
-        bar = f'<span class="share" style="width:{100 * count / most:.3g}%"></span>'
-        yield f'<tr><td>{shown}</td><td class="n">{count:,}</td><td>{bar}</td></tr>\n'
+        bar = share_cell(count / most)
+        yield f'<tr><td>{shown}</td><td class="n">{count:,}</td>{bar}</tr>\n'
     yield TABLE_END
     if len(groups) > _MOST_GROUPS:
         yield f"<p>and {len(groups) - _MOST_GROUPS:,} more folders</p>\n"
