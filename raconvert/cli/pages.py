@@ -1,4 +1,4 @@
-"""Where pages go: a file that may not exist yet, or the standard output."""
+"""Destinations of pages: a file that may not exist yet, or the standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where two arrays differ, and by how much: exact counts, taken up block by block.
+"""Places in which two arrays differ, and sizes of the differences: exact counts, taken up block by block.
 
 Memory is bounded by the bins of an axis and by `_PLANES`, whatever the number of elements.
 """
@@ -58,7 +58,7 @@ class Where:
     def add(self, flat: Values, x: Values, y: Values, distance: Values | None) -> None:
         """Take up elements that differ, by their places in the compared order.
 
-        `distance` is the size of each difference, None for what are no numbers.
+        `distance` is the size of each difference, None without numbers.
         """
         self.count += flat.size
         for at in range(0, flat.size, _PIECE):

@@ -196,7 +196,7 @@ def _pictures(array: Array, seen: Seen) -> Iterator[str]:
 
 
 def _below(side: Side) -> str:
-    """What the colours of a picture mean."""
+    """The meaning of the colours of a picture."""
     scale = side.scale
     if scale is None:
         return ""

@@ -81,7 +81,7 @@ def kind_text(kind: Kind) -> str:
 
 
 def looked_at(survey: Survey) -> str:
-    """How much of a folder was looked at."""
+    """The part of a folder that was looked at, in words."""
     if not survey.files:
         return "no file of a format that is read"
     which = "all" if survey.opened >= survey.files else f"{survey.opened:,} of {survey.files:,}"

@@ -89,7 +89,7 @@ def within(lines: list[str], rows: int, width: int) -> list[str]:
 
 
 def cut_to(text: str, width: int, *, unicode: bool = True) -> str:
-    """The beginning of a text that is no wider; 0 means no limit."""
+    """The beginning of a text, at most as wide; 0 means no limit."""
     if not width or cells(text) <= width:
         return text
     while text and cells(text) > width - 1:

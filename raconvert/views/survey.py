@@ -55,8 +55,8 @@ FAR = 5.0
 FEWEST = 8
 _NORMAL = 1.4826  # times the MAD is the standard deviation of what is distributed normally
 _USUAL = 0.8  # share of the files that makes a shape, a type or a format the usual one
-_LEAST_SPREAD = 0.01  # of the range of values in a file; means this close are no outliers
-_LEAST_RATIO = 0.05  # logarithms of sizes this close are no outliers
+_LEAST_SPREAD = 0.01  # of the range of values in a file; closer means are not outliers
+_LEAST_RATIO = 0.05  # closer logarithms of sizes are not outliers
 
 
 class Kind(Record):
@@ -200,7 +200,7 @@ def _cost(facts: dict[str, Any]) -> int:
 def _looked(
     root: str, entries: Sequence[Entry], look: Callable[[str], Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What `look` returns of each file, as values of JSON, and why it fails for others."""
+    """The results of `look` for each file, as values of JSON, and the reasons of failures."""
     paths = [os.path.join(root, one.path) for one in entries]
     found: dict[str, Any] = {}
     failed: dict[str, str] = {}

@@ -145,7 +145,7 @@ def _captions(row: list[Tile], pictures: list[Any], screen: Screen, high: int) -
 
 
 def _differences(survey: Survey, screen: Screen, most: int = 0) -> list[str]:
-    """What differs: with `most`, one line for each of so many things, else with all names."""
+    """The differences: with `most`, one line for each of so many, else with all names."""
     found = by_word(survey.flags)
     if not found:
         return ["  nothing differs"] if survey.files else []
