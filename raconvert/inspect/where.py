@@ -1,6 +1,6 @@
-"""Places in which two arrays differ, and sizes of the differences: exact counts, taken up block by block.
+"""Places in which two arrays differ, and sizes of the differences, counted block by block.
 
-Memory is bounded by the bins of an axis and by `_PLANES`, whatever the number of elements.
+All counts are exact. Memory is bounded by `_PLANES`, whatever the number of elements.
 """
 
 from __future__ import annotations
