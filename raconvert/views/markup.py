@@ -46,8 +46,6 @@ h3 { font-size: .95rem; margin: 1.2rem 0 0; color: var(--soft); }
 .four { display: grid; gap: .9rem; color: var(--soft); font-size: .8rem;
   grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); }
 .sheet > div { width: 84px; font-size: .72rem; line-height: 1.3; }
-.portion { display: inline-block; height: .8em; background: var(--one);
-  print-color-adjust: exact; }
 td.portions { width: 40%; }
 .pair figure { margin: 0; max-width: 100%; flex: 0 1 min(27rem, 100%); }
 .pair, figure.lead { margin-top: 1.4rem; }
@@ -239,7 +237,7 @@ def digest_of(script: str) -> str:
 
 def share_cell(share: float) -> str:
     """A cell of a table with a bar for a share of the largest, which is 1."""
-    return f'<td class="portions"><span class="portion" style="width:{100 * share:.3g}%"></span></td>'
+    return f'<td class="portions"><span class="share" style="width:{100 * share:.3g}%"></span></td>'
 
 
 TABLE_END = "</tbody>\n</table>\n"

@@ -7,7 +7,8 @@ folder is seen, and the first of each folder that no bin has met.
 
 A number is an outlier if it is further than `FAR` robust standard deviations from the median, i.e.
 1.4826 times the median of the absolute deviations (MAD), of at least `FEWEST` files. Means are
-compared among files of one format and type; sizes by their logarithm, among files of one format.
+compared among files of one format and type; sizes by their logarithm, among files of one format,
+and within a factor of 2 none is an outlier.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ FEWEST = 8
 _NORMAL = 1.4826  # times the MAD is the standard deviation of what is distributed normally
 _USUAL = 0.8  # share of the files that makes a shape, a type or a format the usual one
 _LEAST_SPREAD = 0.01  # of the range of values in a file; closer means are not outliers
-_LEAST_RATIO = 0.05  # closer logarithms of sizes are not outliers
+_LEAST_RATIO = log(2) / FAR  # sizes within a factor of 2 are not outliers: images pack unevenly
 
 
 class Kind(Record):
