@@ -102,7 +102,8 @@ def how_flagged() -> str:
     return (
         f"far off: more than {FAR:g} robust standard deviations (1.4826 × MAD) from the median "
         f"of at least {FEWEST} files; means among files of one type, sizes by their logarithm "
-        "among files of one format, and by a factor of 2 at least; another type, shape or format: 80 % share one"
+        "among files of one format, and by a factor of 2 at least; another type, shape or format: "
+        "80 % share one"
     )
 
 
