@@ -43,7 +43,7 @@ def figure(picture: Picture, words: str, side: int, below: str) -> str:
     size = f'width="{max(1, round(width * factor))}" height="{max(1, round(height * factor))}"'
     return (
         f'<div><img {size} alt="{text_of(words)}" src="{source_of(png_of(picture))}">'
-        f"<br>{below}</div>\n"
+        f"{below}</div>\n"
     )
 
 
