@@ -1,7 +1,8 @@
 """MRC: maps, images and stacks of electron microscopy (MRC2014, CCP4), read and write.
 
 Specification: "MRC/CCP4 file format for images and volumes" of CCP-EM (MRC2014, version 20141).
-Compared with: mrcfile, in both directions, and SimpleITK for places.
+Compared with: mrcfile, in both directions, and SimpleITK for places
+(MRtrix 3.0 has no MRC: its `mrconvert` says "unknown format").
 
 Layout::
 

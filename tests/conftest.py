@@ -134,6 +134,21 @@ def anndata_python(tool: Callable[..., str]) -> str:
 
 
 @pytest.fixture(scope="session")
+def napari_python(tool: Callable[..., str]) -> str:
+    """Return the Python that has the reader of napari, whose package is a plugin of pytest, too.
+
+    RACONVERT_NAPARI names it, else it is .napari/bin/python of the checkout.
+    """
+    path = needs.napari()
+    if path is None:
+        _missing(
+            "no Python with napari-ome-zarr (RACONVERT_NAPARI)",
+            "make one: python -m venv .napari && .napari/bin/pip install 'napari-ome-zarr>=0.10'",
+        )
+    return path
+
+
+@pytest.fixture(scope="session")
 def mounting(tool: Callable[..., str]) -> list[str]:
     """Return the words that start a command as root in a mount namespace of its own.
 

@@ -222,6 +222,14 @@ def anndata() -> str | None:
 
 
 @cache
+def napari() -> str | None:
+    """Return the path of a Python that imports napari-ome-zarr, or None."""
+    root = Path(__file__).resolve().parents[1]
+    path = os.environ.get("RACONVERT_NAPARI") or str(root / ".napari" / "bin" / "python")
+    return path if _works([path, "-c", "import napari_ome_zarr"]) else None
+
+
+@cache
 def mounting() -> tuple[str, ...] | None:
     """Return the words that run a command as root in a mount namespace of its own, or None."""
     words = (shutil.which("unshare") or "unshare", "--mount")

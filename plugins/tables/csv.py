@@ -34,6 +34,9 @@ texts with the width of the longest. Nothing is said of lengths: a file that is 
 a shorter table (named). ``wide=AXIS`` makes the labels of an axis columns; ``delimiter=;`` and
 ``decimal=,`` write for such a region. Units, descriptions and attributes have no place.
 
+An array is not added to a file (`-o FILE#NAME`): beside the rows of others it would be a join, with
+rows that one side lacks; write all arrays together.
+
 Refused: a quote in the middle of a cell without quotes (``quotes=no`` reads it as it stands), rows
 of different numbers of cells, text in another encoding. Writing: arrays of different axes, empty
 arrays of several axes, void, structures with arrays in them or of several axes.

@@ -25,6 +25,9 @@ million years and times of units that Parquet lacks are, texts of any length (na
 come back as they were. Masks of missing values become nulls, NaT does too. Metadata is kept in the
 schema, under ``raconvert``.
 
+An array is not added to a file (`-o FILE#NAME`): beside the rows of others it would be a join, with
+rows that one side lacks; write all arrays together.
+
 Refused: encrypted files, footers that cannot be right. Writing: arrays of different axes.
 """
 

@@ -28,6 +28,10 @@ milliseconds between 1900-03-01 and 9999 are dates, others text of ISO 8601, as 
 Smaller types of numbers, texts and times come back as they were, which is named: to others each
 is a cell. Metadata is kept in properties of the file, in pieces of 250 characters.
 
+An array is not added to a workbook (`-o FILE#NAME`): a sheet more changes the parts that all sheets
+share (styles, texts, properties), in which charts and macros of others may count; write all arrays
+together, or copy the sheet in a spreadsheet.
+
 Refused: encrypted workbooks, which are not ZIP; document types in XML, and so entities; sheets of
 macros and charts are left out. Writing: more than 1,048,575 rows, 16,384 columns, texts above
 32,767 characters, complex numbers, void.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
 import warnings
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,42 @@ def test_every_set_of_axes_is_what_others_read(axes: str, version: str, tmp_path
     assert array.name == "x"
     assert array.meta.axes == meta.axes
     assert array.meta.space == meta.space
+
+
+NAPARI = """
+import json, sys
+import numpy as np
+from napari_ome_zarr import napari_get_reader
+
+((levels, shown, kind),) = napari_get_reader(sys.argv[1])(sys.argv[1])
+print(json.dumps({
+    "kind": kind, "values": np.asarray(levels[0]).tolist(),
+    "levels": [level.shape for level in levels], "channel": shown["channel_axis"],
+    "axes": list(shown["axis_labels"]), "name": list(shown["name"]), "scale": list(shown["scale"]),
+    "translate": list(shown["translate"]),
+}))
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_napari_shows_it(version: str, tmp_path: Path, napari_python: str) -> None:
+    """The function of its reader, without a window: levels, channels, and where the image lies."""
+    path, values = str(tmp_path / "x.ome.zarr"), values_of("tczyx")
+    options = {"version": version, "levels": "2"}
+    raconvert.write(path, values, meta=meta_of("tczyx"), out_opts=options)
+
+    command = [napari_python, "-c", NAPARI, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    shown = json.loads(done.stdout.splitlines()[-1])
+
+    assert shown["kind"] == "image"
+    assert np.array_equal(shown["values"], values)
+    assert shown["levels"] == [[2, 3, 4, 6, 5], [2, 3, 4, 3, 3]]
+    assert shown["channel"] == 1
+    assert shown["axes"] == [*"tzyx"]
+    assert shown["name"] == ["x: DAPI", "x: GFP", "x: RFP"]
+    assert shown["scale"] == [0.5, 0.25, 0.5, 0.75]
+    assert shown["translate"] == [0.0, 10.0, -2.0, 3.0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

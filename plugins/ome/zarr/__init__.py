@@ -2,7 +2,7 @@
 
 Specification: "Next-generation file formats (NGFF)" 0.4 and 0.5, https://ngff.openmicroscopy.org;
 the arrays as in the format `zarr`: version 0.4 is Zarr 2, 0.5 is Zarr 3. Compared with:
-ome-zarr-py, ome-zarr-models (the validator), zarr-python.
+ome-zarr-py, ome-zarr-models (the validator), zarr-python, the reader of napari.
 
 Reads: a group with ``multiscales`` is an image. Its first level is an array; lower levels are left
 out, with a note, and are read by name: ``--array NAME.level1``. The image of the root has the name
@@ -36,6 +36,9 @@ one always, as labels need it. Each level has its scale, and a translation to th
 first block. The window of a channel of which none is known is the range of its type. What OME has
 no word for is a text ``raconvert_image`` beside it, which we read as long as nobody changes the
 axes.
+
+An array is not added to a folder (`-o FOLDER#NAME`), labels are not either: the image of the root is
+alone in the specification, and a collection lists all of its images; write them together.
 
 Refused: fewer than 2 or more than 5 axes; axes that are known to be in another order than T, C, Z,
 Y, X (``--axes`` moves them; also samples of colour behind the plane); more than one of a sort.
