@@ -34,8 +34,8 @@ Writes: one file with an image for each array; the unit of sizes of which none i
 annotation of ours, which we read as long as nobody changes the axes. Names of plates are written as
 a plate again.
 
-An array is not added to a file (`-o FILE#NAME`): one XML in the first page describes all images, and
-other programs' parts of it would have to be understood; write all images together.
+An array is not added to a file (`-o FILE#NAME`): one XML in the first page describes all images,
+and other programs' parts of it would have to be understood; write all images together.
 
 Refused: types that OME lacks (``--dtype``); fewer than two axes, more than T, C, Z before the
 plane; a document type in the XML, and so entities; sizes that the pages do not have; planes named

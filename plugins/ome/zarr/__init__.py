@@ -37,8 +37,8 @@ first block. The window of a channel of which none is known is the range of its 
 no word for is a text ``raconvert_image`` beside it, which we read as long as nobody changes the
 axes.
 
-An array is not added to a folder (`-o FOLDER#NAME`), labels are not either: the image of the root is
-alone in the specification, and a collection lists all of its images; write them together.
+An array is not added to a folder (`-o FOLDER#NAME`), labels are not either: the image of the root
+is alone in the specification, and a collection lists all of its images; write them together.
 
 Refused: fewer than 2 or more than 5 axes; axes that are known to be in another order than T, C, Z,
 Y, X (``--axes`` moves them; also samples of colour behind the plane); more than one of a sort.
