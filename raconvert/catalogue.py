@@ -301,7 +301,7 @@ ROWS: tuple[Row, ...] = (
         ),
         writes=False,
         many=True,
-        holds=("labels",),
+        holds=("names", "labels", "attributes"),
         marks=("data.mdb",),
     ),
     Row(
@@ -556,7 +556,6 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"),
         writes=False,
         many=True,
-        holds=("names",),
         needs=(("google_crc32c", "google-crc32c"),),
     ),
     Row(

@@ -50,7 +50,6 @@ FORMAT = Format(
     suffixes=(".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"),
     many=True,
     writes=False,
-    holds=("names",),
     needs=(("google_crc32c", "google-crc32c"),),
     read_options=(
         Option("ragged", "refused", ("refused", "flat"), "flat: values, and how many each has"),
