@@ -414,7 +414,6 @@ NO_LIMITS = {
         plugins.png.alike.MOST_BYTES""",
     "values of a program; those of a source are counted where they are parsed": """
         arrays.metadata._MAX_DEPTH""",
-    "words of the user, none of which a file tells": "conversion.inputs.MOST_BRACED",
     "not a number: where the system says how much memory there is": "arrays.memory.CGROUP_LIMIT",
     "the default of `Limits.memory`, which has no import": "files.source.DEFAULT_MAX_MEMORY",
 }

@@ -114,6 +114,7 @@ FIELD = {
         "values": "array sources over stretches in records",
     },
     "tfrecord": {
+        "images": "encoded images, decoded by the plugins of their formats",
         "features": "where features lie in records, and what their values have in common",
         "messages": "protocol buffers of examples",
         "records": "records with their checksums, plain or inflated",
