@@ -58,9 +58,9 @@ def in_file(suffix: str, *tables: dict[str, Any]) -> Shapes:
     }
 
 
-def _writing(name: str, content: bytes) -> Callable[[Path], Path]:
+def _writing(name: str, content: bytes | Callable[[], bytes]) -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
-        (folder / name).write_bytes(content)
+        (folder / name).write_bytes(content() if callable(content) else content)
         return folder / name
 
     return write
