@@ -235,14 +235,9 @@ def read(source: Source, *, classes: str = "auto") -> Bundle:
     parts = [(name, index, ()) for index, name in enumerate(layout.labels)]
     return Bundle([
         Array(BYTE, (*shape[::-1], count), name=name, index_order="C",
-              data=partial(_column, source, layout, index, shape))
+              data=partial(Column, source, layout, index, shape))
         for name, index, shape in [*parts, ("images", len(layout.labels), IMAGE)]
     ])  # fmt: skip
-
-
-def _column(source: Source, layout: Layout, index: int, shape: tuple[int, ...]) -> object:
-
-    return Column(source, layout, index, shape)
 
 
 # An array source over one column of the records --------------------------------------------------

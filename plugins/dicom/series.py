@@ -326,7 +326,7 @@ def _ordered(
 
 
 def _step(frames: list[Frame], part: Part) -> tuple[Vector | None, list[str], Unsupported | None]:
-    """The step from slice to slice, what is to be told of it, or why there is none."""
+    """The step from slice to slice and notes on it, or the problem why there is none."""
     if len(frames) == 1:
         return _alone(frames[0]), [], None
     first, last = frames[0].position, frames[-1].position

@@ -178,7 +178,7 @@ def _title(header: Header, samples: int, unit: str, raw: bool) -> str:
 
 
 def _names(labels: Sequence[str]) -> list[str]:
-    """Names of arrays of their own: labels, with a number behind those that are there before.
+    """A name of its own for each label: a number is added to one that was there before.
 
     >>> _names(["Fp1", "C3/A2", "Fp1"])
     ['Fp1', 'C3_A2', 'Fp1 2']

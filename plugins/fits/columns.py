@@ -45,7 +45,7 @@ def table_of(
 ) -> list[Array]:
     """The arrays of a binary table: one of structures, and one for each column of variable length.
 
-    `texts`: logical values are texts of one character, of none where one is missing.
+    `texts`: logical values become texts of one character, empty where one is missing.
     Raises `Corrupt` and `Unsupported`.
     """
     values = unit.values
@@ -296,6 +296,7 @@ def columns_of(kind: Element, keywords: Mapping[str, Any]) -> list[Column] | str
 
 
 def _column_of(name: str, dtype: np.dtype[Any], at: int, *, bits: bool) -> Column | str:
+    """The column for a field of this type at byte `at` of a row, or words for why there is none."""
     base, shape = (dtype.base, dtype.shape) if dtype.subdtype else (dtype, ())
     if not name or not fits_one_card(name):
         return f"a field {name[:40]!r}, whose name TTYPE cannot hold"

@@ -89,7 +89,7 @@ class _Deflating:
 
 
 def _sum_of_data(made: Made, target: Target) -> int:
-    """The sum of the data, for a file in which nobody can go back to the header."""
+    """The sum of the data, made first for a stream, in which nobody can go back to the header."""
     total, rest = 0, b""
     for data in _pieces(made, target, counted=False):
         total, rest = added(total, rest, data)

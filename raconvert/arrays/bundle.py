@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def some_sound(arrays: list[Array]) -> list[Array]:
-    """Return arrays of which one at least can be read; else the problem of the first is raised."""
+    """Return the arrays as they are; if none of them can be read, raise the problem of the first."""
     problems = [array.problem for array in arrays]
     if problems and None not in problems:
         raise problems[0]  # type: ignore[misc]

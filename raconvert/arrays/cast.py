@@ -406,7 +406,7 @@ def _rounded_scale(
 
 
 def _range(array: Array, scale: str) -> tuple[float, float]:
-    """Return the ends of a scale: integers for integers, which float64 may not hold."""
+    """Return the ends of a scale, as given or as found; of integers as ints, which float64 rounds."""
     return check_scale(scale) or _extremes(array)
 
 

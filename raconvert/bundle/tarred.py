@@ -80,7 +80,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first member is ``bundle.yaml``, maybe if one of the next, or later, may be."""
+    """Sure if the first member is ``bundle.yaml``; maybe if one of the next few is, or can follow."""
     if source.head[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
         return NO
     if source.head.startswith(_NAME + b"\0"):
@@ -113,9 +113,10 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
 
 def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str, int, int]], int]:
-    """Return offset and size of every regular file, the last of a name counting, and the end.
+    """Return the regular files by name, all members in order, and where the last one ends.
 
-    Between these, all members as they lie: name, where the headers begin, where the data ends.
+    A file is its offset and size; the last of a name counts. A member is its name, where its
+    headers begin and where its data ends.
     """
     extents: dict[str, tuple[int, int]] = {}
     in_order: list[tuple[str, int, int]] = []
@@ -205,7 +206,7 @@ def _write_array(file: FileIO, array: Array, path: str, target: Target, above: s
 
 
 def _add(file: FileIO, name: str, pieces: Iterable[Any], size: int | None = None) -> int:
-    """Write one member and return where it begins; without a size the pieces are a list."""
+    """Write one member and return where its data begins; without a size, `pieces` is a list."""
     check_inside(name, "a member")
     size = sum(map(len, pieces)) if size is None else size
     write_all(file, [tars.header_of(name, size)])

@@ -270,7 +270,7 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
             empty = [group for group, own in one.explicit_groups().items() if not own]
             lost += [f"group '{group}' of '{path}'" for group in empty]
         else:
-            again = _keep_what_it_says(bundle, one, stem, chosen=chosen)
+            again = _keep_metadata_of(bundle, one, stem, chosen=chosen)
         renamed += [f"'{attribute}' of '{path}'" for attribute in again]
         if alone and not chosen:  # the stem takes the place of every name
             left = [*one.aliases]
@@ -314,12 +314,12 @@ def _with_attributes(array: Array, bundle: Bundle) -> tuple[Array, list[str]]:
 
 
 def _joined(
-    attributes: Mapping[str, Any], places: dict[str, dict[str, Any]]
+    attributes: Mapping[str, Any], groups: dict[str, dict[str, Any]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return attributes with those of other places, and the names that some of these got."""
+    """Return attributes with those of groups, and the new names of those whose name was taken."""
     joined = dict(attributes)
     renamed = []
-    for group, own in places.items():
+    for group, own in groups.items():
         for name, value in own.items():
             title = name
             while title in joined and not _alike(joined[title], value):
@@ -345,8 +345,8 @@ def _keep_aliases(bundle: Bundle, part: Bundle, above: str) -> list[str]:
     return left
 
 
-def _keep_what_it_says(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool) -> list[str]:
-    """Keep what one of several files says of itself: in the group of its stem.
+def _keep_metadata_of(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool) -> list[str]:
+    """Keep the attributes and groups of one of several files, in the group of its stem.
 
     Groups that are `chosen` by name are called what they were, as their arrays are. Returns the
     names of attributes that are called otherwise.

@@ -32,8 +32,8 @@ def check_folder(
 ) -> None:
     """Refuse (`TargetExists`) a destination that is there, unless it is an empty folder.
 
-    With `overwrite` one may be replaced that `strangers` finds nothing strange in; `what` it is
-    called in messages.
+    With `overwrite` a folder may be replaced if `strangers` finds nothing in it that is not ours.
+    `what` names it in messages.
     """
     if os.path.basename(path.rstrip("/" + os.sep)) in ("", os.curdir, os.pardir):
         raise UsageError(

@@ -483,7 +483,7 @@ class Archive:
         return offset
 
     def went_on(self, offset: int) -> None:
-        """Go on at a place to which something else has been written. Raises nothing."""
+        """Continue at this offset, up to which other code has written. Raises nothing."""
         self._place = offset
 
     def finish(self, comment: bytes = b"") -> None:

@@ -112,7 +112,7 @@ def installed(distribution: str) -> str | None:
 
 
 def hdf5_version() -> str | None:
-    """The version of the HDF5 library that h5py uses; asked without NumPy where it is a wheel's."""
+    """The version of the HDF5 library of h5py; that of a wheel is asked without importing NumPy."""
     from importlib.util import find_spec
 
     spec = find_spec("h5py")

@@ -162,7 +162,7 @@ def _field_difference(name: str, a: Any, b: Any) -> dict[str, Any]:
 
 
 def _meta_type(value: Any) -> str:
-    """Return the type of a value; of a list that of its items too, each run of one type once."""
+    """Return the type of a value; for a list also those of its items, without repetitions."""
     if not isinstance(value, list):
         return type(value).__name__
     return (

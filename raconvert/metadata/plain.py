@@ -44,7 +44,7 @@ class _NotPlainError(Exception):
 
 
 def written(fields: dict[Any, Any]) -> tuple[str, int, int]:
-    """Return the text of the first fields, as many as are plain, how many, and their values."""
+    """Return the text of the first fields, which are plain, their number, and that of the lines."""
     lines: list[str] = []
     whole = done = 0
     try:
@@ -140,7 +140,7 @@ def leading(text: str, most: int) -> tuple[dict[str, Any], int, int]:
 
 
 def _tokens(text: str, most: int) -> tuple[list[Token], list[int], int]:
-    """Return the lines up to the first that is not plain, where each begins, and where that is."""
+    """Return the tokens of the first lines, which are plain, their offsets, and where they end."""
     tokens: list[Token] = []
     starts: list[int] = []
     match, offset = _LINE.match, 0

@@ -238,9 +238,9 @@ def _rest(text: bytes, values: int, path: str, limits: Limits, lines: int) -> di
 
 
 def parse_behind(begin: bytes, text: bytes, path: str, limits: Limits) -> dict[str, Any] | None:
-    """The fields of a text behind those that it begins with; None where the whole is to be parsed.
+    """The fields of a text after known ones; None if the whole text must be parsed.
 
-    `begin` is the text of these, as `dump` gives it.
+    `begin` is the text of the known fields, as `dump` gives it.
     """
     from raconvert.metadata import plain
 

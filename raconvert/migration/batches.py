@@ -232,8 +232,8 @@ def carried_out_here(
 ) -> Iterator[tuple[Batch, list[Outcome]]]:
     """Yield each batch with the outcomes of its units, in their order.
 
-    Ends before a batch that could end this process, and when there is work left for more than
-    `most` seconds; that is known well after `least` seconds of work, and does not count before.
+    Ends before a batch that could crash this process, and when there is work left for more than
+    `most` seconds. How much is left is an estimate, which is trusted after `least` seconds of work.
     """
     worker = Worker(job, batches.within)
     safe = _Safe(job.options["from_"])

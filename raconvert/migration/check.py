@@ -106,7 +106,7 @@ def _written_files(path: str) -> Iterator[Any]:
 
 
 def _checked(file: Any, path: str) -> tuple[str, int, str]:
-    """Path, size and digest of a file, when they can be meant."""
+    """Path, size and digest of a file that is named; `Corrupt` if one of them is not valid."""
     if isinstance(file, dict):
         name, size, digest = (file.get(field) for field in ("path", "size", "sha256"))
         if name and is_below(name) and type(size) is int and isinstance(digest, str):

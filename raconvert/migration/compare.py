@@ -78,10 +78,10 @@ def compare_trees(
 ) -> Iterator[Finding]:
     """Compare all arrays of a tree with those of the one that it was made from.
 
-    Elements are compared bit by bit and by index, or by value where the type is another one, and
-    metadata but for changes that a conversion names; not with ``meta="ignore"``. The sources are
-    read with `reading` (`raconvert.conversion.read.open_bundle`). One file that cannot be read
-    does not stop the others. Raises `UsageError` for a file, `ReadFailed`.
+    Elements of one index are compared bit by bit, or by value if the types differ; metadata too,
+    except for changes that a conversion names, and not with ``meta="ignore"``. The sources are read
+    with `reading` (`raconvert.conversion.read.open_bundle`). One file that cannot be read does not
+    stop the others. Raises `UsageError` for a file, `ReadFailed`.
     """
     for root, other in ((here, there), (there, here)):
         if not os.path.isdir(root):

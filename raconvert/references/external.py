@@ -50,7 +50,7 @@ def content_of(arrays: Sequence[Placed]) -> bytes:
 
 
 def attributes_of(array: Placed) -> list[tuple[str, str | int | float]]:
-    """The texts and numbers that are said of an array."""
+    """The attributes of an array that are texts or numbers, its unit and its description."""
     if array.meta is None:
         return []
     meta = array.meta

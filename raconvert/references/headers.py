@@ -168,8 +168,8 @@ def _placed_in_nrrd(
     """Return the lines that position an array in space, the world they give, and the losses.
 
     Fields of axes that are lost are added to `by_axis`, the fastest axis first.
-    As LPS where the frame is anatomical; three axes of space and one other in a space with time, as
-    ITK has it; two axes in a plane of LPS in a space of two axes.
+    A world with an anatomical frame is written as LPS; three axes of space and another one as a
+    space with time, as ITK does; two axes in a plane of LPS as a space of two axes.
     """
     axes, space = array.ra_axes, None if array.meta is None else array.meta.space
     world = World.of(axes, space)
@@ -282,7 +282,7 @@ def _envi(array: Placed, extent: Extent, word: str) -> list[str]:
 
 
 def _vrt(array: Placed, extent: Extent, word: str, folder: str) -> list[str]:
-    """The lines of a VRT in a folder: GDAL 3.12 follows relative names below that by itself."""
+    """The lines of a VRT; data below its `folder` has a relative name, which GDAL 3.12 follows."""
     from xml.sax.saxutils import escape
 
     columns, rows, bands = _image(array)

@@ -64,7 +64,7 @@ class Parser:
 
 
 def _group(arrays: list[Placed], above: str) -> Any:
-    """The group of the arrays whose names begin like this."""
+    """The group of the arrays whose names begin with `above`."""
     from virtualizarr.manifests import ManifestGroup
 
     here = [array for array in arrays if array.name.startswith(above)]

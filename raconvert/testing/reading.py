@@ -50,7 +50,9 @@ def check_read_is_lazy(plugin: ModuleType) -> None:
         for path in paths:
             with plugin.read(Source(str(path))) as bundle:
                 require(isinstance(bundle, Bundle), f"read gives a {type(bundle).__name__}")
-                fitting = bundle.arrays or not plugin.FORMAT.suffixes  # of a folder only one file
+                fitting = (
+                    bundle.arrays or not plugin.FORMAT.suffixes
+                )  # else it is one file of a folder
                 require(fitting, f"sample {path.name} has no array")
                 require_none(_not_well_formed(bundle), "things are wrong in the bundle")
                 decoded = [

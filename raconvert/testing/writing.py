@@ -128,8 +128,8 @@ def _is_fit(fit: object) -> bool:
 def check_round_trips(plugin: ModuleType) -> None:
     """Check that every array that `fits` accepts comes back: bit for bit if exact, else in value.
 
-    Of the kinds in `Format.refuses`, what only the values tell is refused at its place: a NUL in a
-    text, a time millennia away; then the same array without them comes back. Raises
+    Arrays of the kinds in `Format.refuses` may hold values that the format lacks, such as a NUL in
+    a text: they are refused with their place, and the array without such values comes back. Raises
     `AssertionError` that lists what is wrong.
     """
     kinds = set()

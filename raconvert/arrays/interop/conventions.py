@@ -396,7 +396,7 @@ def _is_near(fine: np.ndarray[Any, Any], origin: int) -> bool:
 
 
 def _as_nanoseconds(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """The values as integers; None if those have no room for them."""
+    """Dates or durations as whole nanoseconds; None if int64 does not hold them exactly."""
     import numpy as np
 
     if np.datetime_data(values.dtype)[0] in ("generic", "ps", "fs", "as"):

@@ -494,7 +494,7 @@ class Remote:
         rmtree(self.folder, ignore_errors=True)
 
     def path_of(self, url: str) -> str:
-        """The path in the folder of what has this URL at last."""
+        """The path, in the local folder, of the file that will have this URL."""
         return os.path.join(self.folder, url[len(self._base) :])
 
     def url_of(self, path: str) -> str:
