@@ -112,12 +112,12 @@ class _Header:
         return raw
 
     def number(self, code: str, what: str) -> Any:
-        """Return a number of a code of `struct`."""
+        """Return the next number, which has this code of `struct`."""
         layout = Struct(self.order + code)
         return layout.unpack(self.take(layout.size, what))[0]
 
     def text(self, what: str, most: int) -> str:
-        """Return a text behind its length."""
+        """Return the next text, which follows its length."""
         nbytes = self.number("Q", what)
         if nbytes > most:
             self.wrong(f"{what} is too long", f"at most {most} bytes", nbytes)

@@ -168,7 +168,7 @@ def _sizes(fields: Any) -> int:
 
 
 def _sets(fields: Any) -> int:
-    """Return the number of dimensions with name and status: all, or 0 without second logical."""
+    """Return the number of dimensions with name and status: all, or 0 if `second` is not set."""
     return int(fields.rank) if fields.second and fields.rank in range(MAX_RANK + 1) else 0
 
 

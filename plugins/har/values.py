@@ -281,7 +281,7 @@ class _Scatter:
         self._values: Values = np.empty(0, stored.dtype)
 
     def skip(self, index: int) -> None:
-        """Leave out what the first record holds before a place."""
+        """Drop the values of the first record that lie before an index."""
         places, values = next(self._batches, (self._places, self._values))
         keep = places >= index
         self._places, self._values = places[keep], values[keep]

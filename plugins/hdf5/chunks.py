@@ -243,7 +243,7 @@ class Chunks:
         return len(numbers) == int(dataset.get_num_chunks())
 
     def _list(self, dataset: h5d.DatasetID) -> Values:
-        """Take what the library tells of each chunk, and return the places."""
+        """Keep offset, length and filter mask of each chunk; return where they begin in the array."""
         places, offsets, lengths, masks = array("Q"), array("Q"), array("Q"), array("Q")
 
         def note(info: Any) -> None:
@@ -364,7 +364,7 @@ class Chunks:
     def _place(
         self, file: Handle, row: int, index: tuple[int, ...], out: Values, start: Any
     ) -> None:
-        """Put what one chunk has of the box into its place."""
+        """Copy the part of a chunk that lies in the box into `out`."""
         inside, target = [], []
         for at, high, low, n in zip(index, self._chunk, start, out.shape, strict=True):
             first, last = max(low, at * high), min(low + n, (at + 1) * high)

@@ -142,7 +142,7 @@ _DESCRIBERS: dict[int, Callable[[h5t.TypeID, Limits, int], Any]] = {
 
 
 def little_endian(description: Any) -> Any:
-    """The description of numbers with their byte order settled, as the data will have it."""
+    """The description with little-endian numbers, as the data will have them."""
     if isinstance(description, str):
         return description.replace(">", "<")
     if "base" in description:

@@ -340,7 +340,7 @@ def _is_own(array: Array, own: dict[str, Any]) -> bool:
 
 
 def _is_missing(array: Array, own: dict[str, Any]) -> bool:
-    """True for a fill value that the attribute for missing elements says, or netCDF itself."""
+    """True if the fill value is that of missing elements, by an attribute or by netCDF itself."""
     said = array.meta.attributes.get(MISSING, usual_fill(array.element))
     return repr(own.get("fillvalue")) == repr(said)
 

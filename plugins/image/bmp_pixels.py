@@ -53,7 +53,7 @@ class Rows(Decoded):
             yield from (flat[at : at + most] for at in range(0, flat.size, most))
 
     def __getitem__(self, key: Any) -> Any:
-        """A region; of the rows that it needs."""
+        """A region, for which only the rows that it needs are decoded."""
         full = full_key(key, len(self.shape))
         if self.held() is not None or not is_basic(full):
             return super().__getitem__(key)

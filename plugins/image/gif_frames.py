@@ -57,10 +57,10 @@ class Frame(Record):
 
 
 def blocks_of(source: Source) -> tuple[int, list[Frame], int, int, int | None]:
-    """The bytes before the blocks, the frames, the offset of the end block, the left-out blocks.
+    """The bytes before the blocks, the frames, the offset of the end block, and two counts.
 
-    These are counted; the last value is the number of repeats, None if the file has none. Raises
-    `Corrupt` and `Unsupported` for blocks that are not those of a GIF.
+    The first count is that of the blocks that are left out, the second that of the repeats, None if
+    the file does not say it. Raises `Corrupt` and `Unsupported` for blocks that no GIF has.
     """
     try:
         return _blocks(contents(source), source)

@@ -280,7 +280,7 @@ class Contents:
         return name if isinstance(content, int) else ""
 
     def _node(self, content: Any, path: str, called: str) -> Node:
-        """A value; `path` is its own, `called` the one in the file."""
+        """The node of a value; `path` is its path in the bundle, `called` the one in the file."""
         if isinstance(content, int):
             self._paths[content] = called
             self._order.append(content)

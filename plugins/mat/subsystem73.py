@@ -125,7 +125,7 @@ class Node73:
         return units.astype("<u2").tobytes().decode("utf-16-le", "surrogatepass")
 
     def add(self, tree: Tree, path: str) -> None:
-        """Add it to a tree as any other value."""
+        """Add the value to a tree as any other one."""
         walker = self._walker.into(tree)
         with walker.guarded(path):
             walker.object(self._item, path, path.count("/"))

@@ -85,7 +85,7 @@ def write(contents: Contents, target: Target, level: int | None) -> None:
 def write_variable(
     file: FileIO, target: Target, name: str, node: Node, contents: Contents, level: int | None
 ) -> None:
-    """Write one variable where the file is. Raises `WouldLose` for one that is too large."""
+    """Write one variable at the end of the file. Raises `WouldLose` for one that is too large."""
     prepare(node, target, narrow=True)
     if node.nbytes > MAX_V5_BYTES or _size(node, name) >= 1 << 32:
         raise WouldLose(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def some_sound(arrays: list[Array]) -> list[Array]:
-    """Return the arrays as they are; if none of them can be read, raise the problem of the first."""
+    """Return the arrays as they are; if none can be read, raise the problem of the first."""
     problems = [array.problem for array in arrays]
     if problems and None not in problems:
         raise problems[0]  # type: ignore[misc]

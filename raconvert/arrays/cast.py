@@ -406,7 +406,7 @@ def _rounded_scale(
 
 
 def _range(array: Array, scale: str) -> tuple[float, float]:
-    """Return the ends of a scale, as given or as found; of integers as ints, which float64 rounds."""
+    """Return the ends of a scale, given or looked for; ints for integers, as float64 rounds."""
     return check_scale(scale) or _extremes(array)
 
 

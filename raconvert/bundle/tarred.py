@@ -80,7 +80,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first member is ``bundle.yaml``; maybe if one of the next few is, or can follow."""
+    """Sure if the first member is ``bundle.yaml``; maybe if a later one is, or can be."""
     if source.head[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
         return NO
     if source.head.startswith(_NAME + b"\0"):

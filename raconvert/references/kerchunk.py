@@ -108,7 +108,7 @@ def _type(array: Placed) -> Any:
 
 
 def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dict[str, Any]:
-    """Return the attributes, with the names of dimensions; `lengths` has the lengths of those in use."""
+    """Return the attributes, names of dimensions included; `lengths` has those in use."""
     meta, attributes = array.meta, {}
     axes = () if meta is None else meta.axes
     axes = axes if len(axes) == len(array.shape) else ()

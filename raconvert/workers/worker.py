@@ -121,7 +121,7 @@ class Worker:
             self._ask = -1
 
     def has_ended(self, until: float) -> bool:
-        """Wait for the end of the process, but not beyond the time `until`; True if it has ended."""
+        """Wait for the end of the process, no longer than `until`; True if it has ended."""
         from select import select
 
         if self.answers < 0:

@@ -71,7 +71,7 @@ def _take_as_unsigned(page: Any) -> None:
 
 
 def _places(page: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The offsets and lengths of the strips or tiles; (0, 0) of those without data."""
+    """The offsets and lengths of the strips or tiles; (0, 0) for those without data."""
     offsets, counts = tuple(map(index, page.dataoffsets)), tuple(map(index, page.databytecounts))
     if page.compression == OLD_JPEG and len(offsets) == len(counts) == 1:
         stream, nbytes = (page.tags.valueof(code) for code in (STREAM, STREAM_BYTES))

@@ -115,11 +115,11 @@ def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
 
 
 def _order_of_planes(page: Any, series: Any, count: int, source: Source) -> bool | None:
-    """Return if the described shape has the samples before rows and columns; None if it fits not.
+    """Return if the described shape has the samples before rows and columns; None if it does not fit.
 
     tifffile describes elements in the order of the file, so planes of samples come first in what it
-    wrote. The description of a file whose samples another program took apart tells the order from
-    before.
+    wrote. If another program took the samples apart later, the description still has the order that
+    they had before.
     """
     grid = Grid(page)
     first = grid.planar and _fits(series, count, grid.shape(True))
