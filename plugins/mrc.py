@@ -221,7 +221,7 @@ def _ordered(source: Source, head: bytes, notes: list[str]) -> tuple[str, dict[s
 
 
 def _end(fields: Mapping[str, Any]) -> int:
-    """The place where the data ends."""
+    """The offset at which the data ends."""
     nx, ny, nz = fields["size"]
     mode = fields["mode"]
     row = (nx + 1) // 2 if mode == PACKED else nx * (MODES[mode].nbytes if mode in MODES else 4)
@@ -694,7 +694,7 @@ def _made(array: Array, asked: str) -> _Made:
 def _as_it_was(
     kept: Any, place: dict[str, Any], rank: int, kind: int, lost: list[str]
 ) -> dict[str, Any]:
-    """The fields of a place as a file had them, if they still say the same place."""
+    """The fields of a place as a file had them if they still mean it, else the fields of `place`."""
     if kept is None:
         return place
     fine = isinstance(kept, dict) and all(are_reals(kept.get(k), n) for k, n in PLACE.items())
@@ -729,7 +729,7 @@ def _says(kept: dict[str, Any], rank: int, kind: int, place: dict[str, Any]) -> 
 
 
 def _labels(text: str) -> tuple[list[bytes], list[str]]:
-    """The lines of a description as labels; none, and its name, if they are not such."""
+    """The lines of a description as labels, and the fields lost: if one cannot be a label, all."""
     lines = text.split("\n") if text else []
     fine = len(lines) <= LABELS and all(
         line and len(line) <= LABEL_BYTES and line == line.rstrip() and line.isascii()

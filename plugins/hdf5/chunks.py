@@ -243,7 +243,7 @@ class Chunks:
         return len(numbers) == int(dataset.get_num_chunks())
 
     def _list(self, dataset: h5d.DatasetID) -> Values:
-        """Keep offset, length and filter mask of each chunk; return where they begin in the array."""
+        """Keep offset, length and filter mask of each chunk; return where chunks begin."""
         places, offsets, lengths, masks = array("Q"), array("Q"), array("Q"), array("Q")
 
         def note(info: Any) -> None:

@@ -186,7 +186,7 @@ def _found(source: Source, header: Header, part: Part, record: int, notes: list[
 
 
 def _letters(part: Part, values: dict[str, Any], said: dict[str, Any], limits: Limits) -> int:
-    """The number of chars that are one text, if the fastest dimension has the letters of texts."""
+    """The number of chars in a text if the fastest dimension has the letters of texts, else 0."""
     if part.variable.type != CHAR or len(part.shape) <= part.is_record:
         return 0
     code = said.get("was", {}).get("type")

@@ -167,7 +167,7 @@ def _text(raw: bytes) -> str:
 
 
 def _said(fields: dict[str, Any], rank: int) -> int:
-    """The bits of `xyzt_units` that units of axes tell."""
+    """The bits of `xyzt_units` that the units of the axes imply."""
     units = fields.get("xyzt_units", 0)
     space = 7 if units & 7 in SPACE_UNITS else 0
     return space | (56 if rank > 3 and units & 56 in TIME_UNITS else 0)
@@ -250,7 +250,7 @@ def _kept(number: float) -> float | str:
 
 
 def _number(kept: object, layout: Layout) -> float | None:
-    """The number that `_kept` made, of this layout, or None."""
+    """The number that `_kept` recorded; None if it is not one that the layout holds."""
     try:
         if isinstance(kept, str):
             raw = bytes.fromhex(kept)

@@ -248,7 +248,7 @@ def _shown(value: object) -> str:
 def _element(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[int, ...]]:
     """Return the element type of a `descr`, and the axes of a sub-array type (else none).
 
-    numpy is imported only for what is not in that form: structured types, sub-arrays, aliases.
+    NumPy is imported only for structured types, sub-arrays and aliases.
     """
     element: Element | None = None
     subshape: tuple[int, ...] = ()

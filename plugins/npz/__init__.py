@@ -155,10 +155,8 @@ def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Ar
     """The array of a member; None (and a note) if the member is not an NPY file."""
     with closing(Decoded(source, member, file)) as decoded:
         if member.size < len(MAGIC) or decoded.read_exact(0, len(MAGIC), "the magic") != MAGIC:
-            if member.filename.endswith(
-                SUFFIX
-            ):  # an NPY file by its name: a wrong checksum tells of damage
-                decoded.finish()
+            if member.filename.endswith(SUFFIX):
+                decoded.finish()  # by its name an NPY file: a wrong checksum tells of damage
             notes.append(f"member {member.filename!r} is not an NPY file and was left out")
             return None
         try:

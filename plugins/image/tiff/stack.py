@@ -115,7 +115,7 @@ def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
 
 
 def _order_of_planes(page: Any, series: Any, count: int, source: Source) -> bool | None:
-    """Return if the described shape has the samples before rows and columns; None if it does not fit.
+    """True if the described shape has samples before rows and columns; None if it does not fit.
 
     tifffile describes elements in the order of the file, so planes of samples come first in what it
     wrote. If another program took the samples apart later, the description still has the order that
