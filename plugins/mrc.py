@@ -694,7 +694,7 @@ def _made(array: Array, asked: str) -> _Made:
 def _as_it_was(
     kept: Any, place: dict[str, Any], rank: int, kind: int, lost: list[str]
 ) -> dict[str, Any]:
-    """The fields of a place as a file had them if they still mean it, else the fields of `place`."""
+    """The fields of a place as a file had them, if they still mean the same; else `place`."""
     if kept is None:
         return place
     fine = isinstance(kept, dict) and all(are_reals(kept.get(k), n) for k, n in PLACE.items())

@@ -61,7 +61,10 @@ def record_of(array: Array, said: Metadata, *, whole: bool) -> dict[str, Any]:
 
 
 def applied(meta: Metadata, said: Metadata, record: dict[str, Any], path: str) -> Metadata:
-    """The metadata of an array with what a record tells, if a file now says this of its axes."""
+    """The metadata of an array with what a record adds to it.
+
+    Axes of the record count only if the file says of them (`said`) what it said with the record.
+    """
     if not record:
         return meta
     fields = {name: value for name, value in record.items() if name not in (AS, "was")}

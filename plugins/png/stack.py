@@ -373,7 +373,7 @@ def _kind(opened: Opened) -> str:
 
 
 def _lane(first: Opened) -> Lane | None:
-    """The bytes by which files like the first one are known; None if it must be looked at."""
+    """The bytes around the pixels by which other files are known to be alike; None to parse all."""
     png = first.png
     large = not first.data or png.header.stream_bytes > GLUE_BYTES
     if large or len(png.idat) != 1:

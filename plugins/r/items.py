@@ -215,7 +215,7 @@ class Parser:
         return int(self._int.unpack(self.cursor.take(4))[0])
 
     def _bytes(self, most: int, what: str) -> bytes:
-        """The next bytes, behind their number."""
+        """The next bytes, which follow their number."""
         length = self.integer()
         if not 0 <= length <= most:
             raise self.corrupt(f"length of {what} is wrong", f"0 to {most}", length)
@@ -498,7 +498,7 @@ class Parser:
     # --- what is passed over ------------------------------------------------------------------
 
     def _pass(self, flags: int) -> None:
-        """Pass over the rest of an object, of which the flags were read."""
+        """Skip the rest of an object whose flags were read."""
         tasks = array("q")
         self._begin(flags, tasks)
         while tasks:

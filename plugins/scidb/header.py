@@ -252,7 +252,7 @@ def _whole_schema(text: Text, limits: Limits) -> Schema:
 def _columns_of(
     text: Text, schema: Schema, sizes: dict[str, int], default: str, notes: list[str]
 ) -> list[Column]:
-    """The columns that the schema itself amounts to."""
+    """The columns that follow from the schema alone."""
     columns = []
     for attribute in schema.attributes:
         kind, null = attribute.type, attribute.null

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def column_named(text: str, values: Array, null: Array | None) -> Column:
-    """The column of the SciDB type that metadata names, if the values are of that type."""
+    """The column of the type that metadata names if the values fit it, else of their own type."""
     try:
         kind = text.partition("(")[0].strip()
         [column] = parse_format(f"({text})", {kind: values.element.nbytes}, DEFAULT)
@@ -304,7 +304,7 @@ def dims_of(shape: tuple[int, ...], axes: list[Any], taken: set[str]) -> list[Di
 
 
 def _origin(axis: Any) -> int:
-    """The origin of an axis as SciDB can hold it: whole numbers, steps of one."""
+    """The origin of an axis if SciDB can hold it (whole numbers in steps of one), else 0."""
     origin = axis.origin
     whole = isinstance(origin, (int, float)) and origin == origin // 1  # not for inf and nan
     if whole and abs(origin) < MAX_COORDINATE >> 1 and axis.spacing in (None, 1):

@@ -225,7 +225,7 @@ class _Writer:
         return sizes
 
     def payload(self, sizes: Values, prefixes: Values | None) -> tuple[Values, Values]:
-        """The lengths and bytes of records whose lengths were asked for."""
+        """The lengths and bytes of the next values, whose stored lengths are `sizes`."""
         data: Values = self._bytes.take(int(sizes.sum()))
         if not self.canonical:
             return sizes, data

@@ -108,7 +108,7 @@ def read(
 
 
 def _check_footer(source: Source) -> int:
-    """Refuse footers that do not fit the file, or need too much memory; the number of rows."""
+    """Return the number of rows; refuse a footer that does not fit, or needs too much memory."""
     from raconvert.arrays.memory import check_memory
 
     from .footer import check_footer
