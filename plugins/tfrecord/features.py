@@ -20,7 +20,7 @@ class Span:
         self.low, self.high = -1, -1
 
     def add(self, number: int) -> None:
-        """Take a number in."""
+        """Widen the span so that it includes a number."""
         if self.high < 0:
             self.low = self.high = number
         elif number < self.low:

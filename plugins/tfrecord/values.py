@@ -58,7 +58,7 @@ class Rows:
         self._row = prod(shape[1:])
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield values in stored order; of a long row more at once than `max_bytes`."""
+        """Yield whole rows in stored order, even one that is longer than `max_bytes`."""
         step = self._rows_of(min(max_bytes, PIECE_BYTES))
         for first in range(0, self.shape[0], step):
             yield self._of(range(first, min(first + step, self.shape[0])))

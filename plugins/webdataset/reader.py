@@ -135,7 +135,7 @@ def _labels(samples: Samples, notes: list[str]) -> tuple[str, ...] | None:
 
 
 def _names(columns: list[Column]) -> list[str]:
-    """The names of the arrays; where two would be one, the whole extensions."""
+    """The names of the arrays; those that would have one name have their whole extension."""
     names = [array_name(column.extension) for column in columns]
     often = Counter(names)
     pairs = zip(names, columns, strict=True)
@@ -321,7 +321,7 @@ def _read(column: Column, number: int) -> Bundle:
 
 @cache
 def _plugin(name: str) -> Plugin:
-    """The plugin of a format: that its packages are there is asked once, not for each member."""
+    """The plugin of a format, loaded once for all members: loading looks for its packages."""
     return registry.load(registry.by_name(name))
 
 

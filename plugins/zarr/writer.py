@@ -227,7 +227,7 @@ class Writer:
         axis = _slab_axis(shape, form.unit, item, budget)
         row = form.unit[axis] * prod(shape[axis + 1 :]) * item
         what = f"array '{array.name}': a row of its chunks"
-        if 2 * row > self.target.max_memory and _is_cut_anywhere(array):
+        if 2 * row > self.target.max_memory and _reads_regions(array):
             check_memory(2 * prod(form.unit) * item, self.target.max_memory, what)
             self._one_by_one(array, form, encode)
             return
@@ -381,8 +381,8 @@ def _fill_of_bytes(element: Element) -> Any:
 # Slabs and chunks ---------------------------------------------------------------------------------
 
 
-def _is_cut_anywhere(array: Array) -> bool:
-    """True unless a region of the array is cut out of all its elements, decoded for it."""
+def _reads_regions(array: Array) -> bool:
+    """True unless all elements of the array are decoded before a region is cut out of them."""
     return array.extent is not None or not isinstance(array.data, Decoded)
 
 
