@@ -22,11 +22,14 @@ from PIL import Image
 import raconvert
 from raconvert import registry
 from raconvert.cli import main
+from raconvert.conversion import isolated
 from raconvert.plugin import Plugin
 
 ROOT = Path(__file__).parent.parent
 OURS = tuple(f"{ROOT / folder}{os.sep}" for folder in ("raconvert", "plugins"))
 COUNTED = ("sniff", "read", "plan", "read_stack")
+
+MOST_OF_A_PAGE = 119  # modules, most of them of the plugins that are asked
 
 _opened: Counter[str] | None = None  # files, while somebody counts; hooks cannot be taken away
 
@@ -244,6 +247,19 @@ def test_the_command_line_enters_few_more(
 
     assert len(own) <= 7, sorted(own)
     assert len(found - own) <= most + 1, sorted(found - own)
+
+
+def test_the_page_enters_few_modules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks every format that is written what would become of the file."""
+    monkeypatch.setattr(isolated, "can_fork", bool)  # what a copy would do counts, too
+    words = ["info", "--html", hdf5(tmp_path), "-o", str(tmp_path / "x.html"), "--overwrite"]
+    assert main(words) == 0  # all that is needed is imported
+
+    found = entered(lambda: main(words))
+
+    assert len(found) <= MOST_OF_A_PAGE, sorted(found)
 
 
 def test_a_plugin_that_lacks_a_promised_function_is_refused() -> None:
