@@ -289,7 +289,8 @@ def _label(label: object) -> str:
 def say_lost(header: HeaderPlan) -> None:
     """Name the metadata for which HAR has no place."""
     lost = facts_of(header.array, "description", "axes", NAMESPACE)
-    lost += facts_of_axes(header.array, _lost_of_axes(header, header.array.ra_axes))
+    if lost_of_axes := _lost_of_axes(header, header.array.ra_axes):
+        lost += facts_of_axes(header.array, lost_of_axes)
     if lost:
         header.equivalent("metadata", f"left out: {', '.join(lost)}")
 

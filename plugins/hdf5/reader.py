@@ -669,12 +669,13 @@ def _described(
         common = take_common(values)
     if attributes.types:
         own["attributes"] = attributes.types
-    array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)
+    if own or values or common:
+        array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)
     if record:
         array = roundtrip.apply(record, array, member.file.path, member.file.source.limits)
     if is_text(array.element):  # the type in the file, UTF-8 in bytes, is not that of the array
         meta = array.meta.without_format(NAMESPACE, "type")
         array.meta = meta.replace(encoding=record.get("encoding"))
-    if not array.meta.formats.get(NAMESPACE):
+    if array.meta.formats.get(NAMESPACE) == {}:
         array.meta = array.meta.without_format(NAMESPACE)
     return array

@@ -6,21 +6,21 @@ from raconvert.errors import UsageError
 from raconvert.plugin import Option
 
 MOST_LEVELS = 32
+ONE = "1"  # the option for an image without lower levels
 SMALL = 256  # elements: how wide and high the last level is at most, with levels=auto
 OPTIONS = (
-    Option("levels", "1", str, "of the pyramid: a number, or auto (the last one 256 wide)"),
+    Option("levels", ONE, str, "of the pyramid: a number, or auto (the last one 256 wide)"),
     Option("filter", "mean", ("mean", "nearest"), "of lower levels, of 2 × 2 elements"),
 )
 
 
-def checked_levels(levels: str) -> str:
-    """The option, if it is a number of levels or ``auto``; else raises `UsageError`."""
+def check_levels(levels: str) -> None:
+    """Raise `UsageError` unless the option is a number of levels or ``auto``."""
     good = levels.isascii() and levels.isdecimal() and len(levels) < 3
     if levels != "auto" and not (good and 1 <= int(levels) <= MOST_LEVELS):
         raise UsageError(
             f"option levels={levels} is not understood", expected=f"1 to {MOST_LEVELS}, or auto"
         )
-    return levels
 
 
 def count_of(levels: str, shape: tuple[int, ...], plane: int) -> int:

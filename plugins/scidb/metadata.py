@@ -339,7 +339,8 @@ def metadata_fits(
     if array.meta.units == UNITS.get(kind):
         held.append("units")
     lost = facts_of(array, "axes", *held)
-    lost += facts_of_axes(array, _lost_of_axes(array, items, dims, given))
+    if any(lost_of_axes := _lost_of_axes(array, items, dims, given)):
+        lost += facts_of_axes(array, lost_of_axes)
     if not lost:
         return []
     reason = f"SciDB has no place for it: {', '.join(lost)}"

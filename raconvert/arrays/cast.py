@@ -22,9 +22,7 @@ from raconvert.arrays.dtypes import (
     ml_dtype,
     type_name,
 )
-from raconvert.arrays.transpose import in_order
 from raconvert.errors import Unsupported, UsageError, WouldLose
-from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,15 +32,6 @@ if TYPE_CHECKING:
     Mask = Any  # an array of bool: numpy types what its operators give so
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
-
-
-def as_listed(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
-    """Return the array as formats take it that list axes without saying how they are indexed.
-
-    The index order belongs to the language of the format that it comes from: one of a row-major
-    format is listed row-major, whatever its order in memory is.
-    """
-    return in_order(array, "C", max_memory) if array.row_major else array
 
 
 # Element type ----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    from raconvert.arrays.array import Array
     from raconvert.arrays.dtypes import Element
     from raconvert.files.paths import Handle
     from raconvert.files.source import Extent
@@ -479,3 +480,16 @@ def _read_extent(name: str, extent: Extent) -> np.ndarray[Any, Any]:
         raw[done : done + len(slab)] = slab
         done += len(slab)
     return raw
+
+
+_LARGE = 64 << 20  # bytes of an array that is not decoded whole for a few of its rows
+
+
+def some_rows(array: Array) -> Any:
+    """Return the decoder of single rows of a large array, by a list of indices in order; or None.
+
+    An array source that has not been opened offers it as `some_rows`. Raises nothing.
+    """
+    if array.extent is not None or array.problem is not None or array.nbytes <= _LARGE:
+        return None
+    return getattr(array.source, "some_rows", None)

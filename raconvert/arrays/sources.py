@@ -139,19 +139,6 @@ class Decoded:
         return gathered(self.stream(LARGEST_BLOCK), self.shape, self.dtype, self.what)
 
 
-LARGE = 64 << 20  # bytes of an array that is not decoded whole for a few of its rows
-
-
-def some_rows(array: Array) -> Any:
-    """Return the decoder of single rows of a large array, by a list of indices in order; or None.
-
-    An array source that has not been opened offers it as `some_rows`. Raises nothing.
-    """
-    if array.extent is not None or array.problem is not None or array.nbytes <= LARGE:
-        return None
-    return getattr(array.source, "some_rows", None)
-
-
 def is_decoded_whole(data: Any) -> bool:
     """True for an array source that decodes all of its elements for any region."""
     return not getattr(data, "by_regions", True)

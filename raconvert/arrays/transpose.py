@@ -398,3 +398,12 @@ def _moved(
         extent=None,
         data=lambda: Transposed(array, axes, max_memory),
     )
+
+
+def as_listed(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
+    """Return the array as formats take it that list axes without saying how they are indexed.
+
+    The index order belongs to the language of the format that it comes from: one of a row-major
+    format is listed row-major, whatever its order in memory is.
+    """
+    return in_order(array, "C", max_memory) if array.row_major else array

@@ -102,7 +102,7 @@ def _turned(array: Array, settings: Settings) -> Array:
             )
         order = [axis % rank, *(one for one in range(rank) if one != axis % rank)]
     else:
-        from raconvert.arrays.cast import as_listed
+        from raconvert.arrays.transpose import as_listed
 
         order = _as_shown(as_listed(array))
     return permuted(array, tuple(order), settings.max_memory)

@@ -357,9 +357,9 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
     if order is None and wanted == "F":  # what says nothing of indices is read as it is listed
         array = array.listed("F")
     elif array.row_major and not wanted:
-        from raconvert.arrays import cast as casting
+        from raconvert.arrays.transpose import as_listed
 
-        array = casting.as_listed(array, settings.max_memory)
+        array = as_listed(array, settings.max_memory)
     elif wanted and order is not None and order not in wanted and array.ndim > 1:
         from raconvert.arrays.transpose import in_order
 

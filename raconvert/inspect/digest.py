@@ -65,7 +65,7 @@ def digest_array(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> str:
     `Corrupt` if there are fewer or more elements than the dimensions say.
     """
     if array.row_major:
-        from raconvert.arrays.cast import as_listed
+        from raconvert.arrays.transpose import as_listed
 
         array = as_listed(array, max_memory)
     state = hashlib.sha256(canonical_header(array))

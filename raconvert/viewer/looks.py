@@ -12,9 +12,9 @@ from math import ceil, isfinite
 
 import numpy as np
 
-from raconvert.arrays.cast import as_listed
 from raconvert.arrays.layout import COLOR, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
 from raconvert.arrays.reinterpret import for_showing
+from raconvert.arrays.transpose import as_listed
 from raconvert.arrays.unscale import physical_values, unscaled
 from raconvert.declared import Record
 from raconvert.errors import UsageError, quoted

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from raconvert.arrays.blocks import Pieces
-from raconvert.arrays.sources import some_rows
+from raconvert.arrays.regions import some_rows
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError
 from raconvert.files.source import Extent

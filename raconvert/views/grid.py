@@ -259,7 +259,7 @@ def _thumbnail(array: Array, side: int) -> str:
     mapping = array.meta.attributes.get("grid_mapping_name")
     if isinstance(mapping, str):  # its value has no meaning
         return f'<span class="said">{text_of(mapping[:_WORDS])}</span>'
-    axis = channel_axis(array)
+    axis = channel_axis(array) if array.described else None
     if axis is not None:
         seen = seen_at(array, axis)
         made = None if seen is None else mixed(seen, scales_of([seen]), side)

@@ -86,7 +86,7 @@ def _picture(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[s
         yield from table_of(array, sampled)
     else:
         seen = list(_micrograph(array)) if sound else []
-        stacks = stacks_of(array) if sound and not seen else []
+        stacks = stacks_of(array) if sound and not seen and array.ndim > 2 else []
         if seen:
             yield from seen
         elif stacks:
@@ -354,7 +354,7 @@ def _sheet(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str
 
 def _through_time(array: Array) -> Iterator[str]:
     """Yield the middle plane at a few times."""
-    found = times_of(array)
+    found = times_of(array) if array.ndim > 3 else None
     if found is None or len(found.titles) < 2:
         return
     files = _files_of(found.array, found.sampled, _REST, 2 * _SIDE)
@@ -395,7 +395,7 @@ def _mix(seen: Seen, scales: list[Any], most: int, largest: int, *, alone: bool)
 
 def _micrograph(array: Array) -> Iterator[str]:
     """Yield all channels together, each alone, and all through time; nothing for other arrays."""
-    axis = channel_axis(array)
+    axis = channel_axis(array) if array.described else None
     seen = None if axis is None else seen_at(array, axis)
     if axis is None or seen is None:
         return

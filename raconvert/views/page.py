@@ -472,7 +472,6 @@ def _sum(path: str) -> str:
 
 def _metadata(facts: dict[str, Any]) -> Iterator[str]:
     """Yield what the file says of itself and its arrays; what only formats know is folded."""
-    fields = Fields()
     parts = [("", facts["attributes"])] if facts["attributes"] else []
     parts += [(group, own) for group, own in facts["groups"].items() if own]
     kept = []
@@ -484,6 +483,7 @@ def _metadata(facts: dict[str, Any]) -> Iterator[str]:
         kept += [(name, formats)] if formats else []
     if not parts and not kept:
         return
+    fields = Fields()
     yield "<h2>Metadata</h2>\n"
     for number, (name, own) in enumerate(parts):
         if not name:

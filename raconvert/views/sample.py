@@ -14,12 +14,13 @@ from math import ceil, prod
 import numpy as np
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.cast import as_listed
 from raconvert.arrays.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
 from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.regions import some_rows
 from raconvert.arrays.reinterpret import for_showing
 from raconvert.arrays.scales import scale_notes, scale_of
-from raconvert.arrays.sources import is_decoded_whole, some_rows
+from raconvert.arrays.sources import is_decoded_whole
+from raconvert.arrays.transpose import as_listed
 from raconvert.arrays.unscale import physical_values, unscaled
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, TooLarge

@@ -7,7 +7,7 @@ from raconvert.plugin import Array, Bundle, Plan, equivalent, file_fits, refused
 
 from ...image.tiff.ome import TYPES
 from ..axes import letters_of, renamed_fit
-from ..options import checked_levels
+from ..options import ONE, check_levels
 from .metadata import is_clean
 
 TYPE_CHECKING = False
@@ -23,7 +23,8 @@ def plan(
     bundle: Bundle, *, levels: str = "1", filter: str = "mean", compression: str = "none"
 ) -> Plan:
     """An image for each array; `UsageError` for options that are not understood."""
-    count = checked_levels(levels)
+    if levels != ONE:
+        check_levels(levels)
     fits, letters = [], []
     for array in bundle.arrays:
         text, problems = _image_fits(array)
@@ -36,7 +37,7 @@ def plan(
     def write(target: Target) -> None:
         from .writer import write_images
 
-        write_images(bundle, letters, target, count, filter, compression)
+        write_images(bundle, letters, target, levels, filter, compression)
 
     return Plan(fits, write, names=bundle.names)
 

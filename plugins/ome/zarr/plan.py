@@ -7,7 +7,7 @@ from raconvert.plugin import Bundle, Plan, equivalent, refused
 from ...zarr.form import keys_of, options_of
 from ...zarr.plan import fits_of, form_of
 from ..axes import letters_of, renamed_fit, unseen_fit
-from ..options import checked_levels
+from ..options import ONE, check_levels
 from .documents import LABELS, Image
 from .metadata import KEYS, MARK, OME
 
@@ -29,7 +29,8 @@ def plan(
     compress: str = "zstd",
 ) -> Plan:
     """A group for each image; `UsageError` for options that are not understood."""
-    count = checked_levels(levels)
+    if levels != ONE:
+        check_levels(levels)
     options = options_of(
         "2" if version == "0.4" else "3", chunks, "none", compress, "auto", "auto", checksum=False
     )._replace(separator="/")
@@ -53,7 +54,7 @@ def plan(
     def write(target: Folder) -> None:
         from .writer import write_images
 
-        write_images(bundle, images, target, options, version, count, filter)
+        write_images(bundle, images, target, options, version, levels, filter)
 
     return Plan(fits, write, names=bundle.names)
 
