@@ -368,12 +368,12 @@ class Draft:
         if not array.ndim:
             return None
         dims = form.dims[: array.ndim]
-        told = self._coordinates().axes_of(form.key, dims, array.dims[::-1])
+        read = self._coordinates().axes_of(form.key, dims, array.dims[::-1])
         axes = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
         wanted = [axis.to_dict() for axis in axes]
         same = [
             one == said or (name in self.structure.scales and _says_more(one, said))
-            for name, one, said in zip(dims, map(Axis.to_dict, told), wanted, strict=True)
+            for name, one, said in zip(dims, map(Axis.to_dict, read), wanted, strict=True)
         ]
         return None if all(same) else wanted[::-1]
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from raconvert.arrays.array import Array
     from raconvert.arrays.dtypes import Element
     from raconvert.files.paths import Handle
     from raconvert.files.source import Extent
@@ -485,7 +484,7 @@ def _read_extent(name: str, extent: Extent) -> np.ndarray[Any, Any]:
 _LARGE = 64 << 20  # bytes of an array that is not decoded whole for a few of its rows
 
 
-def some_rows(array: Array) -> Any:
+def some_rows(array: Any) -> Any:
     """Return the decoder of single rows of a large array, by a list of indices in order; or None.
 
     An array source that has not been opened offers it as `some_rows`. Raises nothing.
