@@ -10,7 +10,7 @@ from PIL import Image
 from raconvert.plugins.png import pixels
 
 import raconvert
-from raconvert.arrays import sources
+from raconvert.arrays import regions
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.errors import Corrupt
@@ -43,7 +43,7 @@ def test_rows_of_a_sample_are_those_of_the_image(
     path = written(tmp_path / "x.png", mode)
     with raconvert.open(path) as array:
         expected = sample(array, budget=budget)
-    monkeypatch.setattr(sources, "LARGE", 0)
+    monkeypatch.setattr(regions, "LARGE", 0)
     monkeypatch.setattr(pixels, "SLAB_BYTES", slab)
     with raconvert.open(path) as array:
         found = sample(array, budget=budget)
@@ -69,7 +69,7 @@ def test_all_of_an_image_is_checked_for_some_of_its_rows(
     data = bytearray(path.read_bytes())
     data[-40] ^= 1
     path.write_bytes(data)
-    monkeypatch.setattr(sources, "LARGE", 0)
+    monkeypatch.setattr(regions, "LARGE", 0)
     with raconvert.open(path) as array, pytest.raises(Corrupt):
         sample(array, budget=2000)
 
@@ -80,7 +80,7 @@ def test_where_its_bytes_are_is_told_without_decoding(
     path = written(tmp_path / "x.png", "L")
     with open_spec(str(path), Settings()) as opened:
         expected = file_map_of(opened.bundle, path.stat().st_size)
-    monkeypatch.setattr(sources, "LARGE", 0)
+    monkeypatch.setattr(regions, "LARGE", 0)
     with open_spec(str(path), Settings()) as opened:
         assert file_map_of(opened.bundle, path.stat().st_size) == expected
         assert callable(opened.bundle.arrays[0].source)

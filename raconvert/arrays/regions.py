@@ -481,7 +481,7 @@ def _read_extent(name: str, extent: Extent) -> np.ndarray[Any, Any]:
     return raw
 
 
-_LARGE = 64 << 20  # bytes of an array that is not decoded whole for a few of its rows
+LARGE = 64 << 20  # bytes of an array that is not decoded whole for a few of its rows
 
 
 def some_rows(array: Any) -> Any:
@@ -489,6 +489,6 @@ def some_rows(array: Any) -> Any:
 
     An array source that has not been opened offers it as `some_rows`. Raises nothing.
     """
-    if array.extent is not None or array.problem is not None or array.nbytes <= _LARGE:
+    if array.extent is not None or array.problem is not None or array.nbytes <= LARGE:
         return None
     return getattr(array.source, "some_rows", None)
