@@ -5,7 +5,7 @@ work: every worker collects it, and it is reported between processes. All cases 
 fail are listed by name; ``--case TEXT`` runs those whose name contains the text, ``-x`` ends at the
 first that fails.
 
-`some`, `rounds` and `covering` take a sample that is the same in each run; with
+`some`, `rounds`, `covering` and `meeting` take a sample that is the same in each run; with
 ``RACONVERT_FULL=1`` all cases run.
 """
 
@@ -18,7 +18,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
@@ -51,33 +51,36 @@ def covering(*axes: Iterable[Any], together: int = 2, seed: object = 0) -> list[
     faults take two values that meet, as a type and a byte order; nearly all take three at most.
     """
     sides = [list(axis) for axis in axes]
-    whole = list(itertools.product(*(range(len(side)) for side in sides)))
-    chosen = range(len(whole)) if FULL else _covering(whole, together, seed)
-    return [
-        tuple(side[index] for side, index in zip(sides, whole[number], strict=True))
-        for number in chosen
-    ]
+    numbers = meeting(itertools.product(*(range(len(side)) for side in sides)), together, seed)
+    return [tuple(side[number] for side, number in zip(sides, one, strict=True)) for one in numbers]
 
 
-def _covering(whole: list[tuple[int, ...]], together: int, seed: object) -> list[int]:
-    """Take first those that bring the most new meetings; return their numbers in order."""
-    groups = list(itertools.combinations(range(len(whole[0])), together))
-    left = list(range(len(whole)))
+def meeting(
+    cases: Iterable[tuple[Hashable, ...]], together: int = 2, seed: object = 0
+) -> list[tuple[Any, ...]]:
+    """Return some of the cases, in their order: whatever meets in one of all meets in one of them.
+
+    Those that bring the most new meetings are taken first. All of them in a full run.
+    """
+    found = list(cases)
+    if FULL:
+        return found
+    groups = list(itertools.combinations(range(len(found[0])), together))
+    left = list(range(len(found)))
     random.Random(str(seed)).shuffle(left)
     met: set[tuple[Any, ...]] = set()
     chosen: list[int] = []
     for wanted in range(len(groups), 0, -1):
         others = []
         for number in left:
-            case = whole[number]
-            here = [(group, *(case[axis] for axis in group)) for group in groups]
+            here = [(group, *(found[number][axis] for axis in group)) for group in groups]
             if sum(one not in met for one in here) >= wanted:
                 met.update(here)
                 chosen.append(number)
             else:
                 others.append(number)
         left = others
-    return sorted(chosen)
+    return [found[number] for number in sorted(chosen)]
 
 
 class Case(NamedTuple):

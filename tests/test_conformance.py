@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shortcut
+from cases import meeting
 
 import raconvert
 from raconvert import registry, testing
@@ -40,10 +41,29 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return import_module("raconvert_toy")
 
 
+# In these checks each type meets each shape and each order, and these each other; in the round
+# trips, and for the formats that promise more of their headers, all three do.
+SAMPLED = {
+    testing.check_fits_is_pure,
+    testing.check_headers_tell,
+    testing.check_input_is_left_alone,
+    testing.check_output_is_deterministic,
+    testing.check_refusals_write_nothing,
+}
+BY_PARTS = {(str(case.type), case.shape, case.order): case for case in testing.CASES.values()}
+NAMES = {case: name for name, case in testing.CASES.items()}
+FEWER = {NAMES[BY_PARTS[parts]]: BY_PARTS[parts] for parts in meeting(BY_PARTS)}
+
+
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", MODULES)
 @pytest.mark.usefixtures("toy")
-def test_conformance(name: str, check: Callable[[ModuleType], None]) -> None:
+def test_conformance(
+    name: str, check: Callable[[ModuleType], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if check in SAMPLED and name not in LANES:
+        for part in ("headers", "writing"):
+            monkeypatch.setattr(f"raconvert.testing.{part}.CASES", FEWER)
     check(import_module(MODULES[name]))
 
 

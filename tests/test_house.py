@@ -264,6 +264,7 @@ COLLECTIONS = {
 }
 
 
+@cache
 def defined_in(name: str) -> set[str]:
     """The names that a module makes itself, wherever in it, and imports that have a fallback."""
     found = set()

@@ -92,7 +92,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
         for path in MODULES
-        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        for line, text in docstrings(module(path))
         if OPENINGS.match(text)
     ]
 

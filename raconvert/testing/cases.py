@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -35,16 +36,7 @@ class Case(Record):
     @property
     def values(self) -> Values:
         """The elements in logical order, read-only; the same at every call."""
-        values = filled(np.dtype(self.type), self.shape)
-        if self.tame and values.dtype.kind in "SU":
-            marks = ("\0", "n") if values.dtype.kind == "U" else (b"\0", b"n")
-            texts = [text.replace(*marks) for text in values.ravel().tolist()]
-            values = np.array(texts, values.dtype).reshape(values.shape)
-        elif self.tame and values.dtype.kind in "mM":
-            counts = values.view(values.dtype.str[0] + "i8")
-            values = np.asarray(counts % (1 << 20), counts.dtype).view(values.dtype)
-        values.flags.writeable = False
-        return values
+        return _values(np.dtype(self.type), self.shape, self.tame)
 
     def array(self, name: str = "x") -> Array:
         """Return the array as an importer would hand it out, `shape` in its index order.
@@ -64,6 +56,20 @@ class Case(Record):
         values.flags.writeable = False
         element, dims = element_of(values.dtype), values.shape[::-1]
         return Array(element, dims, name=name, index_order=index_order, data=values)
+
+
+@cache
+def _values(dtype: np.dtype[Any], shape: tuple[int, ...], tame: bool) -> Values:
+    values = filled(dtype, shape)
+    if tame and values.dtype.kind in "SU":
+        marks = ("\0", "n") if values.dtype.kind == "U" else (b"\0", b"n")
+        texts = [text.replace(*marks) for text in values.ravel().tolist()]
+        values = np.array(texts, values.dtype).reshape(values.shape)
+    elif tame and values.dtype.kind in "mM":
+        counts = values.view(values.dtype.str[0] + "i8")
+        values = np.asarray(counts % (1 << 20), counts.dtype).view(values.dtype)
+    values.flags.writeable = False
+    return values
 
 
 def filled(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values:
