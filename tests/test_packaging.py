@@ -31,6 +31,8 @@ import raconvert
 from docs.pages import modules as modules_of
 from raconvert.catalogue import ROWS
 
+pytestmark = pytest.mark.xdist_group("packaging")  # installs take long
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT_FOLDERS = ("benchmarks", "docs", "fixtures", "plugins", "raconvert", "tests")
 PROJECT_FILES = (
