@@ -33,6 +33,7 @@ import h5py, numpy as np, raconvert, xarray
 count, seed, *paths = sys.argv[1:]
 chance = random.Random(int(seed))
 first = {}
+gc.freeze()  # what was imported is not looked through again by each "collect"
 
 def seen(path, bundle):
     values = {name: np.asarray(array[...]).tolist() for name, array in bundle.items()}
