@@ -73,9 +73,9 @@ def test_a_few_inputs_of_every_parser(tmp_path: Path) -> None:
         cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False,
     )  # fmt: skip
 
-    assert done.stdout.splitlines()[1:] == [
-        f"{name}: 40 inputs, 0 findings" for name in PARSERS
-    ], done.stdout + done.stderr
+    assert done.stdout.splitlines()[1:] == [f"{name}: 40 inputs, 0 findings" for name in PARSERS], (
+        done.stdout + done.stderr
+    )
     assert done.returncode == 0
 
 

@@ -9,6 +9,7 @@ The installs share the packages of the environment that runs the tests; nothing 
 from __future__ import annotations
 
 import ast
+import compileall
 import os
 import re
 import shutil
@@ -295,8 +296,8 @@ def pip_install(
     """Install into a new environment that also sees the packages of this one, except raconvert."""
     venv.create(place, with_pip=False)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
-    shared = place / "shared"
-    shared.mkdir()
+    shared = place.parent / "shared"  # at one path, so that mypy knows the packages again
+    shared.mkdir(exist_ok=True)
     for folder in (p for p in sys.path if p.endswith(("site-packages", "dist-packages"))):
         for entry in Path(folder).iterdir():
             ours = entry.name.lower().startswith(("raconvert", "__editable__"))
@@ -318,7 +319,10 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tree(space: Path) -> Path:
     """Return a copy of the project, so that nothing is built inside the real one."""
-    return copy_project(space / "tree")
+    tree = copy_project(space / "tree")
+    for folder in ("raconvert", "plugins"):  # once, not in each of the programs that import all
+        compileall.compile_dir(tree / folder, quiet=1)
+    return tree
 
 
 def copy_project(copy: Path) -> Path:

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 import ra_bytes
 import yaml
-from hypothesis import assume, example, given
+from cases import rounds
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pairs import keeps_values
@@ -89,6 +90,7 @@ def arrays_of(draw: st.DrawFn, types: list[Any]) -> tuple[np.ndarray, Array]:
 
 
 @pytest.mark.parametrize("name", PLUGINS)
+@settings(max_examples=rounds(100, 50))  # beside the arrays of the kit
 @given(st.data())
 def test_round_trip(name: str, folder: Path, data: st.DataObject) -> None:
     """What is not refused comes back: bit for bit if nothing was said."""
