@@ -28,6 +28,7 @@ from pathlib import Path
 
 import pytest
 import shapes
+from cases import FULL, some
 from raconvert.plugins import npy
 from raconvert.plugins.nrrd import header as nrrd_header
 from shapes import SHAPES
@@ -48,6 +49,14 @@ LARGE = 512 << 10
 SECONDS = 10  # of CPU for a large file; none takes half of that
 PEAK = 800 << 20  # of memory for a large file, with the interpreter and its libraries
 MAX_TEXT = 64 * LARGE  # characters that `info` and `verify` print: some for each byte of a file
+
+
+# Half of the shapes of each parser are doubled, the other half made large; in a full run all are both.
+DOUBLED, ENLARGED = [], []
+for _suffix in sorted({one.suffix for one in SHAPES.values()}):
+    _names = [name for name, one in SHAPES.items() if one.suffix == _suffix]
+    DOUBLED += some(_names, (len(_names) + 1) // 2, _suffix)
+    ENLARGED += [name for name in _names if FULL or len(_names) == 1 or name not in DOUBLED]
 
 
 def saved(folder: Path, suffix: str, made: bytes | dict[str, bytes]) -> Path:
@@ -148,7 +157,7 @@ def ask() -> Iterator[Callable[[str, Path], list[int]]]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", DOUBLED)
 def test_twice_the_file_costs_no_more_than_twice(
     name: str, tmp_path: Path, ask: Callable[[str, Path], list[int]]
 ) -> None:
@@ -181,7 +190,7 @@ def affordable(small: int, calls: int, most: int) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", ENLARGED)
 def test_a_large_file_takes_no_more_than_it_should(
     name: str, tmp_path: Path, ask: Callable[[str, Path], list[int]]
 ) -> None:
@@ -259,6 +268,10 @@ def test_totals_have_the_limits_that_the_code_states(name: str, tmp_path: Path) 
     path = saved(tmp_path / "beyond", *make(most))
     with pytest.raises(RaconvertError, match=words):
         raconvert.info(path)
+
+
+def test_every_shape_is_doubled_or_made_large() -> None:
+    assert {*DOUBLED, *ENLARGED} == {*SHAPES}
 
 
 @pytest.mark.parametrize("shape", ["nrrd_of_unknown_fields", "nrrd_of_repeated_fields"])
