@@ -45,7 +45,7 @@ _REMOTE_PICTURES = 6
 _SIDES = ((9, 112), (24, 80), (MOST_PICTURES, 56))  # of so many arrays, pixels of each picture
 _BYTES = 24_000  # bytes of all pictures
 _DECODED = 24 << 20  # bytes read and decoded for all pictures
-_MOST_BYTES = 300_000  # bytes of the list; the rest of the arrays is counted
+_MOST_BYTES = 320_000  # bytes of the list; the rest of the arrays is counted
 _FLAT = 24  # groups that are not nested
 _OPEN = 40  # a group of more arrays is folded, if there are others
 _MOST_BESIDE = 8  # names of coordinates listed with an array
@@ -151,7 +151,7 @@ class Grid:
             why = ", ".join(filter(None, (problem.what, problem.where)))
             said += f' <b class="bad">cannot be read: {text_of(why)}</b>'
         elif not drawn:
-            tile = f"<li{data}><bdi>{text_of(cut(name))}</bdi> <i>{said}</i></li>\n"
+            tile = f"<li{data}><bdi>{text_of(cut(name))}</bdi> <i>{said}</i>\n"
             self.left -= len(tile)
             self.omitted += self.left < 0
             return tile if self.left >= 0 else ""
@@ -159,7 +159,7 @@ class Grid:
         about = f"<br>{text_of(array.meta.description[:80])}" if array.meta.description else ""
         beside = self._beside(array)
         return (
-            f'<li class="tile"{data}>{drawn}{name_of(name)} <i>{said}{unit}, '
+            f'<li class="tile"{data}>{drawn} {name_of(name)} <i>{said}{unit}, '
             f"{size(0 if array.pending else array.nbytes)}{about}{beside}</i></li>\n"
         )
 
@@ -309,6 +309,10 @@ def _image(picture: Any, side: int, array: Array) -> str:
     enlarge = picture.palette is not None
     width, height = figures.small_size(picture, max(side, 56), enlarge=enlarge)
     name = _last(array.name)[:80] or "array"
+    if picture.palette is not None:  # only the colours that are in it
+        used, pixels = np.unique(picture.pixels, return_inverse=True)
+        pixels = pixels.reshape(picture.pixels.shape).astype(np.uint8)
+        picture = picture._replace(pixels=pixels, palette=picture.palette[used])
     return (
         f'<img width="{width}" height="{height}" alt="{text_of(name)}" '
         f'src="{figures.source_of(png_of(picture))}">'

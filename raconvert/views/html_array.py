@@ -449,6 +449,9 @@ def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
     budget = DECODED // len(numbers)
     planes = [seen_at(array, axis, {times: number}, budget=budget) for number in numbers]
     seen = [plane for plane in planes if plane is not None]
+    if len(seen) < len(planes):
+        yield "<p class=soft>No strip through time: too much would have to be decoded.</p>\n"
+        return
     titles = [title_of(array.axes[times], number, array.shape[times]) for number in numbers]
 
     def make(side: int) -> _Mix:
@@ -457,7 +460,7 @@ def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
         return _Mix(made[0], figures.coded(together))
 
     found: _Mix = figures.within(make, _REST, _SIDE)
-    if len(seen) < len(planes) or found.made is None:
+    if found.made is None:
         return
     strip = found.made.together._replace(scale=scales[0])
     yield "<h3>Through time</h3>\n"
