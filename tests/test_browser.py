@@ -21,6 +21,9 @@ from PIL import Image
 import raconvert
 from raconvert.cli import main
 
+nibabel = pytest.importorskip("nibabel")
+tifffile = pytest.importorskip("tifffile")
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
@@ -29,12 +32,16 @@ HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 RNG = np.random.default_rng(7)
 KINDS = (
     "one", "many", "encoded", "hostile", "complex", "labels", "line", "text", "color", "damaged",
-    "structures", "certificate", "failures", "sheet", "difference", "differences", "trees",
+    "structures", "table", "micrograph", "volume", "bundle", "certificate", "failures", "sheet",
+    "difference", "differences", "trees",
 )  # fmt: skip
 FILES = KINDS[: KINDS.index("certificate")]
 COLORED = (
     "encoded",
     "damaged",
+    "table",
+    "micrograph",
+    "bundle",
     "certificate",
     "failures",
     "sheet",
@@ -81,6 +88,27 @@ def make_files(folder: Path) -> dict[str, Path]:
         file.write(b"\xff" * 30)
     found["structures"] = folder / "structures.npy"
     np.save(found["structures"], np.zeros(4, [("a", "i4"), ("b", "f8")]))
+    return found | make_pictures(folder)
+
+
+def make_pictures(folder: Path) -> dict[str, Path]:
+    """A table, a micrograph, a volume through time, and a file of many groups."""
+    found = {
+        "table": folder / "table.npy", "micrograph": folder / "cells.ome.tif",
+        "volume": folder / "volume.nii", "bundle": folder / "bundle.npz",
+    }  # fmt: skip
+    kinds = [("time", "M8[s]"), ("name", "S8"), ("place", "U8"), ("x", "f4"), ("z", "c8")]
+    table = np.zeros(500, kinds)
+    table["name"], table["place"] = b"alpha", "\u05d9\u05e8"
+    np.save(found["table"], table)
+    cells = RNG.poisson(100, (2, 3, 40, 50)).astype("u2")
+    named = {"Name": ["DAPI", "GFP", "Cy5"], "EmissionWavelength": [460, 520, 670]}
+    about = {"axes": "TCYX", "PhysicalSizeX": 0.5, "PhysicalSizeY": 0.5, "Channel": named}
+    tifffile.imwrite(found["micrograph"], cells, metadata=about)
+    body = RNG.integers(0, 900, (12, 14, 9, 4)).astype("i2")
+    nibabel.save(nibabel.Nifti1Image(body, np.diag([2.0, 2.0, 3.0, 1.0])), found["volume"])
+    arrays = {f"layer{n // 8}/w{n % 8}": RNG.normal(size=(9, n + 1)) for n in range(80)}
+    np.savez(found["bundle"], **arrays)
     return found
 
 

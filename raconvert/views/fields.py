@@ -83,7 +83,7 @@ class Fields:
             yield from self.listed({k: v for k, v in shown.items() if v}, depth + 1)
             yield _more(len(items) - len(shown))
             return
-        yield table_head("", *map(text_of, map(str, names)), kind="records")
+        yield table_head("at", *map(text_of, map(str, names)), kind="records")
         for number, item in enumerate(items[:_MOST_ITEMS]):
             cells = "".join(
                 f"<td>{''.join(self.value(item[name], depth + 1)) if name in item else ''}</td>"

@@ -360,7 +360,7 @@ def _through_time(array: Array) -> Iterator[str]:
     files = _files_of(found.array, found.sampled, _REST, 2 * _SIDE)
     for strip, coded in zip(files.strips, files.coded, strict=True):
         name = strip.title.partition(",")[0] if len(files.strips) > 1 else ""
-        yield f"<h3>{_joined([name.capitalize(), 'Through time'])}</h3>\n"
+        yield f'<p class="part">{_joined([name.capitalize(), "Through time"])}</p>\n'
         yield _row(strip, coded, found.titles, _TIME_SIDE)
         keys = [frame.key for frame in found.sampled.frames]
         said = "" if strip.scale is None else f"{ends_of(strip.scale)}, "
@@ -463,7 +463,7 @@ def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
     if found.made is None:
         return
     strip = found.made.together._replace(scale=scales[0])
-    yield "<h3>Through time</h3>\n"
+    yield '<p class="part">Through time</p>\n'
     yield _row(strip, found.coded, titles, _TIME_SIDE)
     yield "<p class=soft>each channel in the same colours as above</p>\n"
 

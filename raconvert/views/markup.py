@@ -40,7 +40,7 @@ dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2
 dt { color: var(--soft); } dd { margin: 0; }
 figure { margin: 1rem 0; }
 figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
-h3 { font-size: .95rem; margin: 1.2rem 0 0; color: var(--soft); }
+.part { font-weight: 600; margin: 1.2rem 0 0; color: var(--soft); }
 .strip, .pair { display: flex; flex-wrap: wrap; gap: .8rem; align-items: start; }
 .strip div { font-size: .8rem; color: var(--soft); }
 .four { display: grid; gap: .9rem; color: var(--soft); font-size: .8rem;
