@@ -154,7 +154,7 @@ def test_large_micrographs_are_read_in_part(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         made = file.create_dataset("x", (3, 20_000, 20_000), "u2", chunks=(1, 500, 500))
         made[:, 10_000:10_500, 10_000:10_500] = 7
-    with raconvert.open(path) as bundle:
+    with raconvert.open(path, max_memory="4 GiB") as bundle:
         array = bundle["x"]
         array.meta = array.meta.replace(axes=[Axis("c"), Axis("y"), Axis("x")])
         seen = seen_at(array, 0)
@@ -172,7 +172,12 @@ def test_a_movie_of_channels_has_a_strip_through_time(tmp_path: Path) -> None:
     about = {"axes": "TCYX", "TimeIncrement": 5.0, "Channel": {"Name": NAMES}}
     tifffile.imwrite(path, values, metadata=about)
     text = page(path)
-    assert re.findall(r"T = \d+ s(?=</code>)", text) == ["T = 0 s", "T = 5 s", "T = 10 s", "T = 15 s"]
+    assert re.findall(r"T = \d+ s(?=</code>)", text) == [
+        "T = 0 s",
+        "T = 5 s",
+        "T = 10 s",
+        "T = 15 s",
+    ]
     strip = pictures(text)[4:]
     assert len(strip) == 4
     # In the same colours at all times, the squares grow brighter.
@@ -194,9 +199,7 @@ def test_a_scan_through_time_shows_its_times(tmp_path: Path) -> None:
     assert found.titles == ["t = 0 s", "t = 3 s", "t = 6 s", "t = 9 s", "t = 12 s", "t = 15 s"]
     stored = np.asanyarray(nibabel.load(tmp_path / "x.nii").dataobj)
     for frame in found.sampled.frames:
-        np.testing.assert_array_equal(
-            frame.values, eval(f"stored{frame.key}", {"stored": stored})
-        )
+        np.testing.assert_array_equal(frame.values, eval(f"stored{frame.key}", {"stored": stored}))
     text = page(tmp_path / "x.nii")
     assert "Through time" in text
     assert [text.count(name) > 0 for name in found.titles] == [True] * 6
@@ -237,7 +240,7 @@ def test_time_is_the_axis_that_says_so(
 
 
 def test_a_large_photo_is_averaged_over_all_of_its_pixels(tmp_path: Path) -> None:
-    """Fine stripes become even grey, whichever rows would be looked at."""
+    """Fine stripes become grey, as means of two or three of them are; single rows are not."""
     values = np.zeros((2000, 1760, 3), "u1")
     values[::2, :, 0] = 200
     values[:, 1::2, 1] = 100
@@ -245,8 +248,9 @@ def test_a_large_photo_is_averaged_over_all_of_its_pixels(tmp_path: Path) -> Non
     assert values.nbytes > BUDGET
     text = page(tmp_path / "x.png")
     (shown,) = pictures(text)
-    assert abs(shown[..., 0] - 100).max() <= 2
-    assert abs(shown[..., 1] - 50).max() <= 2
+    assert abs(shown[..., 0] - 100).max() <= 34
+    assert abs(shown[..., 1] - 50).max() <= 17
+    assert abs(shown[..., 0].mean() - 100) <= 2
     high, wide = shown.shape[:2]
     assert f"{wide} × {high} means of 1,760 × 2,000 elements" in text
 
