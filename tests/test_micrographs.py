@@ -20,7 +20,6 @@ from raconvert.views.averaged import averaged
 from raconvert.views.channels import (
     BY_LIGHT,
     IN_ORDER,
-    OF_FILE,
     channel_axis,
     channels_of,
     mixed,
