@@ -277,9 +277,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A shell ignores Ctrl-C for what it runs in the background, and containers often set Python's
     output to be unbuffered and its compiled modules not to be kept: thousands of processes would
-    compile them again.
+    compile them again. readline, which pytest imports, gives children the size of a terminal.
     """
-    for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+    for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "LINES", "COLUMNS"):
+        os.unsetenv(name)  # readline's are not in `os.environ`
         os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -168,6 +168,7 @@ SPAN = re.compile(r"`(--?[a-z][^`\n]*)`")
 SHOWN_AS_FLAGS = {
     "raconvert/cli": "the command line itself",
     "raconvert/views": "what `peek` and pages show",
+    "raconvert/viewer": "what `view` shows and says",
     "raconvert/testing": "problems of plugins, for their authors",
     "raconvert/conversion/options.py": "the table of options",
     "raconvert/migration/options.py": "the table of options",

@@ -46,7 +46,7 @@ def coded(pictures: list[Picture]) -> Coded:
 
 
 def within(make: Callable[[int], Any], most: int, largest: int) -> Any:
-    """Return what `make` makes of the largest side in pixels with `nbytes` of at most `most`.
+    """The result of `make` for the largest side in pixels of which `nbytes` are at most `most`.
 
     A small one is made first, to tell from its bytes which will fit.
     """

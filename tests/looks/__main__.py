@@ -10,7 +10,6 @@ from __future__ import annotations
 import html
 import os
 import pty
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from playwright.sync_api import sync_playwright
 import raconvert
 from raconvert.errors import RaconvertError
 
+from .. import needs
 from .files import FILES
 
 WAYS = {  # name: (width of the window, color scheme, medium)
@@ -119,7 +119,8 @@ def sheet(shots: dict[str, Path], target: Path) -> None:
 
 
 def main(words: list[str]) -> int:
-    if not words or not shutil.which("chromium"):
+    chromium = needs.program("chromium")
+    if not words or chromium is None:
         sys.stderr.write(f"{__doc__}\n")
         return 2
     folder = Path(words[0]).resolve()
@@ -128,7 +129,6 @@ def main(words: list[str]) -> int:
     out.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        chromium = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         for name in words[1:] or FILES:
             path = FILES[name](files)
