@@ -214,7 +214,7 @@ def _array_in(folder: str) -> Node | None:
 
 
 def _no_chunk(array: Node, path: str, name: str) -> str | None:
-    """The first file, in a folder or itself, that is no chunk of an array; None if all are."""
+    """The first file, in a folder or itself, that is not a chunk of an array; None if all are."""
     if not os.path.isdir(path):
         return None if array.place(name) is not None else name
     count = 0

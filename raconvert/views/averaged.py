@@ -25,7 +25,7 @@ _MOST_CHUNKS = 512
 def averaged(array: Array, layout: Layout, most: int) -> Values | None:
     """The means of the pixels of a photo in at most so many rows and columns.
 
-    None for what is no single plane of whole numbers whose colours lie together, or too large.
+    None for what is not a single plane of whole numbers whose colours lie together, or too large.
     Raises what reading elements raises.
     """
     seen = array.dims[::-1]

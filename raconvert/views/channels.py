@@ -184,7 +184,7 @@ def scales_of(seen: list[Seen]) -> list[Scale]:
 
 
 def mixed(seen: Seen, scales: list[Scale], side: int) -> Mixed | None:
-    """The pictures of a plane of at most so many pixels; None if it is no picture."""
+    """The pictures of a plane of at most so many pixels; None if it is not a picture."""
     alone, shares = [], []
     for plane, scale, channel in zip(seen.planes, scales, seen.channels, strict=True):
         if plane.sampled.form != IMAGE:
