@@ -128,7 +128,7 @@ class _Headers:
         self._data = b""
 
     def usual_from(self, offset: int) -> Iterator[Member]:
-        """Yield members from `offset` on, up to the first that is not a file with a usual header."""
+        """Yield members from `offset` on, up to the first without a usual header."""
         size = 0
         while True:
             block = self._block(offset, CHUNK_BYTES >> 2 if size < _NEAR else BLOCK)
