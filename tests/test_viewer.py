@@ -45,13 +45,13 @@ class Client:
 
     def __init__(self, viewer: Viewer) -> None:
         self.viewer = viewer
-        self.host = f"127.0.0.1:{viewer.server_port}"
+        self.host = f"127.0.0.1:{viewer.port}"
 
     def raw(
         self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of an answer; names of headers with `_` for `-`."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.viewer.server_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.viewer.port, timeout=30)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, {"Host": self.host, **named})
         answer = connection.getresponse()
@@ -201,8 +201,8 @@ def test_a_name_that_only_leads_here_is_refused(
 ) -> None:
     client = view(grid)
     path = f"/{client.viewer.secret}/start"
-    assert client.raw(path, Host=host.format(port=client.viewer.server_port))[0] == 403
-    assert client.raw(path, Host=f"localhost:{client.viewer.server_port}")[0] == 200
+    assert client.raw(path, Host=host.format(port=client.viewer.port))[0] == 403
+    assert client.raw(path, Host=f"localhost:{client.viewer.port}")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_name_that_only_leads_here_is_refused(
 def test_the_host_is_said_once(view: Callable[..., Client], grid: Path, lines: list[str]) -> None:
     client = view(grid)
     head = [f"GET /{client.viewer.secret}/start HTTP/1.1", *lines, "", ""]
-    with socket.create_connection(("127.0.0.1", client.viewer.server_port), timeout=30) as link:
+    with socket.create_connection(("127.0.0.1", client.viewer.port), timeout=30) as link:
         link.sendall("\r\n".join(head).format(host=client.host).encode())
         assert link.recv(4096).startswith(b"HTTP/1.1 403 ")
 
@@ -312,7 +312,7 @@ def test_odd_questions_are_refused_in_a_line(view: Callable[..., Client], grid: 
 
 def test_connections_are_few(view: Callable[..., Client], grid: Path) -> None:
     client = view(grid)
-    address = ("127.0.0.1", client.viewer.server_port)
+    address = ("127.0.0.1", client.viewer.port)
     links = [socket.create_connection(address, timeout=30) for _ in range(THREADS)]
     for link in links:  # each is held by a thread
         link.sendall(f"GET /x/ HTTP/1.1\r\nHost: {client.host}\r\n".encode())
@@ -878,7 +878,7 @@ def test_errors_are_those_of_every_command(tmp_path: Path, grid: Path) -> None:
         Viewer(str(grid), Settings(), 70000)
     first = Viewer(str(grid), Settings())
     with pytest.raises(RaconvertError, match="cannot be used"):
-        Viewer(str(grid), Settings(), first.server_port)
+        Viewer(str(grid), Settings(), first.port)
     first.server_close()
 
 

@@ -22,7 +22,7 @@ def run(args: Any, console: Console) -> int:
     try:
         console.note("Ctrl-C ends it")
         if console.json:
-            console.result_line({"url": viewer.url, "port": viewer.server_port})
+            console.result_line({"url": viewer.url, "port": viewer.port})
         else:
             console.result(viewer.url)
             sys.stdout.flush()

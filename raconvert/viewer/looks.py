@@ -54,7 +54,7 @@ class Look:
 
     def __init__(self, array: Array, wholes: Wholes) -> None:
         array.settle()
-        self.array = array
+        self.array: Array = array
         self._wholes = wholes
         listed = as_listed(array)
         self.listed: Array = listed

@@ -12,6 +12,7 @@ from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from secrets import token_urlsafe
+from socketserver import TCPServer
 from threading import BoundedSemaphore, Lock
 from urllib.parse import parse_qsl, urlsplit
 
@@ -62,8 +63,8 @@ class Viewer(ThreadingHTTPServer):
     def __init__(self, path: str, settings: Settings, port: int = 0) -> None:
         if not 0 <= port < 1 << 16:
             raise UsageError(f"{port} is not a port", expected="1 to 65535")
-        self.desk = Desk(Tree(path, settings))
-        self.secret = token_urlsafe(32)
+        self.desk: Desk = Desk(Tree(path, settings))
+        self.secret: str = token_urlsafe(32)
         self.once: str | None = token_urlsafe(32)
         self._guard = Lock()
         self._room = BoundedSemaphore(THREADS)
@@ -73,17 +74,22 @@ class Viewer(ThreadingHTTPServer):
             raise ReadFailed(
                 f"port {port} cannot be used: {error.strerror}", remedy="leave out `--port`"
             ) from error
-        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+        self.hosts: set[str] = {f"{name}:{self.port}" for name in (HOST, "localhost")}
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self.server_address[1])
 
     @property
     def url(self) -> str:
         """The address, with the secret."""
-        return f"http://{HOST}:{self.server_port}/{self.secret}/"
+        return f"http://{HOST}:{self.port}/{self.secret}/"
 
     @property
     def first_url(self) -> str:
         """An address that works once."""
-        return f"http://{HOST}:{self.server_port}/{self.once}/"
+        return f"http://{HOST}:{self.port}/{self.once}/"
 
     def is_first(self, path: str) -> bool:
         """True once, for the path of `first_url`."""
@@ -96,9 +102,7 @@ class Viewer(ThreadingHTTPServer):
 
     def server_bind(self) -> None:
         """Bind without asking a name server who this is."""
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = HOST, self.server_address[1]
+        TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread of its own, if there are not too many."""

@@ -27,6 +27,7 @@ from raconvert.viewer.regions import Wholes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -50,12 +51,12 @@ class Node:
     def __init__(
         self, number: int, kind: str, path: str, inside: tuple[str, ...], above: Node | None
     ) -> None:
-        self.number = number
-        self.kind = kind
-        self.path = path
-        self.inside = inside
-        self.above = above
-        self.place = -1  # of an array in its file
+        self.number: int = number
+        self.kind: str = kind
+        self.path: str = path
+        self.inside: tuple[str, ...] = inside
+        self.above: Node | None = above
+        self.place: int = -1  # of an array in its file
         self.children: list[Node] | None = None
 
     @property
@@ -78,9 +79,9 @@ class Held:
     """A file that is open, or will be: one at a time reads from it."""
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        self.lock: AbstractContextManager[Any] = RLock()
         self.opened: Opened | None = None
-        self.users = 0
+        self.users: int = 0
         self.looks: dict[int, Any] = {}  # what was found out about its arrays, by place
 
     def close(self) -> None:
@@ -96,8 +97,8 @@ class Tree:
     """All nodes below one source or folder, and the files that are open. Threads may share it."""
 
     def __init__(self, path: str, settings: Settings) -> None:
-        self.settings = settings
-        self.wholes = Wholes()
+        self.settings: Settings = settings
+        self.wholes: Wholes = Wholes()
         self._nodes: list[Node] = []
         self._known: dict[tuple[Any, ...], Node] = {}
         self._held: OrderedDict[str, Held] = OrderedDict()

@@ -22,8 +22,8 @@ class Fields:
     """Writer of metadata as HTML, which stops after so many fields."""
 
     def __init__(self) -> None:
-        self.left = _MOST
-        self.omitted = 0
+        self.left: int = _MOST
+        self.omitted: int = 0
 
     def listed(self, fields: dict[str, Any], depth: int = 0) -> Iterator[str]:
         """Yield fields as a list of names and values; values with fields of their own nest."""

@@ -59,14 +59,14 @@ class Grid:
     def __init__(self, bundle: Bundle, roles: Roles, pictures: int = MOST_PICTURES) -> None:
         self.bundle = bundle
         self.roles = roles
-        self.groups = _groups_of(bundle, _hidden(bundle, roles))
+        self.groups: Groups = _groups_of(bundle, _hidden(bundle, roles))
         remote = bool(bundle.path) and is_remote(bundle.path)
-        self.most = min(pictures, _REMOTE_PICTURES) if remote else pictures
+        self.most: int = min(pictures, _REMOTE_PICTURES) if remote else pictures
         self.drawn: dict[str, str] = {}
         self.broken: dict[str, RaconvertError] = {}
-        self.left = _MOST_BYTES
-        self.omitted = 0  # arrays that the list has no room for
-        self.passed = 0  # arrays without a picture since all of them would be too much
+        self.left: int = _MOST_BYTES
+        self.omitted: int = 0  # arrays that the list has no room for
+        self.passed: int = 0  # arrays without a picture since all of them would be too much
         self._draw()
 
     # Pictures -----------------------------------------------------------------------------------
@@ -98,8 +98,8 @@ class Grid:
             if len(drawn) * 3 // 4 <= bytes_left:
                 bytes_left -= len(drawn) * 3 // 4
                 self.drawn[array.name] = drawn
-        self.passed = sum(array.problem is None for array in turns) - len(self.drawn)
-        self.passed -= len(self.broken)
+        sound = sum(array.problem is None for array in turns)
+        self.passed = sound - len(self.drawn) - len(self.broken)
 
     # Markup -------------------------------------------------------------------------------------
 

@@ -98,7 +98,9 @@ def _bundle(bundle: Bundle) -> Iterator[str]:
     count = len(bundle.arrays)
     where = f", {name_of(bundle.path)}" if bundle.path else ""
     yield f"<p>Bundle of {count} array{'s' * (count != 1)}{where}</p>\n"
-    if count:
+    if count == 1:
+        yield from _array(bundle.arrays[0])
+    elif count:
         yield from Grid(bundle, roles_of(bundle), _PICTURES).html()
 
 

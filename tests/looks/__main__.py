@@ -79,7 +79,17 @@ def shown_notebook(path: Path) -> str:
 def pictures(path: Path, folder: Path, browser: Any) -> dict[str, Path]:
     """A picture for each way."""
     page = folder / f"{path.name}.html"
-    command = [sys.executable, "-m", "raconvert", "info", str(path), "--html", "-o", str(page)]
+    command = [
+        sys.executable,
+        "-m",
+        "raconvert",
+        "info",
+        str(path),
+        "--html",
+        "-o",
+        str(page),
+        "--overwrite",
+    ]
     subprocess.run(command, check=False)
     pages = {way: page for way in WAYS if page.exists()}
     for way, make in (("terminal", shown_terminal), ("notebook", shown_notebook)):
