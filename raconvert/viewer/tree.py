@@ -26,8 +26,8 @@ from raconvert.viewer.regions import Wholes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _thread import RLock as _RLock
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -79,7 +79,7 @@ class Held:
     """A file that is open, or will be: one at a time reads from it."""
 
     def __init__(self) -> None:
-        self.lock: AbstractContextManager[Any] = RLock()
+        self.lock: _RLock = RLock()
         self.opened: Opened | None = None
         self.users: int = 0
         self.looks: dict[int, Any] = {}  # what was found out about its arrays, by place

@@ -59,7 +59,7 @@ class Grid:
     def __init__(self, bundle: Bundle, roles: Roles, pictures: int = MOST_PICTURES) -> None:
         self.bundle = bundle
         self.roles = roles
-        self.groups: Groups = _groups_of(bundle, _hidden(bundle, roles))
+        self.groups: dict[str, list[Array]] = _groups_of(bundle, _hidden(bundle, roles))
         remote = bool(bundle.path) and is_remote(bundle.path)
         self.most: int = min(pictures, _REMOTE_PICTURES) if remote else pictures
         self.drawn: dict[str, str] = {}
