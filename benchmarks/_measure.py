@@ -82,7 +82,7 @@ def loop_in_c(space: str) -> dict[str, Contender]:
 
     A ratio to it travels between machines where a ratio to something of Python does not.
     """
-    compiler = shutil.which("cc")
+    compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return {}
     source, made = os.path.join(space, "loop.c"), os.path.join(space, "loop")

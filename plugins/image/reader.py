@@ -14,7 +14,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
@@ -51,6 +51,8 @@ def guarded(path: str | None, what: str) -> Iterator[None]:
             if isinstance(error, OSError) and error.errno is not None:
                 raise read_failed(path, error) from error
             text = str(error).strip() or type(error).__name__
+            if isinstance(error, UnidentifiedImageError):  # whose text has an address in memory
+                text = "Pillow does not know it by its first bytes"
             message = f"{what} is damaged, cut off, or beyond what is read here ({text})"
             raise Corrupt(message, path=path) from error
         finally:

@@ -356,19 +356,18 @@ def signal(folder: Path) -> Path:
 
 @named
 def trade(folder: Path) -> Path:
-    from harpy import HarFileObj, HeaderArrayObj
+    from harpy import HarFileIO, HeaderArrayObj
 
     regions, goods = ["EU", "USA", "China", "RoW"], ["food", "steel", "cars", "services", "energy"]
     sets = [
-        {"name": name, "status": "k", "dim_desc": words, "dim_type": "Set", "dim_size": len(words)}
-        for name, words in (("COMM", goods), ("REG", regions), ("DST", regions))
+        {"name": name, "status": "k", "dim_type": "Set", "dim_desc": labels}
+        for name, labels in (("COMM", goods), ("REG", regions), ("DST", regions))
     ]
     values = (RNG.random((5, 4, 4)) * 900).astype("f4")
     text = "exports at market prices, million USD"
     path = folder / "trade.har"
-    file = HarFileObj()
-    file["VXMD"] = HeaderArrayObj.HeaderArrayFromData("VXMD", values, "VXMD", text, sets=sets)
-    file.writeToDisk(str(path))
+    made = HeaderArrayObj.HeaderArrayFromData("VXMD", values, "VXMD", text, sets=sets)
+    HarFileIO.writeHeaders(str(path), [made])
     return path
 
 
@@ -423,7 +422,7 @@ def experiment(folder: Path) -> Path:
         file.attrs["title"] = "two days"
         for day in ("monday", "tuesday"):
             group = file.create_group(day)
-            group["camera"] = np.stack([np.roll(scene(60, 80)[..., 0], n, 1) for n in range(20)])
+            group["camera"] = np.stack([np.roll(scene()[::4, ::4, 0], n, 1) for n in range(20)])
             group["pressure"] = np.cumsum(RNG.normal(size=2000))
             group["pressure"].attrs["units"] = "Pa"
             group["offsets"] = np.arange(50_000_0, dtype="i8")
