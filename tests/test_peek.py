@@ -49,6 +49,28 @@ def text_of(values: object, screen: Screen = WIDE, **options: bool) -> str:
 # Pictures ----------------------------------------------------------------------------------------
 
 
+def test_records_are_a_table_of_their_fields(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields = [("name", "S8"), ("born", "M8[D]"), ("x", "f4", (2,)), ("escape", "U4")]
+    values = np.array(
+        [(b"alpha", "2020-02-29", (1, 2), "\x1b[1m"), (b"be", "NaT", (3, 4), "")], fields
+    )
+    np.save(tmp_path / "x.npy", values)
+
+    lines = peek(capsys, tmp_path / "x.npy").splitlines()
+    at = next(n for n, line in enumerate(lines) if line.split() == list(values.dtype.names or ()))
+
+    born = lines[at].index("born")
+    assert [line[born:].split("  ")[0] for line in lines[at + 1 : at + 3]] == [
+        "2020-02-29",
+        "missing",
+    ]
+    assert lines[at + 1].split()[0] == "alpha"
+    assert "[1, 2]" in lines[at + 1]
+    assert "\x1b" not in "".join(lines)
+
+
 @pytest.mark.parametrize("depth", [0, 3, 4])
 def test_others_read_the_png(depth: int) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (7, 5, *[depth] * (depth > 0)), "u1")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS = 8  # rows shown of text, records and classes
+_CELL = 24  # characters shown of a value of a record
 _MOST_LINES = 40  # lines shown of a tree
 _MOST_TEXT = 60  # characters shown of a text
 _PLOT_ROWS = 6
@@ -172,11 +173,28 @@ def shown(
 
 def _listed(values: Any, count: int, screen: Screen) -> Iterator[str]:
     most = min(MOST_ROWS, screen.rows - 1) if screen.rows else MOST_ROWS
+    if values.dtype.names is not None:
+        most = max(1, most - 1)  # a line is the names of the fields
+        yield from _records(values[:most], screen)
+        values = values[:0]
     for value in values[:most]:
         text = quoted(str(value.item() if value.dtype.kind not in "mM" else value))
         yield text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}… ({len(text)} characters)"
     if count > most:
         yield f"… {count - most} more"
+
+
+def _records(values: Any, screen: Screen) -> Iterator[str]:
+    """Yield records as a table below the names of their fields, as far as the width goes."""
+    from raconvert.views.table import columns_of, in_a_cell
+
+    columns = []
+    for name, column in columns_of(values):
+        cells = [quoted(cell) for cell in (name, *map(in_a_cell, column))]
+        width = min(_CELL, max(map(len, cells)))
+        columns.append([cell[:width].ljust(width) for cell in cells])
+    for row in zip(*columns, strict=True):
+        yield "  ".join(row)[: screen.columns - 2].rstrip()
 
 
 def _line(values: Any, screen: Screen) -> Iterator[str]:

@@ -82,9 +82,9 @@ def is_small(array: Array, sampled: Sample) -> bool:
 
 def _records(array: Array, sampled: Sample) -> Iterator[str]:
     rows = _ends_of(array, sampled)
-    columns = list(_columns_of(rows.values))
+    columns = list(columns_of(rows.values))
     looked = np.concatenate([part.reshape(-1) for part in sampled.values])
-    drawn = dict(_columns_of(looked))
+    drawn = dict(columns_of(looked))
     shown = columns[:_COLUMNS]
     yield '<div class="scroll" tabindex="0" role="group" aria-label="table">'
     yield '<table class="rows">\n<thead><tr><th scope="col">row</th>'
@@ -149,12 +149,12 @@ def _place(number: int, array: Array) -> str:
     return ", ".join(str(int(at)) for at in np.unravel_index(number, array.shape))
 
 
-def _columns_of(values: Values, above: str = "") -> Iterator[tuple[str, Values]]:
+def columns_of(values: Values, above: str = "") -> Iterator[tuple[str, Values]]:
     """Yield the columns of records, those of records inside by dotted names."""
     for name in values.dtype.names or ():
         column = for_showing(values[name])
         if column.dtype.names is not None and column.ndim == 1:
-            yield from _columns_of(column, f"{above}{name}.")
+            yield from columns_of(column, f"{above}{name}.")
         else:
             yield f"{above}{name}", column
 
@@ -265,9 +265,14 @@ def _by_place(array: Array, sampled: Sample) -> Iterator[str]:
 # Values ------------------------------------------------------------------------------------------
 
 
+def in_a_cell(value: Any) -> str:
+    """The text of a value of a record, which may be an array."""
+    return _listed(value) if isinstance(value, np.ndarray) else value_text(value)
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return f"<td>{text_of(_listed(value))}</td>"
+        return f"<td>{text_of(in_a_cell(value))}</td>"
     if isinstance(value, str | bytes):
         return f"<td{' class=long' * (len(value) > _SHORT)}>{_text_cell(value)}</td>"
     number = isinstance(value, int | float | complex | np.number) and not isinstance(
