@@ -379,7 +379,7 @@ NO_LIMITS = {
         plugins.safetensors.MAX_HEADER_BYTES plugins.safetensors.MAX_RANK
         plugins.scidb.schema.MAX_COORDINATE plugins.scidb.schema._MAX_DIGITS
         plugins.webdataset.tables.MOST_SHARDS
-        plugins.scidb.tables.MAX_COUNT plugins.scidb.tables.MAX_SIZE
+        plugins.scidb.columns.MAX_COUNT plugins.scidb.columns.MAX_SIZE
         plugins.zarr.tables.MAX_RANK ra.header.LARGEST ra.leb128.MAX_GROUP_BYTES
         ra.lz4.MAX_BLOCK_BYTES ra.lz4.MAX_RATIO references.headers.MOST_AXES
         references.headers.MOST_BANDS references.headers.MOST_BYTES_OF_INT""",

@@ -153,7 +153,7 @@ def test_large_micrographs_are_read_in_part(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         made = file.create_dataset("x", (3, 20_000, 20_000), "u2", chunks=(1, 500, 500))
         made[:, 10_000:10_500, 10_000:10_500] = 7
-    with raconvert.open(path, max_memory="4 GiB") as bundle:
+    with raconvert.open(path, max_memory=4 << 30) as bundle:
         array = bundle["x"]
         array.meta = array.meta.replace(axes=[Axis("c"), Axis("y"), Axis("x")])
         seen = seen_at(array, 0)

@@ -24,7 +24,7 @@ from raconvert.files.named import first_there
 from raconvert.files.pairing import MARK, check_seal
 from raconvert.files.source import Source
 
-from .record import Column
+from .columns import NATIVE, SKIP, VARIABLE, Column
 from .schema import (
     Attribute,
     Dimension,
@@ -39,7 +39,6 @@ from .schema import (
     schema_text,
     size_of,
 )
-from .tables import NATIVE, SKIP, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from raconvert.plugin import (
     refused,
 )
 
-from .record import Column
+from .columns import NATIVE, PAIR_LABELS, ROLES, UNITS, VARIABLE, Column
 from .schema import MAX_COORDINATE, Dimension, Fault, parse_format
-from .tables import NATIVE, PAIR_LABELS, ROLES, UNITS, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from raconvert.errors import RaconvertError
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, type_name
 
+from .columns import CELLS, MAX_SIZE, RAW, ROLES, SKIP, VARIABLE, Column, layout_of
 from .header import SUFFIX, Declaration, Text, combine
 from .metadata import (
     Group,
@@ -31,9 +32,7 @@ from .metadata import (
     name_fits,
     type_change,
 )
-from .record import Column, layout_of
 from .schema import MAX_COORDINATE, in_c_order, schema_text
-from .tables import CELLS, MAX_SIZE, RAW, ROLES, SKIP, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,21 +12,23 @@ from raconvert.arrays.memory import MAX_RANK, check_memory
 from raconvert.errors import Corrupt, Unsupported, worded
 from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 
-from .header import Declaration, declare, name_of
-from .metadata import Namer
-from .record import (
+from .columns import (
+    CELLS,
+    PAIR_LABELS,
+    PRESENT,
+    RAW,
+    UNITS,
     Column,
     Layout,
     Place,
-    field_of,
     format_text,
     layout_of,
-    numpy_type,
-    prefix_of,
 )
+from .header import Declaration, declare, name_of
+from .metadata import Namer
+from .record import field_of, numpy_type, prefix_of
 from .scan import Scan, refuse_cut
 from .schema import in_c_order
-from .tables import CELLS, PAIR_LABELS, PRESENT, RAW, UNITS
 from .together import FileField, Together
 from .values import Chunked, Dense, Pieces, Scattered
 

@@ -7,15 +7,13 @@ of its span, not part of it. All places are relative to the start of their span.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from math import prod
 
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of
-from raconvert.plugin import Element
 
-from .tables import COUNT_BYTES, NATIVE, SKIP, VARIABLE
+from .columns import COUNT_BYTES, Column, Layout, Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,72 +22,6 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 _COUNT = np.dtype("<u4")
-
-# Where one column is: its span, the prefix byte in it (-1: none), and the value or its count.
-Place = namedtuple("Place", "span prefix value")
-
-
-class Column(namedtuple("Column", "type size nullable")):
-    """One column of a record: `size` in bytes, None for what has its count in the file."""
-
-    __slots__ = ()
-
-    @property
-    def is_skip(self) -> bool:
-        """True if the column belongs to no attribute."""
-        return bool(self.type == SKIP)
-
-    @property
-    def items(self) -> int:
-        """The number of elements that make one value."""
-        return NATIVE[self.type].items if self.type in NATIVE else 1
-
-    @property
-    def element(self) -> Element:
-        """The element type of the values: opaque bytes where SciDB's type is not a number."""
-        if self.type in NATIVE:
-            return NATIVE[self.type].element
-        letter = "S" if self.type == "string" else "V"
-        return Element("user", self.size, "|", f"|{letter}{self.size}")
-
-    @property
-    def type_text(self) -> str:
-        """The type as a format string has it, without ``null``."""
-        declared = self.size is not None and (self.type in VARIABLE or self.is_skip)
-        return f"{self.type}({self.size})" if declared else str(self.type)
-
-    def __str__(self) -> str:
-        return self.type_text + (" null" if self.nullable else "")
-
-
-def format_text(columns: list[Column]) -> str:
-    """The format string of the columns."""
-    return f"({', '.join(map(str, columns))})"
-
-
-class Layout(namedtuple("Layout", "columns places spans")):
-    """The places of the columns, and the widths of the spans without counts."""
-
-    __slots__ = ()
-
-    @property
-    def width(self) -> int | None:
-        """The bytes of a record; None if records differ in length."""
-        return self.spans[0] if len(self.spans) == 1 else None
-
-
-def layout_of(columns: list[Column]) -> Layout:
-    """The layout of records with these columns."""
-    places, spans = [], [0]
-    for column in columns:
-        prefix = spans[-1] if column.nullable else -1
-        spans[-1] += column.nullable
-        places.append(Place(len(spans) - 1, prefix, spans[-1]))
-        if column.size is None:
-            spans.append(0)
-        else:
-            spans[-1] += column.size
-    return Layout(columns, places, spans)
 
 
 def numpy_type(column: Column) -> tuple[np.dtype[Any], tuple[int, ...]]:

@@ -12,8 +12,8 @@ import numpy as np
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt
 
-from .record import Layout, Rows, numbers_at
-from .tables import COUNT_BYTES
+from .columns import COUNT_BYTES, Layout
+from .record import Rows, numbers_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

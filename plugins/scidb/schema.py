@@ -20,8 +20,7 @@ from math import prod
 
 from raconvert.errors import did_you_mean
 
-from .record import Column
-from .tables import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE
+from .columns import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE, Column
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

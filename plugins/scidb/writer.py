@@ -16,11 +16,11 @@ from raconvert.files.copy import reserve, write_all
 from raconvert.files.pairing import seal_of
 from raconvert.files.source import Source
 
+from .columns import COUNT_BYTES, MAX_COUNT, PRESENT, Layout, layout_of
 from .header import SUFFIX
 from .metadata import Out, RecordPlan
-from .record import Field, Layout, Rows, field_of, layout_of, numpy_type, prefix_of, segments
+from .record import Field, Rows, field_of, numpy_type, prefix_of, segments
 from .schema import IDENTIFIER, Dimension, schema_text
-from .tables import COUNT_BYTES, MAX_COUNT, PRESENT
 from .values import Region
 
 TYPE_CHECKING = False

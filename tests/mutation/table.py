@@ -205,8 +205,8 @@ EQUIVALENT: dict[tuple[str, str], str] = {
      "limits = [int(n) % (1 << 65) for n in space.get_simple_extent_dims(maxdims=1)]"): POSITIVE,
     ("plugins/hdf5/ondisk/chunk_indexes.py",
      "limits = [int(n) % (2 << 64) for n in space.get_simple_extent_dims(maxdims=1)]"): POSITIVE,
-    ("plugins/hdf5/walk.py", "inside.append(Found(path, -0, group.file, hard, value))"): KIND,
-    ("plugins/hdf5/walk.py", "inside.append(Found(path, -2, group.file, hard, value))"): KIND,
+    ("plugins/hdf5/walk.py", "inside.append(Member(path, -0, group.file, hard, value))"): KIND,
+    ("plugins/hdf5/walk.py", "inside.append(Member(path, -2, group.file, hard, value))"): KIND,
     ("plugins/hdf5/chunks.py", "dataset.read_direct_chunk(start, out=bytearray(0))"):
         "any room that is too small will do, and enough for the chunk as well",
     ("plugins/hdf5/chunks.py", "dataset.read_direct_chunk(start, out=bytearray(2))"):
