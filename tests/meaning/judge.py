@@ -411,12 +411,15 @@ def facts_in(reason: str, known: Known) -> Iterator[tuple[str, Any]]:
 
 
 def axes_in(text: str, known: Known) -> list[int]:
-    """The ids of the axes that a report names by number, with or without their names."""
+    """The ids of the axes that a report names by number, with or without their names.
+
+    An axis that a format has added, for real and imaginary parts, has none.
+    """
     if text == "every axis":
         return list(known.ids)
     numbers = re.findall(r"[0-9]+", re.sub(r"'[^']*'", "", text))
     places = range(int(numbers[0]), int(numbers[1]) + 1) if " to " in text else map(int, numbers)
-    return [known.ids[place] for place in places]
+    return [known.ids[place] for place in places if place < len(known.ids)]
 
 
 # --- the judgement --------------------------------------------------------------------------------
