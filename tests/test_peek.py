@@ -71,6 +71,22 @@ def test_records_are_a_table_of_their_fields(
     assert "\x1b" not in "".join(lines)
 
 
+def test_micrographs_of_few_bits_are_not_black(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    values = np.zeros((2, 40, 40), "u2")
+    values[0, :20], values[1, 20:] = 900, 12  # of 65535
+    named = {"axes": "CYX", "Channel": {"Name": ["DAPI", "Actin"]}}
+    tifffile.imwrite(tmp_path / "x.ome.tif", values, metadata=named)
+
+    shown = peek(capsys, tmp_path / "x.ome.tif")
+
+    assert "DAPI, Actin" in shown
+    rows = shown.split("its bright\n")[1].split("\n")
+    assert all(set(row.strip()) <= set("-=+*#%@") and row.strip() for row in rows[:15])
+
+
 @pytest.mark.parametrize("depth", [0, 3, 4])
 def test_others_read_the_png(depth: int) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (7, 5, *[depth] * (depth > 0)), "u1")

@@ -25,6 +25,7 @@ WIDE = 880  # pixels of the page from margin to margin
 _SIDES = (880, 720, 560, 448, 352, 288, 224, 176, 128, 96, 72, 48, 32)  # pixels of a picture
 _MOST_ENLARGED = 24  # pixels of the page that a pixel of a picture is wide at most
 _MOST_CLASSES = 16  # whose colours are named
+_LEAST = 112  # pixels that a title below a picture has
 _FIRST = 128  # pixels of the picture that is made to guess the bytes of larger ones
 
 
@@ -101,7 +102,7 @@ def image(
         ruler = ruler_of(strip.hanging, strip.shape[1])
     below = caption or f"<code>{text_of(title)}</code>"
     return (
-        f'<div class="cell" style="max-width:{width}px"><span class="hung">'
+        f'<div class="cell" style="max-width:{max(width, _LEAST)}px"><span class="hung">'
         f'<img width="{width}" height="{height}" alt="{text_of(title)}" '
         f'src="{source_of(data)}">{edges}</span>{ruler}<span class="title">{below}</span></div>\n'
     )

@@ -8,7 +8,7 @@ from raconvert.arrays.dtypes import FLOATS
 from raconvert.arrays.layout import COLUMNS, EMPTY, LINE, SCALAR, layout_of
 from raconvert.arrays.summary import tree
 from raconvert.declared import Record
-from raconvert.errors import quoted
+from raconvert.errors import RaconvertError, quoted
 from raconvert.inspect.info import describe_array, plain, type_text
 from raconvert.registry import by_name
 from raconvert.views import terminal
@@ -19,6 +19,7 @@ from raconvert.views.picture import enlarged
 from raconvert.views.roles import main_array
 from raconvert.views.sample import FRAMES, REMOTE_BUDGET, known_scale, shown_of
 from raconvert.views.terminal import bar, bars_of, envelope, line_plot, number_text, sparkline
+from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ def shown(
     elif sampled.pictures and screen.way != terminal.NONE:
         yield from _sheet(array, sampled, screen, labels)
     elif screen.way != terminal.NONE:
-        yield from _pictures(array, sampled, screen)
+        may_mix = array.ndim > 2 and array.described
+        mixed = list(_channels(array, screen)) if may_mix else []
+        yield from mixed or _pictures(array, sampled, screen)
 
 
 def _listed(values: Any, count: int, screen: Screen) -> Iterator[str]:
@@ -273,6 +276,25 @@ def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
         if screen.way in (terminal.BLOCKS, terminal.CHARACTERS):
             pictures = [_larger(picture, rows, columns) for picture in pictures]
         yield from _drawn(pictures, screen, lines)
+
+
+def _channels(array: Array, screen: Screen) -> Iterator[str]:
+    """Yield one plane of a micrograph, all channels in their colours; nothing of other arrays."""
+    from raconvert.views.channels import channel_axis, mixed, scales_of, seen_at
+
+    axis = channel_axis(array)
+    try:
+        seen = None if axis is None else seen_at(array, axis)
+    except RaconvertError as error:
+        raise_interruption(error)
+        return  # the samples are shown
+    lines = max(_LEAST_ROWS, screen.rows - 2) if screen.rows else terminal.ROWS
+    rows, columns = terminal.room(screen.columns, 1, way=screen.way, rows=lines)
+    made = None if seen is None else mixed(seen, scales_of([seen]), min(rows, columns))
+    if made is not None:
+        names = ", ".join(channel.name for channel in made.channels)
+        yield quoted(f"plane {made.key}: {names}, each from its dark to its bright")
+        yield from _drawn(made.together.pictures, screen, lines)
 
 
 def _title(strip: Strip, screen: Screen) -> Iterator[str]:

@@ -72,10 +72,10 @@ def climate() -> tuple[Any, Any, Any]:
     return values, lat, lon
 
 
-def scene(height: int = 240, width: int = 320) -> Any:
-    """A sky, a sun and a hill in colors."""
-    y, x = np.mgrid[:height, :width]
-    values = np.zeros((height, width, 3))
+def scene() -> Any:
+    """A sky, a sun and a hill in colors: 240 × 320."""
+    y, x = np.mgrid[:240, :320]
+    values = np.zeros((240, 320, 3))
     values[..., 0], values[..., 1], values[..., 2] = 120 + y / 3, 170 + y / 4, 250 - y / 5
     values[np.hypot(y - 60, x - 250) < 28] = (255, 220, 60)
     hill = y > 160 + 30 * np.sin(x / 40)
@@ -212,7 +212,7 @@ def photograph_jpeg(folder: Path) -> Path:
     from PIL import Image
 
     path = folder / "hill.jpg"
-    Image.fromarray(scene(1200, 1600)).save(path, quality=90)
+    Image.fromarray(scene().repeat(5, 0).repeat(5, 1)).save(path, quality=90)
     return path
 
 
@@ -221,7 +221,7 @@ def animation(folder: Path) -> Path:
     from PIL import Image
 
     path = folder / "sun.gif"
-    frames = [Image.fromarray(np.roll(scene(120, 160), 10 * n, 1)) for n in range(8)]
+    frames = [Image.fromarray(np.roll(scene()[::2, ::2], 10 * n, 1)) for n in range(8)]
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=80, loop=0)
     return path
 
@@ -231,7 +231,7 @@ def icon(folder: Path) -> Path:
     from PIL import Image
 
     path = folder / "icon.png"
-    Image.fromarray(scene(16, 16)).save(path)
+    Image.fromarray(scene()[::15, ::20]).save(path)
     return path
 
 
