@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import html5lib
@@ -10,7 +11,7 @@ import pytest
 
 import raconvert
 from raconvert.cli import main
-from raconvert.plugin import Metadata
+from raconvert.plugin import Axis, Metadata
 from raconvert.views.fields import Fields
 from raconvert.views.table import value_text
 
@@ -211,3 +212,23 @@ def test_metadata_of_an_array_are_on_its_page(tmp_path: Path) -> None:
     said = words(root)
     assert "{'" not in said
     assert HEBREW in said
+
+
+def test_numbers_stand_beside_their_labels(tmp_path: Path) -> None:
+    """Each number of the table is that of its labels, whatever the order of the axes."""
+    goods, regions = ["food", "steel", "cars"], ["EU", "USA"]
+    values = np.arange(12, dtype="f8").reshape(3, 2, 2) * 1.5
+    axes = [Axis("COMM", labels=goods), Axis("REG", labels=regions), Axis("DST", labels=regions)]
+    for suffix in ("h5", "har", "mat"):
+        path = tmp_path / f"x.{suffix}"
+        made = raconvert.Array(values, name="VX", meta=Metadata(axes=axes, description="exports"))
+        raconvert.write(path, {"VX": made}, allow=["all"], dtype="float32", meta="sidecar")
+        root = page(path)
+        (table,) = [one for one in root.iter("table") if " / " in words(one.find(".//th"))]
+        rows = [[words(cell) for cell in row] for row in table.iter("tr")]
+        (key,) = re.findall(r"The numbers of plane \[(.*?)\]", words(root))
+        at = tuple(slice(None) if part == ":" else int(part) for part in key.split(", "))
+        down, right = (axis for axis, part in zip(axes, at, strict=True) if part == slice(None))
+        assert rows[0] == [f"{down.name} / {right.name}", *right.labels]
+        assert [row[0] for row in rows[1:]] == list(down.labels)
+        assert [[float(cell) for cell in row[1:]] for row in rows[1:]] == values[at].tolist()

@@ -19,7 +19,7 @@ from raconvert.views.peek import Screen, class_name, number_lines
 from raconvert.views.picture import CLASSES, PHASE
 from raconvert.views.planes import middle_key, plane_at
 from raconvert.views.sample import DECODED, Frame, shown_of, where_of
-from raconvert.views.table import is_small, is_table, table_of, value_text
+from raconvert.views.table import is_labelled, is_small, is_table, labelled, table_of, value_text
 from raconvert.views.terminal import number_text
 from raconvert.views.timeline import numbers_of, time_axis, times_of, title_of
 from raconvert.views.volume import stacks_of, volume
@@ -95,7 +95,15 @@ def _picture(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[s
             yield from _strips(array, _whole(array, sampled), labels)
         if sound and not seen:
             yield from _through_time(array)
-    if not is_table(values) and (is_small(array, sampled) or values.dtype.kind in "mM"):
+    yield from _numbers(array, sampled)
+
+
+def _numbers(array: Array, sampled: Sample) -> Iterator[str]:
+    """Yield a table of the numbers of a small array, of one with labels beside them."""
+    values = sampled.values[0]
+    if is_labelled(array, sampled):
+        yield from labelled(array, sampled.frames[len(sampled.frames) // 2])
+    elif not is_table(values) and (is_small(array, sampled) or values.dtype.kind in "mM"):
         yield from table_of(array, sampled)
 
 

@@ -114,7 +114,7 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     yield f"<h1>{name_of(name)}</h1>\n"
     yield "".join(_lead(opened, facts, array))
     if array is not None:
-        yield _title(array, roles) if many else ""
+        yield _title(array, roles) if many or array.meta.description else ""
         yield held
     yield grid
     yield "".join(_passport(opened, array))

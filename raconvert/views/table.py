@@ -11,6 +11,7 @@ from collections import Counter
 import numpy as np
 
 from raconvert.arrays.dtypes import few_lengths
+from raconvert.arrays.layout import IMAGE, layout_of
 from raconvert.arrays.reinterpret import for_showing
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
-    from raconvert.views.sample import Sample
+    from raconvert.arrays.metadata import Axis
+    from raconvert.views.sample import Frame, Sample
 
     Values = np.ndarray[Any, Any]
 
@@ -37,6 +39,7 @@ _SHORT = 30  # characters of a text that stays in one line
 _TEXT = 80  # characters shown of a text
 _INNER = 4  # numbers shown of a field that is an array
 _FEW = 64  # numbers of an array that are all shown
+_LABELS = 16  # rows and columns of a plane whose numbers stand beside labels
 _WORDS = 3  # words whose counts are shown
 
 
@@ -262,6 +265,46 @@ def _by_place(array: Array, sampled: Sample) -> Iterator[str]:
         yield f"<p class=soft>{values.shape[0]:,} × {values.shape[1]:,} texts</p>\n"
 
 
+def is_labelled(array: Array, sampled: Sample) -> bool:
+    """True for an array of numbers in planes of few rows and columns, of which one has labels."""
+    values = sampled.values[0]
+    if sampled.form != IMAGE or values.ndim != 2 or max(values.shape) > _LABELS:
+        return False
+    return any(axis.labels is not None for axis in _plane_axes(array))
+
+
+def labelled(array: Array, frame: Frame) -> Iterator[str]:
+    """Yield the numbers of a plane below and beside the labels of its axes."""
+    down, right = _plane_axes(array)
+    rows, columns = frame.values.shape
+    where = f" of plane <code>{text_of(frame.key)}</code>" if array.ndim > 2 else ""
+    where += f", {text_of(frame.where)}" * bool(frame.where)
+    unit = f", in {text_of(array.meta.units)}" if array.meta.units else ""
+    yield f"<p class=soft>The numbers{where}{unit}</p>\n"
+    yield '<div class="scroll" tabindex="0" role="group" aria-label="table">'
+    yield '<table class="rows">\n<thead><tr>'
+    yield f'<th scope="col">{text_of(down.name or "")} / {text_of(right.name or "")}</th>'
+    yield "".join(f'<th scope="col" class="n">{_at(right, n)}</th>' for n in range(columns))
+    yield "</tr></thead>\n<tbody>\n"
+    for row in range(rows):
+        cells = "".join(_cell(value) for value in frame.values[row])
+        yield f'<tr><th scope="row">{_at(down, row)}</th>{cells}</tr>\n'
+    yield f"{TABLE_END}</div>\n"
+
+
+def _plane_axes(array: Array) -> list[Axis]:
+    """The axes of the rows and the columns of a plane."""
+    layout = layout_of(array)
+    last = array.ndim - 1
+    seen = (layout.rows, layout.columns)
+    numbers = [last - at if array.index_order == "F" else at for at in seen]
+    return [array.axes[number] for number in sorted(numbers)] if array.described else []
+
+
+def _at(axis: Axis, number: int) -> str:
+    return str(number) if axis.labels is None else _text_cell(str(axis.labels[number]))
+
+
 # Values ------------------------------------------------------------------------------------------
 
 
@@ -303,7 +346,11 @@ def value_text(value: Any) -> str:
     if isinstance(value, str):
         return value if len(value) <= _TEXT else f"{value[:_TEXT]}… ({len(value):,} characters)"
     if isinstance(value, np.datetime64 | np.timedelta64):
-        return "missing" if np.isnat(value) else str(value).replace("T", " ")
+        if np.isnat(value):
+            return "missing"
+        date, _, time = str(value).partition("T")
+        time = time.rstrip("0").rstrip(".") if "." in time else time
+        return f"{date} {time}".rstrip()
     if isinstance(value, complex | np.complexfloating):
         imaginary = number_text(abs(value.imag))
         sign = "\N{MINUS SIGN}" if np.signbit(value.imag) else "+"

@@ -41,6 +41,7 @@ MARK = 'class="stack"'  # by which a page knows that it has one
 class Stack(Record):
     """Planes of a volume along one axis: how they are hung, their keys, and their pictures."""
 
+    name: str
     hanging: Hanging
     keys: list[str]
     planes: list[Any]
@@ -48,12 +49,14 @@ class Stack(Record):
 
 
 def stacks_of(array: Array) -> list[Stack]:
-    """The three stacks of planes of an array in the space of a body; none of any other.
+    """The three stacks of planes of an array with three axes in space; none of any other.
 
-    Of an array of more axes they are those of the first volume. Raises what reading raises.
+    Those of a body are hung and named. Of an array of more axes they are those of the first volume.
+    Raises what reading raises.
     """
-    world = World.of(array.axes, array.meta.space) if array.described else None
-    world = None if world is None else world.to("RAS")
+    known = World.of(array.axes, array.meta.space) if array.described else None
+    body = None if known is None else known.to("RAS")
+    world = body or known
     if world is None or len(world.spatial) != 3 or array.element.kind in ("user", "complex"):
         return []
     spatial = world.spatial
@@ -70,13 +73,15 @@ def stacks_of(array: Array) -> list[Stack]:
         seen = [rank - 1 - axis if column_major else axis for axis in axes]
         layout = Layout(IMAGE, min(seen), max(seen), -1, ())
         hanging = hanging_of(array, layout)
-        if not hanging.is_of_body:
+        if body is not None and not hanging.is_of_body:
             return []
+        axis = spatial[along]
+        name = hanging.name or f"across {array.axes[axis].name or f'axis {axis}'}"
         chosen = _planes_of(lengths[along])
         planes = [hanging.of(comparable(volume.take(number, axis=along))) for number in chosen]
         keys = [_key(key, spatial[along], number) for number in chosen]
-        stacks.append(Stack(hanging, keys, planes, planes[0].shape))
-    return sorted(stacks, key=lambda stack: stack.hanging.name)
+        stacks.append(Stack(name, hanging, keys, planes, planes[0].shape))
+    return sorted(stacks, key=lambda stack: stack.name)
 
 
 def _planes_of(length: int) -> list[int]:
@@ -106,8 +111,9 @@ def volume(stacks: list[Stack], units: str | None) -> Iterator[str]:
     steps = {stack.hanging.text.partition(", elements ")[2] for stack in stacks} - {""}
     legend = [color_bar(scale, units) or text_of(ends_of(scale))]
     legend += [f"elements {text_of(' and '.join(sorted(steps)))}"] if steps else []
-    yield f"</div>\n<figcaption>{' · '.join(legend)} · as radiologists hang it"
-    yield '<span class="steps">, step with the arrow keys or the wheel</span>'
+    legend += ["as radiologists hang it"] if stacks[0].hanging.is_of_body else []
+    yield f"</div>\n<figcaption>{' · '.join(legend)}"
+    yield '<span class="steps"> · step with the arrow keys or the wheel</span>'
     yield "</figcaption>\n</figure>\n"
 
 
@@ -132,17 +138,17 @@ def _framed(stack: Stack, high: int, wide: int, data: bytes) -> str:
     """One stack in its frame of so many pixels, the middle plane in sight."""
     count = len(stack.keys)
     middle = count // 2
-    name = f"{stack.hanging.name} {stack.keys[middle]}"
+    name = f"{stack.name} {stack.keys[middle]}"
     letters = edges_of(stack.hanging)
     ruler = ruler_of(stack.hanging, stack.shape[1])
     return (
         f'<div {MARK} style="max-width:{wide}px" role="group" '
-        f'aria-label="{text_of(stack.hanging.name)}" tabindex="0" '
+        f'aria-label="{text_of(stack.name)}" tabindex="0" '
         f'data-keys="{text_of(dumps(stack.keys))}" data-at="{middle}" data-high="{high}">'
         f'<span class="hung window" style="width:{wide}px;height:{high}px">'
         f'<img alt="{text_of(name)}" width="{wide}" height="{high * count}" '
         f'style="margin-top:{-middle * high}px" src="{source_of(data)}">{letters}</span>{ruler}'
-        f'<span class="title">{text_of(stack.hanging.name)} '
+        f'<span class="title">{text_of(stack.name)} '
         f"<code>{text_of(stack.keys[middle])}</code></span></div>\n"
     )
 
