@@ -161,7 +161,7 @@ def _register() -> None:
         return keywords(text)
 
     def cell_of(value: Any) -> str:
-        from raconvert.views.notebook import cell_of
+        from raconvert.views.pages.notebook import cell_of
 
         return cell_of(value)
 

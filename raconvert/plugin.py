@@ -169,7 +169,7 @@ if TYPE_CHECKING:
     class Programs(Protocol):
         """Programs by which other libraries read an array of a file: language -> lines to paste.
 
-        Languages as in `raconvert.views.programs`; one without a library that gives this very
+        Languages as in `raconvert.views.pages.programs`; one without a library that gives this very
         array, its values in this shape, is left out. `FILE`, `NAME` and `PATH` stand for the names
         of file and array and for `/NAME`, in quotes of the language. Raises nothing.
         """

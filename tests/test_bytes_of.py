@@ -11,8 +11,8 @@ import pytest
 
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
-from raconvert.views.bytes_of import FileMap, file_map_of
-from raconvert.views.drawings import BETWEEN, CODED, DATA, HEADER, Stretch
+from raconvert.views.pages.bytes_of import FileMap, file_map_of
+from raconvert.views.pages.drawings import BETWEEN, CODED, DATA, HEADER, Stretch
 
 RNG = np.random.default_rng(3)
 

@@ -23,7 +23,7 @@ import raconvert
 from raconvert.cli import main
 from raconvert.errors import ReadFailed
 from raconvert.views import folder, survey
-from raconvert.views.contact_sheet import page_of
+from raconvert.views.pages.folder import page_of
 from raconvert.views.survey import WORDS, Survey, by_word, outliers, survey_of
 from tests.test_page import HOSTILE, check
 

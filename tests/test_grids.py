@@ -18,8 +18,8 @@ from PIL import Image
 
 import raconvert
 from raconvert.cli import main
-from raconvert.views.grid import MOST_PICTURES, Grid
-from raconvert.views.notebook import STYLE
+from raconvert.views.pages.grid import MOST_PICTURES, Grid
+from raconvert.views.pages.notebook import STYLE
 from raconvert.views.roles import main_array, roles_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from PIL import Image
 import raconvert
 from raconvert.cli import main
 from raconvert.registry import by_name, load
-from raconvert.views.programs import filled
+from raconvert.views.pages.programs import filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

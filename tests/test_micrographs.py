@@ -26,8 +26,8 @@ from raconvert.views.channels import (
     scales_of,
     seen_at,
 )
-from raconvert.views.figures import shown_size
-from raconvert.views.html_array import section_of
+from raconvert.views.pages.array import section_of
+from raconvert.views.pages.figures import shown_size
 from raconvert.views.sample import BUDGET, sample
 from raconvert.views.timeline import times_of
 

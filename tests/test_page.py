@@ -22,8 +22,8 @@ from raconvert.cli import main
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.errors import WouldLose
-from raconvert.views.page import EQUIVALENT, EXACT, REFUSED, passport
-from raconvert.views.programs import Stored, programs, stored_of
+from raconvert.views.pages.file import EQUIVALENT, EXACT, REFUSED, passport
+from raconvert.views.pages.programs import Stored, programs, stored_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

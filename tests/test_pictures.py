@@ -15,9 +15,9 @@ from raconvert.cli import main
 from raconvert.plugin import Array, Axis, Metadata
 from raconvert.views.filmstrip import strips_of
 from raconvert.views.hanging import hanging_of, scale_bar
+from raconvert.views.pages.volume import stacks_of
 from raconvert.views.picture import DEPTH, GRAY, SIGNS, Scale, colored, scale_of
 from raconvert.views.sample import sample, shown_of, spread, values_text, where_of
-from raconvert.views.volume import stacks_of
 
 nibabel = pytest.importorskip("nibabel")
 netcdf4 = pytest.importorskip("netCDF4")

@@ -19,7 +19,7 @@ from raconvert.files import quoting
 from raconvert.files.paths import write_failed
 from raconvert.files.source import Source
 from raconvert.foreign import unknown_source
-from raconvert.views.programs import LANGUAGES, Stored, filled, programs
+from raconvert.views.pages.programs import LANGUAGES, Stored, filled, programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

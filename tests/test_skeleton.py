@@ -212,7 +212,8 @@ FIELD = {
         "values": "array sources over vectors",
     },
     "scidb": {
-        "record": "columns, and the layout of a record",
+        "columns": "types, and the columns of a record with their layout",
+        "record": "the bytes of records",
         "scan": "the offset pass over records of different widths",
         "schema": "array schemas",
         "together": "the columns that are decoded in one pass",

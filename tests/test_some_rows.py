@@ -14,7 +14,7 @@ from raconvert.arrays import regions
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.errors import Corrupt
-from raconvert.views.bytes_of import file_map_of
+from raconvert.views.pages.bytes_of import file_map_of
 from raconvert.views.sample import sample, spread
 
 RNG = np.random.default_rng(5)

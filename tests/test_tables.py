@@ -12,8 +12,8 @@ import pytest
 import raconvert
 from raconvert.cli import main
 from raconvert.plugin import Axis, Metadata
-from raconvert.views.fields import Fields
-from raconvert.views.table import value_text
+from raconvert.views.pages.fields import Fields
+from raconvert.views.pages.table import value_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -73,7 +73,7 @@ def _with_page(args: Any, how: dict[str, Any], console: Console) -> dict[str, An
     from raconvert.conversion.options import Settings
     from raconvert.conversion.read import open_spec
     from raconvert.views.comparison import where_of_pair
-    from raconvert.views.comparison_page import Compared, page_of
+    from raconvert.views.pages.comparison import Compared, page_of
 
     options = reading(args)
     rule = checked_rule(
@@ -109,7 +109,7 @@ def _with_page(args: Any, how: dict[str, Any], console: Console) -> dict[str, An
 def _write_tree_page(
     args: Any, counts: dict[str, int], lists: dict[str, list[Finding]], console: Console
 ) -> None:
-    from raconvert.views.comparison_page import tree_page
+    from raconvert.views.pages.comparison import tree_page
 
     rows = {word: [(one.path, one.reason) for one in some] for word, some in lists.items()}
     a, b = args.files

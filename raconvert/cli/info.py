@@ -363,7 +363,7 @@ def _write_page(args: Any, console: Console) -> int:
 
 def _page_of(args: Any) -> tuple[str, Iterable[str]]:
     """The page about a file, and the files that were read for it."""
-    from raconvert.views.page import page_of
+    from raconvert.views.pages.file import page_of
 
     with opened_to_look(args.files[0], args) as opened:
         if args.output != "-":  # before anything is read
@@ -373,7 +373,7 @@ def _page_of(args: Any) -> tuple[str, Iterable[str]]:
 
 def _sheet_of(args: Any) -> tuple[str, Iterable[str]]:
     """The page about a folder, and the files with arrays in it."""
-    from raconvert.views.contact_sheet import page_of
+    from raconvert.views.pages.folder import page_of
     from raconvert.views.survey import survey_of
 
     if args.full:

@@ -66,7 +66,7 @@ def stem_of(base: str) -> str:
 def check_place(base: str, *, overwrite: bool = False) -> None:
     """Raise `TargetExists` where a certificate would replace another file."""
     from raconvert.migration.page import PAGE
-    from raconvert.views.markup import head_of
+    from raconvert.views.pages.markup import head_of
 
     base = stem_of(base)
     page_head = head_of(PAGE).encode()

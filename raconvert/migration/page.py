@@ -6,7 +6,7 @@ from collections import Counter
 
 from raconvert.files.quoting import operand
 from raconvert.migration.report import masked
-from raconvert.views.markup import (
+from raconvert.views.pages.markup import (
     TABLE_END,
     closing,
     lines_of,

@@ -20,7 +20,7 @@ from raconvert.registry import by_name
 from raconvert.viewer import looks
 from raconvert.viewer.looks import Chosen, Look
 from raconvert.viewer.tree import ARRAY, FILE, FOLDER, PAGE, Tree, array_text
-from raconvert.views.page import passport
+from raconvert.views.pages.file import passport
 from raconvert.views.peek import chosen_array
 from raconvert.views.picture import CLASSES, DEPTH, GRAY, PHASE, SIGNS, palette_of
 from raconvert.views.sample import values_text

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from raconvert.errors import RaconvertError, ReadFailed, UsageError, quoted
 from raconvert.viewer.answers import Answer, Desk, of_json
 from raconvert.viewer.tree import Tree, reason_of
-from raconvert.views.markup import STYLE
+from raconvert.views.pages.markup import STYLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

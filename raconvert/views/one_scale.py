@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from raconvert.views.figures import source_of
 from raconvert.views.filmstrip import ends_of
-from raconvert.views.markup import text_of
+from raconvert.views.pages.figures import source_of
+from raconvert.views.pages.markup import text_of
 from raconvert.views.picture import (
     DEPTH,
     GRAY,

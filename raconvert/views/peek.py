@@ -189,7 +189,7 @@ def _listed(values: Any, count: int, screen: Screen) -> Iterator[str]:
 
 def _records(values: Any, screen: Screen) -> Iterator[str]:
     """Yield records as a table below the names of their fields, as far as the width goes."""
-    from raconvert.views.table import columns_of, in_a_cell
+    from raconvert.views.pages.table import columns_of, in_a_cell
 
     columns = []
     for name, column in columns_of(values):

@@ -7,7 +7,9 @@ import numpy as np
 from raconvert.errors import quoted
 from raconvert.registry import by_name
 from raconvert.views import terminal
-from raconvert.views.contact_sheet import (
+from raconvert.views.fitting import cut_to, folded, folded_all, is_drawn, rows_of
+from raconvert.views.one_scale import legend, picture_of
+from raconvert.views.pages.folder import (
     facts_of,
     how_flagged,
     is_picture,
@@ -17,8 +19,6 @@ from raconvert.views.contact_sheet import (
     others_of,
     scales_of,
 )
-from raconvert.views.fitting import cut_to, folded, folded_all, is_drawn, rows_of
-from raconvert.views.one_scale import legend, picture_of
 from raconvert.views.picture import resized
 from raconvert.views.sample import spread
 from raconvert.views.survey import by_word

@@ -33,7 +33,7 @@ from raconvert.errors import (
 from raconvert.files.limits import Limits
 from raconvert.files.source import Source
 from raconvert.registry import by_name, load
-from raconvert.views.programs import filled
+from raconvert.views.pages.programs import filled
 
 rdata = pytest.importorskip("rdata")
 

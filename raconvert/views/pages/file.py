@@ -31,15 +31,15 @@ from raconvert.inspect.digest import digest_array, manifest_line
 from raconvert.inspect.info import describe, describe_array, format_details, type_text
 from raconvert.ra.header import data_offset
 from raconvert.registry import by_name, load
-from raconvert.views import drawings
-from raconvert.views.bytes_of import file_map_of
-from raconvert.views.fields import Fields
 from raconvert.views.filmstrip import labels_beside
-from raconvert.views.grid import MARK as MARK_OF_GRID
-from raconvert.views.grid import SCRIPT as SORTING
-from raconvert.views.grid import Grid
-from raconvert.views.html_array import section_of
-from raconvert.views.markup import (
+from raconvert.views.pages import drawings
+from raconvert.views.pages.array import section_of
+from raconvert.views.pages.bytes_of import file_map_of
+from raconvert.views.pages.fields import Fields
+from raconvert.views.pages.grid import MARK as MARK_OF_GRID
+from raconvert.views.pages.grid import SCRIPT as SORTING
+from raconvert.views.pages.grid import Grid
+from raconvert.views.pages.markup import (
     SCRIPTED,
     TABLE_END,
     closing,
@@ -51,7 +51,7 @@ from raconvert.views.markup import (
     table_head,
     text_of,
 )
-from raconvert.views.programs import (
+from raconvert.views.pages.programs import (
     LANGUAGES,
     Stored,
     filled,
@@ -59,11 +59,11 @@ from raconvert.views.programs import (
     programs,
     stored_of,
 )
+from raconvert.views.pages.volume import MARK
+from raconvert.views.pages.volume import SCRIPT as STEPPING
 from raconvert.views.roles import main_array, roles_of
 from raconvert.views.sample import REMOTE_BUDGET, chunk_count, values_text
 from raconvert.views.terminal import number_text
-from raconvert.views.volume import MARK
-from raconvert.views.volume import SCRIPT as STEPPING
 from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False

@@ -9,20 +9,28 @@ import numpy as np
 from raconvert.arrays.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, layout_of
 from raconvert.declared import Record
 from raconvert.errors import quoted
-from raconvert.views import drawings, figures, terminal
+from raconvert.views import terminal
 from raconvert.views.averaged import averaged
 from raconvert.views.channels import channel_axis, mixed, ramp_of, scales_of, seen_at
 from raconvert.views.filmstrip import ends_of, strips_of, titles_of
-from raconvert.views.markup import TABLE_END, text_of
 from raconvert.views.numbers import comparable
+from raconvert.views.pages import drawings, figures
+from raconvert.views.pages.markup import TABLE_END, text_of
+from raconvert.views.pages.table import (
+    is_labelled,
+    is_small,
+    is_table,
+    labelled,
+    table_of,
+    value_text,
+)
+from raconvert.views.pages.volume import stacks_of, volume
 from raconvert.views.peek import Screen, class_name, number_lines
 from raconvert.views.picture import CLASSES, PHASE
 from raconvert.views.planes import middle_key, plane_at
 from raconvert.views.sample import DECODED, Frame, shown_of, where_of
-from raconvert.views.table import is_labelled, is_small, is_table, labelled, table_of, value_text
 from raconvert.views.terminal import number_text
 from raconvert.views.timeline import numbers_of, time_axis, times_of, title_of
-from raconvert.views.volume import stacks_of, volume
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

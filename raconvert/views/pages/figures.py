@@ -8,7 +8,7 @@ import numpy as np
 
 from raconvert.declared import Record
 from raconvert.views.hanging import scale_bar
-from raconvert.views.markup import text_of
+from raconvert.views.pages.markup import text_of
 from raconvert.views.picture import CLASSES, PHASE, SIGNS, Picture, palette_of, png_of
 from raconvert.views.terminal import number_text
 

@@ -17,15 +17,15 @@ from raconvert.arrays.sources import is_decoded_whole
 from raconvert.errors import RaconvertError, TooLarge
 from raconvert.files.paths import is_remote
 from raconvert.inspect.info import type_text
-from raconvert.views import drawings, figures
 from raconvert.views.channels import channel_axis, mixed, scales_of, seen_at
 from raconvert.views.filmstrip import strips_of
-from raconvert.views.markup import cut, name_of, text_of
 from raconvert.views.numbers import comparable
+from raconvert.views.pages import drawings, figures
+from raconvert.views.pages.markup import cut, name_of, text_of
+from raconvert.views.pages.table import is_table, value_text, words_of
 from raconvert.views.picture import png_of
 from raconvert.views.roles import COORDINATE
 from raconvert.views.sample import shown_of
-from raconvert.views.table import is_table, value_text, words_of
 from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False

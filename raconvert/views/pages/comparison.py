@@ -9,8 +9,9 @@ import numpy as np
 from raconvert.declared import Record
 from raconvert.errors import counted
 from raconvert.views.comparison import seen_of
-from raconvert.views.figures import color_bar
-from raconvert.views.markup import (
+from raconvert.views.one_scale import figure, legend
+from raconvert.views.pages.figures import color_bar
+from raconvert.views.pages.markup import (
     TABLE_END,
     closing,
     cut,
@@ -20,7 +21,6 @@ from raconvert.views.markup import (
     table_head,
     text_of,
 )
-from raconvert.views.one_scale import figure, legend
 from raconvert.views.picture import CLASSES, DIFFERENCE
 from raconvert.views.sample import where_of
 from raconvert.views.terminal import envelope, number_text

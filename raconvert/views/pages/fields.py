@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import size
-from raconvert.views.markup import TABLE_END, cut, name_of, table_head, text_of
+from raconvert.views.pages.markup import TABLE_END, cut, name_of, table_head, text_of
 from raconvert.views.terminal import number_text
 
 TYPE_CHECKING = False

@@ -10,9 +10,9 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import few_lengths, size, type_name
 from raconvert.conversion.report import Report
 from raconvert.errors import RaconvertError
-from raconvert.views.grid import Grid
-from raconvert.views.html_array import section_of
-from raconvert.views.markup import name_of, text_of
+from raconvert.views.pages.array import section_of
+from raconvert.views.pages.grid import Grid
+from raconvert.views.pages.markup import name_of, text_of
 from raconvert.views.roles import roles_of
 
 TYPE_CHECKING = False

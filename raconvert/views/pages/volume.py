@@ -14,11 +14,11 @@ import numpy as np
 from raconvert.arrays.layout import IMAGE, Layout
 from raconvert.arrays.space import World
 from raconvert.declared import Record
-from raconvert.views.figures import color_bar, edges_of, ruler_of, source_of
 from raconvert.views.filmstrip import ends_of
 from raconvert.views.hanging import Hanging, hanging_of
-from raconvert.views.markup import text_of
 from raconvert.views.numbers import comparable
+from raconvert.views.pages.figures import color_bar, edges_of, ruler_of, source_of
+from raconvert.views.pages.markup import text_of
 from raconvert.views.picture import GRAY, Picture, Scale, colored, png_of, resized, scale_of
 from raconvert.views.sample import DECODED, region
 

@@ -16,9 +16,9 @@ from raconvert.arrays.reinterpret import for_showing
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError
-from raconvert.views import drawings
-from raconvert.views.markup import TABLE_END, name_of, text_of
 from raconvert.views.numbers import comparable
+from raconvert.views.pages import drawings
+from raconvert.views.pages.markup import TABLE_END, name_of, text_of
 from raconvert.views.terminal import number_text
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from raconvert.arrays.regions import some_rows
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError
 from raconvert.files.source import Extent
-from raconvert.views.drawings import BETWEEN, CODED, DATA, END, HEADER, Stretch
+from raconvert.views.pages.drawings import BETWEEN, CODED, DATA, END, HEADER, Stretch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ import os
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.errors import counted
 from raconvert.registry import by_name
-from raconvert.views.figures import coded, color_bar
 from raconvert.views.folder import MOST_FILES
-from raconvert.views.markup import (
+from raconvert.views.one_scale import figure, legend, picture_of, shared_scale
+from raconvert.views.pages.figures import coded, color_bar
+from raconvert.views.pages.markup import (
     TABLE_END,
     closing,
     cut,
@@ -19,7 +20,6 @@ from raconvert.views.markup import (
     table_head,
     text_of,
 )
-from raconvert.views.one_scale import figure, legend, picture_of, shared_scale
 from raconvert.views.sample import spread
 from raconvert.views.survey import FAR, FEWEST, UNREADABLE, by_word
 from raconvert.views.terminal import sparkline

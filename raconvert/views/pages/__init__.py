@@ -1,0 +1,1 @@
+"""Pages and cells of notebooks: of a file, an array, a folder, a comparison."""
