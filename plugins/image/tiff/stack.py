@@ -33,6 +33,13 @@ class Stack:
         return f"{page.shape} {page.dtype}, compression {int(page.compression)}"
 
 
+def storage_of(page: Any, pages: int) -> dict[str, Any]:
+    """The facts of how an image is stored: its pages, and the name of its compression if any."""
+    code = int(page.compression)
+    name = getattr(page.compression, "name", f"code {code}").lower().replace("_", " ")
+    return {"pages": pages} | ({"compression": name} if code != 1 else {})
+
+
 def array_of(stack: Stack, name: str, source: Source, file: Any, notes: list[str]) -> Array:
     """The array of the pages of a stack; `file` if a description of all of its pages is theirs.
 
@@ -59,7 +66,7 @@ def array_of(stack: Stack, name: str, source: Source, file: Any, notes: list[str
     if planes_first and not meta.axes and shape[-3:] == size:
         meta = meta.replace(axes=planar_axes(page, len(shape)))
     words: dict[str, Any] = {"name": name, "index_order": "C", "meta": meta}
-    words["storage"] = {"pages": len(places), "compression": int(page.compression)}
+    words["storage"] = storage_of(page, len(places))
     if verbatim and planes_first == grid.planar:
         dtype = page.dtype.newbyteorder(page.parent.byteorder)
         swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1

@@ -23,6 +23,7 @@ from ...image.tiff import reader as tiff
 from ...image.tiff.codecs import CODECS
 from ...image.tiff.metadata import KNOWN, metadata_of_page
 from ...image.tiff.pages import Grid, Pages
+from ...image.tiff.stack import storage_of
 from ..axes import NAMESPACE
 from ..record import applied, record_in
 from .metadata import form_of, metadata_of, named
@@ -265,7 +266,7 @@ class _Images:
         places = {n: (one, one.places[plane.offset]) for n, (one, plane) in planes.items()}
         shape = form.shape
         order: dict[str, Any] = {"name": name, "index_order": "C", "meta": meta}
-        order["storage"] = {"pages": len(planes), "compression": int(page.compression)}
+        order["storage"] = storage_of(page, len(planes))
         start = places[numbers[0]][1][0][0]
         behind = len(planes) == prod(form.pages) and all(
             one is file and place[0][0] == start + n * step and planes[n][1].is_final

@@ -46,7 +46,8 @@ _RULES = """
 & .bar i { display: inline-block; width: 9em; height: .8em; margin: 0 .4em; }
 & .key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
 & .share { display: block; height: .7em; background: var(--one); min-width: 1px; }
-& td.wide { width: 130px; } & .scroll { overflow-x: auto; }
+& td.wide { width: 130px; } & .scroll { overflow-x: auto; overflow-wrap: normal; }
+& .rows th, & .scroll td { white-space: nowrap; } & .scroll td.long { white-space: normal; }
 & .value, & .said { font-size: 18px; } & .said { font-size: 14px; display: block; }
 & ul.tiles { list-style: none; padding: 0; margin: 4px 0; }
 & ul.tiles li { margin: 0; border: 1px solid var(--line); border-radius: 4px; padding: 4px 8px;
