@@ -37,6 +37,7 @@ def storage_of(page: Any, pages: int) -> dict[str, Any]:
     """The facts of how an image is stored: its pages, and the name of its compression if any."""
     code = int(page.compression)
     name = getattr(page.compression, "name", f"code {code}").lower().replace("_", " ")
+    name = name.removeprefix("adobe ")
     return {"pages": pages} | ({"compression": name} if code != 1 else {})
 
 
