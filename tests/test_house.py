@@ -391,6 +391,7 @@ NO_LIMITS = {
         plugins.image.webp_writer.MOST_BYTES
         plugins.mat.contents.MOST_GAPS
         plugins.metaimage.metadata.MAX_TEXT plugins.tables.arrow_plan.MAX_LIST
+        plugins.tables.plan.LONGEST
         plugins.tables.xlsx_plan.MAX_RECORD plugins.tables.xlsx_plan.MAX_TEXT
         plugins.nrrd.metadata.MAX_TEXT_BYTES plugins.ome.options.MOST_LEVELS
         plugins.r.plan.MAX_INTEGER plugins.r.plan.MOST_ELEMENTS plugins.r.plan.MOST_LENGTH

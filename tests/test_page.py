@@ -524,3 +524,17 @@ def test_a_page_names_what_is_known_to_be_unreadable(
     assert "The elements of b of 2 arrays cannot be read (the source of a virtual" in found.words
     assert "--allow arrays" in found.words
     assert "np.fromfile" in found.words  # of the other one
+
+
+@pytest.mark.parametrize("meta", ["", "axes: [{name: time, spacing: 0.5}]\n"])
+def test_a_page_of_eight_terabytes_needs_no_more_memory(tmp_path: Path, meta: str) -> None:
+    """Every format is asked what the line would become; none may number its elements for that."""
+    count = 10**12
+    header = b"rawarray" + np.array([0, 3, 8, 8 * count, 1, count], "<u8").tobytes()
+    with (tmp_path / "x.ra").open("wb") as file:
+        file.write(header)
+        file.truncate(len(header) + 8 * count)
+    if meta:
+        (tmp_path / "x.ra.yaml").write_text(meta)
+    words = ["info", str(tmp_path / "x.ra"), "--html", "-o", str(tmp_path / "x.html")]
+    assert main(words) == 0

@@ -240,7 +240,7 @@ class _Columns:
             stride //= max(1, len(key.values))
             codes = rows // max(1, stride) % len(key.values)
             if pa.types.is_dictionary(of):
-                labels = pa.array(key.values.tolist(), pa.string())
+                labels = pa.array(np.asarray(key.values).tolist(), pa.string())
                 made.append(pa.DictionaryArray.from_arrays(pa.array(codes.astype("i4")), labels))
             else:
                 made.append(pa.array(key.values[codes]))

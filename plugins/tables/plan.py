@@ -34,11 +34,29 @@ WIDE_LABELS = 16_000  # columns that an axis may become
 _HALVES = re.compile("[\ud800-\udfff]")  # of surrogate pairs, which no file can hold
 
 
+LONGEST = 1 << 27  # elements of an axis whose regular numbers are kept: 1 GiB
+
+
+class Indices:
+    """The numbers from 0 along an axis, made for the rows that are written: they may be many."""
+
+    dtype = np.dtype(np.int64)
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, places: Values) -> Values:
+        return np.asarray(places, self.dtype)
+
+
 class Key(Record):
     """A column of an axis: `values` are along the axis, `labelled` if they are its labels."""
 
     header: str
-    values: Values
+    values: Values | Indices
     labelled: bool
 
 
@@ -255,6 +273,11 @@ def _planned(array: Array, mask: Array | None, form: str, wide: str) -> Planned:
         axes = []
     if planned.first.count or array.ndim == 1:
         lengths = planned.first.shape[: len(axes)]
+        for axis, length in zip(axes, lengths, strict=True):
+            if length > LONGEST and _is_regular(axis):
+                reason = f"its regular numbers are kept along {LONGEST} elements, not {length}"
+                planned.fits.append(refused(array.name, "shape", reason))
+                return planned
         planned.keys = [
             _key(planned, axis, number, length)
             for number, (axis, length) in enumerate(zip(axes, lengths, strict=True))
@@ -300,8 +323,15 @@ def _key(planned: Planned, axis: Axis, number: int, length: int) -> Key:
             return Key(header, values, True)
         reason = f"labels of axis {header} are not unique: indices in their place"
         planned.fits.append(equivalent(name, "metadata", reason))
-        return Key(header, np.arange(length), False)
+        return Key(header, Indices(length), False)
+    if not _is_regular(axis):
+        return Key(header, Indices(length), False)
     return Key(header, numbers_along(axis, length), False)
+
+
+def _is_regular(axis: Axis) -> bool:
+    """True for an axis with numbers of its own, which are not places in space."""
+    return (axis.spacing, axis.origin) != (None, None) and axis.direction is None
 
 
 def numbers_along(axis: Axis, length: int) -> Values:

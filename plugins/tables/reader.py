@@ -38,7 +38,7 @@ from .model import (
     no_column,
     unique_names,
 )
-from .plan import numbers_along
+from .plan import Indices, numbers_along
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -379,6 +379,8 @@ def _is_index(labels: Any) -> bool:
 def axis_of(name: str, number: int, labels: Any, *, labelled: bool | None = None) -> Axis:
     """The axis of a column: its name, and labels, or origin and spacing of regular numbers."""
     named = None if name == f"{INDEX}{number}" else name
+    if isinstance(labels, Indices):
+        return Axis(named)
     if labelled is False or (labelled is None and _is_index(labels)):
         return Axis(named)
     if labels.dtype.kind in "Mm":
