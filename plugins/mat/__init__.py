@@ -40,7 +40,7 @@ Classes of MATLAB's own (``string``, ``table``, ...), in v5 to v7.3 (facts in `m
                       UTC, the zone in the attribute time_zone
     duration          timedelta64, likewise
     calendarDuration  a group: months, days, millis
-    categorical       int8, int16 or int32: places in the attribute ``levels``, from 0; -1 if
+    categorical       int8, int16 or int32: indices into the attribute ``levels``, from 0; -1 if
                       undefined; the attribute ``ordered``
     table, timetable  a group of its columns: N x 1 becomes one axis of N, a cell of texts is text;
                       names of rows, or times, are a column, too; up to 1000 names are labels; units
@@ -130,14 +130,14 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the marks in the header; of level 4, by the suffix and a chain that fits the file."""
+    """Return SURE for the marks in the header; for level 4, if suffix and chain of headers fit."""
     return SURE if level_of(source) else NO
 
 
 def programs(array: Array) -> dict[str, str]:
-    """SciPy or h5py, MAT.jl, MATLAB, R.matlab or rhdf5, and matio, of a variable of numbers.
+    """The lines that read a variable of numbers in Python, Julia, MATLAB, R and C, by language.
 
-    Raises nothing.
+    They use SciPy or h5py, MAT.jl, MATLAB, R.matlab or rhdf5, and matio. Raises nothing.
     """
     from .sources import Numbers
     from .values73 import ClassNumbers
@@ -147,10 +147,10 @@ def programs(array: Array) -> dict[str, str]:
     kind = array.element.kind
     if isinstance(array.data, Numbers):
         lines = dict(PROGRAMS)
-        if kind == "complex":  # of which SciPy drops the imaginary part where it sees to types
+        if kind == "complex":  # with mat_dtype, SciPy drops the imaginary part
             lines["Python"] = lines["Python"].replace(", mat_dtype=True", "")
         elif array.storage.get("class") == "double" and array.storage.get("stored") != "f8":
-            lines["Python"] += ".astype(float)"  # of level 4 SciPy gives what is stored
+            lines["Python"] += ".astype(float)"  # SciPy returns the stored type of level 4
         return lines
     if isinstance(array.data, ClassNumbers):
         lines = {**PROGRAMS_73, "Python": PROGRAMS_73["Python"] + AFTER_73.get(kind, "")}

@@ -1,8 +1,8 @@
 """A MAT file with variables more, or other ones: all else in it is copied as it lies.
 
 In versions 5 to 7 variables are elements one behind the other, of which each has its length; the
-data of MATLAB's classes is an element too, which the header finds by its place, and which stays the
-last one. Version 7.3 is HDF5 (`write73`).
+data of MATLAB's classes is an element too, whose offset is in the header, and which stays the last
+one. Version 7.3 is HDF5 (`write73`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from .level5 import Lying
 
 DEFAULT_LEVEL = 3  # as MATLAB itself compresses
-_SUBSYSTEM = 116  # where the header has the place of the data of classes, as uint64
+_SUBSYSTEM = 116  # byte of the header with the offset of the data of classes, as uint64
 
 
 def plan_added(
-    bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, version: str, compress: str
+    bundle: Bundle, source: Source, present: Bundle, *, overwrite: bool, version: str, compress: str
 ) -> Plan:
-    """The file with the arrays as variables, in the version that it has."""
+    """Plan a copy of a file with the arrays as variables, in the version of the file.
+
+    `present` are the arrays of the file. Raises `Unsupported` for version 4 and for big-endian
+    files, `UsageError` for another version than that of the file.
+    """
     level = level_of(source)
     if level == "4" or level is None:
         raise Unsupported(
@@ -51,14 +55,14 @@ def plan_added(
     if level == "7.3":
         from .write73 import names_in, write
 
-        there = names_in(source)
-        _check_names(contents, there, held, source.path, overwrite=overwrite)
+        names = names_in(source)
+        _check_names(contents, names, present, source.path, overwrite=overwrite)
         number = None if compress in ("auto", "none") else int(compress)
         return Plan(
             contents.fits,
             lambda target: write(contents, target, number, source),
             names=contents.names,
-            notes=_space(contents, there),
+            notes=_space_notes(contents, names),
         )
     header, elements = lying(source)
     if header.order == ">":
@@ -67,11 +71,10 @@ def plan_added(
             path=source.path,
             remedy="convert all of it to a new file first",
         )
-    _check_names(
-        contents, [one.name for one in elements if one.name], held, source.path, overwrite=overwrite
-    )
-    packed = version == "7" or any(one.code == MI_COMPRESSED for one in elements)
-    number = DEFAULT_LEVEL if packed else None
+    names = [element.name for element in elements if element.name]
+    _check_names(contents, names, present, source.path, overwrite=overwrite)
+    is_compressed = version == "7" or any(each.code == MI_COMPRESSED for each in elements)
+    number = DEFAULT_LEVEL if is_compressed else None
     if compress != "auto":
         number = None if compress == "none" else int(compress)
     return Plan(
@@ -81,19 +84,20 @@ def plan_added(
     )
 
 
-def _space(contents: Contents, there: list[str]) -> list[str]:
-    old = [name for name, _ in contents.variables if name in there]
+def _space_notes(contents: Contents, names: list[str]) -> list[str]:
+    """A note for each variable of the file that is replaced, since its room is not used again."""
+    old = [name for name, _ in contents.variables if name in names]
     return [f"the room of the old '{name}' stays in the file, unused" for name in old]
 
 
 def _check_names(
-    contents: Contents, there: list[str], held: Bundle, path: str, *, overwrite: bool
+    contents: Contents, names: list[str], present: Bundle, path: str, *, overwrite: bool
 ) -> None:
-    """Refuse (`TargetExists`) names that are there, unless they are arrays to be replaced."""
+    """Refuse (`TargetExists`) the names of variables that are not arrays to be replaced."""
     for name, _ in contents.variables:
-        if name not in there:
+        if name not in names:
             continue
-        if name not in held.names or name not in contents.names:
+        if name not in present.names or name not in contents.names:
             raise not_an_array(path, name, "a variable that is not one array")
         if not overwrite:
             raise array_exists(path, name)
@@ -103,6 +107,7 @@ def _write(
     contents: Contents, target: Target, level: int | None, source: Source, subsystem: int,
     elements: list[Lying],
 ) -> None:  # fmt: skip
+    """Copy the file, with new variables instead of those of the same name, or behind the others."""
     from .writer import write_variable
 
     new = dict(contents.variables)
@@ -111,40 +116,42 @@ def _write(
     write_all(file, [bytes(head)])
     done = HEADER_BYTES
 
-    def copy(end: int) -> None:
+    def copy_up_to(end: int) -> None:
         nonlocal done
         if end > done:
             copy_extent(b"", source.extent(done, end - done), file)
         done = end
 
-    moved, seen = 0, set()
-    for one in elements:
-        if one.begin == subsystem:
-            copy(one.begin)
-            _rest(file, target, contents, level, new)
+    moved, replaced = 0, set()
+    for element in elements:
+        name = element.name
+        if element.begin == subsystem:
+            copy_up_to(element.begin)
+            _write_rest(file, target, contents, level, new)
             moved = file.tell()
-        elif one.name in new or one.name in seen:
-            copy(one.begin)
-            done = one.end
-            if one.name in new:
-                seen.add(one.name)
-                write_variable(file, target, one.name, new.pop(one.name), contents, level)
-    end = max((one.end for one in elements), default=HEADER_BYTES)
-    copy(end)
-    _rest(file, target, contents, level, new)
-    copy(source.size)
+        elif name in new or name in replaced:
+            copy_up_to(element.begin)
+            done = element.end
+            if name in new:
+                replaced.add(name)
+                write_variable(file, target, name, new.pop(name), contents, level)
+    copy_up_to(max((element.end for element in elements), default=HEADER_BYTES))
+    _write_rest(file, target, contents, level, new)
+    copy_up_to(source.size)
     if moved:
         pack_into("<Q", head, _SUBSYSTEM, moved)
         offset = file.tell()
         file.seek(0)
         write_all(file, [bytes(head)])
         file.seek(offset)
-    elif subsystem and any(one.end > subsystem > one.begin for one in elements):
+    elif subsystem and any(each.end > subsystem > each.begin for each in elements):
         raise Corrupt("the data of classes does not begin where the header says", path=source.path)
 
 
-def _rest(file: FileIO, target: Target, contents: Contents, level: int | None, new: dict) -> None:
-    """Write the variables that have no place yet."""
+def _write_rest(
+    file: FileIO, target: Target, contents: Contents, level: int | None, new: dict
+) -> None:
+    """Write the new variables that did not replace any."""
     from .writer import write_variable
 
     for name in [*new]:

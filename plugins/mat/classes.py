@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LEAP_SECONDS = "UTCLeapSeconds"  # MATLAB's zone in which a day may have 86401 seconds
 SINCE = "milliseconds since 1970-01-01 00:00:00"
 USUAL_AXIS = "Row"  # MATLAB's name of the rows of a table that nobody named
-CODES = ((1 << 7, 1), (1 << 15, 2), (1 << 31, 4))  # most categories, and bytes of their numbers
+CODES = ((1 << 7, 1), (1 << 15, 2), (1 << 31, 4))  # number of categories, bytes of their codes
 
 
 # Text --------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ CODES = ((1 << 7, 1), (1 << 15, 2), (1 << 31, 4))  # most categories, and bytes 
 def _string(values: Values, properties: Properties) -> None:
     from .sources_of_classes import Strings
 
-    array = values.array(properties.get("any"), "a text")
+    array = values.array(properties.get("any"), "text")
     if array.element.kind != "uint" or array.element.nbytes != 8:
         raise values.corrupt("is not stored as uint64", got=array.element.kind)
     if array.element.order == ">":
@@ -63,7 +63,7 @@ def _string(values: Values, properties: Properties) -> None:
 
 
 def _texts(values: Values, path: str, texts: list[str], **meta: Any) -> None:
-    """Add texts along one axis."""
+    """Add texts along one axis; raises `Unsupported` if one ends with NUL."""
     from raconvert.arrays.memory import check_memory
 
     from .sources_of_classes import Texts
@@ -83,7 +83,7 @@ def _texts(values: Values, path: str, texts: list[str], **meta: Any) -> None:
 
 
 def _datetime(values: Values, properties: Properties) -> None:
-    zone = values.text(properties.get("tz"), "a time zone")
+    zone = values.text(properties.get("tz"), "time zone")
     since = f"{SINCE} UTC" if zone else SINCE
     leap = " in the zone UTCLeapSeconds" if zone == LEAP_SECONDS else ""
     attributes = {"time_zone": zone} if zone else {}
@@ -105,17 +105,20 @@ def _times(
     attributes: dict[str, Any] | None = None,
     why: str = "",
 ) -> None:
-    """Add times or durations in a unit that holds all of them, else in milliseconds as stored."""
+    """Add times or durations in a unit that holds all of them, else in milliseconds as stored.
+
+    `why` is the reason for milliseconds, if one is known before the values are read.
+    """
     from .sources_of_classes import Times, unit_of
 
     if array.element.kind not in ("float", "complex") or array.element.nbytes < 8:
         raise values.corrupt("is not stored as double", got=array.element.kind)
     tree = values.tree
-    form = values.text(properties.get("fmt"), "a format")
+    form = values.text(properties.get("fmt"), "format")
     own = {"format": form} if form else {}
-    unit, rounded = (None, False) if why or tree.times == "milliseconds" else unit_of(
-        array, nearest=tree.times == "nearest"
-    )  # fmt: skip
+    unit, rounded = None, False
+    if not why and tree.times != "milliseconds":
+        unit, rounded = unit_of(array, nearest=tree.times == "nearest")
     if unit is None:
         values.add(array.element, array.dims, data=array, own=own, attributes=attributes,
                    units=units)  # fmt: skip
@@ -138,7 +141,7 @@ def _calendar(values: Values, properties: Properties) -> None:
     values.tree.was_class(values.path, values.cls, "months, days and milliseconds")
     for name, part in node.fields().items():
         if part.cls == "double":
-            values.place(part, f"{values.path}/{name}")
+            values.add_value(part, f"{values.path}/{name}")
 
 
 # Categories --------------------------------------------------------------------------------------
@@ -152,8 +155,8 @@ def _categorical(values: Values, properties: Properties) -> None:
     if array.element.kind not in ("uint", "int"):
         raise values.corrupt("has codes that are not whole numbers", got=array.element.kind)
     ordinal = properties.get("isOrdinal")
-    ordered = bool(values.number(ordinal, "an order")) if ordinal is not None else False
-    nbytes = next(n for most, n in CODES if len(names) < most)
+    ordered = bool(values.number(ordinal, "order")) if ordinal is not None else False
+    nbytes = next(n for limit, n in CODES if len(names) < limit)
     data = partial(Codes, array, len(names), nbytes, values.path, values.source)
     attributes = {"levels": names, "ordered": ordered}
     values.add(element("int", nbytes), array.dims, data=data, attributes=attributes)
@@ -179,7 +182,7 @@ def _table(values: Values, properties: Properties) -> None:
     columns = _Columns(values, properties, ("varnames", "nrows"), props)
     rows = values.texts(properties.get("rownames")) or []
     if rows and len(rows) != columns.rows:
-        raise values.corrupt("has another number of names than of rows", columns.rows, len(rows))
+        raise values.corrupt("has a wrong number of row names", columns.rows, len(rows))
     columns.open(["VariableUnits", "VariableDescriptions", "DimensionNames"], props)
     if rows:
         columns.label(rows)
@@ -201,7 +204,10 @@ def _timetable(values: Values, properties: Properties) -> None:
 
 
 class _Columns:
-    """The variables of a table, each an array or a group below that of the table."""
+    """The variables of a table, each an array or a group below that of the table.
+
+    `words` are the properties with the names of the variables and the number of rows.
+    """
 
     def __init__(
         self, values: Values, properties: Properties, words: tuple[str, str], props: Properties
@@ -213,18 +219,20 @@ class _Columns:
         if names is None or node is None or node.cls != "cell":
             raise values.corrupt("has no variables")
         if len(names) != prod(node.dims):
-            raise values.corrupt("has another number of names than of variables", len(names),
-                                 prod(node.dims))  # fmt: skip
-        rows = values.number(properties.get(words[1]), "rows")
+            expected = f"{len(names)}, one for each name"
+            raise values.corrupt("has a wrong number of variables", expected, prod(node.dims))
+        rows = values.number(properties.get(words[1]), "number of rows")
         if not 0 <= rows < 1 << 48 or rows % 1:
-            raise values.corrupt("has a number of rows that cannot be", got=rows)
+            raise values.corrupt(
+                "has an impossible number of rows", "a whole number below 2^48", rows
+            )
         self.rows = int(rows)
         self.nodes = node.members()
         self.names = names
-        self.description = values.text(props.get("Description"), "a description")
+        self.description = values.text(props.get("Description"), "description")
         self.user_data = props.get("UserData")
         self.axis = ""
-        self.row = Axis()  # what is known of the rows
+        self.row = Axis()  # name and labels of the rows
         self.units: list[str] = []
         self.descriptions: list[str] = []
 
@@ -239,11 +247,10 @@ class _Columns:
         self.paths = tree.fields(self.names, path)
         tree.was_class(path, self.values.cls, "its columns")
         if self.description or not self.names:
-            known = {"description": self.description} if self.description else {}
-            tree.groups[path] = known
+            tree.groups[path] = {"description": self.description} if self.description else {}
         if self.user_data is not None and prod(self.user_data.dims):
-            what = "has no place in a group of columns"
-            tree.leave_out(f"{path}.Properties.UserData", self.user_data.cls, what)
+            reason = "has no place in a group of columns"
+            tree.leave_out(f"{path}.Properties.UserData", self.user_data.cls, reason)
 
     def label(self, rows: list[str]) -> None:
         """Add the names of the rows as a column, and as labels of all others if they are few."""
@@ -256,14 +263,14 @@ class _Columns:
         """Add all variables; an error in one does not hide the others."""
         units = self.units or [""] * len(self.names)
         descriptions = self.descriptions or [""] * len(self.names)
-        rest = zip(self.paths, self.nodes, units, descriptions, strict=True)
-        for name, node, unit, description in rest:
+        columns = zip(self.paths, self.nodes, units, descriptions, strict=True)
+        for name, node, unit, description in columns:
             self.add(name, node, unit or None, description or None)
 
     def add(
         self, name: str, node: Node, units: str | None = None, description: str | None = None
     ) -> None:
-        """Add one variable."""
+        """Add one variable, or in its place the error for which it cannot be read."""
         path = f"{self.values.path}/{name}"
         first = len(self.tree.arrays)
         mark = self.tree.mark()
@@ -282,19 +289,19 @@ class _Columns:
         if texts is not None:
             _texts(self.values, path, texts)
         else:
-            self.values.place(node, path)
+            self.values.add_value(node, path)
         array = self.tree.arrays[-1] if self.tree.arrays else None
         if array is None or array.name not in (path, f"{path}.missing") or array.problem:
             return
-        for at in (-1, -2)[: len(self.tree.arrays)]:
-            if self.tree.arrays[at].name in (path, f"{path}.missing"):
-                self._finish(at, units, description)
+        for index in (-1, -2)[: len(self.tree.arrays)]:  # strings and which of them are missing
+            if self.tree.arrays[index].name in (path, f"{path}.missing"):
+                self._finish(index, units, description)
 
-    def _finish(self, at: int, units: str | None, description: str | None) -> None:
-        """Make an array of one column one axis; say what the table says of it."""
-        array = self.tree.arrays[at]
+    def _finish(self, index: int, units: str | None, description: str | None) -> None:
+        """Give an array the metadata of its column; a matrix of one column gets a single axis."""
+        array = self.tree.arrays[index]
         if array.shape[:1] != (self.rows,):
-            what = f"has a variable '{array.name}' of other rows"
+            what = f"has a variable '{array.name}' with another number of rows"
             raise self.values.corrupt(what, self.rows, array.shape)
         if array.shape == (self.rows, 1):
             array = _flat(array)
@@ -302,11 +309,11 @@ class _Columns:
         meta = meta.replace(units=units or meta.units, description=description)
         if self.row:
             meta = meta.replace(axes=[self.row] + [Axis()] * (array.ndim - 1))
-        self.tree.arrays[at] = array.replace(meta=meta)
+        self.tree.arrays[index] = array.replace(meta=meta)
 
 
 def _flat(array: Array) -> Array:
-    """A matrix of one column as a list."""
+    """The array with one axis for a matrix of one column."""
     from .sources_of_classes import Flat
 
     return Array(
@@ -329,7 +336,7 @@ def _map(values: Values, properties: Properties) -> None:
         texts = values.texts(part) if name == "keys" else None
         path = f"{values.path}/{name}"
         if texts is None:
-            values.place(part, path)
+            values.add_value(part, path)
         else:
             _texts(values, path, texts)
 
@@ -342,7 +349,7 @@ def _dictionary(values: Values, properties: Properties) -> None:
     fields = node.fields()
     for name in ("Key", "Value"):
         if name in fields:
-            values.place(fields[name], f"{values.path}/{name}")
+            values.add_value(fields[name], f"{values.path}/{name}")
     if "Key" not in fields:
         values.tree.groups.setdefault(values.path, {})
 

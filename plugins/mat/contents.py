@@ -1,8 +1,8 @@
 """The contents of a file that holds a bundle: variables, structs and cells; and what is lost.
 
-They are worked out from names, types, shapes and metadata alone. Groups become structs; a group of
-which the namespace says so, or whose members are numbered from 1, becomes a cell or an array of
-structs again.
+They are worked out from names, types, shapes and metadata alone. Groups become structs. A group
+becomes a cell or an array of structs again if the namespace lists it as one, a cell also if its
+members are numbered from 1.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ MOST_NAMED = 5  # objects that a report names
 class Leaf:
     """An array as a variable: class, MATLAB's dims, and how its elements become those of the class.
 
-    `form` is ``numbers``, ``char`` or ``sparse``; `change` what happens to each element: ``same``,
-    ``float`` (to the class), ``count`` (of a date), ``bytes``, ``integers`` (complex ones).
+    `form` is ``numbers``, ``char`` or ``sparse``. `change` is what happens to each element:
+    ``same``; ``float`` (cast to the class); ``count`` (a date to its number); ``bytes`` (its raw
+    bytes); ``integers`` (complex ones, of the class); for char ``S`` or ``U`` (strings of that
+    type) or ``units`` (uint16 as UTF-16).
     """
 
     __slots__ = (
@@ -61,13 +63,13 @@ class Leaf:
         self.complex = array.element.kind == "complex"
         self.logical = cls == "logical"
         self.is_global = False
-        self.columns = 0  # of a char array
-        self.unit = 2  # bytes of each of its units
-        self.jc: Any = None  # of a sparse matrix, once its elements were counted
+        self.columns = 0  # units in each row of a char array
+        self.unit = 2  # bytes of a unit of a char array
+        self.jc: Any = None  # starts of the columns of a sparse matrix, once they are counted
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the elements, as far as they are known before any is read."""
+        """The bytes of the elements; 0 for a sparse matrix, whose elements are counted later."""
         if self.form == "char":
             return 2 * prod(self.dims)
         if self.form == "sparse":
@@ -131,31 +133,28 @@ def leaf_of(array: Array, version: str) -> Leaf:
 
 
 def _class_of(element: Element) -> str:
+    """The class of an element type; double for those that MATLAB has no class for."""
     if element.kind == "complex":
         return "single" if element.nbytes == 8 else "double"
-    return next(
-        (
-            cls
-            for cls, known in ELEMENTS.items()
-            if (known.kind, known.nbytes) == (element.kind, element.nbytes)
-        ),
-        "double",
-    )
+    for cls, row in ELEMENTS.items():
+        if (row.kind, row.nbytes) == (element.kind, element.nbytes):
+            return cls
+    return "double"
 
 
 def letter_of(element: Element) -> str:
-    """The kind of a numpy type: S, U, m, M or V; empty for numbers and structured elements."""
+    """The letter of a numpy type: S, U, m, M or V; empty for numbers and structured elements."""
     return element.descr[1:2] if isinstance(element.descr, str) else ""
 
 
 def _user_leaf(array: Array, own: dict[str, Any]) -> Leaf:
-    """Strings as char, dates as their counts, everything else as bytes."""
+    """The leaf of strings (as char), of dates (as counts), or of anything else (as bytes)."""
     element, dims = array.element, array.dims
     letter = letter_of(element)
     if letter in ("S", "U"):
         columns = element.nbytes // (4 if letter == "U" else 1)
         if own.get("class") == "char" and own.get("columns") == 0 and columns == 1:
-            columns = 0  # it was empty; the text itself is looked at when it is written
+            columns = 0  # it was empty; the text is measured when it is written
         leaf = Leaf(array, "char", char_dims(dims, columns))
         leaf.form, leaf.change, leaf.columns = "char", letter, columns
         return leaf
@@ -170,7 +169,7 @@ def _user_leaf(array: Array, own: dict[str, Any]) -> Leaf:
 
 def matrix_dims(dims: tuple[int, ...]) -> tuple[int, ...]:
     """The dims as MATLAB has them, two at least: a scalar is 1 x 1, a list is a row."""
-    return dims if len(dims) > 1 else (1, *dims) if dims else (1, 1)
+    return (*(1,) * (2 - len(dims)), *dims)
 
 
 def char_dims(dims: tuple[int, ...], columns: int) -> tuple[int, ...]:
@@ -179,19 +178,20 @@ def char_dims(dims: tuple[int, ...], columns: int) -> tuple[int, ...]:
 
 
 class Contents:
-    """The variables of a file, in order, and the fits of what none of them holds.
+    """The variables of a file, in order, and the fits of what is changed or lost.
 
-    `names` are the paths under which the arrays are found again, parallel to those of the bundle.
+    `names` are the paths of the arrays in the file, in the order of the bundle.
     """
 
     def __init__(self, bundle: Bundle, version: str) -> None:
         self.version = version
         self.fits: list[Fit] = []
-        own = bundle.formats.get(OWN, {}) if isinstance(bundle.formats.get(OWN, {}), dict) else {}
+        own = bundle.formats.get(OWN)
+        own = own if isinstance(own, dict) else {}
         values = own.get("values")
         self._values: dict[str, Any] = values if isinstance(values, dict) else {}
         self._listed = own.get("variables")
-        self._were_objects: list[str] = []  # groups, and the classes of the objects they were
+        self._objects: list[str] = []  # groups that were objects, with their classes
         self._paths: dict[int, str] = {}
         self._order: list[int] = []
         self._arrays = bundle.arrays
@@ -202,18 +202,18 @@ class Contents:
             reason = "the arrays of one group are stored together, so that their order changes"
             self.fits.append(equivalent("", "names", reason))
         self._metadata(bundle)
-        self._objects()
+        self._note_objects()
 
     # --- names ------------------------------------------------------------------------------
 
     def _tree(self, bundle: Bundle) -> dict[str, Any]:
-        """Groups as dicts and arrays as their index, all under their own names."""
+        """A tree of the names: a dict for each group, the index in the bundle for each array."""
         root: dict[str, Any] = {}
         for index, array in enumerate(bundle.arrays):
             *groups, last = array.name.split("/")
             inside = root
-            if len(groups) >= DEFAULT.nesting_levels:
-                most = DEFAULT.nesting_levels
+            most = DEFAULT.nesting_levels
+            if len(groups) >= most:
                 reason = f"it lies below {len(groups)} groups, at most {most} can be read"
                 self.fits.append(refused(array.name, "names", reason))
                 groups = []
@@ -233,7 +233,7 @@ class Contents:
         return root
 
     def _group(self, inside: dict[str, Any], name: str, array: str) -> dict[str, Any]:
-        """Return a group inside another one, created if it does not exist."""
+        """Return the group of a name, created if needed; with a number if the name is an array."""
         if not isinstance(inside.get(name, {}), dict):
             reason = f"'{name}' is an array and the group of this one"
             self.fits.append(refused(array, "names", reason, "--allow names"))
@@ -245,7 +245,7 @@ class Contents:
         return group
 
     def _called(self, names: list[str], path: str, what: str) -> dict[str, str]:
-        """Return the name in the file for each name; a fit is added for each that changes."""
+        """Map each name to a valid one for the file; add a fit for each that changes."""
         chosen: dict[str, str] = {}
         used = {name for name in names if is_name(name)}
         for name in names:
@@ -263,6 +263,7 @@ class Contents:
     # --- values -----------------------------------------------------------------------------
 
     def _variables(self, root: dict[str, Any]) -> list[tuple[str, Node]]:
+        """The variables, by name; adds a fit for each that is too large for the version."""
         called = self._called(list(root), "", "variable")
         variables = []
         for name, content in in_order(root, self._listed):
@@ -272,30 +273,27 @@ class Contents:
                     f"variable '{name}' has {node.nbytes} bytes; version {self.version} holds at "
                     f"most {MAX_V5_BYTES} in one"
                 )
-                self.fits.append(refused(self._one_of(content, name), "storage", reason, V73))
+                array = name if isinstance(content, int) else ""
+                self.fits.append(refused(array, "storage", reason, V73))
             variables.append((called[name], node))
         return variables
 
-    def _one_of(self, content: Any, name: str) -> str:
-        return name if isinstance(content, int) else ""
-
     def _node(self, content: Any, path: str, called: str) -> Node:
-        """The node of a value; `path` is its path in the bundle, `called` the one in the file."""
+        """The node of an array or group; `path` is its path in the bundle, `called` in the file."""
         if isinstance(content, int):
             self._paths[content] = called
             self._order.append(content)
             return self._leaf(self._arrays[content])
         facts = self._values.get(path)
-        box = self._as_kept(content, path, called, facts if isinstance(facts, dict) else {})
+        box = self._box(content, path, called, facts if isinstance(facts, dict) else {})
         if isinstance(facts, dict):
             box.is_global = facts.get("global") is True
             if isinstance(facts.get("object"), str):
-                self._were_objects.append(f"'{path}' ({facts['object']})")
+                self._objects.append(f"'{path}' ({facts['object']})")
         return box
 
-    def _as_kept(
-        self, content: dict[str, Any], path: str, called: str, facts: dict[str, Any]
-    ) -> Box:
+    def _box(self, content: dict[str, Any], path: str, called: str, facts: dict[str, Any]) -> Box:
+        """The struct or cell of a group, as the namespace (`facts`) describes it, if it fits."""
         dims = dims_of(facts)
         if facts.get("class") == "cell" and dims and all_below(content, prod(dims)):
             return self._cell(content, path, called, dims)
@@ -353,7 +351,7 @@ class Contents:
     # --- arrays -----------------------------------------------------------------------------
 
     def _leaf(self, array: Array) -> Leaf:
-        """An array as a variable; fits for what that changes."""
+        """The leaf of an array; adds the fits for what changes in it."""
         leaf = leaf_of(array, self.version)
         own = array.meta.formats.get(OWN)
         leaf.is_global = isinstance(own, dict) and own.get("global") is True
@@ -363,8 +361,8 @@ class Contents:
 
     def _metadata(self, bundle: Bundle) -> None:
         for array in bundle.arrays:
-            characters = letter_of(array.element) in ("S", "U")  # and no bytes, with an encoding
-            if words := facts_of(array, OWN, *["encoding"] * characters):
+            has_encoding = letter_of(array.element) in ("S", "U")  # not lost: char is Unicode
+            if words := facts_of(array, OWN, *["encoding"] * has_encoding):
                 reason = f"MAT has no place for it: {', '.join(words)}"
                 self.fits.append(equivalent(array.name, "metadata", reason))
         if bundle.attributes:
@@ -376,9 +374,9 @@ class Contents:
             reason = f"MAT has no place for attributes of groups: {', '.join(groups[:5])}"
             self.fits.append(equivalent("", "metadata", reason))
 
-    def _objects(self) -> None:
-        """Name the groups that were objects, of which only the struct is written."""
-        objects = self._were_objects
+    def _note_objects(self) -> None:
+        """Add a fit that names the groups that were objects, since they are written as structs."""
+        objects = self._objects
         if objects:
             more = f" and {len(objects) - MOST_NAMED} more" if len(objects) > MOST_NAMED else ""
             reason = f"objects are written as structs: {', '.join(objects[:MOST_NAMED])}{more}"
@@ -386,7 +384,7 @@ class Contents:
 
 
 def sanitised(name: str, used: set[str]) -> str:
-    """A name that MATLAB takes, like another one and different from all `used`."""
+    """A name that is valid in MATLAB, similar to `name` and different from all `used`."""
     taken = re.sub(r"[^A-Za-z0-9_]", "_", name[: 2 * MAX_NAME], flags=re.ASCII)[:MAX_NAME]
     if not taken[:1].isalpha() or taken in KEYWORDS:
         taken = f"x{taken}"[:MAX_NAME]
@@ -395,18 +393,20 @@ def sanitised(name: str, used: set[str]) -> str:
     number = 2
     while True:
         ending = f"_{number}"
-        other = taken[: MAX_NAME - len(ending)] + ending
-        if other not in used:
-            return other
+        numbered = taken[: MAX_NAME - len(ending)] + ending
+        if numbered not in used:
+            return numbered
         number += 1
 
 
 def _shown(name: str) -> str:
+    """A name in quotes, as ASCII, cut to 40 characters."""
     text = ascii(name)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _why(name: str) -> str:
+    """The rule that a name breaks, in parentheses."""
     if name in KEYWORDS:
         return " (a keyword)"
     if len(name) > MAX_NAME:
@@ -415,7 +415,7 @@ def _why(name: str) -> str:
 
 
 def type_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
-    """The fits of elements that get another type."""
+    """The fits for elements that get another type."""
     name, element = array.name, array.element
     if leaf.change == "float":
         kind = type_name(little(element))
@@ -424,8 +424,9 @@ def type_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
             return [refused(name, "type", reason, "--dtype float32")]
         return [equivalent(name, "type", f"{kind} becomes {leaf.cls}")]
     if leaf.change in ("S", "U") and not _is_own_text(array):
-        what = "bytes" if leaf.change == "S" else "text"
-        what = "UTF-8" if leaf.change == "S" and array.meta.encoding == "utf-8" else what
+        what = "text"
+        if leaf.change == "S":
+            what = "UTF-8" if array.meta.encoding == "utf-8" else "bytes"
         return [equivalent(name, "type", f"{what} of a fixed width become rows of a char array")]
     if leaf.change == "count":
         reason = f"{element.descr} would become a count without its unit (int64)"
@@ -438,7 +439,7 @@ def type_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
 
 
 def _is_own_text(array: Array) -> bool:
-    """True for text that came from a char array, and becomes the same again."""
+    """True if text was read from a char array and becomes the same one again."""
     own = array.meta.formats.get(OWN)
     columns = own.get("columns") if isinstance(own, dict) else None
     if not isinstance(columns, int) or own is None or own.get("class") != "char":
@@ -447,10 +448,10 @@ def _is_own_text(array: Array) -> bool:
 
 
 def shape_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
-    """The fits of a shape that changes, and of what is too large."""
+    """The fits for a shape that changes, or that the version cannot hold."""
     name, dims, fits = array.name, leaf.dims, []
     if leaf.change == "bytes":
-        pass
+        pass  # `type_fits` names the new axis
     elif not array.dims:
         what = "one row" if leaf.form == "char" else " x ".join(map(str, dims))
         fits.append(equivalent(name, "shape", f"a single element becomes {what}"))
@@ -474,20 +475,20 @@ def shape_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
 # Names, and what the namespace says -------------------------------------------------------------
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
-MOST_GAPS = 1 << 20  # elements that a cell may be written with and no value has been given for
+MOST_GAPS = 1 << 20  # elements without a value with which a cell may be written
 SPARSE_HOLES = 16  # how many numbers may be missing in a group that becomes a cell
 
 
 def is_name(text: str) -> bool:
-    """True if MATLAB takes a text as the name of a variable or of a field."""
+    """True if a text is a valid name of a variable or field in MATLAB."""
     return _NAME.fullmatch(text) is not None and text not in KEYWORDS
 
 
 def in_order(content: dict[str, Any], listed: Any) -> list[tuple[str, Any]]:
     """The members in the order in which the namespace lists them; others come last."""
     names = listed if isinstance(listed, list) else []
-    places = {name: position for position, name in enumerate(names) if isinstance(name, str)}
-    return sorted(content.items(), key=lambda item: places.get(item[0], len(places)))
+    ranks = {name: rank for rank, name in enumerate(names) if isinstance(name, str)}
+    return sorted(content.items(), key=lambda item: ranks.get(item[0], len(names)))
 
 
 def dims_of(facts: dict[str, Any]) -> tuple[int, ...]:
@@ -501,14 +502,14 @@ def dims_of(facts: dict[str, Any]) -> tuple[int, ...]:
 
 
 def all_below(content: dict[str, Any], count: int) -> bool:
-    """True if all names are indices of a cell of `count` elements, most of which are there."""
+    """True if all names are indices up to `count`, and not too many of these are missing."""
     if any(not INDEX.fullmatch(name) or int(name) > count for name in content):
         return False
     return count <= max(MOST_GAPS, 64 * len(content))
 
 
 def is_numbered(content: dict[str, Any]) -> bool:
-    """True for a group that becomes a cell by itself: its members are numbers from 1."""
+    """True if a group becomes a cell without the namespace: its members are numbered from 1."""
     if not content or any(not INDEX.fullmatch(name) for name in content):
         return False
     return max(map(int, content)) <= len(content) + SPARSE_HOLES

@@ -1,7 +1,7 @@
 """The elements of level 5, and the cursors that they are read at.
 
 A cursor is a position in the file, or in the decoded bytes of a variable. Elements are tags, short
-data, numbers, and what a matrix says of itself.
+data, numbers, and the flags, dims and name of a matrix.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from raconvert.errors import Corrupt
 from raconvert.files.source import read_up_to
 
 from .header import SMALL_BYTES, Tag, parse_dims, parse_flags, parse_tag
-from .parts import FilePart, HeldPart, InflatedPart, Inflater
+from .parts import FilePart, InflatedPart, Inflater, MemoryPart
 from .tables import MI_COMPRESSED, MI_MATRIX, ORDERS, STORED, WIDEST, Facts
 
 TYPE_CHECKING = False
@@ -27,127 +27,127 @@ if TYPE_CHECKING:
 # Cursors ----------------------------------------------------------------------------------------
 
 
-WINDOW_BYTES = 4096  # how much of the file is read at once while it is walked
-EAGER_BYTES = 1 << 20  # compressed variables up to this are walked at once
-HELD_BYTES = EAGER_BYTES  # numbers up to this are kept while a compressed variable is walked
+WINDOW_BYTES = 4096  # of the file that are read at once while it is walked
+EAGER_BYTES = 1 << 20  # compressed variables up to this size are decoded as a whole
+CACHED_BYTES = EAGER_BYTES  # numbers up to this size stay in memory when they are decoded
 
 
 class FileCursor:
-    """A place in the file, up to the end of one element."""
+    """A position in the file, up to the end of one element."""
 
     def __init__(self, source: Source, file: FileIO, offset: int, end: int) -> None:
         self.path = source.path
         self._source = source
-        self.place = offset
+        self.position = offset
         self.end = end
         self._file = file
-        self._window, self._window_place = b"", 0
+        self._window, self._window_position = b"", 0
 
     def take(self, nbytes: int) -> bytes:
-        """The next bytes; goes on behind them."""
-        start = self.place - self._window_place
+        """Return the next bytes, and go on behind them."""
+        start = self.position - self._window_position
         if start < 0 or start + nbytes > len(self._window):
-            self._file.seek(self.place)
+            self._file.seek(self.position)
             self._window = read_up_to(self._file, max(nbytes, WINDOW_BYTES))
-            self._window_place, start = self.place, 0
-        self.place += nbytes
+            self._window_position, start = self.position, 0
+        self.position += nbytes
         return self._window[start : start + nbytes]
 
     def skip(self, nbytes: int) -> None:
-        """Go on behind so many bytes."""
-        self.place += nbytes
+        """Go on behind the next `nbytes` bytes."""
+        self.position += nbytes
 
     def part(self, dtype: str, nbytes: int) -> Any:
-        """The numbers in the next bytes; goes on behind them where they are taken."""
-        piece = FilePart(self._source, self.place, dtype, nbytes // int(dtype[2:]))
-        self.place += nbytes
+        """Return the numbers in the next bytes as a part; go on behind them if they are read."""
+        piece = FilePart(self._source, self.position, dtype, nbytes // int(dtype[2:]))
+        self.position += nbytes
         return piece
 
     broken = False
 
     @property
     def where(self) -> str:
-        """The place, as messages name it."""
-        return f"byte {self.place}"
+        """The position, as messages name it."""
+        return f"byte {self.position}"
 
 
 class InflateCursor:
-    """A place in the decoded bytes of a compressed variable."""
+    """A position in the decoded bytes of a compressed variable."""
 
-    lazy = True  # nothing behind the numbers that come first is looked at
+    lazy = True  # nothing is decoded behind the first numbers
 
     def __init__(self, inflater: Inflater, room: int) -> None:
         self.variable = inflater.variable
         self.path = self.variable.path
         self.end = self.variable.total
-        self.room = room  # bytes that may still be kept
+        self.room = room  # bytes of numbers that may still stay in memory
         self.inflater = inflater
 
     @property
-    def place(self) -> int:
-        """The number of bytes that were decoded and taken."""
+    def position(self) -> int:
+        """The number of decoded bytes before the cursor."""
         return self.inflater.position
 
     @property
     def broken(self) -> bool:
-        """True if nothing can be inflated any more."""
+        """True if an error has ended the inflating."""
         return self.inflater.broken
 
     def take(self, nbytes: int) -> bytes:
-        """The next bytes; goes on behind them."""
+        """Return the next bytes, and go on behind them."""
         return self.inflater.read(nbytes)
 
     def skip(self, nbytes: int) -> None:
-        """Go on behind so many bytes."""
+        """Go on behind the next `nbytes` bytes."""
         self.inflater.skip(nbytes)
 
     def part(self, dtype: str, nbytes: int) -> Any:
-        """The numbers in the next bytes; goes on behind them where they are taken."""
-        if nbytes <= min(HELD_BYTES, self.room):
+        """Return the numbers in the next bytes as a part; go on behind them if they are read."""
+        if nbytes <= min(CACHED_BYTES, self.room):
             self.room -= nbytes
-            return HeldPart(self.inflater.read(nbytes), dtype)
-        piece = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+            return MemoryPart(self.inflater.read(nbytes), dtype)
+        piece = InflatedPart(self.variable, self.position, dtype, nbytes // int(dtype[2:]))
         if not self.lazy:
             self.inflater.skip(nbytes)
         return piece
 
     @property
     def where(self) -> str:
-        """The place, as messages name it."""
-        return f"byte {self.variable.offset}, decoded byte {self.place}"
+        """The position, as messages name it."""
+        return f"byte {self.variable.offset}, decoded byte {self.position}"
 
 
 class DecodedCursor(InflateCursor):
-    """A place in the decoded bytes of a small compressed variable, which are all there."""
+    """A position in the decoded bytes of a small compressed variable, all of them in memory."""
 
     lazy = False
     broken = False
-    place = 0
+    position = 0
 
     def __init__(self, inflater: Inflater, data: bytes, room: int) -> None:
         super().__init__(inflater, room)
         self._data = data
 
     def take(self, nbytes: int) -> bytes:
-        """The next bytes; goes on behind them."""
-        data = self._data[self.place : self.place + nbytes]
+        """Return the next bytes, and go on behind them."""
+        data = self._data[self.position : self.position + nbytes]
         if len(data) < nbytes:
             raise Corrupt("compressed variable ends inside its data", path=self.path,
                           where=self.where)  # fmt: skip
-        self.place += nbytes
+        self.position += nbytes
         return data
 
     def skip(self, nbytes: int) -> None:
-        """Go on behind so many bytes."""
-        self.place += nbytes
+        """Go on behind the next `nbytes` bytes."""
+        self.position += nbytes
 
     def part(self, dtype: str, nbytes: int) -> Any:
-        """The numbers in the next bytes; goes on behind them where they are taken."""
+        """Return the numbers in the next bytes as a part; go on behind them if they are read."""
         if nbytes <= self.room:
             self.room -= nbytes
-            return HeldPart(self.take(nbytes), dtype)
-        piece = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
-        self.place += nbytes
+            return MemoryPart(self.take(nbytes), dtype)
+        piece = InflatedPart(self.variable, self.position, dtype, nbytes // int(dtype[2:]))
+        self.position += nbytes
         return piece
 
 
@@ -155,20 +155,20 @@ Cursor = FileCursor | InflateCursor
 
 
 def signed(data: bytes, order: str) -> int:
-    """A number of a tag, in a byte order."""
+    """The signed integer in bytes of an order."""
     return int.from_bytes(data, ORDERS[order], signed=True)
 
 
 class Elements5:
-    """Reads elements at a cursor, each of which has its length; refuses those beyond their end."""
+    """Reads elements at a cursor; refuses those longer than the variable they lie in."""
 
     def __init__(self, tree: Tree, order: str) -> None:
         self.tree = tree
         self.order = order
-        self.framed = True  # where the next variable begins is known
+        self.framed = True  # False if no offset of a next variable can be computed
 
     def check_element(self, offset: int, code: int, nbytes: int) -> None:
-        """Refuse a tag behind which no variable can be found, nor anything that follows it."""
+        """Refuse the tag of a variable with another type, or with more bytes than the file has."""
         source = self.tree.source
         self.framed = False
         if code not in (MI_MATRIX, MI_COMPRESSED):
@@ -182,26 +182,26 @@ class Elements5:
     def corrupt(
         self, cursor: Cursor, what: str, expected: object = None, got: object = None
     ) -> Corrupt:
-        """The error for what is wrong where a cursor stands."""
+        """The error for wrong data at the position of a cursor."""
         return Corrupt(what, path=cursor.path, where=cursor.where, expected=expected, got=got)
 
     def tag(self, cursor: Cursor, end: int, what: str) -> Tag:
-        """Read a tag; its data lies before `end`."""
-        if end - cursor.place < 8:
+        """Read a tag; raises `Corrupt` if its data goes beyond `end`."""
+        if end - cursor.position < 8:
             raise self.corrupt(cursor, f"variable ends before {what}")
         tag = parse_tag(cursor.take(8), self.order)
         if tag.small is not None:
             if tag.nbytes > SMALL_BYTES:
                 raise self.corrupt(cursor, f"wrong tag of {what}", "at most 4 bytes", tag.nbytes)
-        elif tag.nbytes > end - cursor.place:
+        elif tag.nbytes > end - cursor.position:
             raise self.corrupt(
-                cursor, f"{what} is longer than its variable", f"at most {end - cursor.place}",
+                cursor, f"{what} is longer than its variable", f"at most {end - cursor.position}",
                 tag.nbytes,
             )  # fmt: skip
         return tag
 
     def data(self, cursor: Cursor, end: int, what: str, limit: int) -> tuple[int, bytes]:
-        """Type and data of a short element, whole."""
+        """Read a whole element; return type and data. Raises `Corrupt` above `limit` bytes."""
         tag = self.tag(cursor, end, what)
         if tag.small is not None:
             return tag.code, tag.small
@@ -212,20 +212,21 @@ class Elements5:
         return tag.code, data
 
     def pad(self, cursor: Cursor, nbytes: int, end: int) -> None:
-        """Go on behind the bytes that fill up an element."""
-        cursor.skip(min(-nbytes % 8, end - cursor.place))
+        """Skip the padding behind an element of `nbytes` bytes."""
+        cursor.skip(min(-nbytes % 8, end - cursor.position))
 
     def part(self, cursor: Cursor, end: int, what: str, as_bytes: int | None = None) -> Any:
-        """The numbers of an element; bytes if they are as many as `as_bytes`.
+        """Return the numbers of an element as a part.
 
-        (MATLAB writes the values of a sparse logical matrix as bytes under the type double.)
+        A double element of `as_bytes` bytes is read as bytes: MATLAB writes the values of a sparse
+        logical matrix so.
         """
         return self.stored(cursor, end, what, self.tag(cursor, end, what), as_bytes)
 
     def stored(
         self, cursor: Cursor, end: int, what: str, tag: Tag, as_bytes: int | None = None
     ) -> Any:
-        """The numbers behind a tag."""
+        """Return the numbers behind a tag as a part; see `part`."""
         stored = STORED.get(tag.code)
         if stored == "f8" and tag.nbytes == as_bytes:
             stored = "u1"
@@ -235,25 +236,25 @@ class Elements5:
             raise self.corrupt(cursor, f"{what} ends inside a number", got=f"{tag.nbytes} bytes")
         dtype = self.order + stored
         if tag.small is not None:
-            return HeldPart(tag.small, dtype)
-        offset = cursor.place
+            return MemoryPart(tag.small, dtype)
+        offset = cursor.position
         part = cursor.part(dtype, tag.nbytes)
-        if cursor.place != offset or not tag.nbytes:
+        if cursor.position != offset or not tag.nbytes:
             self.pad(cursor, tag.nbytes, end)
         return part
 
     def flags(self, cursor: Cursor, end: int) -> Flags:
-        """The array flags, with which a matrix begins."""
+        """Read the array flags at the beginning of a matrix."""
         _, raw = self.data(cursor, end, "the array flags", 8)
         if len(raw) != 8:
-            raise self.corrupt(cursor, "wrong array flags", "8 bytes", len(raw))
+            raise self.corrupt(cursor, "array flags have a wrong length", "8 bytes", len(raw))
         flags = parse_flags(raw, self.order)
         if flags.cls is None:
             raise self.corrupt(cursor, "unknown class", "1 to 17", flags.number)
         return flags
 
     def facts(self, cursor: Cursor, end: int) -> Facts:
-        """Return the facts of a matrix; goes on behind its name."""
+        """Read flags, dims and name of a matrix; return its facts."""
         flags = self.flags(cursor, end)
         if flags.cls == "opaque":
             return Facts(flags.cls, (1, 1))
@@ -263,27 +264,29 @@ class Elements5:
         return Facts(flags.cls, dims, flags.is_complex, logical, flags.is_global)
 
     def dims(self, cursor: Cursor, end: int) -> tuple[int, ...]:
-        """The dims of a matrix, two at least."""
+        """Read the dims of a matrix, two at least."""
         _, data = self.data(cursor, end, "the dims", self.tree.limits.shape_bytes)
         if len(data) % 4 or not data:
-            raise self.corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
+            raise self.corrupt(
+                cursor, "dims have a wrong length", "4 bytes each", f"{len(data)} bytes"
+            )
         dims = parse_dims(data, self.order)
         self.tree.check_dims(dims, WIDEST, cursor.where)
         return dims
 
     def name(self, cursor: Cursor, end: int, what: str) -> str:
-        """A name: of a variable, of a class."""
+        """Read the name of a variable or of a class."""
         return text_of(self.data(cursor, end, what, self.tree.limits.name_bytes)[1])
 
     def check_members(self, cursor: Cursor, end: int, path: str, count: int) -> None:
-        """Refuse more members than there is room for, or than the memory allows."""
-        if 8 * count > end - cursor.place:
+        """Refuse more members than their bytes can hold, or than the memory allows."""
+        if 8 * count > end - cursor.position:
             raise self.corrupt(cursor, f"'{path}' declares more members than there are",
-                                f"at most {(end - cursor.place) // 8}", count)  # fmt: skip
+                                f"at most {(end - cursor.position) // 8}", count)  # fmt: skip
         self.tree.count(count)
 
     def field_names(self, cursor: Cursor, end: int, path: str) -> list[str]:
-        """The names of the fields of a struct."""
+        """Read the names of the fields of a struct."""
         _, data = self.data(cursor, end, "the length of field names", 8)
         width = signed(data[:4], self.order)
         _, text = self.data(cursor, end, "the field names", self.tree.limits.document_bytes)
@@ -296,15 +299,15 @@ class Elements5:
         return [text_of(text[i : i + width]) for i in range(0, len(text), width)]
 
     def member_end(self, cursor: Cursor, end: int, path: str) -> int:
-        """Return the end of the next member of a struct or cell; goes on behind its tag."""
+        """Read the tag of the next member of a struct or cell; return the end of the member."""
         tag = self.tag(cursor, end, f"'{path}'")
         if tag.code != MI_MATRIX:
             raise self.corrupt(cursor, f"'{path}' is not a matrix", "type 14", tag.code)
-        return cursor.place + tag.nbytes
+        return cursor.position + tag.nbytes
 
 
 def text_of(data: bytes) -> str:
-    """A name: up to its NUL, UTF-8 where it is."""
+    """The text of a name before its first NUL: UTF-8, or Latin-1 if it is not UTF-8."""
     data = data.split(b"\0", 1)[0]
     try:
         return data.decode()

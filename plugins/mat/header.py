@@ -2,7 +2,7 @@
 
 MathWorks "MAT-File Format", version 5::
 
-    header  text (116 bytes), place of the data of classes (uint64), version (uint16), ``MI`` as
+    header  text (116 bytes), offset of the data of classes (uint64), version (uint16), ``MI`` as
             uint16, which comes out as ``IM`` where the byte order is little-endian
     tag     uint32 type, uint32 bytes, then the data, padded to 8 bytes; or, for up to 4 bytes,
             uint16 bytes, uint16 type (as one uint32: bytes << 16 | type) and 4 bytes of data
@@ -39,12 +39,12 @@ VERSION_5, VERSION_73 = 0x0100, 0x0200
 _HEADER = {order: Struct(f"{order}116sQH2s") for order in "<>"}
 _WORDS = {order: Struct(f"{order}2I") for order in "<>"}
 _ENDIANS = {"<": b"IM", ">": b"MI"}
-SMALL_BYTES = 4  # of data that lies in its tag
+SMALL_BYTES = 4  # most data that lies in its tag
 
 Header = namedtuple("Header", "text subsystem version order")
-# A tag: type, bytes of data, and the data itself where it lies in the tag.
+# A tag: type, bytes of data, and the data itself if it lies in the tag, else None.
 Tag = namedtuple("Tag", "code nbytes small")
-# `cls` is None for a number that is not known.
+# `cls` is None for an unknown number of a class.
 Flags = namedtuple("Flags", "number cls is_complex is_global is_logical nzmax")
 
 
@@ -72,7 +72,7 @@ def parse_words(raw: bytes, order: str) -> tuple[int, int]:
 
 
 def parse_tag(raw: bytes, order: str) -> Tag:
-    """The tag in 8 bytes; of data in it, there may be less than `nbytes` says."""
+    """The tag in 8 bytes; data in it has 4 bytes at most, even if `nbytes` is more."""
     word, nbytes = _WORDS[order].unpack(raw)
     if word >> 16:
         return Tag(word & 0xFFFF, word >> 16, raw[4 : 4 + (word >> 16)])
@@ -80,14 +80,14 @@ def parse_tag(raw: bytes, order: str) -> Tag:
 
 
 def element_bytes(code: int, data: bytes) -> bytes:
-    """A short element: in its tag up to 4 bytes, else behind it, padded."""
+    """The bytes of an element: up to 4 bytes of data in the tag, more behind it, padded."""
     if 0 < len(data) <= SMALL_BYTES:
         return tag_bytes(len(data) << 16 | code, int.from_bytes(data, "little"))
     return tag_bytes(code, len(data)) + data + bytes(-len(data) % 8)
 
 
 def flags_bytes(flags: Flags) -> bytes:
-    """The element with the array flags."""
+    """The bytes of the element with the array flags."""
     word = flags.number | COMPLEX * flags.is_complex | GLOBAL * flags.is_global
     word |= LOGICAL * flags.is_logical
     return element_bytes(MI_UINT32, _WORDS["<"].pack(word, flags.nzmax))
@@ -104,12 +104,12 @@ def parse_flags(data: bytes, order: str) -> Flags:
 
 
 def class_number(cls: str) -> int:
-    """The number of a class; logical has none of its own."""
+    """The number of a class; logical has that of uint8."""
     return NUMBERS["uint8" if cls == "logical" else cls]
 
 
 def dims_bytes(dims: tuple[int, ...]) -> bytes:
-    """The element with the dims."""
+    """The bytes of the element with the dims."""
     return element_bytes(MI_INT32, pack(f"<{len(dims)}i", *dims))
 
 

@@ -47,7 +47,7 @@ MAGIC = tuple(
     for kind in (NUMBERS, TEXT, SPARSE)
 )
 
-# One matrix: what its header says; `offset` is where its data begins, `end` where it ends.
+# The header of one matrix; its data lies from `offset` to `end`.
 _Matrix = namedtuple("_Matrix", "order stored kind rows columns complex name offset end")
 
 
@@ -62,7 +62,7 @@ def order_of(head: bytes) -> str | None:
 
 
 def is_chain(source: Source) -> bool:
-    """True if the file is a chain of matrices that ends where the file ends."""
+    """True if the first headers are valid, and no matrix goes beyond the end of the file."""
     offset = 0
     for _ in range(source.limits.probed_headers):
         try:
@@ -76,7 +76,7 @@ def is_chain(source: Source) -> bool:
 
 
 def read(tree: Tree) -> dict[str, Any]:
-    """Walk the file; return what it says of itself."""
+    """Walk the file; return version and byte order for the namespace."""
     source = tree.source
     order = order_of(source.head)
     offset = 0
@@ -84,7 +84,7 @@ def read(tree: Tree) -> dict[str, Any]:
         mark = tree.mark()
         try:
             matrix = _header(source, offset)
-        except RaconvertError as error:  # where the next one begins is not known either
+        except RaconvertError as error:  # nor can the offset of the next one be computed
             tree.give_up("", error, mark, offset)
             break
         order = matrix.order
@@ -98,7 +98,7 @@ def read(tree: Tree) -> dict[str, Any]:
 
 
 def _header(source: Source, start: int) -> _Matrix:
-    """One header, checked against the size of the file."""
+    """Read the header at an offset, checked against the size of the file."""
     where = f"byte {start}"
     raw = source.read_exact(start, HEADER_BYTES, "a level 4 header")
     order = "<" if int.from_bytes(raw[:4], "little") < 5000 else ">"
@@ -135,6 +135,7 @@ def _text(name: bytes) -> str:
 
 
 def _add(tree: Tree, path: str, matrix: _Matrix) -> None:
+    """Add a matrix as numbers, text or a sparse matrix."""
     count = matrix.rows * matrix.columns
     dtype = matrix.order + matrix.stored
     parts = [FilePart(tree.source, matrix.offset, dtype, count)]
@@ -151,7 +152,7 @@ def _add(tree: Tree, path: str, matrix: _Matrix) -> None:
 
 
 def _units(part: FilePart) -> Any:
-    """The characters of a text, which may be stored as any numbers."""
+    """Read the characters of a text, which may be stored as any type of number."""
     from .sources import text_units
 
     return text_units(part, (part.count, 1))
@@ -160,7 +161,7 @@ def _units(part: FilePart) -> Any:
 def _add_sparse(
     tree: Tree, path: str, matrix: _Matrix, parts: list[FilePart], storage: dict[str, Any]
 ) -> None:
-    """Add a sparse matrix; its last row gives the dims, so that much is read now."""
+    """Add a sparse matrix; its last row, which has the dims, is read now."""
     if matrix.columns not in (3, 4) or matrix.rows < 1 or matrix.complex:
         raise Corrupt("wrong sparse matrix", path=tree.source.path, where=f"variable '{path}'",
                       got=(matrix.rows, matrix.columns))  # fmt: skip
@@ -173,16 +174,17 @@ def _add_sparse(
     tree.check_dims(dims, WIDEST, f"variable '{path}'")
     facts = Facts("double", dims, matrix.columns == 4)
     coordinates = Coordinates(path, facts, columns, matrix.rows - 1, tree.source)
-    tree.sparse_matrix(path, facts, coordinates.places, coordinates.arrays, storage)
+    tree.sparse_matrix(path, facts, coordinates.elements, coordinates.arrays, storage)
 
 
 def _column(part: FilePart, rows: int, index: int) -> FilePart:
+    """One column of a matrix of `rows` rows."""
     width = int(part.dtype[2:])
     return FilePart(part.source, part.offset + index * rows * width, part.dtype, rows)
 
 
 def _last(source: Source, column: FilePart) -> int | None:
-    """The last number of a column, if it is a whole one."""
+    """Read the last number of a column; None if it is not a whole number from 0."""
     import struct
 
     width = int(column.dtype[2:])
@@ -205,27 +207,27 @@ class Coordinates:
         self.columns = [FilePart(part.source, part.offset, part.dtype, count) for part in columns]
         self.source = source
 
-    def places(self) -> tuple[Any, Any]:
-        """The place of each stored element in column-major order, and the values."""
+    def elements(self) -> tuple[Any, Any]:
+        """Read the column-major index of each listed element, and the values."""
         import numpy as np
 
         from .sources import load
 
         self._check()
         rows, columns = self.facts.dims
-        place = []
+        indices = []
         for part, limit in zip(self.columns[:2], (rows, columns), strict=True):
-            index = load(part)
+            stored = load(part)
             with np.errstate(all="ignore"):
-                whole = index.astype(np.int64)
-            if (whole != index).any() or (whole < 1).any() or (whole > limit).any():
+                whole = stored.astype(np.int64)
+            if (whole != stored).any() or (whole < 1).any() or (whole > limit).any():
                 raise Corrupt("sparse matrix has an index outside its dims",
                               path=self.source.path, where=f"variable '{self.path}'",
                               expected=f"1 to {limit}")  # fmt: skip
-            place.append(whole - 1)
+            indices.append(whole - 1)
         values = self._values()[...]
-        # MATLAB pads with zeros, and an element may be listed as zero.
-        return place[1] * rows + place[0], values
+        row, column = indices  # zeros among the values stay: MATLAB pads with them
+        return column * rows + row, values
 
     def _check(self) -> None:
         from raconvert.arrays.memory import check_memory
@@ -241,7 +243,7 @@ class Coordinates:
                        dims=(self.count,), parts=tuple(self.columns[2:]))  # fmt: skip
 
     def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
-        """The parts as arrays, the indices counted from 0 and in compressed columns."""
+        """The parts of compressed columns, from 0: name, element, count, and how to read it."""
         from raconvert.arrays.dtypes import element
 
         whole = element("int", 8)
@@ -252,6 +254,7 @@ class Coordinates:
         ]
 
     def _compressed(self) -> tuple[Any, Any, Any]:
+        """Read the values, their rows, and the start of each column."""
         import numpy as np
 
         from raconvert.arrays.memory import check_memory
@@ -259,8 +262,8 @@ class Coordinates:
         rows, columns = self.facts.dims
         what = f"'{self.source.path}': columns of sparse variable '{self.path}'"
         check_memory(24 * columns, self.source.max_memory, what)
-        places, values = self.places()
-        order = np.argsort(places, kind="stable")
-        column, row = np.divmod(places[order], max(1, rows))
+        indices, values = self.elements()
+        order = np.argsort(indices, kind="stable")
+        column, row = np.divmod(indices[order], max(1, rows))
         starts = np.searchsorted(column, np.arange(columns + 1))
         return values[order], row, starts

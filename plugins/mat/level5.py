@@ -8,7 +8,7 @@ MathWorks "MAT-File Format", version 5. After the 128 bytes of the header come e
             then by class: real part, imaginary part; fields; cells; ir, jc, real, imaginary part
     15      the same, compressed by zlib; not padded
 
-Numbers may be stored in any type that holds them; the class says what they are.
+Numbers may be stored in any type that holds them; their type is that of the class.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .elements5 import (
 )
 from .header import HEADER_BYTES, element_of_class, parse_flags, parse_header, parse_words
 from .mcos import Objects, reference_of
-from .parts import Compressed, HeldPart, InflatedPart, Inflater, LaterPart, inflated_head
+from .parts import Compressed, InflatedPart, Inflater, LaterPart, MemoryPart, inflated_head
 from .subsystem5 import cells_of
 from .tables import (
     ELEMENTS,
@@ -74,11 +74,11 @@ class SparseParts:
         self.parts = parts
         self.source = source
 
-    def places(self) -> tuple[Any, Any]:
-        """The place of each stored element in column-major order, and the values."""
+    def elements(self) -> tuple[Any, Any]:
+        """Read the column-major index of each stored element, and the values."""
         from raconvert.arrays.memory import check_memory
 
-        from .sources import column_places, load
+        from .sources import column_major_indices, load
 
         nbytes = 4 * (self.ir.nbytes + self.jc.nbytes + sum(p.nbytes for p in self.parts))
         what = f"'{self.source.path}': sparse variable '{self.path}'"
@@ -86,11 +86,13 @@ class SparseParts:
         rows, columns = self.facts.dims
         try:
             stored = min(part.count for part in self.parts)
-            places, total = column_places(load(self.ir), load(self.jc), rows, columns, stored)
+            indices, total = column_major_indices(
+                load(self.ir), load(self.jc), rows, columns, stored
+            )
         except RaconvertError as error:
             in_variable(error, self.path, self.source.path)
             raise
-        return places, self._values(total)
+        return indices, self._values(total)
 
     def _values(self, total: int) -> Any:
         from .sources import Numbers
@@ -103,14 +105,14 @@ class SparseParts:
         return numbers[...]
 
     def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
-        """The parts as arrays: name, element, count, and what gives the data."""
+        """The parts as arrays: name, element, count, and how to read it."""
         whole = element("int", 8)
+        stored = min(part.count for part in self.parts)
         return [
-            ("data", kind, min(p.count for p in self.parts), lambda: self._values(
-                min(p.count for p in self.parts))),
+            ("data", kind, stored, partial(self._values, stored)),
             ("ir", whole, self.ir.count, partial(self._indices, self.ir)),
             ("jc", whole, self.jc.count, partial(self._indices, self.jc)),
-        ]  # fmt: skip
+        ]
 
     def _indices(self, part: Any) -> Any:
         from .sources import Numbers
@@ -128,16 +130,15 @@ class _First:
         self.count = count
         self.nbytes = count * int(part.dtype[2:])
         self.open = part.open
-
         self.region = part.region
 
 
 MCOS = "MCOS"  # MATLAB's type system of classes
-HELD_SHARE = 32  # and all of them up to this part of the memory
+CACHED_SHARE = 32  # the part of the memory that numbers of all variables may stay in
 
 
 def read(tree: Tree) -> dict[str, Any]:
-    """Walk the file; return what its header says."""
+    """Walk the file; return version, header text and byte order for the namespace."""
     source = tree.source
     header = parse_header(source.read_exact(0, HEADER_BYTES, "the MAT header"))
     walker = Walker(tree, header.order, header.subsystem)
@@ -152,12 +153,12 @@ def read(tree: Tree) -> dict[str, Any]:
     }
 
 
-# An element of a file as it lies: the name of its variable, where it begins and ends, its type.
+# An element of a file: the name of its variable, the offsets of its begin and end, its type.
 Lying = namedtuple("Lying", "name begin end code")
 
 
 def lying(source: Source) -> tuple[Header, list[Lying]]:
-    """The header of a file and all its elements. Raises `Corrupt` where one is cut off."""
+    """The header of a file and all its elements. Raises `Corrupt` if one is cut off."""
     header = parse_header(source.read_exact(0, HEADER_BYTES, "the MAT header"))
     walker = Walker(Tree(source, char="strings", sparse="dense"), header.order, header.subsystem)
     spans, offset = [], HEADER_BYTES
@@ -178,12 +179,12 @@ class Walker(Elements5):
     def __init__(self, tree: Tree, order: str, subsystem: int) -> None:
         super().__init__(tree, order)
         self.subsystem = subsystem
-        self.room = tree.source.max_memory // HELD_SHARE
+        self.room = tree.source.max_memory // CACHED_SHARE
         self.stopped: list[Inflater] = []
-        self.variable = ""  # the one that is read; empty until its name was
-        self.root: Walker = self  # the one of the whole file
-        self.file: FileIO | None = None  # which that one walks through
-        self.objects: Objects | None = None  # of the root, if the file refers to any
+        self.variable = ""  # path of the variable that is read; empty before its name is read
+        self.root: Walker = self  # the walker of the whole file
+        self.file: FileIO | None = None  # set only in the root
+        self.objects: Objects | None = None  # set only in the root, once a variable refers to one
 
     def into(self, tree: Tree, order: str = "") -> Walker:
         """A walker that adds to another tree, or reads another byte order, in the same file."""
@@ -199,22 +200,22 @@ class Walker(Elements5):
         return root.objects
 
     def _cells(self) -> Any:
-        """The cells of the subsystem; None if there is no file to look in."""
+        """The cells of the subsystem; None outside the walk, when no file is open."""
         return None if self.file is None else cells_of(self, self.subsystem, self.file)
 
     # --- elements ---------------------------------------------------------------------------
 
     def elements(self, file: FileIO) -> bool:
-        """Walk through all variables; True if any was compressed.
+        """Walk through all variables; return True if any is compressed.
 
-        Each has a length of its own, so that what is wrong in one hides none of the others.
+        Each has a length of its own, so that damage in one does not hide the others.
         """
         source = self.tree.source
         offset, compressed = HEADER_BYTES, False
         cursor = FileCursor(source, file, offset, source.size)
         self.file = file
         while source.size - offset >= 8:
-            cursor.place = offset
+            cursor.position = offset
             code, nbytes = parse_words(cursor.take(8), self.order)
             compressed |= code == MI_COMPRESSED
             mark = self.tree.mark()
@@ -229,11 +230,11 @@ class Walker(Elements5):
                 if not self.framed:
                     return compressed
             offset += 8 + nbytes
-        self._rest(file, offset)
+        self._check_rest(file, offset)
         return compressed
 
     def name_in(self, file: FileIO, offset: int, code: int) -> str:
-        """The name of a variable that cannot be read, if that much is there."""
+        """The name of the variable at an offset; empty if its header cannot be read."""
         source = self.tree.source
         cursor = FileCursor(source, file, offset + 8, source.size)
         if code == MI_COMPRESSED:
@@ -250,14 +251,16 @@ class Walker(Elements5):
         return text_of(data)
 
     def _variable(self, cursor: FileCursor, offset: int, code: int, nbytes: int) -> None:
+        """Read the variable behind a tag, compressed or not."""
         if code == MI_COMPRESSED:
             source = self.tree.source
             self._compressed(Compressed(source, offset + 8, nbytes, self.stopped), offset)
         elif nbytes:
-            cursor.end = cursor.place + nbytes
+            cursor.end = cursor.position + nbytes
             self.matrix(cursor, cursor.end, "", 0, offset)
 
-    def _rest(self, file: FileIO, offset: int) -> None:
+    def _check_rest(self, file: FileIO, offset: int) -> None:
+        """Note the bytes behind the last variable if they are zero, else report them as damage."""
         file.seek(offset)
         rest = read_up_to(file, 8)
         if rest.strip(b"\0"):
@@ -268,6 +271,7 @@ class Walker(Elements5):
             self.tree.note(f"{len(rest)} zero bytes after the last variable were ignored")
 
     def _compressed(self, variable: Compressed, offset: int) -> None:
+        """Read a compressed variable: a small one as a whole, a large one up to its numbers."""
         inflater = variable.inflater()
         try:
             tag = inflater.read(8)
@@ -289,7 +293,7 @@ class Walker(Elements5):
     def check_decoded(
         self, cursor: InflateCursor, variable: Compressed, code: int, nbytes: int
     ) -> None:
-        """Refuse a decoded size that no decoder could give, before anything is decoded."""
+        """Refuse a tag of another type, or with more bytes than the variable can decode to."""
         if code != MI_MATRIX:
             raise self.corrupt(cursor, "compressed element is not a variable", 14, code)
         if nbytes > variable.nbytes * MAX_RATIO:
@@ -310,13 +314,14 @@ class Walker(Elements5):
         if not path:
             if not name and offset == self.subsystem:
                 self._leave(cursor, end)
-                return  # data of the classes whose variables are named when they are met
+                return  # the subsystem is read when a variable refers to it
             path = self.variable = self.tree.variable(name)
         logical = flags.is_logical and flags.cls != "char"
         facts = Facts(flags.cls, dims, flags.is_complex, logical, flags.is_global)
         self._by_class(cursor, end, path, facts, depth)
 
     def _by_class(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+        """Read the contents of a matrix, by its class."""
         cls = facts.cls
         if cls in ("struct", "cell"):
             if isinstance(cursor, InflateCursor):
@@ -338,9 +343,9 @@ class Walker(Elements5):
             self._numeric(cursor, end, path, facts)
 
     def _leave(self, cursor: Cursor, end: int) -> None:
-        """Leave out the rest of a matrix."""
+        """Skip the rest of a matrix; behind a lazy cursor nothing is read."""
         if not (isinstance(cursor, InflateCursor) and cursor.lazy):
-            cursor.skip(end - cursor.place)
+            cursor.skip(end - cursor.position)
 
     def _opaque(self, cursor: Cursor, end: int, path: str) -> None:
         """Follow an object of MATLAB's own classes; name any other opaque value.
@@ -358,8 +363,8 @@ class Walker(Elements5):
         self._objects().add(self.tree, path, reference, cls)
 
     def _reference(self, cursor: Cursor, end: int, path: str) -> Reference | None:
-        """The reference that an opaque value holds; None if it holds anything else."""
-        if cursor.place >= end:
+        """Read the reference in an opaque value; None if it holds anything else."""
+        if cursor.position >= end:
             return None
         if isinstance(cursor, InflateCursor):
             cursor.lazy = False
@@ -393,12 +398,14 @@ class Walker(Elements5):
     # --- numbers ----------------------------------------------------------------------------
 
     def _storage(self, cursor: Cursor, part: Any) -> dict[str, Any]:
+        """The storage of numbers, for `info`: their stored type, and the compression."""
         facts = {"stored": getattr(part, "dtype", "")[1:]}
         if isinstance(cursor, InflateCursor):
             facts["compression"] = "zlib"
         return facts
 
     def _counted(self, cursor: Cursor, end: int, count: int, what: str) -> Any:
+        """Return the next numbers as a part; raises `Corrupt` if they are not `count`."""
         part = self.part(cursor, end, what)
         self._check_count(cursor, part, count, what)
         return part
@@ -408,38 +415,40 @@ class Walker(Elements5):
             raise self.corrupt(cursor, f"{what} has another length than the dims say",
                                 f"{count} numbers", part.count)  # fmt: skip
 
-    def _behind(self, cursor: Cursor, offset: int) -> None:
-        """Go on behind numbers that were only looked at."""
+    def _go_behind(self, cursor: Cursor, position: int) -> None:
+        """Decode on to a position behind numbers that were not decoded."""
         if isinstance(cursor, InflateCursor):
             cursor.lazy = False
-            cursor.skip(max(0, offset - cursor.place))
+            cursor.skip(max(0, position - cursor.position))
 
     def _numeric(self, cursor: Cursor, end: int, path: str, facts: Facts) -> None:
+        """Read an array of numbers."""
         count = prod(facts.dims)
-        start = cursor.place
+        start = cursor.position
         real = self.part(cursor, end, f"'{path}'")
-        behind = cursor.place
-        if behind == start + 8 and isinstance(real, InflatedPart):  # it was only looked at
+        behind = cursor.position
+        if behind == start + 8 and isinstance(real, InflatedPart):  # only the tag was decoded
             behind += real.nbytes + -real.nbytes % 8
         if facts.logical and real.dtype[1:] == "i4" and end - behind >= 8 and not facts.complex:
             # Octave writes a sparse logical matrix with the class of a full one.
-            self._behind(cursor, behind)
+            self._go_behind(cursor, behind)
             self._sparse(cursor, end, path, facts, real)
             return
         self._check_count(cursor, real, count, f"'{path}'")
         parts = [real]
         if facts.complex:
-            if isinstance(real, InflatedPart) and cursor.place < behind:
+            if isinstance(real, InflatedPart) and cursor.position < behind:
                 parts.append(LaterPart(real.variable, behind, self.order, count))
             else:
                 parts.append(self._counted(cursor, end, count, f"imaginary part of '{path}'"))
         self.tree.numeric(path, facts, tuple(parts), self._storage(cursor, real))
 
     def _char(self, cursor: Cursor, end: int, path: str, facts: Facts) -> None:
+        """Read a char array."""
         count = prod(facts.dims)
         what, code = f"text of '{path}'", 0
-        if cursor.place >= end and not count:
-            part: Any = HeldPart(b"", self.order + "u2")  # some writers leave out what is empty
+        if cursor.position >= end and not count:
+            part: Any = MemoryPart(b"", self.order + "u2")  # some writers leave out what is empty
         else:
             tag = self.tag(cursor, end, what)
             part, code = self.stored(cursor, end, what, tag), tag.code
@@ -451,25 +460,26 @@ class Walker(Elements5):
         self.tree.text(path, facts, load, self._storage(cursor, part))
 
     def _sparse(self, cursor: Cursor, end: int, path: str, facts: Facts, ir: Any = None) -> None:
-        """Read a sparse matrix; `ir` if its rows were read already."""
+        """Read a sparse matrix; `ir` are its rows if they were read already."""
         if isinstance(cursor, InflateCursor):
             cursor.lazy = False
         if len(facts.dims) != 2:
             raise self.corrupt(cursor, f"sparse '{path}' is not a matrix", "2 dims", facts.dims)
         ir = ir or self.part(cursor, end, f"rows of '{path}'")
         jc = self.part(cursor, end, f"columns of '{path}'")
-        short = ir.count if facts.logical else None
-        parts = [self.part(cursor, end, f"values of '{path}'", short)]
+        as_bytes = ir.count if facts.logical else None
+        parts = [self.part(cursor, end, f"values of '{path}'", as_bytes)]
         if facts.complex:
             parts.append(self.part(cursor, end, f"imaginary part of '{path}'"))
         facts = facts._replace(cls="double")
         matrix = SparseParts(path, facts, ir, jc, tuple(parts), self.tree.source)
         storage = self._storage(cursor, parts[0])
-        self.tree.sparse_matrix(path, facts, matrix.places, matrix.arrays, storage)
+        self.tree.sparse_matrix(path, facts, matrix.elements, matrix.arrays, storage)
 
     # --- containers -------------------------------------------------------------------------
 
     def _cell(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+        """Read the elements of a cell."""
         count = prod(facts.dims)
         self.check_members(cursor, end, path, count)
         self.tree.container(path, facts)
@@ -478,6 +488,7 @@ class Walker(Elements5):
             lost = self._member(cursor, end, f"{path}/{index + 1}", depth, lost)
 
     def _struct(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+        """Read the fields of a struct, or of each element of an array of structs."""
         names = self.field_names(cursor, end, path)
         fields = self.tree.fields(names, path)
         count = prod(facts.dims)
@@ -494,9 +505,9 @@ class Walker(Elements5):
             self.tree.close_container(inside, first)
 
     def _member(self, cursor: Cursor, end: int, path: str, depth: int, lost: bool) -> bool:
-        """Read one member; True if all behind it are lost (`lost`: it is itself).
+        """Read one member, or report it as unreadable if it is `lost`; return True if the next is.
 
-        A member has a length of its own: what is wrong inside it hides none of the others.
+        A member has a length of its own, so that damage inside it does not hide the others.
         """
         mark = self.tree.mark()
         stop = -1
@@ -504,7 +515,7 @@ class Walker(Elements5):
             if lost:
                 raise self.corrupt(cursor, f"'{path}' lies behind a member of unknown length")
             stop = self.member_end(cursor, end, path)
-            if stop == cursor.place:  # an empty element of a cell: [] in MATLAB
+            if stop == cursor.position:  # an empty element of a cell: [] in MATLAB
                 self.tree.nothing(path, self.order)
                 return False
             self.matrix(cursor, stop, path, depth + 1)
@@ -512,13 +523,14 @@ class Walker(Elements5):
             if self.tree.full or cursor.broken:
                 raise
             self.tree.unreadable(path, error, mark)
-            if not cursor.place <= stop:
+            if cursor.position > stop:
                 return True
-        cursor.skip(stop - cursor.place)
+        cursor.skip(stop - cursor.position)
         return False
 
 
 def _load_text(tree: Tree, path: str, part: Any, dims: tuple[int, ...], code: int) -> Any:
+    """Read the units of a char array; note UTF-8 bytes that were packed into units."""
     from .sources import is_packed, text_units, unpacked
 
     try:

@@ -73,12 +73,12 @@ CACHE_BYTES = 64 << 20  # of decoded chunks; a row of chunks larger than this is
 MCOS = 3  # of MATLAB_object_decode: a reference into the subsystem (`mcos`)
 OLD_OBJECT = 2  # of MATLAB_object_decode: a struct with the name of a class
 FIELDS = b"MATLAB_fields"
-WORDS = {"deflate": "gzip", "lzf": "lzf", "szip": "szip"}  # what people call a compression
+WORDS = {"deflate": "gzip", "lzf": "lzf", "szip": "szip"}  # usual names of compressions
 CLASSES = {code: cls for cls, code in TYPE_CODES.items() if cls != "logical"}
 
 
 def read(tree: Tree) -> tuple[dict[str, Any], Any]:
-    """Walk the file; return what it says of itself, and what closes it."""
+    """Walk the file; return version and header text, and the function that closes the file."""
     source = tree.source
     header = source.read_exact(0, 128, "the MAT header")
     source.read_exact(HDF5_OFFSET, 8, "the HDF5 signature")
@@ -92,7 +92,7 @@ def read(tree: Tree) -> tuple[dict[str, Any], Any]:
         file.close()
         raise
     finally:
-        walker.known.clear()  # which lead back to the walker, and keep the file
+        walker.adders.clear()  # they refer to the walker and keep the file open
         walker.objects.forget()
     text = header[:116].rstrip(b"\0 ").decode("latin-1")
     return {"version": "7.3", "header": text}, file.close
@@ -104,14 +104,14 @@ class Walker:
     def __init__(self, tree: Tree, file: File) -> None:
         self.tree = tree
         self.file = file
-        # By address: how to add a dataset again that others refer to, too (as to the empty one).
-        self.known: dict[int, Callable[[str], None]] = {}
-        self._walked: set[int] = set()  # structs and cells
-        self._inside: set[int] = set()  # those around the value that is read
+        # By address of a dataset: the function that adds it again if other references lead to it.
+        self.adders: dict[int, Callable[[str], None]] = {}
+        self._walked: set[int] = set()  # addresses of structs and cells
+        self._inside: set[int] = set()  # addresses of those around the current value
         self.objects = Objects(tree.source, lambda: cells_of(self), classes.CLASSES)
 
     def variables(self) -> None:
-        """Add every variable; the groups that hold what others refer to are none."""
+        """Add every variable; hidden groups, to which the variables refer, are not variables."""
         top = root(self.file)
         mark = self.tree.mark()
         try:
@@ -143,7 +143,7 @@ class Walker:
         return other
 
     def guarded(self, path: str) -> Any:
-        """A context in which errors of the library become ours, with the name of a variable."""
+        """Return a context in which errors of HDF5 become ours, with the name of a variable."""
         return guarded(self.tree.source.path, f"variable '{path}'", UNREADABLE)
 
     def members(self, group: Object) -> dict[str, Link]:
@@ -155,9 +155,9 @@ class Walker:
     # --- values -----------------------------------------------------------------------------
 
     def _value(self, item: Any, path: str, depth: int) -> None:
-        """Add one value; `item` is None for a link to elsewhere, an error if it cannot be had.
+        """Add one value; `item` is its object, None for a link to another file, or an error.
 
-        What is wrong with it hides none of the others.
+        Damage in it does not hide the other values.
         """
         mark = self.tree.mark()
         try:
@@ -175,7 +175,7 @@ class Walker:
             self.tree.unreadable(path, error, mark)
 
     def object(self, item: Any, path: str, depth: int) -> None:
-        """Add an object of the file by what it is."""
+        """Add an object of the file: a group, a dataset, or a note for anything else."""
         if item.is_group:
             self._group(item, path, depth)
         elif item.is_dataset:
@@ -184,6 +184,7 @@ class Walker:
             self.tree.leave_out(path, "datatype")
 
     def _group(self, group: Object, path: str, depth: int) -> None:
+        """Add a group as a sparse matrix or a struct, or leave out any other object."""
         cls = group.word(b"MATLAB_class")
         if group.has(b"MATLAB_sparse"):
             self._sparse(group, path, cls)
@@ -197,9 +198,9 @@ class Walker:
 
     @contextmanager
     def _members_of(self, item: Object, path: str) -> Iterator[None]:
-        """Walk through a struct or cell; refuse what a file of its size cannot hold.
+        """Return a context for the members of a struct or cell; refuse too many repeated ones.
 
-        MATLAB writes every one once. References that lead to a few of them over and over again
+        MATLAB writes each of them once. References that lead to a few of them over and over again
         would be walked for hours.
         """
         address = item.address
@@ -223,9 +224,10 @@ class Walker:
             self._inside.discard(address)
 
     def _dataset(self, item: Object, path: str, depth: int) -> None:
-        known = self.known.get(item.address)
-        if known is not None:
-            known(path)
+        """Add a dataset by its class."""
+        add_again = self.adders.get(item.address)
+        if add_again is not None:
+            add_again(path)
             return
         cls = item.word(b"MATLAB_class")
         decode = item.number(b"MATLAB_object_decode")
@@ -252,9 +254,11 @@ class Walker:
         elif facts.cls == "struct":
             self._empty_struct(item, path, facts, is_empty)
         elif facts.cls == "char" or facts.cls in ELEMENTS:
-            add = (self._char(stored, facts, is_empty) if facts.cls == "char"
-                   else self._numeric(item, stored, facts, is_empty))  # fmt: skip
-            self.known[item.address] = add
+            if facts.cls == "char":
+                add = self._char(stored, facts, is_empty)
+            else:
+                add = self._numeric(item, stored, facts, is_empty)
+            self.adders[item.address] = add
             add(path)
         else:
             self.tree.leave_out(path, facts.cls or "HDF5 references")
@@ -274,7 +278,7 @@ class Walker:
             self.objects.add(self.tree, path, reference, cls)
 
     def facts(self, item: Object) -> tuple[str, tuple[int, ...]]:
-        """The class and the dims of a value, as far as its parts are of use."""
+        """The class and the dims of a value; 1 x 1 for values without a shape."""
         cls = item.word(b"MATLAB_class")
         if item.is_group:
             return ("sparse" if item.has(b"MATLAB_sparse") else cls or "struct"), (1, 1)
@@ -290,17 +294,17 @@ class Walker:
         return cls, matlab_dims(shape)
 
     def _empty_dims(self, stored: Stored, *, bare: bool) -> tuple[int, ...]:
-        """The dims that are the contents; only structs without fields have elements."""
+        """Read the dims of an empty value; only a `bare` one (no fields) may have elements."""
         shape: tuple[int, ...] = stored.shape or ()
         is_whole = stored.kind is not REFERENCES and stored.kind.buffer.kind in "iu"
         if len(shape) != 1 or not 2 <= shape[0] <= 64 or not is_whole:
             raise Corrupt("wrong dims of an empty value", path=self.file.path,
-                          where=stored.place, got=shape)  # fmt: skip
+                          where=stored.where, got=shape)  # fmt: skip
         dims = tuple(int(n) for n in whole(stored))
         if prod(dims) and not bare:
             raise Corrupt("an empty value has elements", path=self.file.path,
-                          where=stored.place, got=dims)  # fmt: skip
-        self.tree.check_dims(dims, WIDEST, stored.place)
+                          where=stored.where, got=dims)  # fmt: skip
+        self.tree.check_dims(dims, WIDEST, stored.where)
         return dims
 
     def _numeric(
@@ -313,15 +317,15 @@ class Walker:
         if element is None or (not is_empty and stored.kind is REFERENCES):
             name = self.tree.class_name(facts)
             return lambda path: self.tree.leave_out(path, name, "has no element type")
-        self.tree.check_dims(facts.dims, element.nbytes, stored.place)
+        self.tree.check_dims(facts.dims, element.nbytes, stored.where)
         if is_empty:
             zeros: Any = np.zeros(facts.dims[::-1], dtype_of(element))
             lazy = self.tree.lazy
             return partial(lazy, facts=facts, element=element, data=lambda: zeros, storage={})
-        same = stored.code == TYPE_CODES[facts.cls] and facts.cls != "logical"
-        same = same and not (is_complex and facts.cls in WIDE_COMPLEX)
+        is_stored_as_class = stored.code == TYPE_CODES[facts.cls] and facts.cls != "logical"
+        is_complex_integer = is_complex and facts.cls in WIDE_COMPLEX
         extent = None
-        if same:
+        if is_stored_as_class and not is_complex_integer:
             element = stored.kind.element
             nbytes = prod(stored.shape) * element.nbytes
             extent = extent_of(stored.kind, element, stored.storage, [], nbytes, self.file)
@@ -344,7 +348,7 @@ class Walker:
         """Return the function that adds the text under a path."""
         if not is_empty and (stored.kind is REFERENCES or stored.kind.buffer.kind not in "iu"):
             raise ValueError("char of a type that is not a whole number")
-        self.tree.check_dims(facts.dims, 4, stored.place)
+        self.tree.check_dims(facts.dims, 4, stored.where)
         words = {} if is_empty else _storage(stored)
 
         def add(path: str) -> None:
@@ -356,6 +360,7 @@ class Walker:
         return add
 
     def _cell(self, item: Object, stored: Stored, facts: Facts, depth: int, is_empty: bool) -> None:
+        """Add the values to which the references of a cell lead."""
         first = len(self.tree.arrays)
         path = stored.path
         self.tree.container(path, facts)
@@ -366,7 +371,7 @@ class Walker:
         self.tree.close_container(path, first, facts)
 
     def _referred(self, item: Object, path: str) -> Iterator[Any]:
-        """Yield what the references of a dataset lead to, in MATLAB's order, or why they do not."""
+        """Yield the object of each reference of a dataset, in MATLAB's order, or its error."""
         if type_of(item.oid.get_type(), self.tree.limits) is not REFERENCES:
             raise ValueError("references expected")
         storage = item.storage
@@ -382,6 +387,7 @@ class Walker:
                 yield member
 
     def _empty_struct(self, item: Object, path: str, facts: Facts, is_empty: bool) -> None:
+        """Add a struct without elements or without fields."""
         if not is_empty:
             raise ValueError("a struct that is not a group")
         self.tree.container(path, facts, self.tree.fields(item.words(FIELDS), path))
@@ -391,6 +397,7 @@ class Walker:
             self._fields_of(group, path, depth)
 
     def _fields_of(self, group: Object, path: str, depth: int) -> None:
+        """Add the fields of a struct; those of an array of structs are datasets of references."""
         names, items = self.fields(group)
         fields = self.tree.fields(names, path)
         is_global = bool(group.number(b"MATLAB_global"))
@@ -406,7 +413,7 @@ class Walker:
         self.tree.close_container(path, first)
 
     def fields(self, group: Object) -> tuple[list[str], list[Any]]:
-        """The names of the fields of a struct, and what `_linked` gives for each."""
+        """The names of the fields of a struct, and the result of `_linked` for each."""
         names = group.words(FIELDS)
         group.check_links()
         members = self.members(group)
@@ -417,6 +424,7 @@ class Walker:
     def _struct_array(
         self, items: list[Any], fields: list[str], path: str, depth: int, is_global: bool
     ) -> None:
+        """Add the elements of an array of structs; `items` hold the references of each field."""
         shapes = {item.shape for item in items}
         if len(shapes) != 1:
             raise ValueError("fields of a struct array differ in shape")
@@ -433,6 +441,7 @@ class Walker:
             self.tree.close_container(inside, first)
 
     def _sparse(self, group: Object, path: str, cls: str) -> None:
+        """Add a sparse matrix."""
         if cls not in ELEMENTS:
             self.tree.leave_out(path, cls or "sparse")
             return
@@ -445,12 +454,12 @@ class Walker:
         if jc is None:
             raise ValueError("a sparse matrix without its parts")
         dims = (group.number(b"MATLAB_sparse"), prod(jc.shape) - 1)
-        self.tree.check_dims(dims, WIDEST, jc.place)
+        self.tree.check_dims(dims, WIDEST, jc.where)
         is_complex = group.has(EMPTY_COMPLEX) if data is None else data.is_complex
         facts = Facts(cls, dims, is_complex, is_global=bool(group.number(b"MATLAB_global")))
         matrix = SparseDatasets(facts, data, parts.get("ir"), jc)
         storage = {} if data is None else _storage(data)
-        self.tree.sparse_matrix(path, facts, matrix.places, matrix.arrays, storage)
+        self.tree.sparse_matrix(path, facts, matrix.elements, matrix.arrays, storage)
 
     def _part(self, link: Link, path: str) -> Stored:
         """A dataset of a sparse matrix."""
@@ -465,6 +474,7 @@ class Walker:
 
 
 def _units(stored: Stored) -> Any:
+    """Read the units of a char array."""
     from .sources import as_units
 
     return as_units(whole(stored))
@@ -486,7 +496,7 @@ def _is_references(item: Any) -> bool:
 
 
 def _storage(stored: Stored) -> dict[str, Any]:
-    """Return the storage of a dataset as facts for people."""
+    """The storage of a dataset, for `info`."""
     storage = stored.storage
     facts: dict[str, Any] = {"layout": storage.layout}
     if storage.chunk is not None:

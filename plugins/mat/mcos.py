@@ -12,7 +12,7 @@ id of the class. What they refer to is in the subsystem of the file, an object o
                the list at offset 2 or in that at offset 4
     offset 4   properties of all others, in blocks
     block      the number of properties, then for each the number of its name, its kind (1: a value)
-               and the place of the value, counted from the third cell; an even number of numbers
+               and the index of the value, counted from the third cell; an even number of numbers
 
 Everything is counted from 0, names from 1, and the first class, object and block stand for none.
 Behind the values come, by version, one to three cells: (4) unknown, (3, 4) aliases, and the values
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .tree import Tree
 
     class Node(Protocol):
-        """A value inside the subsystem: what it is, and its parts."""
+        """A value inside the subsystem: its class, its dims and its parts."""
 
         cls: str
         dims: tuple[int, ...]
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
             """The rows of text that a cell holds; None if it holds anything else."""
 
         def add(self, tree: Tree, path: str) -> None:
-            """Add it to a tree as any other value; raises what is wrong with itself."""
+            """Add it to a tree as any other value. Raises `Corrupt` if it is damaged."""
 
     class Cells(Protocol):
         """The cells of ``FileWrapper__``."""
@@ -64,18 +64,18 @@ if TYPE_CHECKING:
         count: int
 
         def head(self) -> bytes:
-            """The bytes of the first one."""
+            """Read the bytes of the first cell."""
 
         def node(self, index: int) -> Node:
-            """One of them."""
+            """The value in one of the cells, counted from 0."""
 
 
 MAGIC = 0xDD000000
-LEAST = 5  # numbers of a reference: MAGIC, two dims and their number, an object or none, a class
-VERSIONS = {2: 1, 3: 2, 4: 3}  # of the list: how many cells lie behind the values
-FIRST = 2  # the cell of the value number 0
-NUMBERS = 10  # of the header of the list
-IN_CLASS, IN_OBJECT, IN_PROPERTY = 4, 6, 3
+LEAST = 5  # numbers of the shortest reference: MAGIC, number of dims, two dims, class
+VERSIONS = {2: 1, 3: 2, 4: 3}  # version of the list: number of cells behind the values
+FIRST = 2  # index of the cell with value 0
+NUMBERS = 10  # length of the header of the list
+IN_CLASS, IN_OBJECT, IN_PROPERTY = 4, 6, 3  # numbers of each in the list
 IS_VALUE = 1  # kind of a property
 
 
@@ -91,7 +91,7 @@ class Reference:
 
 
 def reference_of(numbers: list[int]) -> Reference | None:
-    """The reference that numbers are; None if they are other ones."""
+    """The reference in these numbers; None if they are not a reference."""
     if len(numbers) < LEAST or numbers[0] != MAGIC:
         return None
     rank = numbers[1]
@@ -118,12 +118,12 @@ class Listed:
             )  # fmt: skip
         self.behind = VERSIONS[version]
         starts = [4 * NUMBERS, *offsets[:5]]
-        if starts != sorted(starts) or starts[-1] > len(raw) or any(at % 4 for at in starts):
-            raise self.corrupt("has parts at places that cannot be", "in order", offsets)
+        if starts != sorted(starts) or starts[-1] > len(raw) or any(n % 4 for n in starts):
+            raise self.corrupt("has parts at impossible offsets", "in order", offsets)
         self.names = raw[starts[0] : starts[1]].split(b"\0")[: max(0, count)]
         parts = [self._numbers[a // 4 : b // 4] for a, b in pairwise(starts[1:])]
         self._classes, self._saved, self._objects, self._others = parts
-        self._blocks: dict[int, list[int]] = {}
+        self._starts: dict[int, list[int]] = {}
 
     def corrupt(self, what: str, expected: object = None, got: object = None) -> Corrupt:
         """The error for a list that contradicts itself."""
@@ -131,6 +131,7 @@ class Listed:
         return Corrupt(what, path=self.path, expected=expected, got=got)
 
     def _row(self, part: Any, index: int, width: int, what: str) -> list[int]:
+        """The `width` numbers of one class or object, counted from 1."""
         count = part.size // width
         if not 0 < index < count:
             raise self.corrupt(f"has no {what} {index}", f"1 to {count - 1}", index)
@@ -152,35 +153,35 @@ class Listed:
         """The class of an object, and a row of three numbers for each of its properties."""
         cls, _, _, saved, other, _ = self._row(self._objects, number, IN_OBJECT, "object")
         part, block = (self._saved, saved) if saved else (self._others, other)
-        places = self._places(part)
-        if not 0 <= block < len(places):
-            raise self.corrupt(f"has no block {block}", f"0 to {len(places) - 1}", block)
-        first = places[block]
+        starts = self._block_starts(part)
+        if not 0 <= block < len(starts):
+            raise self.corrupt(f"has no block {block}", f"0 to {len(starts) - 1}", block)
+        first = starts[block]
         count = int(part[first])
         rows = part[first + 1 : first + 1 + IN_PROPERTY * count]
         return cls, rows.reshape(count, IN_PROPERTY).tolist()
 
-    def _places(self, part: Any) -> list[int]:
-        """The first number of each block of a list, up to the first one that is cut off."""
-        known = self._blocks.get(id(part))
-        if known is not None:
-            return known
-        places, at, numbers = [], 0, part.tolist()
-        while at < len(numbers):
-            behind = at + 1 + IN_PROPERTY * numbers[at]
-            if not at < behind <= len(numbers):
+    def _block_starts(self, part: Any) -> list[int]:
+        """The index of the first number of each block, up to the first block that is cut off."""
+        cached = self._starts.get(id(part))
+        if cached is not None:
+            return cached
+        starts, start, numbers = [], 0, part.tolist()
+        while start < len(numbers):
+            end = start + 1 + IN_PROPERTY * numbers[start]
+            if not start < end <= len(numbers):
                 break
-            places.append(at)
-            at = behind + behind % 2
-        self._blocks[id(part)] = places
-        return places
+            starts.append(start)
+            start = end + end % 2
+        self._starts[id(part)] = starts
+        return starts
 
 
 class Objects:
-    """The objects of one file: what a reference leads to becomes arrays and groups of the tree.
+    """The objects of one file, which become arrays and groups where a variable refers to them.
 
-    `load` opens the subsystem when it is first needed; None if the file has none. `classes` has a
-    function for each class that adds the properties of one object.
+    `load` opens the subsystem when it is first needed; it returns None if the file has none.
+    `classes` has a function for each class that adds the properties of one object.
     """
 
     def __init__(
@@ -198,11 +199,12 @@ class Objects:
         self._inside: set[int] = set()
 
     def forget(self) -> None:
-        """Let go of what is only needed while the file is walked through."""
+        """Drop what is only needed while the file is walked through."""
         self._opened = None
         self._defaults.clear()
 
     def _open(self) -> tuple[Listed, Cells]:
+        """The list of objects and the cells; raises the same error again if they are damaged."""
         if self._opened is None:
             try:
                 cells = self._load()
@@ -213,23 +215,23 @@ class Objects:
             except RaconvertError as error:
                 self._opened = error
         if isinstance(self._opened, RaconvertError):
-            raise copy(self._opened)  # each variable adds its name to its own
+            raise copy(self._opened)  # since each variable adds its name to its error
         return self._opened
 
     def add(self, tree: Tree, path: str, reference: Reference, cls: str = "") -> None:
-        """Add what a reference leads to; `cls` is the class that the variable names.
+        """Add the object of a reference; `cls` is its class if the variable names one.
 
-        Raises `Corrupt` for what cannot be, `Unsupported` for objects that are used too often.
+        Raises `Corrupt` for contradictions, `Unsupported` for objects that are used too often.
         """
         if cls and cls not in self._classes:
             tree.leave_out(path, cls)
             return
         listed, _ = self._open()
-        known = listed.class_name(reference.cls)
-        if cls not in ("", known):
-            raise listed.corrupt("has another class than the variable", cls, known)
-        if known not in self._classes or len(reference.ids) != 1:
-            tree.leave_out(path, known)
+        name = listed.class_name(reference.cls)
+        if cls not in ("", name):
+            raise listed.corrupt("has another class than the variable", cls, name)
+        if name not in self._classes or len(reference.ids) != 1:
+            tree.leave_out(path, name)
             return
         number = reference.ids[0]
         tree.check_depth(path.count("/"), f"variable '{path}'")
@@ -237,15 +239,14 @@ class Objects:
         self._inside.add(number)
         first = len(tree.arrays)
         try:
-            self._classes[known](
-                Values(self, tree, path, known), self._properties(number, reference.cls)
-            )
+            properties = self._properties(number, reference.cls)
+            self._classes[name](Values(self, tree, path, name), properties)
             tree.close_container(path, first)
         finally:
             self._inside.discard(number)
 
     def _count(self, tree: Tree, number: int) -> None:
-        """Refuse objects in themselves, and those that are used over and over again."""
+        """Count the use of an object; refuse one inside itself, and too many repeated uses."""
         if number in self._inside:
             raise Corrupt("an object lies inside itself", path=self.source.path)
         tree.count()
@@ -259,7 +260,7 @@ class Objects:
         self._walked.add(number)
 
     def _properties(self, number: int, cls: int) -> dict[str, Node]:
-        """The values of the properties of an object, by name."""
+        """The values of the properties of an object by name, defaults included."""
         listed, cells = self._open()
         owner, rows = listed.object(number)
         if owner != cls:
@@ -275,18 +276,20 @@ class Objects:
         return values
 
     def _default(self, cls: int) -> Mapping[str, Node]:
+        """The values that properties of a class have by default, from the last cell."""
         if cls not in self._defaults:
             _, cells = self._open()
             node = cells.node(cells.count - 1)
             members = node.members() if node.cls == "cell" else ()
             default = members[cls] if cls < len(members) else None
-            struct = default is not None and (default.cls, default.dims) == ("struct", (1, 1))
-            self._defaults[cls] = default.fields() if default is not None and struct else {}
+            self._defaults[cls] = {}
+            if default is not None and (default.cls, default.dims) == ("struct", (1, 1)):
+                self._defaults[cls] = default.fields()
         return self._defaults[cls]
 
 
 class Values:
-    """The tree in which the properties of one object are placed, at a path."""
+    """The properties of one object as arrays and groups of a tree, from a path on."""
 
     def __init__(self, objects: Objects, tree: Tree, path: str, cls: str) -> None:
         self.objects = objects
@@ -302,7 +305,7 @@ class Values:
                        expected=expected, got=got)  # fmt: skip
 
     def array(self, node: Node | None, what: str) -> Any:
-        """A value that is one array of numbers or text."""
+        """The array of a property. Raises `Corrupt` if it is missing or not one array."""
         if node is None:
             raise self.corrupt(f"has no {what}")
         apart = self._apart()
@@ -310,29 +313,29 @@ class Values:
         self.tree.follow(apart)
         arrays = apart.arrays
         if len(arrays) != 1 or arrays[0].name != self.path:
-            raise self.corrupt(f"has {what} that are not an array", got=node.cls)
+            raise self.corrupt(f"has a property ({what}) that is not an array", got=node.cls)
         if arrays[0].problem is not None:
             raise arrays[0].problem
         return arrays[0]
 
     def text(self, node: Node | None, what: str) -> str:
-        """A value that is one row of text; empty if it is not there."""
+        """Read a property that is one row of text; empty if it is missing or of another class."""
         if node is None or node.cls != "char" or 0 in node.dims:
             return ""
         array = self.array(node, what)
         if array.count != 1 or array.nbytes > self.tree.limits.document_bytes:
-            raise self.corrupt(f"has {what} that are not a text", got=node.dims)
+            raise self.corrupt(f"has a property ({what}) that is not one text", got=node.dims)
         return str(array[...].reshape(-1)[0])
 
     def number(self, node: Node | None, what: str) -> float:
-        """A value that is one number."""
+        """Read a property that is one number."""
         array = self.array(node, what)
         if array.count != 1 or array.element.kind not in ("bool", "float", "int", "uint"):
-            raise self.corrupt(f"has {what} that are not a number")
+            raise self.corrupt(f"has a property ({what}) that is not one number")
         return float(array[...].reshape(-1)[0])
 
     def texts(self, node: Node | None) -> list[str] | None:
-        """A cell of rows of text; None if it is anything else."""
+        """Read a cell of rows of text; None for anything else."""
         if node is None or node.cls != "cell":
             return None
         return node.texts()
@@ -341,19 +344,20 @@ class Values:
         """The arrays of a value, or of the object that it refers to, in a tree of their own."""
         apart = self._apart()
         inner = Values(self.objects, apart, self.path, self.cls)
-        inner.place(node, self.path)
+        inner.add_value(node, self.path)
         self.tree.follow(apart)
         return apart.arrays
 
     def _apart(self) -> Tree:
+        """A tree for values that the file's own tree does not show; it goes on counting."""
         from .tree import Tree
 
         apart = Tree(self.source, char="strings", sparse="dense")
         apart.follow(self.tree)
         return apart
 
-    def place(self, node: Node, path: str) -> list[Any]:
-        """Add a value, with references in it followed; return the arrays that this gave."""
+    def add_value(self, node: Node, path: str) -> list[Any]:
+        """Add a value, with references in it followed; return the added arrays."""
         tree = self.tree
         first = len(tree.arrays)
         node.add(tree, path)
@@ -365,10 +369,10 @@ class Values:
         return tree.arrays[first:]
 
     def _follow(self, array: Any) -> None:
-        """Add an array to the tree, or what it refers to."""
+        """Add an array to the tree, or the object to which it refers."""
         tree = self.tree
         reference = None
-        if _may_refer(array) and _begins(array):
+        if _may_refer(array) and _begins_with_magic(array):
             reference = reference_of(array[...].reshape(-1).tolist())
         if reference is None:
             tree.arrays.append(array)
@@ -382,11 +386,12 @@ class Values:
             tree.unreadable(array.name, error, mark)
 
     def add(self, element: Element, dims: tuple[int, ...], **fields: Any) -> None:
-        """Add the array that the object is; see `Tree.of_class`."""
+        """Add the object as one array; see `Tree.of_class`."""
         self.tree.of_class(self.path, self.cls, element, dims, **fields)
 
 
 def _may_refer(array: Any) -> bool:
+    """True if an array has the type and the shape of a reference."""
     return (
         array.problem is None
         and (array.element.kind, array.element.nbytes) == ("uint", 4)
@@ -396,8 +401,8 @@ def _may_refer(array: Any) -> bool:
     )
 
 
-def _begins(array: Any) -> bool:
-    """True if the first number is that of a reference; reads no more than a block."""
+def _begins_with_magic(array: Any) -> bool:
+    """True if the first number is that of a reference; reads one block at most."""
     from raconvert.arrays.blocks import blocks
 
     return any(int(block.reshape(-1)[0]) == MAGIC for block in islice(blocks(array, 4096), 1))

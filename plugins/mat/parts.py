@@ -1,7 +1,7 @@
 """Runs of numbers as MAT files store them: in the file, in a compressed variable, or in memory.
 
-A part is `count` numbers of one storage type. `open` gives a reader, front to back and in bounded
-memory; `region` reads a part of them.
+A part is `count` numbers of one storage type. `open` returns a reader, front to back and in bounded
+memory; `region` reads some of them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from raconvert.files.source import Source
 
-CHUNK_BYTES = 1 << 18  # how much is inflated at once
-INPUT_BYTES = 1 << 16
-MAX_STOPPED = 2  # readers of one variable that are kept: of a real and of an imaginary part
+CHUNK_BYTES = 1 << 18  # decoded bytes of one step
+INPUT_BYTES = 1 << 16  # compressed bytes that are read at once
+MAX_STOPPED = 2  # cached readers of one variable: of a real and of an imaginary part
 
 
-class HeldPart:
-    """Numbers that are in memory already, since they are few."""
+class MemoryPart:
+    """A few numbers that are in memory already."""
 
     __slots__ = ("count", "data", "dtype", "nbytes")
 
@@ -38,9 +38,9 @@ class HeldPart:
         self.nbytes = len(data)
         self.count = len(data) // int(dtype[2:])
 
-    def open(self) -> _HeldReader:
+    def open(self) -> _MemoryReader:
         """A reader of the bytes."""
-        return _HeldReader(self)
+        return _MemoryReader(self)
 
     def region(self, shape: tuple[int, ...], key: Any) -> Any:
         """The region that a key picks of the numbers in this shape."""
@@ -49,8 +49,10 @@ class HeldPart:
         return np.frombuffer(self.data, self.dtype, prod(shape)).reshape(shape)[key]
 
 
-class _HeldReader:
-    def __init__(self, part: HeldPart) -> None:
+class _MemoryReader:
+    """A reader of numbers in memory."""
+
+    def __init__(self, part: MemoryPart) -> None:
         self.dtype = part.dtype
         self._rest = memoryview(part.data)
 
@@ -69,9 +71,9 @@ class _HeldReader:
 class Compressed:
     """One compressed variable: `nbytes` bytes of zlib data at `offset` of the file.
 
-    `total` is how many bytes it decodes to, its own tag included. `stopped`, of which all variables
-    of a file share one, has the readers of the last one that was read, where they stopped: what is
-    read in the order of the file is inflated once.
+    `total` is the number of its decoded bytes, tag included. `stopped` is a list that all variables
+    of a file share: the readers of the last variable, at the positions where they stopped, so that
+    numbers that are read in the order of the file are inflated once.
     """
 
     __slots__ = ("checked", "nbytes", "offset", "path", "source", "stopped", "total")
@@ -83,25 +85,25 @@ class Compressed:
         self.nbytes = nbytes
         self.total = 0
         self.stopped = stopped
-        self.checked = False  # its end and its checksum were seen
+        self.checked = False  # True once its end and its checksum were reached
 
     def inflater(self, position: int = 0) -> Inflater:
-        """An inflater that stands at a decoded position."""
+        """An inflater at a decoded position: the nearest stopped one before it, else a new one."""
         before = [i for i in self.stopped if i.variable is self and i.position <= position]
         reader = None
-        for last in sorted(before, key=lambda i: i.position, reverse=True):
+        for stopped in sorted(before, key=lambda i: i.position, reverse=True):
             try:
-                self.stopped.remove(last)
+                self.stopped.remove(stopped)
             except ValueError:  # another thread took it
                 continue
-            reader = last
+            reader = stopped
             break
         reader = reader or Inflater(self)
         reader.skip(position - reader.position)
         return reader
 
     def keep(self, inflater: Inflater) -> None:
-        """Keep a reader that stopped, and of those of this variable the ones that came furthest."""
+        """Cache a stopped reader; of those of this variable, the furthest `MAX_STOPPED` stay."""
         readers = [i for i in self.stopped if i.variable is self] + [inflater]
         readers.sort(key=lambda i: i.position, reverse=True)
         self.stopped[:] = readers[:MAX_STOPPED]
@@ -126,19 +128,19 @@ class Inflater:
         return bytes(data)
 
     def read_into(self, view: memoryview) -> None:
-        """Fill the view; `Corrupt` where the variable ends."""
+        """Fill the view. Raises `Corrupt` if the variable ends before."""
         while view:
             piece = self._next(len(view))
             view[: len(piece)] = piece
             view = view[len(piece) :]
 
     def skip(self, nbytes: int) -> None:
-        """Leave out so many bytes."""
+        """Skip the next `nbytes` bytes."""
         while nbytes:
             nbytes -= len(self._next(nbytes))
 
     def _next(self, nbytes: int) -> memoryview:
-        """The next bytes, at most so many."""
+        """Return the next bytes, one at least and `nbytes` at most."""
         if not self._rest:
             self._rest = memoryview(self._inflated())
             if not self._rest:
@@ -149,7 +151,7 @@ class Inflater:
         return piece
 
     def _inflated(self) -> bytes:
-        """The next piece of decoded bytes; empty at the end."""
+        """Decode the next piece; empty at the end."""
         try:
             return self._decoder.read(CHUNK_BYTES)
         except Corrupt as error:
@@ -166,6 +168,7 @@ class Inflater:
         return b"".join(self._to_end())
 
     def _to_end(self) -> Iterator[memoryview]:
+        """Yield all bytes to the end. Raises `Corrupt` if they are not as many as the tag says."""
         variable = self.variable
         room = max(0, variable.total - self.position) + 8  # one element's padding
         while True:
@@ -188,7 +191,7 @@ class Inflater:
         return Corrupt(what, path=self.variable.path, where=where)
 
     def close(self) -> None:
-        """Let the next reader go on from here."""
+        """Cache this inflater, so that the next reader may go on from here."""
         if not self.broken and self.position < self.variable.total:
             self.variable.keep(self)
 
@@ -201,7 +204,7 @@ def _stored(variable: Compressed) -> Iterator[bytes]:
 
 
 def inflated_head(data: bytes, nbytes: int) -> bytes:
-    """The first decoded bytes, as many as there are before the data is wrong or cut off."""
+    """The first `nbytes` decoded bytes; fewer if the data is damaged or cut off before."""
     head = b""
     try:
         for piece in inflate.Inflater([data], inflate.ZLIB_WBITS, "").pieces(64):
@@ -226,7 +229,7 @@ class InflatedPart:
         self.nbytes = count * int(dtype[2:])
 
     def open(self) -> Inflater:
-        """An inflater that stands where the numbers begin."""
+        """An inflater at the beginning of the numbers."""
         reader = self.variable.inflater(self.position)
         reader.dtype = self.dtype
         return reader
@@ -248,7 +251,7 @@ class LaterPart:
         self.count = count
 
     def open(self) -> Inflater:
-        """An inflater that stands where the numbers begin; `Corrupt` for a wrong tag."""
+        """An inflater at the beginning of the numbers. Raises `Corrupt` for a wrong tag."""
         reader = self.variable.inflater(self.position)
         try:
             tag = reader.read(8)
@@ -259,7 +262,7 @@ class LaterPart:
         return reader
 
     def _type_in(self, tag: bytes) -> str:
-        """The numpy type that a tag gives; `Corrupt` where its length is another."""
+        """The numpy type that a tag gives. Raises `Corrupt` for a wrong type or length."""
         code, nbytes = parse_words(tag, self.order)
         stored = STORED.get(code)
         if stored is None or nbytes != self.count * int(stored[1:]):
@@ -308,21 +311,23 @@ class FilePart:
 
 
 class _FileReader:
+    """A reader of numbers in the file."""
+
     def __init__(self, part: FilePart) -> None:
         self.dtype = part.dtype
         self._path = part.source.path
-        self._place = part.offset
+        self._offset = part.offset
         self._opened = part.source.open()
         self._file = handle_of(self._opened)
 
     def read_into(self, view: memoryview) -> None:
-        """Fill the view; `Corrupt` where the file ends."""
+        """Fill the view. Raises `Corrupt` if the file ends before."""
         while view:
-            got = read_at(self._file, view[: 1 << 20], self._place)
-            if not got:
+            nbytes = read_at(self._file, view[: 1 << 20], self._offset)
+            if not nbytes:
                 raise Corrupt("file became shorter while it was read", path=self._path)
-            self._place += got
-            view = view[got:]
+            self._offset += nbytes
+            view = view[nbytes:]
 
     def finish(self) -> None:
         """Do nothing: these bytes have no checksum."""

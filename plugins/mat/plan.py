@@ -14,10 +14,10 @@ DEFAULT_LEVELS = {"6": None, "7": 3, "7.3": None}  # 3 is what MATLAB itself use
 
 
 def plan(bundle: Bundle, *, version: str = DEFAULT_VERSION, compress: str = "auto") -> Plan:
-    """The MAT file that holds the arrays of a bundle as variables, its groups as structs and cells.
+    """Plan a MAT file with the arrays of a bundle as variables, its groups as structs and cells.
 
-    What is refused and was allowed: names are changed, dates become their counts (int64), and
-    structured or raw elements bytes (uint8) on a new first axis.
+    With the flag that allows it, invalid names are changed, dates become their counts (int64), and
+    structured or raw elements become bytes (uint8) on a new first axis.
     """
     from .contents import Contents
 

@@ -10,7 +10,7 @@ from .tables import HDF5_MAGIC, HDF5_OFFSET, MARKS_5, MARKS_73
 
 
 def level_of(source: Source) -> str | None:
-    """``5``, ``7.3`` or ``4``; None for other files."""
+    """The level of a MAT file: ``5``, ``7.3`` or ``4``; None for other files."""
     head = source.head
     mark = head[124:128]
     if mark in MARKS_5:
@@ -27,8 +27,8 @@ def read(
 ) -> Bundle:
     """Read all variables that are arrays, and those inside structs and cells, lazily.
 
-    Shapes are MATLAB's, index order F. Raises `Corrupt` for what contradicts itself, `Unsupported`
-    if no array is left.
+    Shapes are MATLAB's, index order F. Raises `Corrupt` for a damaged file, `Unsupported` if it
+    holds no array that can be read.
     """
     from .tree import Tree
 

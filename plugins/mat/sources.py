@@ -1,7 +1,8 @@
 """Array sources over the parts of MAT variables: numbers, char matrices as text, sparse as dense.
 
-All are seen slowest axis first; `stream` decodes front to back in bounded memory, a region of what
-cannot be read in parts needs the whole variable in memory (`TooLarge` above ``--max-memory``).
+Their axes are slowest first. `stream` decodes front to back in bounded memory; a region of a
+variable that cannot be read in parts needs all of it in memory (`TooLarge` above
+``--max-memory``).
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-PIECE_BYTES = 1 << 20  # of what is decoded at once
+PIECE_BYTES = 1 << 20  # decoded bytes of one piece
 ALIVE = 4  # pieces: one is written while others are decoded
 AHEAD_BYTES = 8 << 20  # variables below this are decoded without a thread
 
 
 def cast(values: Values, dtype: np.dtype[Any]) -> Values:
-    """Numbers as their class; ValueError where a stored number does not fit the class.
+    """Numbers in the type of their class; for logical, True if they are not zero.
 
-    Logical is whatever is not zero.
+    Raises ValueError if a stored number does not fit the class.
     """
     if dtype.kind == "b":
         return values != 0
@@ -65,7 +66,7 @@ def cast(values: Values, dtype: np.dtype[Any]) -> Values:
 
 
 class Elements(Decoded):
-    """The elements of one variable, of which a region is cut out of the whole."""
+    """The elements of one variable; a region is cut out of the whole variable."""
 
     def __init__(
         self, name: str, path: str, max_memory: int, shape: tuple[int, ...], dtype: np.dtype[Any]
@@ -75,7 +76,7 @@ class Elements(Decoded):
         self.path = path
 
     def as_class(self, halves: list[Values], where: str = "") -> Values:
-        """Stored numbers as those of the class; `halves` are real and imaginary, or one.
+        """Stored numbers in the class; `halves` are the real and the imaginary part, or only one.
 
         Raises `Corrupt` for numbers that do not fit the class.
         """
@@ -94,7 +95,7 @@ class Elements(Decoded):
         return whole.view(self.dtype)[..., 0]
 
     def check(self, nbytes: int, what: str) -> None:
-        """Refuse (`TooLarge`) more than the allowed memory."""
+        """Raise `TooLarge` for more bytes than the memory allowed."""
         check_memory(nbytes, self.max_memory, f"{self.what} {what}")
 
     def corrupt(self, what: str) -> Corrupt:
@@ -102,12 +103,12 @@ class Elements(Decoded):
         return Corrupt(what, path=self.path, where=f"variable '{self.name}'")
 
     def named(self, error: RaconvertError) -> None:
-        """Add the variable in which an error was found."""
+        """Add the name of the variable to an error."""
         in_variable(error, self.name, self.path)
 
 
 class Numbers(Elements):
-    """Numbers of one class, from a real part and perhaps an imaginary one."""
+    """Numbers of one class, from a real and, if they are complex, an imaginary part."""
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class Numbers(Elements):
         self._parts = parts
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield pieces in stored order; the last one after a checksum was compared."""
+        """Yield pieces in stored order; the last one once the checksum was compared."""
         pieces = self._pieces(min(max_bytes, PIECE_BYTES))
         small = self.nbytes < AHEAD_BYTES
         yield from pieces if small else ahead(pieces, ALIVE)
@@ -153,10 +154,10 @@ class Numbers(Elements):
                     readers.append(part.open())
                     stack.callback(readers[-1].close)
                 widths = [min(step, count) * int(reader.dtype[2:]) for reader in readers]
-                rooms = [[bytearray(width) for width in widths] for _ in range(ALIVE)]
-                for start, buffers in zip(range(0, count, step), cycle(rooms), strict=False):
+                turns = [[bytearray(width) for width in widths] for _ in range(ALIVE)]
+                for start, buffers in zip(range(0, count, step), cycle(turns), strict=False):
                     size = min(step, count - start)
-                    pieces = [_taken(*pair, size) for pair in zip(readers, buffers, strict=True)]
+                    pieces = [_next_of(*pair, size) for pair in zip(readers, buffers, strict=True)]
                     if start + step >= count:
                         readers[-1].finish()
                     yield self.as_class(pieces, f", in the elements from {start}")
@@ -171,8 +172,8 @@ class Numbers(Elements):
         return self.as_class([np.asarray(values) for values in regions])[()]
 
 
-def _taken(reader: Any, buffer: bytearray, count: int) -> Values:
-    """The next numbers of a reader, in its buffer."""
+def _next_of(reader: Any, buffer: bytearray, count: int) -> Values:
+    """Read the next numbers of a reader into a buffer; return them."""
     dtype = np.dtype(reader.dtype)
     view = memoryview(buffer)[: count * dtype.itemsize]
     reader.read_into(view)
@@ -183,7 +184,7 @@ def load(part: Any) -> Values:
     """Read all numbers of a part; the caller has checked the memory."""
     reader = part.open()
     try:
-        numbers = _taken(reader, bytearray(part.nbytes), part.count)
+        numbers = _next_of(reader, bytearray(part.nbytes), part.count)
         reader.finish()
     finally:
         reader.close()
@@ -210,11 +211,11 @@ class _FromUnits(Elements):
         self._load_units = load
 
     def _form(self, dims: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """The shape, slowest axis first, and the type of what the units are seen as."""
+        """The shape, slowest axis first, and the type of the elements."""
         raise NotImplementedError
 
     def _units(self, nbytes: int) -> Values:
-        """The units, if so many bytes are within the memory allowed."""
+        """Read the units; raises `TooLarge` if `nbytes` bytes are above the memory allowed."""
         self.check(nbytes, "as text")
         try:
             return self._load_units()
@@ -267,28 +268,28 @@ class Units(_FromUnits):
 
 
 def join_pairs(points: Values) -> None:
-    """Replace, in rows of UTF-16 units, every surrogate pair by its character; NULs fill up."""
+    """Replace each surrogate pair in rows of UTF-16 units by its character; pad with NULs."""
     first = (points[:, :-1] & SURROGATE_MASK) == HIGH
     pair = first & ((points[:, 1:] & SURROGATE_MASK) == LOW) & (points[:, 1:] < 0x10000)
     pair &= points[:, :-1] < 0x10000
-    chosen = np.flatnonzero(pair.any(axis=1))
-    if not chosen.size:
+    with_pairs = np.flatnonzero(pair.any(axis=1))
+    if not with_pairs.size:
         return
-    rows, pair = points[chosen], pair[chosen]
+    rows, pair = points[with_pairs], pair[with_pairs]
     joined = 0x10000 + ((rows[:, :-1] & 0x3FF) << 10) + (rows[:, 1:] & 0x3FF)
     rows[:, :-1] = np.where(pair, joined, rows[:, :-1])
     gone = np.zeros(rows.shape, bool)
     gone[:, 1:] = pair
     rows[gone] = 0
     order = np.argsort(gone, axis=1, kind="stable")
-    points[chosen] = np.take_along_axis(rows, order, axis=1)
+    points[with_pairs] = np.take_along_axis(rows, order, axis=1)
 
 
 def text_units(part: Any, dims: tuple[int, ...], *, as_rows: bool = False) -> Values:
-    """The units of a char array stored as numbers or as UTF-8, UTF-16 or UTF-32.
+    """Read the units of a char array that is stored as numbers or as UTF-8, UTF-16 or UTF-32.
 
-    UTF-8 may hold as many units, characters or bytes as the dims say: writers differ. `as_rows`:
-    where it is as many bytes, and every row of them is UTF-8, that is what they are.
+    The dims may count the units, the characters or the bytes of UTF-8: writers differ. With
+    `as_rows`, as many bytes as the dims say are decoded as UTF-8 if every row of them is valid.
     """
     data, count = load(part), prod(dims)
     if data.dtype.kind != "u" or data.size == count:
@@ -305,7 +306,7 @@ def text_units(part: Any, dims: tuple[int, ...], *, as_rows: bool = False) -> Va
 
 
 def _decoded_rows(data: Values, dims: tuple[int, ...]) -> Values | None:
-    """Bytes as characters, each row decoded and filled up with NULs; None if one is not."""
+    """Bytes as characters, each row decoded and padded with NULs; None if a row is not UTF-8."""
     lines = np.ascontiguousarray(data.reshape(dims[-1], prod(dims[:-1])).T)
     units = lines.astype("<u4")
     for line in np.flatnonzero((lines >= 0x80).any(axis=1)):
@@ -320,18 +321,18 @@ def _decoded_rows(data: Values, dims: tuple[int, ...]) -> Values | None:
 
 
 def is_packed(units: Values) -> bool:
-    """True if every unit above 255 is a character of two bytes in UTF-8, the first one on top."""
+    """True if every unit above 255 has two bytes of UTF-8 in it, the first in the upper half."""
     wide = units[units > 0xFF]
     return bool(wide.size and ((wide & 0xE0C0) == 0xC080).all() and (wide >= 0xC280).all())
 
 
 def unpacked(units: Values) -> Values:
-    """Units of which some are two bytes of UTF-8 as characters."""
+    """Units as characters, those above 255 decoded as two bytes of UTF-8."""
     return np.where(units > 0xFF, (units >> 8 & 0x1F) << 6 | units & 0x3F, units)
 
 
 def as_units(data: Values) -> Values:
-    """Stored numbers as units; `Corrupt` for what no character has."""
+    """Stored numbers as units. Raises `Corrupt` for a number that is not a character."""
     wide = data.dtype.itemsize == 4 and data.dtype.kind == "u"
     limit = 0x10FFFF if wide else 0xFFFF
     with np.errstate(all="ignore"):
@@ -377,29 +378,30 @@ class Sparse(Elements):
                 f"`--max-memory {-(-nbytes // (1 << 20))}M`",
             )
         try:
-            places, values = self._load_elements()
+            indices, values = self._load_elements()
         except RaconvertError as error:
             self.named(error)
             raise
-        order = np.argsort(places, kind="stable")
-        places, values = places[order], values[order]
-        if (places[1:] == places[:-1]).any():
+        order = np.argsort(indices, kind="stable")
+        indices, values = indices[order], values[order]
+        if (indices[1:] == indices[:-1]).any():
             raise self.corrupt("sparse matrix holds one element twice")
         step = max(1, max_bytes // self.dtype.itemsize)
         for start in range(0, count, step):
             size = min(step, count - start)
-            first, last = np.searchsorted(places, (start, start + size))
+            first, last = np.searchsorted(indices, (start, start + size))
             block = np.zeros(size, self.dtype)
-            block[places[first:last] - start] = values[first:last]
+            block[indices[first:last] - start] = values[first:last]
             yield block
 
 
-def column_places(
+def column_major_indices(
     ir: Values, jc: Values, rows: int, columns: int, count: int
 ) -> tuple[Values, int]:
-    """The places of the elements of a compressed-column matrix, and how many they are.
+    """The column-major indices of the elements of a compressed-column matrix, and their number.
 
-    `count` is how many elements are stored. Raises `Corrupt` for indices outside the matrix.
+    `ir` are the rows, `jc` the starts of the columns, `count` is the number of stored values.
+    Raises `Corrupt` for indices outside the matrix.
     """
     if jc.size != columns + 1:
         raise Corrupt("sparse matrix has the wrong number of columns", expected=columns + 1,
@@ -407,7 +409,7 @@ def column_places(
     jc = jc.astype(np.int64)
     total = int(jc[-1])
     if jc[0] != 0 or (np.diff(jc) < 0).any() or not 0 <= total <= min(ir.size, count):
-        raise Corrupt("sparse matrix has column starts that cannot be")
+        raise Corrupt("sparse matrix has column starts that do not ascend from 0 to its elements")
     ir = ir[:total].astype(np.int64)
     if total and (ir.min() < 0 or ir.max() >= rows):
         raise Corrupt("sparse matrix has a row outside its dims", expected=f"below {rows}")

@@ -1,6 +1,6 @@
-"""Array sources of objects: strings, times, categories, columns; each over an array as stored.
+"""Array sources of objects: strings, times, categories, columns; each over a stored array.
 
-`blocks` gives the elements of that in MATLAB's order, in bounded memory.
+The elements of that array come in MATLAB's order, in bounded memory.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-STEP = 1 << 20  # bytes of what is stored that are looked at together
-MISSING = (1 << 64) - 1  # units of a text that is missing
-WIDEST = (1 << 29) - 1  # characters of a text, as numpy counts them
-SCALES = {"ms": 1, "us": 1000, "ns": 1_000_000}  # of a millisecond
+STEP = 1 << 20  # bytes of the stored array that are read together
+MISSING = (1 << 64) - 1  # length of a text that is missing
+WIDEST = (1 << 29) - 1  # most characters in a text of numpy
+SCALES = {"ms": 1, "us": 1000, "ns": 1_000_000}  # units in a millisecond
 NEAR = 1e-11  # milliseconds: 10 fs; MATLAB takes seconds as double, which are 4 fs off at most
 
 
@@ -52,8 +52,8 @@ class _OfObject(Decoded):
         """The error for elements that contradict themselves."""
         return Corrupt(what, path=self.source.path, where=f"variable '{self.path}'", **facts)
 
-    def _of(self, array: Array, step: int) -> Iterator[Values]:
-        """Yield the stored elements, with the name of the variable in every error."""
+    def _stored(self, array: Array, step: int) -> Iterator[Values]:
+        """Yield the stored elements in blocks; add the name of the variable to errors."""
         try:
             for block in blocks(array, step):
                 yield block.reshape(-1)
@@ -74,7 +74,7 @@ class _Numbers:
         self.left = array.count
 
     def take(self, count: int) -> Values:
-        """The next numbers; the caller knows that they are there."""
+        """Read the next numbers; the caller has checked that they exist."""
         self.left -= count
         parts = []
         while count:
@@ -87,7 +87,7 @@ class _Numbers:
 
 
 class Strings:
-    """The strings of one object: dims, the width of the longest, and which are missing."""
+    """The strings of one object: dims, width of the longest, and whether any is missing."""
 
     def __init__(self, array: Array, path: str, source: Source) -> None:
         self.array = array
@@ -95,7 +95,7 @@ class Strings:
         self.source = source
         numbers = _Numbers(array)
         self.dims = self._dims(numbers)
-        self.first = 2 + len(self.dims) if array.count else 0
+        self.first = 2 + len(self.dims) if array.count else 0  # index of the first length
         count = prod(self.dims)
         check_memory(24 * count, source.max_memory, f"'{source.path}': strings of '{path}'")
         if count > numbers.left:
@@ -120,6 +120,7 @@ class Strings:
                        expected=expected, got=got)  # fmt: skip
 
     def _dims(self, numbers: _Numbers) -> tuple[int, ...]:
+        """Read the dims from the beginning of the numbers."""
         if not numbers.left:
             return (0, 0)
         if numbers.left < 2:
@@ -129,15 +130,15 @@ class Strings:
             raise Unsupported("strings of an unknown version", path=self.source.path,
                               expected=1, got=version)  # fmt: skip
         if not 2 <= rank <= min(MAX_AXES, numbers.left):
-            raise self.corrupt("strings with a number of dims that cannot be",
+            raise self.corrupt("strings with an impossible number of dims",
                                f"2 to {MAX_AXES}", rank)  # fmt: skip
         dims = tuple(int(n) for n in numbers.take(rank))
         if prod(n for n in dims if n) >= 1 << 48:
-            raise self.corrupt("strings with dims that cannot be", "fewer", dims)
+            raise self.corrupt("strings with impossible dims", "below 2^48 strings", dims)
         return dims
 
     def lengths(self, numbers: _Numbers) -> Values:
-        """The units of each text, from the beginning of the numbers."""
+        """Read the length of each text in units, from the beginning of the numbers."""
         numbers.take(self.first)
         return numbers.take(prod(self.dims))
 
@@ -146,12 +147,12 @@ class Strings:
         return _Strings(self)
 
     def missing(self) -> _Missing:
-        """The source of what is missing."""
+        """The source that tells which texts are missing."""
         return _Missing(self)
 
 
 class _Strings(_OfObject):
-    """The texts of strings; what is missing is empty."""
+    """The texts of strings; missing ones are empty."""
 
     def __init__(self, strings: Strings) -> None:
         dtype = np.dtype(f"<U{strings.width}")
@@ -165,21 +166,22 @@ class _Strings(_OfObject):
             numbers = _Numbers(strings.array)
             lengths = strings.lengths(numbers)
             lengths[lengths == MISSING] = 0
-            ends = lengths.astype(np.int64)
+            units = lengths.astype(np.int64)
             step = max(1, min(max_bytes, LARGEST_BLOCK) // self.dtype.itemsize)
             rest = np.zeros(0, "<u2")
-            for start in range(0, ends.size, step):
-                some = ends[start : start + step]
-                need = int(some.sum())
-                more = -(-max(0, need - rest.size) // 4)
+            for start in range(0, units.size, step):
+                some = units[start : start + step]
+                total = int(some.sum())
+                more = -(-max(0, total - rest.size) // 4)  # numbers of 64 bits, four units each
                 rest = np.concatenate((rest, numbers.take(more).astype("<u8").view("<u2")))
-                yield self._rows(some, rest[:need], width)
-                rest = rest[need:]
+                yield self._rows(some, rest[:total], width)
+                rest = rest[total:]
         except RaconvertError as error:
             in_variable(error, self.path, self.source.path)
             raise
 
     def _rows(self, lengths: Values, units: Values, width: int) -> Values:
+        """Units of one text after the other as texts of one width."""
         points = np.zeros((lengths.size, width), "<u4")
         points[np.arange(width) < lengths[:, None]] = units
         full = np.flatnonzero(lengths)
@@ -192,7 +194,7 @@ class _Strings(_OfObject):
 
 
 class _Missing(_OfObject):
-    """True for each string that is missing."""
+    """Booleans: True for each string that is missing."""
 
     def __init__(self, strings: Strings) -> None:
         super().__init__(strings.dims, np.dtype(bool), strings.path, strings.source)
@@ -223,11 +225,11 @@ class Texts(_OfObject):
 
 
 def counts(stored: Values, unit: str, *, nearest: bool = False) -> tuple[Values, Values]:
-    """Times in whole units, and for which of them that is exact (if `nearest`: nearly).
+    """Times as whole units, and for each if that is exact (with `nearest`: if it can be rounded).
 
     `stored` are milliseconds, complex if they come in two parts; NaN is NaT. A time is exact if it
-    is as near to a whole number of units as MATLAB itself can set it (`NEAR`), or if it has one
-    part, which is the double that is next to that number.
+    is as near to a whole number of units as MATLAB itself can set it (`NEAR`), or if its only part
+    is the double nearest to that number.
     """
     real = stored.real.astype("<f8", copy=False)
     rest = stored.imag if stored.dtype.kind == "c" else np.zeros(real.shape)
@@ -254,7 +256,7 @@ def counts(stored: Values, unit: str, *, nearest: bool = False) -> tuple[Values,
 
 
 def unit_of(array: Array, *, nearest: bool) -> tuple[str | None, bool]:
-    """The coarsest unit from ms to ns that holds all times, or None; and whether it rounds them."""
+    """The coarsest unit from ms to ns that holds all times, or None; and True if it rounds them."""
     units = [*SCALES]
     for block in blocks(array, STEP):
         units = [unit for unit in units if counts(block.reshape(-1), unit)[1].all()]
@@ -279,7 +281,7 @@ class Times(_OfObject):
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield the times in stored order."""
-        for block in self._of(self._array, max(8, min(max_bytes, STEP))):
+        for block in self._stored(self._array, max(8, min(max_bytes, STEP))):
             yield counts(block, self._unit, nearest=True)[0].view(self.dtype)
 
 
@@ -287,24 +289,25 @@ class Times(_OfObject):
 
 
 class Codes(_OfObject):
-    """Places in the list of categories, counted from 0; -1 for what is undefined."""
+    """Indices into the list of categories, from 0; -1 for undefined elements."""
 
-    def __init__(self, array: Array, most: int, nbytes: int, path: str, source: Source) -> None:
+    def __init__(self, array: Array, count: int, nbytes: int, path: str, source: Source) -> None:
         super().__init__(array.dims, np.dtype(f"<i{nbytes}"), path, source)
         self._array = array
-        self._most = most
+        self._categories = count
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield the places in stored order."""
-        for block in self._of(self._array, max(8, min(max_bytes, STEP))):
-            if block.size and not 0 <= int(block.min()) <= int(block.max()) <= self._most:
-                raise self.corrupt("a code has no category", expected=f"0 to {self._most}",
-                                   got=int(block.max()))  # fmt: skip
+        """Yield the indices in stored order."""
+        for block in self._stored(self._array, max(8, min(max_bytes, STEP))):
+            lowest, highest = int(block.min(initial=0)), int(block.max(initial=0))
+            if lowest < 0 or highest > self._categories:
+                raise self.corrupt("a code has no category", expected=f"0 to {self._categories}",
+                                   got=lowest if lowest < 0 else highest)  # fmt: skip
             yield (block.astype(np.int64) - 1).astype(self.dtype)
 
 
 class Flat(Decoded):
-    """A matrix of one column as a list."""
+    """A matrix of one column with one axis."""
 
     def __init__(self, array: Array) -> None:
         self._array = array

@@ -1,6 +1,6 @@
 """The subsystem of level 5: a MAT file in a variable without a name, to which the header points.
 
-It has a header of 8 bytes (version, ``IM`` or ``MI``, nothing), then a struct with the field
+It has a header of 8 bytes (version, ``IM`` or ``MI``, 4 unused bytes), then a struct with the field
 ``MCOS``, an opaque value of the class ``FileWrapper__`` around a cell. If it is compressed, it is
 decoded as a whole while the file is walked through; only what is large stays in the file.
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     Walker = Any  # that of `level5`
 
 HEADER = 8
-NOWHERE = (0, int.from_bytes(b" " * 8))  # what programs write that have no data of classes
+NOWHERE = (0, int.from_bytes(b" " * 8))  # offsets that programs write without data of classes
 ORDERS = {b"IM": "<", b"MI": ">"}
 FIELD, CLASS = "MCOS", "FileWrapper__"
-TEXT_BYTES = 128  # about what a short text costs in memory
+TEXT_BYTES = 128  # memory of a short text, about
 LATIN = {MI_INT8, MI_UINT8}
 DECODERS = {MI_UTF8: "utf-8", MI_UTF16: "utf-16", MI_UINT16: "utf-16"}
 
@@ -45,22 +45,22 @@ class Cells5:
         self.count = len(spans)
 
     def head(self) -> bytes:
-        """The bytes of the first cell."""
+        """Read the bytes of the first cell."""
         node = self.node(0)
         limit = self._walker.tree.limits.document_bytes
         what = "the list of objects of classes"
         if node.cls != "uint8" or prod(node.dims) > limit:
-            raise self._walker.corrupt(self._cursor, f"{what} is not so many bytes",
+            raise self._walker.corrupt(self._cursor, f"{what} is not uint8, or too long",
                                        f"at most {limit}", node.dims)  # fmt: skip
         return node.data(what, limit)
 
     def node(self, index: int) -> Node5:
-        """One of the cells."""
+        """The value in one of the cells, counted from 0."""
         return Node5(self._walker, self._cursor, *self._spans[index])
 
 
 class Node5:
-    """A value inside the subsystem, from the place of its array flags to its end."""
+    """A value inside the subsystem, from the position of its array flags to its end."""
 
     def __init__(self, walker: Walker, cursor: Cursor, begin: int, end: int) -> None:
         self._walker = walker
@@ -70,31 +70,31 @@ class Node5:
         self._inside = end
         facts = Facts("double", (0, 0))
         if begin != end:
-            cursor.place = begin  # type: ignore[misc] # it is not inflated front to back
+            cursor.position = begin  # type: ignore[misc] # never an InflateCursor
             facts = walker.facts(cursor, end)
-            self._inside = cursor.place
+            self._inside = cursor.position
         self.cls: str = "logical" if facts.logical else facts.cls
         self.dims: tuple[int, ...] = facts.dims
 
-    def _go(self) -> Cursor:
-        """The cursor behind the name of the value."""
-        self._cursor.place = self._inside  # type: ignore[misc]
+    def _at_contents(self) -> Cursor:
+        """Move the cursor behind the name of the value; return it."""
+        self._cursor.position = self._inside  # type: ignore[misc]
         return self._cursor
 
     def data(self, what: str, limit: int) -> bytes:
-        """The bytes of the real part."""
-        return self._walker.data(self._go(), self._end, what, limit)[1]
+        """Read the bytes of the real part."""
+        return self._walker.data(self._at_contents(), self._end, what, limit)[1]
 
     def wrapped(self) -> Cells5:
         """The cells of an opaque value of the class ``FileWrapper__``."""
         walker, cursor = self._walker, self._cursor
-        cursor.place = self._begin  # type: ignore[misc]
+        cursor.position = self._begin  # type: ignore[misc]
         walker.flags(cursor, self._end)
         *_, cls = (walker.name(cursor, self._end, w) for w in ("a name", "a type", "a class"))
         if self.cls != "opaque" or cls != CLASS:
             raise walker.corrupt(cursor, "the data of classes has no objects", CLASS, cls)
         stop = walker.member_end(cursor, self._end, CLASS)
-        cells = Node5(walker, cursor, cursor.place, stop)
+        cells = Node5(walker, cursor, cursor.position, stop)
         if cells.cls != "cell":
             raise walker.corrupt(cursor, "the data of classes is not a cell", "cell", cells.cls)
         count = prod(cells.dims)
@@ -103,18 +103,18 @@ class Node5:
         return Cells5(walker, cursor, cells.spans(count, "the data of classes"))
 
     def spans(self, count: int, path: str) -> list[tuple[int, int]]:
-        """Return the begin and the end of each member."""
-        self._go()
-        return self._spans(count, path)
+        """Return the begin and the end of each member of a cell."""
+        self._at_contents()
+        return self._next_spans(count, path)
 
-    def _spans(self, count: int, path: str) -> list[tuple[int, int]]:
-        """Return the begin and the end of each of the next members."""
+    def _next_spans(self, count: int, path: str) -> list[tuple[int, int]]:
+        """Return the begin and the end of each of the next members, from the cursor on."""
         cursor, spans = self._cursor, []
         self._walker.check_members(cursor, self._end, path, count)
         for _ in range(count):
             stop = self._walker.member_end(cursor, self._end, path)
-            spans.append((cursor.place, stop))
-            cursor.place = stop  # type: ignore[misc]
+            spans.append((cursor.position, stop))
+            cursor.position = stop  # type: ignore[misc]
         return spans
 
     def _nodes(self, spans: list[tuple[int, int]]) -> list[Node5]:
@@ -122,20 +122,19 @@ class Node5:
 
     def members(self) -> list[Node5]:
         """The elements of a cell, in MATLAB's order."""
-        self._go()
-        return self._nodes(self._spans(prod(self.dims), "a cell in the data of classes"))
+        return self._nodes(self.spans(prod(self.dims), "a cell in the data of classes"))
 
     def fields(self) -> dict[str, Node5]:
         """The fields of a struct of 1 x 1, in order."""
         what = "a struct in the data of classes"
-        names = self._walker.field_names(self._go(), self._end, what)
+        names = self._walker.field_names(self._at_contents(), self._end, what)
         if self.cls != "struct" or self.dims != (1, 1):
             raise self._walker.corrupt(self._cursor, f"{what} is not 1 x 1", "1 x 1", self.dims)
-        return dict(zip(names, self._nodes(self._spans(len(names), what)), strict=True))
+        return dict(zip(names, self._nodes(self._next_spans(len(names), what)), strict=True))
 
     def texts(self) -> list[str] | None:
         """The rows of text that a cell holds; None if it holds anything else."""
-        walker, cursor = self._walker, self._go()
+        walker, cursor = self._walker, self._at_contents()
         texts: list[str] = []
         count = prod(self.dims)
         source = walker.tree.source
@@ -146,35 +145,35 @@ class Node5:
             if text is None:
                 return None
             texts.append(text)
-            cursor.place = stop  # type: ignore[misc]
+            cursor.position = stop  # type: ignore[misc]
         return texts
 
     def _text(self, cursor: Cursor, stop: int) -> str | None:
-        """One row of text; None for anything else."""
-        if cursor.place == stop:
+        """Read one row of text; None for anything else."""
+        if cursor.position == stop:
             return None
         facts = self._walker.facts(cursor, stop)
         rows, columns = facts.dims[0], prod(facts.dims[1:])
-        if facts.cls != "char" or rows * columns != columns:
-            return "" if facts.cls == "char" and 0 in facts.dims else None
-        if cursor.place >= stop:
+        if facts.cls != "char":
+            return None
+        if rows != 1 and columns:
+            return None if rows else ""
+        if cursor.position >= stop:
             return None if columns else ""
         limit = self._walker.tree.limits.document_bytes
         code, raw = self._walker.data(cursor, stop, "a text", limit)
         return self._decoded(cursor, code, raw, columns)
 
     def _decoded(self, cursor: Cursor, code: int, raw: bytes, columns: int) -> str:
+        """Decode a text of `columns` bytes, characters or UTF-16 units. Raises `Corrupt`."""
         encoding = "latin-1" if code in LATIN else DECODERS.get(code, "")
         if encoding == "utf-16":
             encoding += "-le" if self._walker.order == "<" else "-be"
         try:
             if encoding:
                 text = raw.decode(encoding, *["surrogatepass"] * (encoding != "latin-1"))
-                if columns in (
-                    len(raw),
-                    len(text),
-                    len(text.encode("utf-16-le", "surrogatepass")) // 2,
-                ):
+                units = len(text.encode("utf-16-le", "surrogatepass")) // 2
+                if columns in (len(raw), len(text), units):
                     return text
         except UnicodeDecodeError:
             pass
@@ -183,21 +182,21 @@ class Node5:
         raise self._walker.corrupt(cursor, what, f"{columns} units", got)
 
     def add(self, tree: Tree, path: str) -> None:
-        """Add it to a tree as any other value."""
+        """Add the value to a tree as any other one."""
         depth = path.count("/")
         if self._begin == self._end:
             tree.nothing(path, self._walker.order)
             return
-        self._cursor.place = self._begin  # type: ignore[misc]
+        self._cursor.position = self._begin  # type: ignore[misc]
         self._walker.into(tree).matrix(self._cursor, self._end, path, depth)
 
 
 def cells_of(walker: Walker, offset: int, file: Any) -> Cells5 | None:
-    """The cells of the subsystem at an offset of the file; None if there are none.
+    """The cells of the subsystem at an offset of the file; None if it has no objects.
 
-    Raises `Corrupt` for one that contradicts itself, `TooLarge` above the memory allowed.
+    Raises `Corrupt` if it is damaged, `TooLarge` if it needs more than the memory allowed.
     """
-    walker = walker.into(walker.tree)  # what is wrong here ends no walk
+    walker = walker.into(walker.tree)  # damage here does not end the walk of the variables
     source = walker.tree.source
     if offset in NOWHERE:
         return None
@@ -217,7 +216,7 @@ def cells_of(walker: Walker, offset: int, file: Any) -> Cells5 | None:
     tag = walker.tag(cursor, end, "the data of classes")
     if tag.small is not None or tag.nbytes < HEADER:
         raise walker.corrupt(cursor, "the data of classes is too short", "8 bytes", tag.nbytes)
-    end = cursor.place + tag.nbytes
+    end = cursor.position + tag.nbytes
     order = ORDERS.get(cursor.take(HEADER)[2:4])
     if order is None:
         raise walker.corrupt(cursor, "the data of classes has no byte order", "IM or MI")
@@ -225,7 +224,7 @@ def cells_of(walker: Walker, offset: int, file: Any) -> Cells5 | None:
 
 
 def _decoded(walker: Walker, variable: Compressed) -> tuple[DecodedCursor, int]:
-    """A cursor in the decoded bytes of the subsystem, and their end."""
+    """Decode the subsystem; return a cursor behind its tag, and its end."""
     source = walker.tree.source
     inflater = variable.inflater()
     try:
@@ -243,11 +242,11 @@ def _decoded(walker: Walker, variable: Compressed) -> tuple[DecodedCursor, int]:
 
 
 def _wrapped(walker: Walker, cursor: Cursor, end: int) -> Cells5 | None:
-    """The cells inside the struct of the subsystem."""
+    """The cells inside the struct of the subsystem; None if it has no field ``MCOS``."""
     tag = walker.tag(cursor, end, "the data of classes")
     if tag.code != MI_MATRIX or tag.small is not None:
         raise walker.corrupt(cursor, "the data of classes is not a struct", MI_MATRIX, tag.code)
-    fields = Node5(walker, cursor, cursor.place, cursor.place + tag.nbytes).fields()
+    fields = Node5(walker, cursor, cursor.position, cursor.position + tag.nbytes).fields()
     if FIELD not in fields:
         return None
     return fields[FIELD].wrapped()

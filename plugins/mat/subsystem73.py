@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GROUP, DATASET = "#subsystem#", "MCOS"
 WHERE = f"{GROUP}/{DATASET}"
-TEXT_BYTES = 128  # about what a short text costs in memory
+TEXT_BYTES = 128  # memory of a short text, about
 
 
 class Cells73:
@@ -35,17 +35,17 @@ class Cells73:
         self.count = len(references)
 
     def head(self) -> bytes:
-        """The bytes of the first cell."""
+        """Read the bytes of the first cell."""
         node = self.node(0)
         limit = self._walker.tree.limits.document_bytes
         if node.cls != "uint8" or prod(node.dims) > limit:
-            raise Corrupt("the list of objects of classes is not so many bytes",
+            raise Corrupt("the list of objects of classes is not uint8, or too long",
                           path=self._walker.file.path, expected=f"at most {limit}",
                           got=node.dims)  # fmt: skip
         return node.bytes()
 
     def node(self, index: int) -> Node73:
-        """One of the cells."""
+        """The value in one of the cells, counted from 0."""
         with self._walker.guarded(WHERE):
             return Node73(self._walker, referred(self._walker.file, self._references[index]))
 
@@ -60,7 +60,7 @@ class Node73:
             self.cls, self.dims = walker.facts(item)
 
     def bytes(self) -> bytes:
-        """The elements of a matrix of bytes."""
+        """Read the elements of a matrix of bytes."""
         return bytes(whole(self._stored()).astype("u1", copy=False))
 
     def _stored(self) -> Stored:
@@ -72,6 +72,7 @@ class Node73:
             return Stored(WHERE, self._walker.file, item.oid, kind, item.storage, item.shape or ())
 
     def _items(self) -> Iterator[Object]:
+        """Yield the objects to which the references of a cell lead."""
         stored = self._stored()
         if stored.kind is not REFERENCES:
             raise Corrupt("a cell does not hold references", path=self._walker.file.path,
@@ -114,7 +115,7 @@ class Node73:
         return texts
 
     def text(self) -> str | None:
-        """One row of text; None for several rows."""
+        """Read one row of text; None for several rows."""
         if 0 in self.dims:
             return ""
         if self.dims[0] != 1:
@@ -132,7 +133,7 @@ class Node73:
 
 
 def cells_of(walker: Walker) -> Cells73 | None:
-    """The cells of the subsystem; None if there are none."""
+    """The cells of the subsystem; None if the file has no objects."""
     item: Any = root(walker.file)
     for name in (GROUP, DATASET):
         with walker.guarded(WHERE):
@@ -148,7 +149,7 @@ def cells_of(walker: Walker) -> Cells73 | None:
         shape = item.shape or ()
         limit = walker.tree.source.max_memory // 64
         if prod(shape) > limit or not prod(shape):
-            raise Corrupt("the data of classes has a number of values that cannot be",
+            raise Corrupt("the data of classes has an impossible number of values",
                           path=walker.file.path, expected=f"1 to {limit}", got=shape)  # fmt: skip
         stored = Stored(WHERE, walker.file, item.oid, REFERENCES, item.storage, shape)
         return Cells73(walker, whole(stored))

@@ -91,7 +91,7 @@ MAX_V5_BYTES = (1 << 31) - 1  # of one variable; what MATLAB reads and writes in
 MAX_DIM = (1 << 31) - 1
 WIDEST = 16  # bytes of an element: a complex double
 MAX_RANK = {"6": 64, "7": 64, "7.3": 32}  # numpy's limit, and HDF5's
-VALUE_BYTES = 1 << 13  # about what one value costs in memory, with its names and metadata
+VALUE_BYTES = 1 << 13  # memory of one value with its names and metadata, about
 
 HIGH, LOW, SURROGATE_MASK = 0xD800, 0xDC00, 0xFC00  # the halves of surrogate pairs
 
@@ -102,10 +102,10 @@ KEYWORDS = frozenset(
      "while")
 )  # fmt: skip
 
-# What a variable says of itself: class, MATLAB's dims, and three flags.
+# The facts in the header of a variable: class, MATLAB's dims, and three flags.
 Facts = namedtuple("Facts", "cls dims complex logical is_global", defaults=(False, False, False))
 
-# How others read a variable: FILE and NAME are filled in for each language. Of v7.3 it is HDF5.
+# Programs that read a variable; FILE and NAME are filled in for each language.
 PROGRAMS = {
     "Python": """\
 from scipy.io import loadmat
@@ -139,11 +139,11 @@ x <- h5read(FILE, NAME)""",
 AFTER_73 = {"bool": ".astype(bool)", "complex": '\n    x = x["real"] + 1j * x["imag"]'}
 
 
-# Saying in which variable an error was found -----------------------------------------------------
+# The variable in errors --------------------------------------------------------------------------
 
 
 def in_variable(error: RaconvertError, name: str, path: str) -> None:
-    """Add the variable and the file in which an error was found, where it does not name them."""
+    """Add the names of variable and file to an error that does not have them."""
     if name and f"'{name}" not in f"{error.what} {error.where}":
         where = f"variable '{name}'"
         error.where = f"{where}, {error.where}" if error.where else where

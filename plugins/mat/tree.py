@@ -17,7 +17,7 @@ from raconvert.errors import Changed, Corrupt, RaconvertError, Unsupported
 from raconvert.files.source import Extent
 
 from .header import element_of_class
-from .parts import FilePart, HeldPart
+from .parts import FilePart, MemoryPart
 from .tables import (
     INDEX,
     VALUE_BYTES,
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from raconvert.files.source import Source
 
 NO_FACTS = Facts("struct", (1, 1))
-NAME_LETTERS = 256  # of a path, that count as one value more
-MAX_NOTES = 200  # of one file
+NAME_LETTERS = 256  # letters of a path that count as one more value
+MAX_NOTES = 200  # notes of one file
 MAX_NAMED = 5  # left-out variables that an error lists
 MAX_AXES = 64  # numpy's limit
 
 
 class _Names:
-    """Names in one place, each of them once; `_next` is the first number to try for a name."""
+    """Names of one struct or file, each once; `_next` is the next number to try for a name."""
 
     __slots__ = ("_next", "_used")
 
@@ -50,7 +50,7 @@ class _Names:
         self._next: dict[str, int] = {}
 
     def add(self, name: str) -> str:
-        """Take a name, with a number behind it if it is taken already; return it."""
+        """Add a name, with a number behind it if it exists already; return the added one."""
         chosen = name
         if name in self._used:
             number = self._next.get(name, 2)
@@ -62,7 +62,7 @@ class _Names:
 
 
 class Tree:
-    """Arrays, groups and notes of one file; `values` says what paths alone do not.
+    """Arrays, groups and notes of one file; `values` are facts that paths alone do not show.
 
     `char` is ``strings`` or ``units``, `sparse` is ``dense`` or ``parts``, `times` is ``exact``,
     ``nearest`` or ``milliseconds``, as the options of `read`.
@@ -79,30 +79,30 @@ class Tree:
         self.values: dict[str, dict[str, Any]] = {}
         self.notes: list[str] = []
         self.left_out: list[str] = []
-        self._members: dict[str, list[str]] = {"": []}  # of the file and of structs, in order
+        self._members: dict[str, list[str]] = {"": []}  # names in the file and in structs, in order
         self._variables = _Names()
         self._seen = 0
-        self.again = 0  # how often something was met that had been walked through
-        self.full = False  # a variable went beyond the limits; it is given up as a whole
+        self.again = 0  # number of repeated uses of structs, cells and objects
+        self.full = False  # True once a variable exceeds a limit; it is given up as a whole
         self._given_up = 0
         self._parts: dict[tuple[str, str], list[str]] = {}  # groups that were objects, by class
 
     # --- names ------------------------------------------------------------------------------
 
     def variable(self, name: str) -> str:
-        """The path of a variable."""
+        """Add the name of a variable; return its path."""
         self.count()
         path = self._component(name, self._variables, "variable")
         self._members[""].append(path)
         return path
 
     def fields(self, names: list[str], path: str) -> list[str]:
-        """The names of the fields of a struct in paths, in order."""
+        """The names of the fields of a struct as parts of paths, in order."""
         used = _Names()
         return [self._component(name, used, f"field of '{path}'") for name in names]
 
     def _component(self, name: str, used: _Names, what: str) -> str:
-        """A name as one part of a path: not empty, not repeated, and without '/'."""
+        """A name as one part of a path: not empty, not repeated, without '/'; notes a change."""
         chosen = name.replace("%", "%25").replace("/", "%2F") if "/" in name else name
         chosen = used.add(chosen or "unnamed")
         if chosen != name:
@@ -123,11 +123,11 @@ class Tree:
             )
 
     def follow(self, other: Tree) -> None:
-        """Go on counting where another tree of the same file stands."""
+        """Take over the counts of another tree of the same file."""
         self._seen, self.again, self.full = other._seen, other.again, other.full
 
     def _count_name(self, path: str) -> None:
-        """Count a long path as several values: of deep and long names it repeats all."""
+        """Count a long path as several values, since it repeats the names of all levels."""
         if len(path) > NAME_LETTERS:
             self.count(len(path) // NAME_LETTERS)
 
@@ -144,34 +144,34 @@ class Tree:
     # --- damage -----------------------------------------------------------------------------
 
     def mark(self) -> tuple[int, ...]:
-        """The place where the tree stands, for `unreadable`."""
+        """The numbers of entries added so far, for `unreadable` and `give_up`."""
         return len(self.arrays), len(self.groups), len(self.values), len(self.notes), len(
             self.left_out
         ), self._seen, self.again  # fmt: skip
 
     def unreadable(self, path: str, error: RaconvertError, mark: tuple[int, ...]) -> None:
-        """Put what cannot be read in the place of all that was added since a mark."""
+        """Replace all that was added since a mark by one unreadable array at the path."""
         in_variable(error, path, self.source.path)
         self._replace(path, error, mark)
 
     def _replace(self, path: str, error: RaconvertError, mark: tuple[int, ...]) -> None:
-        if isinstance(error, Changed):  # nothing is what it was
+        if isinstance(error, Changed):  # all that was read before may be wrong, too
             raise error
-        error.__context__ = error.__cause__ = None  # what it keeps alive is not needed any more
+        error.__context__ = error.__cause__ = None  # they would keep the whole walk in memory
         error.__traceback__ = None
         arrays, groups, values, notes, left_out, self._seen, self.again = mark
         del self.arrays[arrays:], self.notes[notes:], self.left_out[left_out:]
-        for kept, count in ((self.groups, groups), (self.values, values)):
-            while len(kept) > count:
-                kept.popitem()
+        for entries, count in ((self.groups, groups), (self.values, values)):
+            while len(entries) > count:
+                entries.popitem()
         self.arrays.append(Array.unreadable(path, error))
 
     def give_up(
         self, path: str, error: RaconvertError, mark: tuple[int, ...], offset: int = 0
     ) -> None:
-        """Leave a variable as one that cannot be read; raise if too many went beyond the limits.
+        """Replace a variable by an unreadable array; raise if too many have exceeded limits.
 
-        Where `path` is empty, not even its name can be read, and its `offset` is its name.
+        If not even its name can be read (`path` is empty), it is named by its `offset`.
         """
         self._given_up += self.full
         if self._given_up > self.limits.skipped_variables:
@@ -183,7 +183,7 @@ class Tree:
     # --- values -----------------------------------------------------------------------------
 
     def leave_out(self, path: str, cls: str, reason: str = "is not an array") -> None:
-        """Name a value that has no form here."""
+        """Note a value that is not read, with its class and the reason."""
         self.left_out.append(f"'{path}' ({cls})")
         self.note(f"variable '{path}' of class {cls} was left out: it {reason}")
 
@@ -195,7 +195,7 @@ class Tree:
             self.notes.append(f"there are more than {MAX_NOTES} notes, the others are not shown")
 
     def was_object(self, path: str, cls: str) -> None:
-        """Note that a struct was an object; the namespace keeps its class."""
+        """Note that a struct was an object; its class goes into the namespace."""
         facts = {"class": "struct", "dims": [1, 1]}
         self.values.setdefault(path, facts)["object"] = cls
         self.note(f"variable '{path}' of class {cls} was read as the struct of its fields")
@@ -207,7 +207,7 @@ class Tree:
         self._parts.setdefault((cls, parts), []).append(path)
 
     def container(self, path: str, facts: Facts, fields: list[str] | None = None) -> None:
-        """Record the facts of a cell or struct that its members do not show."""
+        """Record the facts of a cell or struct that the paths of its members do not show."""
         scalar = facts.cls == "struct" and facts.dims == (1, 1)
         if scalar and fields:
             self._members[path] = fields
@@ -215,17 +215,13 @@ class Tree:
         if self._is_hole(path, facts):
             return
         if not scalar or facts.is_global or not fields or all(map(INDEX.fullmatch, fields)):
-            form = telling(
-                **{"class": facts.cls, "dims": list(facts.dims), "fields": fields},
-                **{"global": facts.is_global},
-            )
-            self.values[path] = form
-        count = prod(facts.dims)
-        if count == 0 or (fields is not None and not fields):
+            described = {"class": facts.cls, "dims": list(facts.dims), "fields": fields}
+            self.values[path] = without_defaults({**described, "global": facts.is_global})
+        if prod(facts.dims) == 0 or fields == []:
             self.groups[path] = {}
 
     def _is_hole(self, path: str, facts: Facts) -> bool:
-        """True for ``{}`` in a cell or struct array: that is written where there is nothing."""
+        """True for ``{}`` in a cell or struct array, which is written for a missing member."""
         if facts.cls != "cell" or facts.dims != (0, 0) or facts.is_global:
             return False
         around = self.values.get(above(path))
@@ -235,12 +231,12 @@ class Tree:
         return around.get("class") == "struct" and around["dims"] != [1, 1]
 
     def close_container(self, path: str, first: int, facts: Facts = NO_FACTS) -> None:
-        """Keep the group of a container in which no array was found since the `first`."""
+        """Add the group of a container without arrays; `first` is the index of its first array."""
         if len(self.arrays) == first and not self._is_hole(path, facts):
             self.groups.setdefault(path, {})
 
     def check_dims(self, dims: tuple[int, ...], itemsize: int, where: str) -> None:
-        """Refuse dims that no array could have."""
+        """Refuse too many axes, and dims that are negative or span too much."""
         if len(dims) > MAX_AXES:
             raise Unsupported("array has too many axes", path=self.source.path, where=where,
                               expected=f"at most {MAX_AXES}", got=len(dims))  # fmt: skip
@@ -250,7 +246,7 @@ class Tree:
     def numeric(
         self, path: str, facts: Facts, parts: tuple[Any, ...], storage: dict[str, Any]
     ) -> None:
-        """Add a full array of numbers; `parts` are the real and perhaps the imaginary one."""
+        """Add a full array of numbers; `parts` are the real and, if complex, the imaginary part."""
         element = element_of_class(facts)
         if element is None:
             self.leave_out(path, self.class_name(facts), "has no element type that could hold it")
@@ -267,8 +263,8 @@ class Tree:
         self.lazy(path, facts, element, data, storage, extent)
 
     def nothing(self, path: str, order: str) -> None:
-        """Add the empty matrix, of which a file of level 5 keeps no more than a tag."""
-        nothing = HeldPart(b"", order + "f8")
+        """Add the empty matrix, which is only a tag in a file of level 5."""
+        nothing = MemoryPart(b"", order + "f8")
         self.numeric(path, Facts("double", (0, 0)), (nothing,), {"stored": "nothing"})
 
     def lazy(
@@ -281,17 +277,15 @@ class Tree:
         extent: Extent | None = None,
     ) -> None:
         """Add a full array of numbers; `data` opens its source when it is needed."""
-        own = telling(
-            **{"class": facts.cls if facts.complex and facts.cls in WIDE_COMPLEX else None},
-            **{"global": facts.is_global},
-        )
+        cls = facts.cls if facts.complex and facts.cls in WIDE_COMPLEX else None
+        own = without_defaults({"class": cls, "global": facts.is_global})
         storage = {"class": self.class_name(facts), **storage}
         self._add(path, element, facts.dims, own, data=data, storage=storage, extent=extent)
 
     def text(self, path: str, facts: Facts, load: Callable[[], Any], storage: Any) -> None:
         """Add a char array; `load` returns its units in stored order."""
         dims, columns = facts.dims, facts.dims[-1]
-        own = {"class": "char", **telling(**{"global": facts.is_global})}
+        own = without_defaults({"class": "char", "global": facts.is_global})
         storage = {"class": "char", **storage}
         if self.char == "units":
             data = partial(_units, path, self.source, dims, load)
@@ -308,22 +302,23 @@ class Tree:
     ) -> None:
         """Add a sparse matrix, dense or in parts.
 
-        `load` returns places and values; `arrays` returns the parts: name, element, values.
+        `load` reads column-major indices and values; `arrays` lists the parts: name, element,
+        count, and how to read it.
         """
         element = element_of_class(facts)
         if element is None:
             self.leave_out(path, self.class_name(facts), "has no element type that could hold it")
             return
         storage = {"class": f"sparse {self.class_name(facts)}", **storage}
-        own = {"class": "sparse", **telling(**{"global": facts.is_global})}
+        own = without_defaults({"class": "sparse", "global": facts.is_global})
         if self.sparse == "dense":
             data = partial(_sparse, path, self.source, facts.dims, element, load)
             self._add(path, element, facts.dims, own, data=data, storage=storage)
             return
         self.groups[path] = {"sparse": "compressed columns, indices from 0",
                              "shape": list(facts.dims)}  # fmt: skip
-        for name, kind, count, get in arrays(element):
-            self._add(f"{path}/{name}", kind, (count,), {}, data=get, storage=storage)
+        for name, kind, count, read in arrays(element):
+            self._add(f"{path}/{name}", kind, (count,), {}, data=read, storage=storage)
 
     def of_class(
         self,
@@ -337,7 +332,7 @@ class Tree:
         attributes: dict[str, Any] | None = None,
         units: str | None = None,
     ) -> None:
-        """Add the array that an object of one of MATLAB's classes is."""
+        """Add an object of one of MATLAB's classes as an array; `own` goes into its namespace."""
         self.count()
         meta = Metadata(units=units, attributes=attributes)
         own = {"class": cls, **(own or {})}
@@ -355,6 +350,7 @@ class Tree:
         extent: Extent | None = None,
         meta: Metadata | None = None,
     ) -> None:
+        """Add an array; `own` are the facts for its namespace."""
         self._count_name(path)
         meta = meta or Metadata()
         meta = meta.with_format("mat", **own) if own else meta
@@ -372,12 +368,12 @@ class Tree:
         )
 
     def class_name(self, facts: Facts) -> str:
-        """Return MATLAB's name of the class, after the word "complex" for complex numbers."""
+        """MATLAB's name of the class, after the word "complex" for complex numbers."""
         name = "logical" if facts.logical else facts.cls
         return f"complex {name}" if facts.complex else name
 
     def _note_bare(self) -> None:
-        """Name the structs without fields, which hold nothing but their dims."""
+        """Note the structs without fields, which hold nothing but their dims."""
         bare = [
             path
             for path, facts in self.values.items()
@@ -389,21 +385,21 @@ class Tree:
             self.note(f"structs without fields, kept as empty groups: {named}{more}")
 
     def _note_classes(self) -> None:
-        """Name the groups that were objects of MATLAB's classes."""
+        """Note the groups that were objects of MATLAB's classes."""
         for (cls, parts), paths in self._parts.items():
-            there = [path for path in paths if self.values.get(path, {}).get("object") == cls]
-            if there:
-                named = ", ".join(f"'{path}'" for path in there[:MAX_NAMED])
-                more = f" and {len(there) - MAX_NAMED} more" if len(there) > MAX_NAMED else ""
+            read = [path for path in paths if self.values.get(path, {}).get("object") == cls]
+            if read:
+                named = ", ".join(f"'{path}'" for path in read[:MAX_NAMED])
+                more = f" and {len(read) - MAX_NAMED} more" if len(read) > MAX_NAMED else ""
                 self.note(f"class {cls}, read as a group of {parts}: {named}{more}")
 
     def finish(self) -> dict[str, Any]:
-        """The file's namespace; refuse a file of which nothing can be converted.
+        """Return the namespace of the file; refuse a file without any array.
 
-        Groups without arrays come behind the arrays in a bundle. Where they lay before them in
-        the file, the order of all members is kept.
+        Groups without arrays come behind the arrays in a bundle. If they lay before them in the
+        file, the namespace lists the order of all members.
         """
-        self._check_found()
+        self._check_arrays()
         self._note_bare()
         self._note_classes()
         empty = {path for path, attributes in self.groups.items() if not attributes}
@@ -417,10 +413,12 @@ class Tree:
         for path, members in orders.items():
             self.values.setdefault(path, {"class": "struct", "dims": [1, 1]})["fields"] = members
         forms = forms_of(self.values, [array.name for array in self.arrays], self.groups)
-        return telling(variables=variables, values=self.values or None, forms=forms or None)
+        return without_defaults(
+            {"variables": variables, "values": self.values or None, "forms": forms or None}
+        )
 
-    def _check_found(self) -> None:
-        """Refuse a file without arrays, by what is wrong with the first one if there are some."""
+    def _check_arrays(self) -> None:
+        """Refuse a file without a readable array; raises the error of the first unreadable one."""
         problems = [array.problem for array in self.arrays]
         if None in problems:
             return
@@ -438,11 +436,13 @@ class Tree:
 
 
 def _code(element: Element | None) -> str:
+    """The storage type of an element, as in `STORED`; empty without one."""
     letters = {"float": "f", "int": "i", "uint": "u", "bool": "u"}
     return f"{letters[element.kind]}{element.nbytes}" if element else ""
 
 
 def _ordered(element: Element, order: str) -> Element:
+    """The element in a byte order, if it has one."""
     return element if element.order == "|" else element._replace(order=order)
 
 
@@ -471,9 +471,10 @@ def _sparse(path: str, source: Source, dims: Any, element: Element, load: Any) -
 
 
 # The namespace `mat`: facts of structs and cells that paths alone do not show ---------------------
-# Of a file: ``variables`` (their order, where arrays alone do not tell it) and ``values``, which
-# maps the path of a struct or cell to ``class``, ``dims``, ``fields`` and ``global``; ``forms`` is
-# what other formats name of it. Of an array: ``class``, ``columns`` of a char array, ``global``.
+# Of a file: ``variables`` (their order, if the arrays alone do not show it) and ``values``, which
+# maps the path of a struct or cell to ``class``, ``dims``, ``fields`` and ``global``; ``forms`` are
+# the forms that targets without structs and cells report as lost. Of an array: ``class``,
+# ``columns`` of a char array, ``global``.
 
 
 def above(path: str) -> str:
@@ -484,20 +485,20 @@ def above(path: str) -> str:
 def forms_of(
     values: dict[str, dict[str, Any]], arrays: list[str], groups: Iterable[str]
 ) -> dict[str, str]:
-    """The form of each group whose members do not show it to who reads them alone."""
+    """The form (class and dims) of each group that the paths of its members do not show."""
     if not values:
         return {}
-    there = set(groups)
+    paths = set(groups)
     for name in arrays:
         path = name
-        while path and path not in there:
-            there.add(path)
+        while path and path not in paths:
+            paths.add(path)
             path = above(path)
     forms = {}
     for path, facts in values.items():
         cls, dims = facts["class"], facts["dims"]
         if cls == "cell":
-            shown = len(dims) == 2 and dims[0] == 1 and f"{path}/{dims[1]}" in there
+            shown = len(dims) == 2 and dims[0] == 1 and f"{path}/{dims[1]}" in paths
         else:
             shown = dims == [1, 1] and not all(map(INDEX.fullmatch, facts.get("fields") or [""]))
         if not shown or facts.get("global"):
@@ -505,6 +506,6 @@ def forms_of(
     return forms
 
 
-def telling(**facts: Any) -> dict[str, Any]:
-    """The facts that say something."""
+def without_defaults(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts without those that are None or False."""
     return {name: value for name, value in facts.items() if value not in (None, False)}

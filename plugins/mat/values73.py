@@ -21,7 +21,7 @@ from ..hdf5.objects import numbers_of
 from ..hdf5.storage import extent_of
 from ..hdf5.values import read_box
 from .header import element_of_class
-from .sources import cast, column_places
+from .sources import cast, column_major_indices
 from .tables import Facts, in_variable
 
 TYPE_CHECKING = False
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 UNREADABLE = "HDF5 cannot read it"
-REFERENCES = "references"  # in the place of a `Kind`
-SMALL = 1 << 16  # bytes of a dataset that are read at once, where they lie
+REFERENCES = "references"  # instead of a `Kind`
+SMALL = 1 << 16  # bytes of a dataset that is read without HDF5 if it lies in one piece
 NUMBERS = (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND)
 
 
@@ -50,7 +50,7 @@ class Stored(namedtuple("Stored", "path file dataset kind storage shape")):
     __slots__ = ()
 
     @property
-    def place(self) -> str:
+    def where(self) -> str:
         """The variable, as messages name it."""
         return f"variable '{self.path}'"
 
@@ -80,9 +80,8 @@ def type_of(tid: h5t.TypeID, limits: Limits) -> Any:
         return None
     if kind.memory is not None or kind.dims or code_of(kind) not in _CODES:
         return None
-    return (
-        kind if kind.buffer.itemsize <= 4 * _part(kind).itemsize * (1 + is_complex(kind)) else None
-    )
+    most = 4 * _part(kind).itemsize * (1 + is_complex(kind))  # with padding between the pair
+    return kind if kind.buffer.itemsize <= most else None
 
 
 _CODES = frozenset(("f4", "f8", *(f"{letter}{n}" for letter in "iu" for n in (1, 2, 4, 8))))
@@ -107,8 +106,8 @@ def _part(kind: Kind) -> np.dtype[Any]:
         return dtype
     parts = {dtype[name] for name in dtype.names}
     names = sorted(dtype.names)
-    known = names in (["imag", "real"], ["i", "r"]) and len(parts) == 1
-    return parts.pop() if known else np.dtype("V1")
+    is_pair = names in (["imag", "real"], ["i", "r"]) and len(parts) == 1
+    return parts.pop() if is_pair else np.dtype("V1")
 
 
 def matlab_dims(shape: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -120,29 +119,29 @@ def matlab_dims(shape: tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def opened(stored: Stored) -> Dataset:
-    """Return the source of a dataset: missing chunks read as zeros, other gaps are `Corrupt`.
+    """The source of a dataset. Raises `Corrupt` if it does not store all that its shape says.
 
-    (`matfile` writes such chunks.)
+    Missing chunks, as `matfile` writes them, are read as zeros.
     """
     nbytes = prod(stored.shape) * stored.kind.buffer.itemsize
     if stored.storage.chunk is None and stored.storage.stored != nbytes:
         raise Corrupt("dataset does not store what its shape says", path=stored.file.path,
-                      where=stored.place, expected=f"{nbytes} bytes",
+                      where=stored.where, expected=f"{nbytes} bytes",
                       got=stored.storage.stored)  # fmt: skip
-    with guarded(stored.file.path, stored.place, UNREADABLE):
-        return numbers_of(stored.file, stored.dataset, stored.kind, stored.storage, stored.place)
+    with guarded(stored.file.path, stored.where, UNREADABLE):
+        return numbers_of(stored.file, stored.dataset, stored.kind, stored.storage, stored.where)
 
 
 def whole(stored: Stored) -> Values:
     """Read all elements of a dataset in stored order; `TooLarge` above the memory limit."""
     source, count = stored.file.source, prod(stored.shape)
     item = 8 if stored.kind is REFERENCES else stored.kind.buffer.itemsize
-    check_memory(3 * count * item, source.max_memory, f"'{source.path}': {stored.place}")
+    check_memory(3 * count * item, source.max_memory, f"'{source.path}': {stored.where}")
     if stored.kind is not REFERENCES:
         small = _small(stored) if 0 < count * item <= SMALL else None
         return opened(stored)[...].reshape(-1) if small is None else small
     references = np.empty(stored.shape, h5py.ref_dtype)
-    with guarded(source.path, stored.place, UNREADABLE):
+    with guarded(source.path, stored.where, UNREADABLE):
         if count:
             read_box(
                 stored.dataset,
@@ -155,24 +154,24 @@ def whole(stored: Stored) -> Values:
 
 
 def _small(stored: Stored) -> Values | None:
-    """A few elements that lie side by side as they are, read without the library; else None."""
+    """Read a few elements without HDF5, if they lie in one piece as they are; else None."""
     kind, nbytes = stored.kind, prod(stored.shape) * stored.kind.buffer.itemsize
     extent = extent_of(kind, kind.element, stored.storage, [], nbytes, stored.file)
     if extent is None:
         return None
-    raw = stored.file.source.read_exact(extent.offset, nbytes, stored.place)
+    raw = stored.file.source.read_exact(extent.offset, nbytes, stored.where)
     return np.frombuffer(bytearray(raw), dtype_of(kind.element))
 
 
 class ClassNumbers(Decoded):
-    """Numbers of one class in a dataset, seen as HDF5 has them: slowest axis first."""
+    """Numbers of one class in a dataset, slowest axis first as in HDF5."""
 
     def __init__(self, stored: Stored, dtype: np.dtype[Any]) -> None:
         self._values = opened(stored)
         self._stored = stored
         source = stored.file.source
         shape = matlab_dims(stored.shape)[::-1]
-        what = f"'{source.path}': {stored.place}"
+        what = f"'{source.path}': {stored.where}"
         super().__init__(shape, dtype, what=what, max_memory=source.max_memory)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
@@ -196,7 +195,7 @@ class ClassNumbers(Decoded):
         return self._of_class(self._values[key])
 
     def _of_class(self, values: Values) -> Values:
-        """Stored numbers as those of the class; `Corrupt` if one does not fit it."""
+        """Stored numbers in the type of the class. Raises `Corrupt` if one does not fit it."""
         if values.dtype == self.dtype:
             return values
         real = self.dtype
@@ -215,13 +214,13 @@ class ClassNumbers(Decoded):
             raise Corrupt(
                 f"a value does not fit the class {real.name}: {error}",
                 path=self._stored.file.path,
-                where=self._stored.place,
+                where=self._stored.where,
             ) from error
         return numbers
 
 
 class SparseDatasets:
-    """A sparse matrix in compressed columns; `data` and `ir` are None if it holds nothing."""
+    """A sparse matrix in compressed columns; `data` and `ir` are None if it has no elements."""
 
     def __init__(self, facts: Facts, data: Stored | None, ir: Stored | None, jc: Stored) -> None:
         self.path = jc.path
@@ -231,18 +230,18 @@ class SparseDatasets:
         self.ir = ir
         self.jc = jc
 
-    def places(self) -> tuple[Values, Values]:
-        """The place of each stored element in column-major order, and the values."""
+    def elements(self) -> tuple[Values, Values]:
+        """Read the column-major index of each stored element, and the values."""
         rows, columns = self.facts.dims
         values = self._values()
         try:
-            places, total = column_places(
+            indices, total = column_major_indices(
                 self._indices(self.ir), self._indices(self.jc), rows, columns, values.size
             )
         except RaconvertError as error:
             in_variable(error, self.path, self.source.path)
             raise
-        return places, values[:total]
+        return indices, values[:total]
 
     def _values(self) -> Values:
         kind = element_of_class(self.facts)
@@ -256,12 +255,12 @@ class SparseDatasets:
             return np.zeros(0, np.int64)
         values = whole(part)
         if values.dtype.kind not in "iu" or (values.size and int(values.max()) >= 1 << 62):
-            raise Corrupt("sparse matrix has indices that cannot be", path=self.source.path,
+            raise Corrupt("sparse matrix has impossible indices", path=self.source.path,
                           where=f"variable '{self.path}'")  # fmt: skip
         return values.astype(np.int64)
 
     def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
-        """The parts as arrays: name, element, count, and what gives the data."""
+        """The parts as arrays: name, element, count, and how to read it."""
         whole = element("int", 8)
         count = 0 if self.data is None else prod(self.data.shape)
         rows = 0 if self.ir is None else prod(self.ir.shape)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 TEXT = b"MATLAB 7.3 MAT-file, written by raconvert HDF5 schema 1.00 ."
-MIN_CHUNKED = 1 << 14  # smaller arrays are not worth a chunk
+MIN_CHUNKED = 1 << 14  # bytes; smaller arrays are not worth a chunk
 DECODE = {"logical": 1, "char": 2}  # MATLAB_int_decode
 
 
@@ -51,46 +51,45 @@ def names_in(source: Source) -> list[str]:
 
 
 def write(
-    contents: Contents, target: Target, level: int | None, held: Source | None = None
+    contents: Contents, target: Target, level: int | None, original: Source | None = None
 ) -> None:
     """Write all variables; `level` is that of gzip, None for no compression.
 
-    With `held` all that is in that file stays, and variables of the same name go.
+    With `original`, its contents are copied, and variables of the same name are replaced.
     """
-    if held is None:
-        file = target.open()
+    file = target.open()
+    if original is None:
         file.truncate(0)
     else:
-        file = target.open()
-        copy_extent(b"", held.extent(0, held.size), file)
+        copy_extent(b"", original.extent(0, original.size), file)
     for _, node in contents.variables:
         prepare(node, target, narrow=False)
     with library(target.path):
         name = name_of_open(file, target.temp)
-        fid = create(name, HDF5_OFFSET) if held is None else reopen(name)
+        fid = create(name, HDF5_OFFSET) if original is None else reopen(name)
         writer = _Writer(target, level, fid)
         with closing(writer.file, target.path):
             for variable, node in contents.variables:
                 path = variable.encode("ascii")
-                if held is not None and writer.root.links.exists(path):
+                if original is not None and writer.root.links.exists(path):
                     writer.root.unlink(path)
                 writer.value(writer.root, path, node)
-        places = [(leaf, *where) for leaf, where in writer.later]
-    if held is None:
+    if original is None:
         file.seek(0)
         write_all(file, [header_bytes(TEXT, VERSION_73)])
-    for leaf, offset, part in places:
+    for leaf, offset, part in writer.later:
         _fill(file, target, leaf, offset, part)
 
 
 def _fill(file: FileIO, target: Target, leaf: Leaf, offset: int, part: int | None) -> None:
-    """Write elements where HDF5 has left room for them."""
+    """Write the elements of a leaf into the room at an offset; `part` of a sparse matrix."""
     for start, data in _pieces(leaf, target, part):
         file.seek(offset + start)
         write_all(file, [data])
 
 
 def _pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, Values]]:
+    """Yield pieces of the elements as bytes, each with its offset among them."""
     if leaf.form == "numbers":
         start = 0
         for block in whole_numbers(leaf, target):
@@ -110,20 +109,20 @@ def _sparse_pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tup
         yield 0, leaf.jc.astype("<u8").view(np.uint8)
         return
     start = 0
-    for places, values in stored_elements(leaf, target):
-        numbers = (places % leaf.dims[0]).astype("<u8") if part == 0 else values
+    for indices, values in stored_elements(leaf, target):
+        numbers = (indices % leaf.dims[0]).astype("<u8") if part == 0 else values
         data = np.ascontiguousarray(numbers).view(np.uint8)
         yield start, data
         start += data.nbytes
 
 
 class _Writer:
-    """One open HDF5 file; `later` are the elements to write once it is laid out."""
+    """One open HDF5 file; `later` are leaf, offset and part of elements to write at the end."""
 
     def __init__(self, target: Target, level: int | None, file: Any) -> None:
         self.target = target
         self.level = level
-        self.later: list[tuple[Leaf, tuple[int, int | None]]] = []
+        self.later: list[tuple[Leaf, int, int | None]] = []
         self.file = file
         self.root: Any = h5g.open(self.file, b"/")
         self._references: Any = None
@@ -132,7 +131,7 @@ class _Writer:
     # --- values -----------------------------------------------------------------------------
 
     def value(self, group: Any, name: bytes, node: Node) -> Any:
-        """Write one value and return what holds it."""
+        """Write one value; return its dataset or group."""
         if _is_empty(node):
             item = self._empty(group, name, node)
         elif isinstance(node, Leaf):
@@ -159,6 +158,7 @@ class _Writer:
         return item
 
     def _class(self, item: Any, node: Node) -> None:
+        """Write the attributes with the class of a value."""
         text = node.cls.encode("ascii")
         kind = h5t.C_S1.copy()
         kind.set_size(len(text))
@@ -174,11 +174,8 @@ class _Writer:
             return self._sparse(group, name, leaf)
         kind = _number_type(leaf)
         shape = leaf.dims[::-1]
-        if (
-            self.level is not None
-            and leaf.form == "numbers"
-            and (prod(shape) * kind.get_size() >= MIN_CHUNKED)
-        ):
+        is_large = prod(shape) * kind.get_size() >= MIN_CHUNKED
+        if self.level is not None and leaf.form == "numbers" and is_large:
             item = self._chunked(group, name, leaf, kind)
         else:
             item = self._room(group, name, kind, shape, leaf, 0)
@@ -188,12 +185,12 @@ class _Writer:
     def _room(
         self, group: Any, name: bytes, kind: Any, shape: tuple[int, ...], leaf: Leaf, part: int
     ) -> Any:
-        """Make room for elements that are written later."""
+        """Create a dataset with room for elements that are written later."""
         properties = _dataset_properties()
         properties.set_alloc_time(h5d.ALLOC_TIME_EARLY)
         properties.set_fill_time(h5d.FILL_TIME_NEVER)
         dataset = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
-        self.later.append((leaf, (dataset.get_offset(), part if leaf.form == "sparse" else None)))
+        self.later.append((leaf, dataset.get_offset(), part if leaf.form == "sparse" else None))
         return dataset
 
     def _chunked(self, group: Any, name: bytes, leaf: Leaf, kind: Any) -> Any:
@@ -234,7 +231,7 @@ class _Writer:
     def _reference_dataset(
         self, group: Any, name: bytes, dims: tuple[int, ...], members: list[Node]
     ) -> Any:
-        """Write members into the hidden group, and references to them."""
+        """Write members into the hidden group, and a dataset of references to them."""
         references = np.empty(len(members), h5py.ref_dtype)
         for index, member in enumerate(members):
             hidden = self._hidden_name()
@@ -298,24 +295,25 @@ def _group_properties() -> Any:
 
 
 def _number(item: Any, name: bytes, kind: Any, value: int) -> None:
+    """Write an attribute with one number."""
     attribute = h5a.create(item, name, kind, h5s.create(h5s.SCALAR))
     attribute.write(np.array(value, kind.dtype))
 
 
 def _fields(item: Any, names: list[str]) -> None:
-    """Write MATLAB_fields: each name a list of letters."""
+    """Write the attribute MATLAB_fields: each name is a list of letters."""
     if not names:
         return
     letters = np.empty(len(names), object)
     for index, name in enumerate(names):
         letters[index] = np.array(list(name.encode("ascii")), np.uint8).view("S1")
-    attributes = h5py.AttributeManager(h5py.Group(item) if isinstance(item, h5g.GroupID)
-                                       else h5py.Dataset(item))  # fmt: skip
+    owner = h5py.Group(item) if isinstance(item, h5g.GroupID) else h5py.Dataset(item)
+    attributes = h5py.AttributeManager(owner)
     attributes.create("MATLAB_fields", letters, dtype=h5py.vlen_dtype(np.dtype("S1")))
 
 
 def _is_empty(node: Node) -> bool:
-    """True for what is written as its dims alone."""
+    """True if a value is written as its dims alone: it has no elements, or no fields."""
     if isinstance(node, Leaf):
         return not prod(node.dims) and node.form != "sparse"
     return not prod(node.dims) or (node.cls == "struct" and not node.fields)

@@ -3,8 +3,8 @@
 The layout is that of `level5`. Numbers are stored in the type of their class; in v7 each variable
 is compressed by zlib while it streams, its length is filled in afterwards.
 
-`payload` yields pieces of the parts of a variable, as v5 and v7.3 store them: of numbers the real
-and the imaginary part, of text the units, of a sparse matrix its rows, its columns and the values.
+`payload` yields pieces of the parts of a variable, as v5 and v7.3 store them: real and imaginary
+part of numbers, units of text; rows, column starts and values of a sparse matrix.
 For text the first of the dims, the rows, is the fastest axis, so that every string is spread over
 the array.
 """
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
 
 # Fixed, without a time, so that equal arrays give equal bytes.
 TEXT = b"MATLAB 5.0 MAT-file, written by raconvert"
-# A part of the elements of a leaf: storage type and bytes.
+# A part of the elements of a leaf: number of its storage type, bytes.
 _Part = tuple[int, int]
-# A piece of a part: which part, where in it, and an array whose memory are the bytes.
+# A piece of a part: index of the part, offset in it, and an array of its bytes.
 Piece = namedtuple("Piece", "part offset data")
 MAX_CHARACTER = 0x10FFFF
 ASCII_END = 0x80
@@ -85,7 +85,7 @@ def write(contents: Contents, target: Target, level: int | None) -> None:
 def write_variable(
     file: FileIO, target: Target, name: str, node: Node, contents: Contents, level: int | None
 ) -> None:
-    """Write one variable at the end of the file. Raises `WouldLose` for one that is too large."""
+    """Write one variable at the end of the file. Raises `WouldLose` if it is too large."""
     prepare(node, target, narrow=True)
     if node.nbytes > MAX_V5_BYTES or _size(node, name) >= 1 << 32:
         raise WouldLose(
@@ -102,7 +102,7 @@ def write_variable(
 
 
 class _Uncompressed:
-    """Writes to the file: elements wherever they belong, all else one after the other."""
+    """Writes a variable to the file as it is; the pieces of elements may come in any order."""
 
     def __init__(self, file: FileIO, target: Target) -> None:
         self._file = file
@@ -118,16 +118,16 @@ class _Uncompressed:
             copy_extent(b"", leaf.array.extent, self._file, self._target.progress)  # type: ignore[arg-type]
             self.put(bytes(-parts[0][1] % 8))
             return
-        places = []
+        offsets = []
         end = self._file.tell()
         for code, nbytes in parts:
             self._file.seek(end)
             write_all(self._file, [tag_bytes(code, nbytes)])
-            places.append(end + 8)
+            offsets.append(end + 8)
             end += 8 + nbytes + -nbytes % 8
         self._file.truncate(end)
         for piece in payload(leaf, self._target):
-            self._file.seek(places[piece.part] + piece.offset)
+            self._file.seek(offsets[piece.part] + piece.offset)
             write_all(self._file, [piece.data])
         self._file.seek(end)
 
@@ -136,13 +136,13 @@ class _Uncompressed:
 
 
 def _is_copied(leaf: Leaf) -> bool:
-    """True if the elements lie in a file as they will lie in this one."""
-    same = leaf.form == "numbers" and leaf.change == "same"
-    return same and leaf.array.extent is not None and not (leaf.complex or leaf.logical)
+    """True if the elements lie in a file as this one stores them, so that bytes are copied."""
+    is_unchanged = leaf.form == "numbers" and leaf.change == "same"
+    return is_unchanged and leaf.array.extent is not None and not (leaf.complex or leaf.logical)
 
 
 class _Deflated:
-    """Compresses what is put, in one element; its length is known at the end."""
+    """Compresses a variable into one element, whose length is filled in at the end."""
 
     def __init__(self, file: FileIO, target: Target, level: int) -> None:
         self._file = file
@@ -158,7 +158,7 @@ class _Deflated:
         write_all(self._file, [self._encoder.compress(data)])
 
     def elements(self, leaf: Leaf, parts: list[_Part]) -> None:
-        """Write all parts of a leaf, each behind its tag; each is a pass over the array."""
+        """Write all parts of a leaf, each behind its tag, with one pass over the array for each."""
         for index, (code, nbytes) in enumerate(parts):
             self.put(tag_bytes(code, nbytes))
             for piece in payload(leaf, self._target, index):
@@ -225,6 +225,7 @@ def _size(node: Node, name: str) -> int:
 
 
 def _matrix(sink: _Uncompressed | _Deflated, node: Node, name: str) -> None:
+    """Write a matrix: tag, flags, dims and name, then its elements or members."""
     sink.put(tag_bytes(MI_MATRIX, _size(node, name)), _lead(node, name))
     if isinstance(node, Leaf):
         sink.elements(node, _parts(node))
@@ -237,7 +238,7 @@ def _matrix(sink: _Uncompressed | _Deflated, node: Node, name: str) -> None:
 
 
 def prepare(node: Leaf | Box, target: Target, *, narrow: bool) -> None:
-    """Look at the elements of which the size in the file depends on their values.
+    """Read the texts and sparse matrices of a value, since their values decide their size.
 
     With `narrow`, text that is ASCII throughout takes one byte for a unit.
     """
@@ -260,13 +261,14 @@ def leaves(node: Leaf | Box) -> Iterator[Leaf]:
 
 
 def payload(leaf: Leaf, target: Target, part: int | None = None) -> Iterator[Piece]:
-    """Yield the pieces of all parts, wherever they lie, or those of one part front to back."""
+    """Yield the pieces of all parts in any order, or those of one part front to back."""
     forms = {"numbers": _numbers, "char": _text, "sparse": _sparse}
-    for piece in forms[leaf.form](leaf, target, part):
-        yield Piece(piece[0], piece[1], np.ascontiguousarray(piece[2]).reshape(-1).view(np.uint8))
+    for index, offset, values in forms[leaf.form](leaf, target, part):
+        yield Piece(index, offset, np.ascontiguousarray(values).reshape(-1).view(np.uint8))
 
 
 def _blocks(leaf: Leaf, target: Target, part: int | None = None) -> Iterator[Values]:
+    """Yield the blocks of the array; only the first pass over it counts as progress."""
     pieces = blocks(leaf.array, block_bytes(target.max_memory))
     return target.counted(pieces) if not part else pieces
 
@@ -275,15 +277,16 @@ def _blocks(leaf: Leaf, target: Target, part: int | None = None) -> Iterator[Val
 
 
 def _numbers(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
-    position = [0, 0]
+    """Yield real (part 0) and imaginary (1) numbers, with their offsets in the part."""
+    offsets = [0, 0]
     for block in _blocks(leaf, target, part):
         values = elements_of(leaf, block.reshape(-1))
         halves = (values.real, values.imag) if leaf.complex else (values,)
         for index, half in enumerate(halves):
             if part in (None, index):
                 numbers = _as_class(leaf, half)
-                yield index, position[index], numbers
-                position[index] += numbers.nbytes
+                yield index, offsets[index], numbers
+                offsets[index] += numbers.nbytes
 
 
 def whole_numbers(leaf: Leaf, target: Target) -> Iterator[Values]:
@@ -330,7 +333,7 @@ def _as_class(leaf: Leaf, values: Values) -> Values:
 
 
 def _points(leaf: Leaf, strings: Values) -> Values:
-    """Strings as rows of code points, bytes or units."""
+    """Strings as rows of code points, or of bytes."""
     strings = strings.reshape(-1)
     if _is_utf8(leaf):
         strings = _decoded(leaf, strings)
@@ -357,10 +360,10 @@ def _decoded(leaf: Leaf, strings: Values) -> Values:
 
 
 def _measure_text(leaf: Leaf, target: Target) -> bool:
-    """Find how many units the longest row needs, and if all text is ASCII.
+    """Set the units that the longest row needs; return True if all text is ASCII.
 
-    Refuses characters that no unit can be. Of UTF-8 the width in bytes says nothing about that in
-    characters, so that it is not kept.
+    Refuses characters that UTF-16 cannot hold. The declared width of UTF-8 is in bytes, so that it
+    does not count here.
     """
     is_utf8 = _is_utf8(leaf)
     columns, done, largest = 0 if is_utf8 else leaf.columns, 0, 0
@@ -381,13 +384,14 @@ def _measure_text(leaf: Leaf, target: Target) -> bool:
 
 
 def _lengths(points: Values) -> Values:
-    """The number of UTF-16 units that each row needs, the NULs at its end left out."""
+    """The number of UTF-16 units that each row needs, without the NULs at its end."""
     used = points != 0
     last = points.shape[1] - np.argmax(used[:, ::-1], axis=1)
     return np.where(used.any(axis=1), last, 0) + (points > 0xFFFF).sum(axis=1)
 
 
 def _check_characters(leaf: Leaf, points: Values, done: int) -> None:
+    """Refuse two halves that would become a pair, and numbers beyond Unicode."""
     first = (points[:, :-1] & SURROGATE_MASK == HIGH) & (points[:, :-1] < 0x10000)
     second = (points[:, 1:] & SURROGATE_MASK == LOW) & (points[:, 1:] < 0x10000)
     wrong = points > MAX_CHARACTER
@@ -404,10 +408,10 @@ def _check_characters(leaf: Leaf, points: Values, done: int) -> None:
 
 
 def _index(array: Array, position: int) -> tuple[int, ...]:
-    """The logical index of an element, from its place in stored order."""
-    index = (
-        tuple(int(n) for n in np.unravel_index(position, array.dims[::-1])) if array.dims else ()
-    )
+    """The logical index of an element, from its position in stored order."""
+    index: tuple[int, ...] = ()
+    if array.dims:
+        index = tuple(int(n) for n in np.unravel_index(position, array.dims[::-1]))
     return index[::-1] if array.index_order == "F" else index
 
 
@@ -425,12 +429,13 @@ def _units(leaf: Leaf, strings: Values) -> Values:
     rows = np.arange(len(points))[:, None]
     beyond = np.where(extra, points - 0x10000, 0)
     lines[rows, position] = np.where(extra, HIGH + (beyond >> 10), points)
-    at = np.nonzero(extra)
-    lines[at[0], position[at] + 1] = LOW + (beyond[at] & 0x3FF)
+    pairs = np.nonzero(extra)
+    lines[pairs[0], position[pairs] + 1] = LOW + (beyond[pairs] & 0x3FF)
     return lines[:, : leaf.columns]
 
 
 def _text(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
+    """Yield the units of a char array; compressed, they must come in order and at once."""
     if leaf.change == "units":
         offset = 0
         for block in _blocks(leaf, target):
@@ -458,7 +463,7 @@ def _text(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, i
 def _columns(
     leaf: Leaf, strings: Values, done: int, count: int
 ) -> Iterator[tuple[int, int, Values]]:
-    """Yield strings transposed: all of them in one piece, of some each column."""
+    """Yield strings transposed: in one piece if they are all, else column by column."""
     units = _units(leaf, strings)
     if strings.size == count:
         yield 0, 0, units.T
@@ -471,27 +476,27 @@ def _columns(
 
 
 def stored_elements(leaf: Leaf, target: Target) -> Iterator[tuple[Values, Values]]:
-    """Yield the places of elements that are not zero, in column-major order, and the elements.
+    """Yield the column-major indices of the elements that are not zero, and these elements.
 
-    Zero is what has no bit set: -0.0 is kept.
+    An element is zero if no bit is set, so that -0.0 is written.
     """
     done = 0
     for block in blocks(leaf.array, block_bytes(target.max_memory)):
         values = block.reshape(-1)
         bits = values.view(np.uint8).reshape(values.size, -1).any(axis=1)
-        at = np.flatnonzero(bits)
-        yield at + done, values[at]
+        nonzero = np.flatnonzero(bits)
+        yield nonzero + done, values[nonzero]
         done += values.size
 
 
 def _count_elements(leaf: Leaf, target: Target) -> None:
-    """Find where every column of a sparse matrix begins among its stored elements."""
+    """Set the index of the first stored element of each column of a sparse matrix."""
     rows, columns = leaf.dims
     check_memory(16 * (columns + 1), target.max_memory, f"columns of array '{leaf.array.name}'")
     counts = np.zeros(columns + 1, np.int64)
-    for places, _ in stored_elements(leaf, target):
-        occupied, many = np.unique(places // max(1, rows), return_counts=True)
-        counts[occupied + 1] += many
+    for indices, _ in stored_elements(leaf, target):
+        occupied, numbers = np.unique(indices // max(1, rows), return_counts=True)
+        counts[occupied + 1] += numbers
     leaf.jc = np.cumsum(counts)
 
 

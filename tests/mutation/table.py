@@ -157,15 +157,15 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/mat/level5.py", "rest = read_up_to(file, 9)"): "no more than 7 bytes are left",
     ("plugins/mat/level5.py", "if nbytes < EAGER_BYTES:"):
         SPEED,
-    ("plugins/mat/elements5.py", "if nbytes < min(HELD_BYTES, self.room):"): SPEED,
+    ("plugins/mat/elements5.py", "if nbytes < min(CACHED_BYTES, self.room):"): SPEED,
     ("plugins/mat/elements5.py", "if nbytes < self.room:"): SPEED,
     ("plugins/mat/elements5.py", "if start < 0 or start + nbytes >= len(self._window):"): SPEED,
-    ("plugins/mat/elements5.py", 'self._window, self._window_place = b"", 1'):
+    ("plugins/mat/elements5.py", 'self._window, self._window_position = b"", 1'):
         "from an empty window nothing is taken",
     ("plugins/mat/level5.py",
-     "HELD_SHARE = 31  # and all of them up to this part of the memory"): MEMORY,
+     "CACHED_SHARE = 31  # the part of the memory that numbers of all variables may stay in"): MEMORY,
     ("plugins/mat/level5.py",
-     "HELD_SHARE = 33  # and all of them up to this part of the memory"): MEMORY,
+     "CACHED_SHARE = 33  # the part of the memory that numbers of all variables may stay in"): MEMORY,
     ("plugins/mat/level5.py",
      "def matrix(self, cursor: Cursor, end: int, path: str, depth: int, offset: int = -0) "
      "-> None:"): MEMBER,
