@@ -71,7 +71,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by a known header size and one plane behind the magic; a bare DIB by its exact size."""
+    """Return SURE for a known header size and one plane; a bare DIB also needs its exact size."""
     head = source.head
     start = 14 if head.startswith(MAGIC) else 0
     if len(head) < start + 16:
@@ -79,31 +79,37 @@ def sniff(source: Source) -> int:
     fields = fields_of(head)
     if fields.size not in HEADER_SIZES or fields.planes != 1:
         return NO
-    exact = start or first_of(head, fields) + fields.nbytes == source.size
-    return SURE if exact else MAYBE if fields.bits in BITS else NO
+    if start or first_of(head, fields) + fields.nbytes == source.size:
+        return SURE
+    return MAYBE if fields.bits in BITS else NO
 
 
 def read(source: Source) -> Bundle:
-    """One lazy array, named after the file's stem: (height, width[, channels]), bool or uint."""
+    """Read one lazy array, named after the file's stem: (height, width[, channels]), bool or uint.
+
+    Raises `Corrupt` for a damaged file, `Unsupported` for pixels that are not read here.
+    """
     from .bmp_pixels import Rows, unpack_runs
 
     header, fields = header_of(source)
-    notes, pixels, end = list[str](), header.width * header.height, header.first + header.data_bytes
+    notes = list[str]()
+    pixels, end = header.width * header.height, header.first + header.data_bytes
     if header.runs:
         if pixels > MAX_RATIO * source.size:
             what = f"'{source.path}': its {header.width} × {header.height} pixels of few runs"
             check_memory(2 * pixels, source.max_memory, what)
-        end, done = unpack_runs(source, header, None)
+        end, filled = unpack_runs(source, header, None)
         end = max(end, header.first + fields.data_bytes)
-        notes += [f"{pixels - done} pixels that no run sets are of colour 0"] * (done < pixels)
-    odd = [depth for depth in header.depths if depth != 8]
-    if odd:
+        if filled < pixels:
+            notes.append(f"{pixels - filled} pixels that no run sets are of colour 0")
+    is_odd = any(depth != 8 for depth in header.depths)
+    if is_odd:
         depths = ", ".join(map(str, header.depths))
         notes.append(f"channels of {depths} bits keep the values of the file, unscaled")
     x, y = fields.resolution
     meta = metadata_of({
         "resolution": [[x, 100], [y, 100], "cm"] if min(x, y) > 0 else None,
-        "channel_bits": header.depths if odd else None,
+        "channel_bits": header.depths if is_odd else None,
     })  # fmt: skip
     deepest = max(header.depths, default=0)
     nbytes = 1 if deepest <= 8 else 2 if deepest <= 16 else 4
@@ -113,14 +119,14 @@ def read(source: Source) -> Bundle:
     array = Array(
         stored, shape[::-1], data=lambda: rows, name=source.stem, index_order="C", meta=meta
     )
-    # A colour profile may follow the pixels; where it ends only the file header says.
-    declared = int.from_bytes(source.head[2:6], "little") * source.head.startswith(MAGIC)
-    behind = source.size - max(end, declared)
-    notes += [trailing_note(behind, "the end of the BMP image")] if behind > 0 else []
+    if source.head.startswith(MAGIC):  # a colour profile may lie behind the pixels
+        end = max(end, int.from_bytes(source.head[2:6], "little"))
+    if source.size > end:
+        notes.append(trailing_note(source.size - end, "the end of the BMP image"))
     return Bundle([array], notes=notes)
 
 
 def plan(bundle: Bundle) -> Plan:
     """Plan one image of bool or uint8, (H, W) or (H, W, 3)."""
     options = {"dpi": (0, 0)}  # without a resolution Pillow invents 96 dpi
-    return image_plan(bundle, "BMP", options, max_side=MAX_SIDE, held="bool and uint8")
+    return image_plan(bundle, "BMP", options, max_side=MAX_SIDE, types="bool and uint8")

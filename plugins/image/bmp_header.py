@@ -1,8 +1,10 @@
-"""The header of a BMP: where and how its pixels are stored."""
+"""The header of a BMP: offset and storage of its pixels."""
 
 from __future__ import annotations
 
 import struct
+from functools import reduce
+from operator import or_
 
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
@@ -14,10 +16,10 @@ if TYPE_CHECKING:
 MAGIC = b"BM"
 # A DIB without its file header begins with the size of its own: version 3 (the usual one), 4 or 5.
 BARE = (b"\x28\0\0\0", b"\x6c\0\0\0", b"\x7c\0\0\0")
-OLD_SIZE = 12  # of OS/2's first header
+OLD_SIZE = 12  # bytes of OS/2's first header
 HEADER_SIZES = (OLD_SIZE, 16, 40, 52, 56, 64, 108, 124)
 BITS = (1, 2, 4, 8, 16, 24, 32)  # per pixel
-RUNS = (1, 2)
+RUNS = (1, 2)  # codings by runs
 CODINGS = {
     0: "not coded", 1: "runs of 8 bits", 2: "runs of 4 bits", 3: "bit fields", 4: "JPEG", 5: "PNG",
     6: "bit fields with alpha",
@@ -28,7 +30,7 @@ USUAL_MASKS = {
 
 
 class Fields(Record):
-    """The numbers of a header, those that it does not have being 0."""
+    """The numbers of a header; 0 for those that it does not have."""
 
     size: int
     width: int
@@ -42,25 +44,25 @@ class Fields(Record):
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of a row that is not compressed, with its padding."""
+        """The bytes of an uncompressed row, with its padding."""
         return (self.width * self.bits + 31) // 32 * 4
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all rows that are not compressed."""
+        """The bytes of all rows if they are uncompressed."""
         return self.row_bytes * abs(self.height)
 
     @property
     def colours(self) -> int:
-        """The colours of the palette as the header has them."""
+        """The number of colours in the palette, at most 256; 0 without a palette."""
         return min(self.used, 256) or (1 << self.bits if self.bits <= 8 else 0)
 
 
 class Header(Record):
     """Storage of the pixels of a BMP: `masks` of channels, or a palette.
 
-    `kind` is that of the array: ``bool``, ``grey`` or ``rgb``; `down` says that the first row is
-    the top; `runs` that they are run-length coded.
+    `first` is the offset of the pixels. `kind` is that of the array: ``bool``, ``grey`` or ``rgb``.
+    `down` is True if the first row is the top, `runs` if the pixels are run-length coded.
     """
 
     width: int
@@ -93,7 +95,7 @@ class Header(Record):
 
 
 def fields_of(head: bytes) -> Fields:
-    """The numbers of a header, whose first bytes are in `head`."""
+    """The numbers of the header in the first bytes of a file."""
     start = 14 if head.startswith(MAGIC) else 0
     size = int.from_bytes(head[start : start + 4], "little")
     if size == OLD_SIZE:  # OS/2's header has sides of 2 bytes
@@ -105,12 +107,12 @@ def fields_of(head: bytes) -> Fields:
 
 
 def _masks_behind(fields: Fields) -> int:
-    """The bytes of the masks that follow a header without fields for them."""
+    """The bytes of masks behind the header; 0 if there are none, or the header has them."""
     return {3: 12, 6: 16}.get(fields.compression, 0) if fields.size == 40 else 0
 
 
 def first_of(head: bytes, fields: Fields) -> int:
-    """The first byte of the pixels."""
+    """The offset of the pixels."""
     if head.startswith(MAGIC):
         return int.from_bytes(head[10:14], "little")
     entry = 3 if fields.size == OLD_SIZE else 4
@@ -118,7 +120,7 @@ def first_of(head: bytes, fields: Fields) -> int:
 
 
 def header_of(source: Source) -> tuple[Header, Fields]:
-    """The header of a file, which is checked against its bytes, and the numbers in it."""
+    """The header of a file, checked against its size, and the numbers in it."""
     fields, start = fields_of(source.head.ljust(56, b"\0")), 14 * source.head.startswith(MAGIC)
     _check(fields, source)
     first = first_of(source.head, fields)
@@ -129,15 +131,15 @@ def header_of(source: Source) -> tuple[Header, Fields]:
         min(fields.data_bytes or stored, stored) if runs else fields.nbytes,
         fields.height < 0, runs, _kind(palette), palette, masks,
     )  # fmt: skip
-    missing = not runs and first + header.data_bytes > source.size
-    if min(header.width, header.height) < 1 or missing:
+    is_cut = not runs and first + header.data_bytes > source.size
+    if min(header.width, header.height) < 1 or is_cut:
         what = f"declares {header.width} × {header.height} pixels, which the file has no bytes for"
         raise Corrupt(what, path=source.path)
     return header, fields
 
 
 def _check(fields: Fields, source: Source) -> None:
-    """Refuse what is not read: other codings, depths and headers."""
+    """Refuse codings, depths and headers that are not read here."""
     depths = {0: BITS, 1: (8,), 2: (4,), 3: (16, 24, 32), 6: (16, 24, 32)}
     if fields.size not in HEADER_SIZES or fields.planes != 1:
         raise Corrupt("has a header of an unknown size, or several planes", path=source.path)
@@ -154,13 +156,13 @@ def _check(fields: Fields, source: Source) -> None:
 
 
 def _palette(source: Source, fields: Fields, start: int, first: int) -> list[tuple[int, ...]]:
-    """The colours of a palette, RGB; nothing for pixels that have channels."""
+    """The colours of the palette, RGB; empty for pixels with channels."""
     if fields.bits > 8:
         return []
     entry = 3 if fields.size == OLD_SIZE else 4
-    at = start + fields.size
-    count = min(fields.colours, 1 << fields.bits, max(0, first - at) // entry)
-    data = source.read_exact(at, entry * count, "the palette")
+    offset = start + fields.size
+    count = min(fields.colours, 1 << fields.bits, max(0, first - offset) // entry)
+    data = source.read_exact(offset, entry * count, "the palette")
     if not count:
         raise Corrupt("has no palette", path=source.path)
     return [(data[n + 2], data[n + 1], data[n]) for n in range(0, entry * count, entry)]
@@ -170,28 +172,23 @@ def _kind(palette: list[tuple[int, ...]]) -> str:
     """The kind of array: a palette of black and white is bool, one of all greys in order grey."""
     if palette == [(0, 0, 0), (255, 255, 255)]:
         return "bool"
-    return "grey" if palette and all(one == (n,) * 3 for n, one in enumerate(palette)) else "rgb"
+    in_order = all(colour == (n, n, n) for n, colour in enumerate(palette))
+    return "grey" if palette and in_order else "rgb"
 
 
 def _masks(source: Source, fields: Fields, start: int) -> list[int]:
-    """The masks of red, green and blue, and of alpha if there is one; nothing for a palette."""
+    """The masks of red, green, blue and, if it exists, alpha; empty for a palette."""
     if fields.bits <= 8:
         return []
     if fields.compression == 0:
         return list(USUAL_MASKS[fields.bits])
-    alpha = fields.size >= 56 or fields.compression == 6
-    data = source.read_exact(start + 40, 16 if alpha else 12, "the masks")
+    has_alpha = fields.size >= 56 or fields.compression == 6
+    data = source.read_exact(start + 40, 16 if has_alpha else 12, "the masks")
     masks = list(struct.unpack(f"<{len(data) // 4}I", data))
     masks = masks[:3] + [mask for mask in masks[3:] if mask]
-    whole = all(mask and mask < 1 << fields.bits and "01" not in f"{mask:b}" for mask in masks)
-    if not whole or sum(mask.bit_count() for mask in masks) != _joined(masks).bit_count():
+    is_whole = all(mask and mask < 1 << fields.bits and "01" not in f"{mask:b}" for mask in masks)
+    overlap = sum(mask.bit_count() for mask in masks) != reduce(or_, masks).bit_count()
+    if not is_whole or overlap:
         what = "has bit fields that overlap, have gaps, or are not in a pixel"
         raise Unsupported(what, path=source.path, got=", ".join(f"{mask:#x}" for mask in masks))
     return masks
-
-
-def _joined(masks: list[int]) -> int:
-    total = 0
-    for mask in masks:
-        total |= mask
-    return total

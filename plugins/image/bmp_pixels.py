@@ -1,6 +1,6 @@
 """Pixels of a BMP: rows of packed bits, runs, palettes and bit fields.
 
-Rows are read and decoded a band at a time, from whichever end the file has them; run-length coded
+Rows are read and decoded a band at a time, in either order that the file has; run-length coded
 ones are in memory as indices of a byte each.
 """
 
@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-BAND_BYTES = 1 << 18
-END_OF_ROW, END_OF_IMAGE, MOVE = 0, 1, 2  # behind a count of 0; more is a run without repetition
+BAND_BYTES = 1 << 18  # of rows that are read at once
+END_OF_ROW, END_OF_IMAGE, MOVE = (
+    0,
+    1,
+    2,
+)  # code behind a count of 0; others are the length of a run without repetition
 
 
 class Rows(Decoded):
@@ -41,19 +45,19 @@ class Rows(Decoded):
 
     @property
     def by_regions(self) -> bool:
-        """True: rows are read where they are asked for, but for those of runs."""
+        """True: only the rows of a region are read (runs are decoded once, as a whole)."""
         return True
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order."""
         step = max(1, BAND_BYTES // max(1, self._header.row_bytes))
-        most = max(1, max_bytes // self.dtype.itemsize)
+        piece = max(1, max_bytes // self.dtype.itemsize)
         for top in range(0, self.shape[0], step):
             flat = self._rows(top, min(top + step, self.shape[0])).reshape(-1)
-            yield from (flat[at : at + most] for at in range(0, flat.size, most))
+            yield from (flat[start : start + piece] for start in range(0, flat.size, piece))
 
     def __getitem__(self, key: Any) -> Any:
-        """A region, for which only the rows that it needs are decoded."""
+        """Read a region; only its rows are decoded."""
         full = full_key(key, len(self.shape))
         if self.held() is not None or not is_basic(full):
             return super().__getitem__(key)
@@ -64,7 +68,7 @@ class Rows(Decoded):
 
     @cached_property
     def _runs(self) -> Values:
-        """The indices of a run-length coded image, from the bottom."""
+        """The indices of a run-length coded image, bottom row first."""
         header = self._header
         check_memory(2 * header.width * header.height, self.max_memory, f"{self.what}: its runs")
         out = bytearray(header.width * header.height)
@@ -72,7 +76,7 @@ class Rows(Decoded):
         return np.frombuffer(out, np.uint8).reshape(header.height, header.width)
 
     def _rows(self, top: int, bottom: int) -> Values:
-        """The rows of a range, decoded."""
+        """Read and decode the rows of a range, counted from the top."""
         header, count = self._header, bottom - top
         if not count:
             return np.empty((0, *self.shape[1:]), self.dtype)
@@ -90,7 +94,7 @@ class Rows(Decoded):
 
 
 def _samples(rows: Values, header: Header) -> Values:
-    """The numbers of the pixels in whole rows: indices, or what has the channels in it."""
+    """The samples in whole rows: an index, or the packed channels, for each pixel."""
     width, bits = header.width, header.bits
     if bits < 8:
         spread = np.unpackbits(rows, axis=1).reshape(len(rows), -1, bits)[:, :width]
@@ -105,14 +109,14 @@ def _samples(rows: Values, header: Header) -> Values:
 
 
 def _colours(samples: Values, header: Header, path: str) -> Values:
-    """The colours or greys of indices; the channels of other samples."""
+    """The elements of the array: colours or greys of indices, channels of packed samples."""
     if header.in_bytes:
         return samples[..., [_shift(mask) // 8 for mask in header.masks]]
     if header.bits > 8:
         parts = [(samples & mask) >> _shift(mask) for mask in header.masks]
         return np.stack(parts, axis=-1)
     if samples.size and samples.max() >= len(header.palette):
-        raise Corrupt("has pixels of colours that its palette has not", path=path)
+        raise Corrupt("has pixels of colours that its palette does not have", path=path)
     if header.kind == "rgb":
         table: Values = np.array(header.palette, np.uint8)
         return table[samples]
@@ -120,29 +124,36 @@ def _colours(samples: Values, header: Header, path: str) -> Values:
 
 
 def _shift(mask: int) -> int:
+    """The number of zero bits below a mask."""
     return (mask & -mask).bit_length() - 1
 
 
 def unpack_runs(source: Source, header: Header, out: bytearray | None) -> tuple[int, int]:
-    """Fill `out`, rows from the bottom, and return where the runs end, and the pixels they set.
+    """Fill `out`, bottom row first; return the offset behind the runs, and the pixels they set.
 
-    Raises `Corrupt` for runs that leave the image, or have no end.
+    Without `out` the runs are only checked. Raises `Corrupt` for runs that leave the image or are
+    cut off, `TooLarge` if their bytes are above the memory allowed.
     """
+    check_memory(header.data_bytes, source.max_memory, f"'{source.path}': its runs")
     data = source.read_exact(header.first, header.data_bytes, "the runs")
     try:
-        at, done = _unpacked(data, header, out)
+        nbytes, filled = _unpacked(data, header, out)
     except (IndexError, ValueError):
         what = "has runs that leave the image, or are cut off"
         raise Corrupt(what, path=source.path) from None
-    return header.first + at, done
+    return header.first + nbytes, filled
 
 
 def _unpacked(data: bytes, header: Header, out: bytearray | None) -> tuple[int, int]:
+    """Walk through the runs; return their bytes, and the pixels that they set.
+
+    Raises IndexError or ValueError for runs that are cut off or leave the image.
+    """
     width, height, small = header.width, header.height, header.bits == 4
-    at = x = y = done = 0
-    while y < height or at < len(data):
-        count, code = data[at], data[at + 1]
-        at += 2
+    offset = x = y = filled = 0
+    while y < height or offset < len(data):
+        count, code = data[offset], data[offset + 1]
+        offset += 2
         if count:
             piece = (bytes((code >> 4, code & 15)) if small else bytes((code,))) * count
             piece = piece[:count]
@@ -152,20 +163,20 @@ def _unpacked(data: bytes, header: Header, out: bytearray | None) -> tuple[int, 
         elif code == END_OF_IMAGE:
             break
         elif code == MOVE:
-            x, y = x + data[at], y + data[at + 1]
-            at += 2
+            x, y = x + data[offset], y + data[offset + 1]
+            offset += 2
             continue
         else:
             count, nbytes = code, (code + 1) // 2 if small else code
-            piece = data[at : at + nbytes]
+            piece = data[offset : offset + nbytes]
             if len(piece) < nbytes:
                 raise IndexError
             if small:
                 piece = bytes(half for byte in piece for half in (byte >> 4, byte & 15))[:count]
-            at += nbytes + nbytes % 2
+            offset += nbytes + nbytes % 2
         if x + count > width or y >= height:
             raise ValueError
         if out is not None:
             out[y * width + x : y * width + x + count] = piece
-        x, done = x + count, done + count
-    return at, done
+        x, filled = x + count, filled + count
+    return offset, filled

@@ -41,7 +41,7 @@ __all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAGICS = (b"GIF87a", b"GIF89a")
 MAX_SIDE = 0xFFFF
-DURATIONS = range(0, 655360, 10)  # of a frame, in milliseconds
+DURATIONS = range(0, 655360, 10)  # durations that a frame can have, in milliseconds
 
 # One grey pixel; written by netpbm's pamtogif.
 _SAMPLE = bytes.fromhex("474946383761010001008000008080800000002c00000000010001000002024401003b")
@@ -61,12 +61,12 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the magic ``GIF87a`` or ``GIF89a``."""
+    """Return SURE for the magic ``GIF87a`` or ``GIF89a``."""
     return SURE if source.head.startswith(MAGICS) else NO
 
 
 def read(source: Source) -> Bundle:
-    """One lazy array, named after the file's stem, of uint8: see the mapping."""
+    """Read one lazy array of uint8, named after the file's stem: see the mapping."""
     from .gif_frames import PIXELS_PER_BYTE, blocks_of, read_frames
     from .reader import read_picture
 

@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 MAGICS = (b"GIF87a", b"GIF89a")
 EXTENSION, FRAME, END, CONTROL = b"!,;\xf9"
-# LZW: the string of a 12-bit code has at most 4096 pixels, and there are 2/3 of a code in a byte.
+# LZW: the string of a 12-bit code has at most 4096 pixels, and a byte holds 2/3 of a code.
 PIXELS_PER_BYTE = 4096
 REMEDY = "write whole images first, for instance with ImageMagick: -coalesce +adjoin"
 LOOP = b"\x0bNETSCAPE2.0\x03\x01"
 DISPOSALS = NOT_SAID, KEEP, CLEAR, RESTORE = 0, 1, 2, 3
-HEAD = 13  # bytes of the header and the description of the screen
+HEAD = 13  # bytes of the header and of the screen descriptor
 OPAQUE = 255
 
 
 class Frame(Record):
-    """The place of a frame in the file, and on the screen.
+    """A frame: its offsets in the file, and its position on the screen.
 
-    `control` is the place and the length of the block with the control of the frame, if it has one;
-    `first` and `stop` are where its compressed bytes begin and end.
+    `start` is the offset of its block, `first` and `stop` are those of its compressed bytes.
+    `control` is the offset and the length of its control block, (0, 0) without one.
     """
 
     start: int
@@ -53,14 +53,15 @@ class Frame(Record):
     disposal: int
     duration: int  # milliseconds
     clear: int  # the transparent index, or -1
-    fills: bool
+    fills: bool  # True if it is as large as the screen
 
 
 def blocks_of(source: Source) -> tuple[int, list[Frame], int, int, int | None]:
     """The bytes before the blocks, the frames, the offset of the end block, and two counts.
 
-    The first count is that of the blocks that are left out, the second that of the repeats, None if
-    the file does not say it. Raises `Corrupt` and `Unsupported` for blocks that no GIF has.
+    The counts are those of the blocks that are left out, and of the repeats (None if the file has
+    no such block). Raises `Corrupt` for blocks that no GIF has and for a cut file, `Unsupported`
+    for frames that are not read here.
     """
     try:
         return _blocks(contents(source), source)
@@ -69,13 +70,14 @@ def blocks_of(source: Source) -> tuple[int, list[Frame], int, int, int | None]:
 
 
 def _blocks(data: bytes, source: Source) -> tuple[int, list[Frame], int, int, int | None]:
+    """Walk through the blocks; see `blocks_of`. Raises IndexError if the data is cut off."""
     path, frames, left_out = source.path, list[Frame](), 0
-    at = screen = 13 + _table_bytes(data[10])
+    at = screen = 13 + table_bytes(data[10])
     control, loop = (0, 0), None
     while (label := data[at]) != END:
         start, at = at, at + {EXTENSION: 2, FRAME: 11}.get(label, 0)
         if label == FRAME:
-            at += _table_bytes(data[start + 9])
+            at += table_bytes(data[start + 9])
         elif label not in (EXTENSION, 0):  # some writers leave an extra end of data
             raise Corrupt("unknown block", path=path, where=f"byte {start}")
         first = at
@@ -100,10 +102,10 @@ def _blocks(data: bytes, source: Source) -> tuple[int, list[Frame], int, int, in
 
 
 def _frame(
-    data: bytes, place: tuple[int, int, int], control: tuple[int, int], source: Source
+    data: bytes, offsets: tuple[int, int, int], control: tuple[int, int], source: Source
 ) -> Frame:
-    """A frame, checked against its screen and its bytes."""
-    start, first, stop = place
+    """A frame, checked against its screen and its bytes; `offsets` are start, first and stop."""
+    start, first, stop = offsets
     left, top, width, height = struct.unpack_from("<4H", data, start + 1)
     wide, high = struct.unpack_from("<HH", data, 6)
     flags, delay, clear = 0, 0, 0
@@ -123,13 +125,13 @@ def _frame(
         what = f"has disposal method {disposal}, which GIF does not define"
         raise Unsupported(what, path=path, where=where, remedy=REMEDY)
     return Frame(
-        start, first, stop, control, left, top, width, height, _table_bytes(data[start + 9]),
+        start, first, stop, control, left, top, width, height, table_bytes(data[start + 9]),
         disposal, 10 * delay, clear if flags & 1 else -1, (width, height) == (wide, high),
     )  # fmt: skip
 
 
-def _table_bytes(flags: int) -> int:
-    """The bytes of a colour table."""
+def table_bytes(flags: int) -> int:
+    """The bytes of the colour table that these flags announce."""
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
@@ -137,17 +139,16 @@ def read_frames(
     source: Source, screen: int, frames: list[Frame], *, end: int, loop: int | None,
     notes: Sequence[str],
 ) -> Bundle:  # fmt: skip
-    """The bundle of frames that are composed; `screen` are the bytes before the first block."""
+    """The bundle of composed frames; `screen` is the number of bytes before the first block."""
     head = source.read_exact(0, screen, "the header")
-    width, height = (int.from_bytes(head[at : at + 2], "little") for at in (6, 8))
+    width, height = (int.from_bytes(head[n : n + 2], "little") for n in (6, 8))
     first = frames[0]
-    covered = first.fills and first.clear < 0 and first.disposal != RESTORE
-    opaque = covered and all(frame.disposal != CLEAR for frame in frames[:-1])
+    opaque = _is_whole(first) and all(frame.disposal != CLEAR for frame in frames[:-1])
     size = height, width, 3 if opaque else 4
 
     def compose(begin: int, stop: int) -> Iterator[Values]:
         whole = (number for number in range(begin, 0, -1) if _is_whole(frames[number]))
-        start = next(whole, 0)
+        start = next(whole, 0)  # the last frame that does not need those before it
         canvas = np.zeros((height, width, 4), np.uint8)
         for number in range(start, stop):
             frame = frames[number]
@@ -156,7 +157,8 @@ def read_frames(
             region = canvas[rows, columns]
             before = region.copy() if frame.disposal == RESTORE else 0
             indices, colours = _decoded(source, head, frame, number)
-            region[indices != frame.clear] = colours[indices[indices != frame.clear]]
+            drawn = indices != frame.clear
+            region[drawn] = colours[indices[drawn]]
             if number >= begin:
                 yield np.ascontiguousarray(canvas[..., : size[2]])
             if frame.disposal in (CLEAR, RESTORE):
@@ -164,18 +166,16 @@ def read_frames(
 
     durations = [frame.duration for frame in frames]
     fields = {"loop": loop}
-    return animation(
-        source, "GIF", size, durations, compose, fields=fields, notes=notes, end=end
-    )  # fmt: skip
+    return animation(source, "GIF", size, durations, compose, fields=fields, notes=notes, end=end)
 
 
 def _is_whole(frame: Frame) -> bool:
-    """True if nothing of the frames before is left once this one is drawn."""
+    """True if a frame covers the screen, so that those before it are not needed."""
     return frame.fills and frame.clear < 0 and frame.disposal != RESTORE
 
 
 def _decoded(source: Source, head: bytes, frame: Frame, number: int) -> tuple[Values, Values]:
-    """The indices of a frame, and the colours that they stand for, RGBA."""
+    """Decode a frame; return its indices, and the colours of its palette, RGBA."""
     start = frame.start + 10
     local = source.read_exact(start, frame.palette_bytes, "a palette")
     palette = local or head[HEAD:]
@@ -184,11 +184,11 @@ def _decoded(source: Source, head: bytes, frame: Frame, number: int) -> tuple[Va
     if not len(colours):
         where = f"byte {frame.start}"
         raise Corrupt("has a frame without a palette", path=source.path, where=where)
-    place = source.read_exact(frame.start, 10, "a frame")
+    descriptor = source.read_exact(frame.start, 10, "a frame")
     coded = source.read_exact(frame.first - 1, frame.stop - frame.first + 1, "a frame")
     parts = (
-        head[:6], place[5:9], head[10:], bytes([FRAME]), bytes(4), place[5:], local, coded,
-        bytes([END]),
+        head[:6], descriptor[5:9], head[10:], bytes([FRAME]), bytes(4), descriptor[5:], local,
+        coded, bytes([END]),
     )  # fmt: skip
     with (
         guarded(source.path, f"frame {number}"),
@@ -198,6 +198,7 @@ def _decoded(source: Source, head: bytes, frame: Frame, number: int) -> tuple[Va
         indices = np.array(image)
         if image.mode not in ("P", "L") or indices.shape != (frame.height, frame.width):
             raise Corrupt("frame is not what its header says", path=source.path)
-    if indices.max() >= len(colours):
-        raise Corrupt("has pixels of colours that its palette has not", path=source.path)
+    drawn = indices[indices != frame.clear]  # Pillow writes a transparent index above the palette
+    if drawn.max(initial=0) >= len(colours):
+        raise Corrupt("has pixels of colours that its palette does not have", path=source.path)
     return indices, colours

@@ -15,8 +15,8 @@ from raconvert.arrays.memory import check_memory
 from raconvert.errors import WouldLose
 from raconvert.files.copy import write_all
 
-from .frames import CANVAS_BYTES
-from .gif_frames import CONTROL, END, EXTENSION, FRAME, HEAD, KEEP, LOOP
+from .frames import CANVAS_BYTES, LOOPS
+from .gif_frames import CONTROL, END, EXTENSION, FRAME, HEAD, KEEP, LOOP, table_bytes
 from .metadata import field
 from .reader import guarded
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Target
 
-COLOURS = 256  # of a palette
-LOCAL_PALETTE = 0x87  # flags of a frame: it has one, of 256 colours
-NO_PALETTE = 0x70  # flags of the screen
-STEP = 10  # milliseconds of a unit of the durations
+COLOURS = 256  # most in a palette
+LOCAL_PALETTE = 0x87  # flags of a frame with a palette of its own, of 256 colours
+NO_PALETTE = 0x70  # flags of a screen without a palette
+STEP = 10  # milliseconds in a unit of durations
 
 
 def write_frames(array: Array, durations: Sequence[int], target: Target) -> None:
@@ -41,22 +41,23 @@ def write_frames(array: Array, durations: Sequence[int], target: Target) -> None
 
 
 def _pieces(array: Array, durations: Sequence[int], target: Target) -> Iterator[bytes]:
+    """Yield the bytes of the file, frame by frame."""
     height, width = size = array.shape[1:3]
     yield b"GIF89a" + struct.pack("<HHBBB", width, height, NO_PALETTE, 0, 0)
     loop = field(array, "loop", int)
-    if loop in range(1 << 16):
+    if loop in LOOPS:
         yield bytes([EXTENSION, 0xFF]) + LOOP + struct.pack("<HB", loop, 0)
     frames = target.counted(runs(array, prod(size) * 3, block_bytes(target.max_memory)))
     for number, (values, duration) in enumerate(zip(frames, durations, strict=True)):
         indices, palette = _indexed(values.reshape(*size, 3), number, array.name, target.path)
         control = struct.pack("<BBBBHBB", EXTENSION, CONTROL, 4, KEEP << 2, duration // STEP, 0, 0)
-        place = struct.pack("<B4HB", FRAME, 0, 0, width, height, LOCAL_PALETTE)
-        yield control + place + palette + _coded(indices)
+        descriptor = struct.pack("<B4HB", FRAME, 0, 0, width, height, LOCAL_PALETTE)
+        yield control + descriptor + palette + _coded(indices)
     yield bytes([END])
 
 
 def _indexed(values: Any, number: int, name: str, path: str) -> tuple[Any, bytes]:
-    """The indices of the pixels, and the colours that they stand for."""
+    """The indices of the pixels, and their palette. Raises `WouldLose` above 256 colours."""
     packed = values.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
     colours, indices = np.unique(packed, return_inverse=True)
     if len(colours) > COLOURS:
@@ -70,16 +71,15 @@ def _indexed(values: Any, number: int, name: str, path: str) -> tuple[Any, bytes
 
 
 def _coded(indices: Any) -> bytes:
-    """The LZW data of a frame, as Pillow codes an image of grey values."""
+    """The LZW data of a frame, cut out of a GIF that Pillow writes."""
     file = BytesIO()
     with guarded(None, "the frame to write"):
         Image.fromarray(indices).save(file, "GIF", optimize=False, interlace=0)
     data = file.getvalue()
-    at = HEAD + (3 << (data[10] & 7) + 1 if data[10] & 0x80 else 0)
-    while data[at] == EXTENSION:
-        at += 2
-        while data[at]:
-            at += 1 + data[at]
-        at += 1
-    local = 3 << (data[at + 9] & 7) + 1 if data[at + 9] & 0x80 else 0
-    return data[at + 10 + local : -1]
+    offset = HEAD + table_bytes(data[10])
+    while data[offset] == EXTENSION:
+        offset += 2
+        while data[offset]:
+            offset += 1 + data[offset]
+        offset += 1
+    return data[offset + 10 + table_bytes(data[offset + 9]) : -1]

@@ -36,7 +36,7 @@ MAGIC = b"\xff\xd8\xff"
 MAX_SIDE = 0xFFFF
 # Entropy-coded blocks of 8 × 8 pixels have a bit at least in the first scan of each component.
 PIXELS_PER_BYTE = 8 * 64
-COEFFICIENTS_BYTES = 8  # of a pixel: images of more than one scan are kept as coefficients
+COEFFICIENTS_BYTES = 8  # for a pixel: libjpeg holds an image of several scans as coefficients
 
 # One grey pixel of value 128, written by cjpeg of libjpeg-turbo.
 _SAMPLE = bytes.fromhex(
@@ -62,46 +62,50 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the first marker and the beginning of the second."""
+    """Return SURE for the first marker and the beginning of the second."""
     return SURE if source.head.startswith(MAGIC) else NO
 
 
 def read(source: Source) -> Bundle:
-    """One lazy array, named after the file's stem: (height, width) or (height, width, 3), uint8."""
+    """Read one lazy array of uint8, named after the stem: (height, width) or (height, width, 3)."""
     from .reader import contents, read_picture
 
     data = contents(source)
     frame, scan, end = _walk(data, source.path, source.limits.image_scans)
     more = COEFFICIENTS_BYTES if frame[1] == PROGRESSIVE or scan[4] < frame[9] else 0
     most = PIXELS_PER_BYTE * source.size
-    return read_picture(source, "JPEG", end=end, most=most, more=more, held=data)
+    return read_picture(source, "JPEG", end=end, most=most, more=more, data=data)
 
 
 def _walk(data: bytes, path: str, most: int) -> tuple[bytes, bytes, int]:
     """The header of the frame, that of its first scan, and the offset of the end of the picture.
 
-    All markers are read, so that a second frame, or too many scans, are refused here.
+    Raises `Unsupported` for a JPEG that is not read here or has more than `most` scans, `Corrupt`
+    for one that does not have exactly one frame.
     """
-    segments, at = markers(data, path, most)
+    segments, end = markers(data, path, most)
     frames, scans = [frame for code in FRAMES for frame in segments[code]], segments[SCAN]
-    frame = (frames or [b"\0\0\0\0\x08\0\1"])[0]
+    frame = (frames or [b"\0\0\0\0\x08\0\1"])[0]  # without one, only other frames are a fault
     faults = {
         "is a lossless, hierarchical or arithmetic-coded JPEG": OTHER_FRAMES & segments.keys(),
         f"is a JPEG of {frame[4]} bits": frame[4] != 8,
         "does not say its height before the pixels": frame[5:7] == b"\0\0",
         f"has more than {most} scans": len(scans) > most,
     }
-    for fault in (what for what, holds in faults.items() if holds):
+    for fault in (what for what, is_so in faults.items() if is_so):
         remedy = "rewrite it first, for instance with: djpeg"
         raise Unsupported(fault, path=path, remedy=remedy)
     if len(frames) != 1 or len(frame) < 10 or not scans:
         raise Corrupt("has no pixels, or not one frame", path=path, got=f"{len(frames)} frames")
-    check_restarts(segments, data[:at], path)
-    return frame, scans[0], at
+    check_restarts(segments, data[:end], path)
+    return frame, scans[0], end
 
 
 def plan(bundle: Bundle, *, quality: int = 95) -> Plan:
-    """Plan one image of uint8, (H, W) or (H, W, 3), whose values are not kept exactly."""
+    """Plan one image of uint8, (H, W) or (H, W, 3), whose values may change.
+
+    Raises `UsageError` for a quality that is not 1 to 100.
+    """
     if not 1 <= quality <= 100:
         raise UsageError("quality is out of range", expected="1 to 100", got=quality)
     options = {"quality": quality, "subsampling": "4:4:4"}

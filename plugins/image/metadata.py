@@ -9,8 +9,8 @@
 ``comment``         text
 ==================  ============================================================================
 
-What only one format has is described in its module. TIFF alone is written with metadata; what the
-others lose is listed in `plan`.
+Fields of a single format are described in its module. Only TIFF is written with metadata; the
+others list what they lose in `plan`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ EXIF = b"Exif\0\0"  # before the EXIF data in JPEG, and often in WebP
 
 
 def metadata_of(fields: dict[str, Any], description: str | None = None) -> Metadata:
-    """The metadata of an array that has these fields; those that are empty are left out."""
+    """Metadata with these fields in the namespace; empty fields are left out."""
     fields = {name: value for name, value in fields.items() if value not in (None, "", b"", [])}
     return Metadata(description=description, formats={NAMESPACE: fields} if fields else None)
 
 
 def field(array: Array, name: str, kind: type) -> Any:
-    """An own field if it has the right type, else None: sidecars are written by people too."""
+    """A field of the namespace; None if it has another type, since people write sidecars, too."""
     fields = array.meta.formats.get(NAMESPACE)
     value = fields.get(name) if isinstance(fields, dict) else None
     return value if isinstance(value, kind) and not isinstance(value, bool) else None

@@ -84,7 +84,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by a header with enough bytes behind it; two letters alone prove nothing."""
+    """Return SURE for a header with enough bytes behind it, MAYBE for its first letters alone."""
     try:
         _header(source)
     except Corrupt:
@@ -95,7 +95,8 @@ def sniff(source: Source) -> int:
 class Header(Record):
     """The text of the header, `dims` as RA has them, maxval, and the bytes of the pixels.
 
-    `kind` is ``raw``, ``plain``, or ``bits`` and ``bytes`` of a bitmap; `said` is the tuple type.
+    `kind` is ``raw``, ``plain``, or ``bits`` and ``bytes`` of a bitmap. `tuple_type` is that of PAM
+    if it is not the usual one.
     """
 
     text: bytes
@@ -103,16 +104,19 @@ class Header(Record):
     maxval: int
     nbytes: int
     kind: str
-    said: str
+    tuple_type: str
 
     @property
     def bitmap(self) -> bool:
-        """True for black and white."""
+        """True if the pixels are black and white."""
         return self.kind in ("bits", "bytes") or self.text.startswith(b"P1")
 
 
 def read(source: Source) -> Bundle:
-    """One lazy array, named after the file's stem: (height, width[, depth]), bool or uint."""
+    """Read one lazy array, named after the file's stem: (height, width[, depth]), bool or uint.
+
+    Raises `Corrupt` for a damaged file, `Unsupported` for several images.
+    """
     header = _header(source)
     width, start = 1 if header.maxval < 256 else 2, len(header.text)
     end = start + header.nbytes if header.kind != "plain" else source.size
@@ -123,7 +127,7 @@ def read(source: Source) -> Bundle:
     notes += [trailing_note(source.size - end, "the pixels")] if end < source.size else []
     usual = header.maxval in (255, 65535) or header.bitmap
     meta = metadata_of({
-        "maxval": None if usual else header.maxval, "tuple_type": header.said or None,
+        "maxval": None if usual else header.maxval, "tuple_type": header.tuple_type or None,
     })  # fmt: skip
     order = ">" if header.kind == "raw" and width == 2 else "<"
     stored = element("bool", 1) if header.bitmap else element("uint", width, order)
@@ -139,7 +143,7 @@ def read(source: Source) -> Bundle:
 
 
 def _header(source: Source) -> Header:
-    """The header, which is checked against the bytes that the file has."""
+    """Read the header. Raises `Corrupt` if it is damaged, or the file has fewer bytes."""
     data = source.read_at(0, source.limits.short_header_bytes) if _BEGIN.match(source.head) else b""
     header = _pam(data, source.path) if data.startswith(b"P7") else _pnm(data, source.path)
     start = len(header.text)
@@ -152,18 +156,18 @@ def _header(source: Source) -> Header:
 
 
 def _pnm(data: bytes, path: str) -> Header:
-    """The header of PBM, PGM and PPM. `nbytes` of plain text is the least that its pixels take."""
+    """The header of PBM, PGM and PPM; `nbytes` of plain text is the least that it can have."""
     match = _HEADER.match(data)
     magic, *words = [word for word in match.groups() if word] if match else [b"", 0, 0]
     width, height, maxval = map(int, [*words, 1][:3])
     if not (match and min(width, height) > 0 < maxval < 65536):
         raise _damaged(path)
     depth = 3 if magic in (b"P3", b"P6") else 1
-    sample = 1 if maxval < 256 else 2
-    row = -(-width // 8) if magic == b"P4" else width * depth * sample
-    nbytes, kind = height * row, "bits" if magic == b"P4" else "raw"
-    if magic in (b"P1", b"P2", b"P3"):
-        count = width * height * depth
+    count = width * height * depth
+    nbytes, kind = count * (1 if maxval < 256 else 2), "raw"
+    if magic == b"P4":
+        nbytes, kind = height * -(-width // 8), "bits"
+    elif magic in (b"P1", b"P2", b"P3"):
         nbytes, kind = count if magic == b"P1" else 2 * count - 1, "plain"
     dims = (depth,) * (depth > 1) + (width, height)
     return Header(data[: match.end()], dims, maxval, nbytes, kind, "")
@@ -185,20 +189,22 @@ def _pam(data: bytes, path: str) -> Header:
     width, height, depth, maxval = (int(word[0]) for word in words)
     if not (min(width, height, depth) > 0 < maxval < 65536):
         raise _damaged(path)
-    said = b" ".join(fields.get(b"TUPLTYPE", ())).decode("utf-8", "replace")
-    kind = "bytes" if (said, depth, maxval) == (BITMAP, 1, 1) else "raw"
+    tuple_type = b" ".join(fields.get(b"TUPLTYPE", ())).decode("utf-8", "replace")
+    kind = "bytes" if (tuple_type, depth, maxval) == (BITMAP, 1, 1) else "raw"
     dims = (depth,) * (depth > 1) + (width, height)
     nbytes = width * height * depth * (1 if maxval < 256 else 2)
-    usual = said == TUPLE_TYPES.get(depth) or kind == "bytes"
-    return Header(match[0], dims, maxval, nbytes, kind, "" if usual else said)
+    usual = tuple_type == TUPLE_TYPES.get(depth) or kind == "bytes"
+    return Header(match[0], dims, maxval, nbytes, kind, "" if usual else tuple_type)
 
 
 def _damaged(path: str) -> Corrupt:
+    """The error for a header that contradicts the format."""
     what = "header is damaged, or has no pixels or a maxval that is not 1 to 65535"
     return Corrupt(what, path=path)
 
 
 def _bitmap(source: Source, header: Header) -> Any:
+    """Read the pixels of a bitmap; True is white."""
     import numpy as np
 
     from raconvert.arrays.memory import check_memory
@@ -226,16 +232,17 @@ def plan(bundle: Bundle) -> Plan:
         pixels = _written_pixels(array, target.path.lower().endswith(".pam"), target.max_memory)
         write_all(file, target.counted(pixels))
 
-    held, forms = "bool, uint8 and uint16", (GREY, COLOR, *ALPHAS)
-    fits = image_fits(bundle.arrays[0], "netpbm", MAX_SIDE, held, forms)
+    types, forms = "bool, uint8 and uint16", (GREY, COLOR, *ALPHAS)
+    fits = image_fits(bundle.arrays[0], "netpbm", MAX_SIDE, types, forms)
     fits += metadata_fits(bundle, "netpbm")
     return Plan(fits, write, names=bundle.names)
 
 
 def _written_header(array: Array, path: str) -> bytes:
+    """The header of an array. Raises `Unsupported` if the suffix means another kind of image."""
     height, width, depth = (*array.shape, 1)[:3]
-    bits = array.element.kind == "bool"
-    magic = "P4" if bits else {1: "P5", 3: "P6"}.get(depth, "P7")
+    is_bitmap = array.element.kind == "bool"
+    magic = "P4" if is_bitmap else {1: "P5", 3: "P6"}.get(depth, "P7")
     expected = _SUFFIXES.get(path.lower()[-4:], magic)
     if expected not in (magic, "P7"):
         raise Unsupported(
@@ -243,18 +250,19 @@ def _written_header(array: Array, path: str) -> bytes:
             expected=f"{expected}, as the suffix says",
             remedy="use the suffix .pnm, which holds all of them",
         )  # fmt: skip
-    largest = 1 if bits else 256**array.element.nbytes - 1
+    maxval = 1 if is_bitmap else 256**array.element.nbytes - 1
     if expected == "P7":
-        said = BITMAP if bits else TUPLE_TYPES[depth]
+        tuple_type = BITMAP if is_bitmap else TUPLE_TYPES[depth]
         return (
-            f"P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {depth}\nMAXVAL {largest}\n"
-            f"TUPLTYPE {said}\nENDHDR\n"
+            f"P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {depth}\nMAXVAL {maxval}\n"
+            f"TUPLTYPE {tuple_type}\nENDHDR\n"
         ).encode()
-    maxval = "" if bits else f"{largest}\n"
-    return f"{magic}\n{width} {height}\n{maxval}".encode()
+    line = "" if is_bitmap else f"{maxval}\n"
+    return f"{magic}\n{width} {height}\n{line}".encode()
 
 
 def _written_pixels(array: Array, as_pam: bool, max_memory: int) -> Iterator[Any]:
+    """Yield the pixels as bytes: bitmaps packed in rows unless `as_pam`, big-endian samples."""
     import numpy as np
 
     from raconvert.arrays.blocks import block_bytes, blocks, runs

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 1 << 18
 BLANKS = b" \t\n\v\f\r"
-DIGITS = 10  # of a number; the largest has five, and zeros may stand before it
+DIGITS = 10  # most in a number: the largest has five, zeros may stand before it
 _COMMENT = re.compile(rb"#[^\n\r]*")
 _OTHER = re.compile(rb"[^0-9 \t\n\v\f\r]")
 _OTHER_BIT = re.compile(rb"[^01]")
 
 
 class Text(Decoded):
-    """Samples of plain text from byte `start`; of a bitmap (maxval 1 of a P1) digits alone."""
+    """Samples of plain text from byte `start`; those of a bitmap (P1) are single digits."""
 
     def __init__(self, source: Source, start: int, shape: tuple[int, ...], maxval: int) -> None:
         self._bits = source.head.startswith(b"P1")
@@ -36,35 +36,36 @@ class Text(Decoded):
         self._source, self._start, self._maxval = source, start, maxval
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield pieces in stored order; `Corrupt` for too few samples, too many, or other text."""
+        """Yield pieces in stored order. Raises `Corrupt` for a wrong number of samples."""
         left, step = self.count, max(1, max_bytes // self.dtype.itemsize)
         for text in self._pieces():
             values = self._samples(text)
             left -= len(values)
             if left < 0:
                 raise Corrupt("has more samples than its header says", path=self._source.path)
-            yield from (values[at : at + step] for at in range(0, len(values), step))
+            yield from (values[n : n + step] for n in range(0, len(values), step))
         if left:
             raise Corrupt("is cut off: samples are missing", path=self._source.path, got=left)
 
     def _pieces(self) -> Iterator[bytes]:
-        """Text without comments, in pieces that end between numbers."""
-        rest, at, comment = b"", self._start, False
-        while at < self._source.size:
-            text = self._source.read_at(at, PIECE_BYTES)
-            at += len(text)
+        """Yield the text without comments, in pieces that end between numbers."""
+        rest, offset, comment = b"", self._start, False
+        while offset < self._source.size:
+            text = self._source.read_at(offset, PIECE_BYTES)
+            offset += len(text)
+            at_end = offset >= self._source.size
             if not text:
                 raise Corrupt("is cut off", path=self._source.path)
-            if comment:  # that began in the piece before
+            if comment:  # it began in the piece before
                 end = re.search(rb"[\n\r]", text)
                 text, comment = (text[end.start() :], False) if end else (b"", True)
             last = text.rfind(b"#")
             comment = comment or (last >= 0 and not re.search(rb"[\n\r]", text[last:]))
             text = rest + _COMMENT.sub(b" ", text)
             cut = 1 + max(text.rfind(blank) for blank in (b" ", b"\n", b"\t", b"\r", b"\v", b"\f"))
-            cut = len(text) if self._bits or at >= self._source.size else cut
+            cut = len(text) if self._bits or at_end else cut
             rest = text[cut:]
-            if at >= self._source.size and not self._bits and text[-1:].strip():
+            if at_end and not self._bits and text[-1:].strip():
                 what = "is cut off, or has no end of line behind its last sample"
                 raise Corrupt(what, path=self._source.path)
             if len(rest) > DIGITS:
@@ -72,6 +73,7 @@ class Text(Decoded):
             yield text[:cut]
 
     def _samples(self, text: bytes) -> Values:
+        """Parse the samples in a piece of text."""
         path = self._source.path
         if self._bits:
             digits = text.translate(None, BLANKS)

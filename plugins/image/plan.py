@@ -1,4 +1,4 @@
-"""Plan that the formats of one picture share."""
+"""The plan of formats of one picture, and of animations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from raconvert.plugin import (
     type_name,
 )
 
-from .metadata import NAMESPACE
+from .metadata import NAMESPACE, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Bundle, Target
 
-RANK = 4  # of frames: their number, height, width, channels
-HELD_BY = "; TIFF, NPY and RA hold it"
+RANK = 4  # axes of an animation: frames, height, width, channels
+OTHERS = "; TIFF, NPY and RA hold it"
 GREY, COLOR = "(H, W)", "(H, W, 3)"
 ALPHAS = "(H, W, 2)", "(H, W, 4)"  # grey and colour with transparency
 
@@ -38,11 +38,14 @@ def image_plan(
     options: dict[str, Any],
     *,
     max_side: int,
-    held: str = "uint8",
+    types: str = "uint8",
     forms: tuple[str, ...] = (GREY, COLOR),
     lossy: bool = False,
 ) -> Plan:
-    """The plan of one picture, in memory as a whole, that Pillow encodes with these options."""
+    """Plan one picture, which Pillow encodes with these options, in memory as a whole.
+
+    `types` are the words for its element types, `forms` its shapes, `max_side` its longest side.
+    """
     array = bundle.arrays[0]
 
     def write(target: Target) -> None:
@@ -62,7 +65,7 @@ def image_plan(
         if target.progress is not None:
             target.progress(array.nbytes)
 
-    fits = image_fits(array, title, max_side, held, forms)
+    fits = image_fits(array, title, max_side, types, forms)
     if lossy and not fits:
         reason = f"{title} keeps no value exactly; PNG, TIFF and WebP do"
         fits = [refused(array.name, "precision", reason, "--allow precision")]
@@ -78,47 +81,51 @@ def frames_plan(
     max_side: int,
     durations: range,
 ) -> Plan | None:
-    """The plan of frames along an axis of time, (T, H, W, channels); None for any other array.
+    """Plan the frames along an axis of time, (T, H, W, channels); None for any other array.
 
-    `durations` are those that the format has, in milliseconds.
+    `durations` are those that the format can store, in milliseconds.
     """
     array = bundle.arrays[0]
     if array.ndim != RANK or not array.described or array.element != element("uint", 1):
         return None
-    from .frames import durations_of, lost_of
+    from .frames import LOOPS, durations_of, lost_of
 
     times, (count, *sides, depth) = durations_of(array), array.shape
     if times is None or count < 2 or depth not in channels or 0 in sides or max(sides) > max_side:
         return None
-    if not all(one in durations for one in times):
+    if not all(duration in durations for duration in times):
         return None
-    lost = lost_of(array, times, DEFAULT.axis_labels)
-    fits = metadata_fits(bundle, title, {"axes", "durations", "loop"}, lost)
+    kept = {"axes"}
+    if field(array, "durations", list) == times:
+        kept.add("durations")
+    if field(array, "loop", int) in LOOPS:
+        kept.add("loop")
+    fits = metadata_fits(bundle, title, kept, lost_of(array, times, DEFAULT.axis_labels))
     return Plan(fits, lambda target: write_frames(array, times, target), names=bundle.names)
 
 
 def image_fits(
-    array: Array, title: str, max_side: int, held: str, forms: tuple[str, ...] = (GREY, COLOR)
+    array: Array, title: str, max_side: int, types: str, forms: tuple[str, ...] = (GREY, COLOR)
 ) -> list[Fit]:
-    """List why an array is not one picture of one of the `forms`, and of the types `held`."""
+    """The fits for an array that is not one picture of these `types`, `forms` and sides."""
     name, kind, shape = type_name(little(array.element)), array.element.kind, array.shape
     forms, fits = (GREY,) if kind == "bool" else forms, []
     in_tiff = kind != "user" and ml_name(array.element) is None
-    held_by = HELD_BY if in_tiff else HELD_BY.replace("TIFF, ", "")
-    if name not in held.replace(",", "").split():
-        reason, flag = f"{title} holds {held}, not {name}", None
+    others = OTHERS if in_tiff else OTHERS.replace("TIFF, ", "")
+    if name not in types.replace(",", "").split():
+        reason, flag = f"{title} holds {types}, not {name}", None
         if kind in REALS:
-            types = [f"--dtype {word}" for word in ("uint8", "uint16") if word in held]
-            flag = ", ".join(types) + ("" if kind == "bool" else " or --scale")
-        fits.append(refused(array.name, "type", reason + ("" if flag else held_by), flag))
+            flags = [f"--dtype {word}" for word in ("uint8", "uint16") if word in types]
+            flag = ", ".join(flags) + ("" if kind == "bool" else " or --scale")
+        fits.append(refused(array.name, "type", reason + ("" if flag else others), flag))
     form, plane = _form(shape), _form(shape[split(array) :])
     flag = "--planes" if form != COLOR and plane in forms else None
     reason = f"an image of {title} has the shape {' or '.join(forms)}, not {shape}"
-    fit = refused(array.name, "shape", reason + ("" if flag else held_by), flag)
+    fit = refused(array.name, "shape", reason + ("" if flag else others), flag)
     if 0 in shape:
         fit = refused(array.name, "shape", f"{title} has no image without pixels: {shape}")
     elif max(shape, default=0) > max_side:
-        reason = f"a side of {max(shape)} is above {title}'s {max_side}{held_by}"
+        reason = f"a side of {max(shape)} is above {title}'s {max_side}{others}"
         fit = refused(array.name, "shape", reason)
     elif form in forms:
         return fits
@@ -126,6 +133,7 @@ def image_fits(
 
 
 def _form(shape: tuple[int, ...]) -> str:
+    """The form of a picture of this shape; empty if it is not one picture."""
     if len(shape) == 3 and shape[2] in (2, 3, 4):
         return f"(H, W, {shape[2]})"
     return GREY if len(shape) == 2 else ""
@@ -134,15 +142,15 @@ def _form(shape: tuple[int, ...]) -> str:
 def metadata_fits(
     bundle: Bundle, title: str, kept: set[str] | None = None, besides: Sequence[str] = ()
 ) -> list[Fit]:
-    """List the losses of a format: all metadata but `kept`, fields such as ``icc``, or ``axes``.
+    """The fits for lost metadata: all but the `kept` fields, such as ``icc`` or ``axes``.
 
-    `besides` names the parts of those that it leaves out as well.
+    `besides` names the parts of kept fields that are lost as well.
     """
     array = bundle.arrays[0]
-    held = kept or set()
+    kept = kept or set()
     own = array.meta.formats.get(NAMESPACE, {})
-    lost = facts_of(array, NAMESPACE, *held)
-    lost += [f"{NAMESPACE}.{field}" for field in own if field not in held]
+    lost = facts_of(array, NAMESPACE, *kept)
+    lost += [f"{NAMESPACE}.{name}" for name in own if name not in kept]
     lost += besides
     reason = f"{title} has no place for it: {', '.join(lost)}"
     fits = [equivalent(array.name, "metadata", reason)] if lost else []

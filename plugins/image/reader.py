@@ -2,7 +2,7 @@
 
 Pillow is called inside `guarded`: no warning, no log line, no foreign exception leaks. Its limit on
 the size of an image is replaced by the honest need of memory against ``--max-memory``, which is
-checked before any pixel is decoded. Only modes whose pixels come out as they are get through.
+checked before any pixel is decoded. Only modes whose pixels are not converted are read.
 """
 
 from __future__ import annotations
@@ -29,29 +29,30 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-PIXEL_BYTES = 4  # Pillow keeps colours in four bytes whatever their channels
-SMALL_BYTES = 1 << 20  # of a file that is read at once: cheaper than the many reads of Pillow
+PIXEL_BYTES = 4  # Pillow stores a colour in four bytes, whatever its channels
+SMALL_BYTES = 1 << 20  # files up to this size are read at once: cheaper than Pillow's many reads
+ORIENTATION = 274  # tag of EXIF
 UNITS = ("none", "inch", "cm")  # of the density in a JFIF header
-CHANNELS = {"1": 1, "L": 1, "RGB": 3, "RGBA": 4}  # modes of pixels as they are
+CHANNELS = {"1": 1, "L": 1, "RGB": 3, "RGBA": 4}  # of modes whose pixels are not converted
 _lock = RLock()  # the settings of Pillow are those of all threads
 
 
 @contextmanager
 def guarded(path: str | None, what: str) -> Iterator[None]:
-    """Run a backend in the block: strict about truncation, silent, failures become `Corrupt`."""
+    """Return a context for a library: strict about cut files, silent; failures become `Corrupt`."""
     with _lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
         Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = None, False
         try:
             yield
-        except (RaconvertError, MemoryError):  # which the core explains
+        except (RaconvertError, MemoryError):  # the core explains a MemoryError
             raise
         except Exception as error:  # nobody knows all that a backend raises for a damaged file
             if isinstance(error, OSError) and error.errno is not None:
                 raise read_failed(path, error) from error
             text = str(error).strip() or type(error).__name__
-            if isinstance(error, UnidentifiedImageError):  # whose text has an address in memory
+            if isinstance(error, UnidentifiedImageError):  # its text has an address in memory
                 text = "Pillow does not know it by its first bytes"
             message = f"{what} is damaged, cut off, or beyond what is read here ({text})"
             raise Corrupt(message, path=path) from error
@@ -60,7 +61,7 @@ def guarded(path: str | None, what: str) -> Iterator[None]:
 
 
 def contents(source: Source) -> bytes:
-    """A whole file, of which all blocks have to be walked; `TooLarge` if it has no room."""
+    """Read a whole file. Raises `TooLarge` if it is above the memory allowed."""
     check_memory(source.size, source.max_memory, f"'{source.path}': its compressed bytes")
     return source.read_exact(0, source.size, "the file")
 
@@ -75,37 +76,37 @@ def read_picture(
     spans: Iterable[tuple[int, int]] = (),
     most: int | None = None,
     more: int = 0,
-    held: bytes | None = None,
+    data: bytes | None = None,
 ) -> Bundle:
-    """The bundle of the one picture of a file in Pillow's format `form`, decoded when asked for.
+    """The bundle of the one picture of a file in Pillow's format `form`, decoded when needed.
 
-    `end` is where it ends in the file; `check` looks at Pillow's image before it is decoded, and
-    gives further fields, and the end. Pillow gets to see the `spans` of the file, if not all of it.
-    Refused is what has more pixels than the `most` that its compressed bytes can hold (`Corrupt`),
-    or would need more than ``--max-memory`` (`TooLarge`): its own pixels, two copies of what comes
-    out of them, and the `more` bytes that the decoder has of each pixel. `held` are the bytes of
-    the file, if they have just been read.
+    `end` is the offset of its end in the file. `check` gets Pillow's image before it is decoded,
+    and returns further fields and the end. Pillow sees only the `spans` (offset, bytes) of the
+    file, if there are any. `data` are the bytes of the file, if they were read before.
+
+    Raises `Corrupt` for more pixels than `most`, those that the compressed bytes can hold;
+    `TooLarge` if the pixels, two copies of them, and the `more` bytes that the decoder needs for
+    each of them are above the memory allowed; `Unsupported` for modes that are not read.
     """
 
     @contextmanager
-    def opened(held: bytes | None = None) -> Iterator[Any]:
+    def opened(data: bytes | None = None) -> Iterator[Any]:
         if spans:
-            held = b"".join(source.read_exact(*span, "the picture") for span in spans)
-        elif held is None and source.size <= SMALL_BYTES:
-            held = contents(source)
+            data = b"".join(source.read_exact(*span, "the picture") for span in spans)
+        elif data is None and source.size <= SMALL_BYTES:
+            data = contents(source)
         with (
-            BytesIO(held) if held is not None else BufferedReader(source.open()) as data,
+            BytesIO(data) if data is not None else BufferedReader(source.open()) as file,
             guarded(source.path, f"the {form} image"),
-            Image.open(data, formats=(form,)) as image,
+            Image.open(file, formats=(form,)) as image,
         ):
             yield image
 
-    with opened(held) as image:
+    with opened(data) as image:
         stored, palette = (image.mode, image.size), image.palette
-        clear = "transparency" in image.info
-        checked, end = check(image, source) if check else ({}, end)
-        meta = metadata_of(fields_of(image.info) | checked)
-    mode = "RGBA" if clear else "RGB" if stored[0] == "P" else stored[0]
+        mode = _mode_of(image)
+        more_fields, end = check(image, source) if check else ({}, end)
+        meta = metadata_of(fields_of(image.info) | more_fields)
     colors = len(palette.palette) // len(palette.rawmode or palette.mode) if palette else 0
     width, height = stored[1]
     if mode not in CHANNELS or min(width, height) < 1:
@@ -123,10 +124,12 @@ def read_picture(
             if (image.mode, image.size) != stored:
                 raise Corrupt("image is not what its header says", path=source.path)
             if stored[0] == "P" and values.max() >= colors:
-                raise Corrupt("has pixels of colours that its palette has not", path=source.path)
+                raise Corrupt(
+                    "has pixels of colours that its palette does not have", path=source.path
+                )
             if mode != stored[0]:
                 values = np.array(image.convert(mode))
-        # Pillow makes bytes of 255, not of 1, of what is True.
+        # Pillow gives 255, not 1, for True.
         return values.view(np.uint8) != 0 if mode == "1" else values
 
     dims = (CHANNELS[mode],) * (CHANNELS[mode] > 1) + (width, height)
@@ -137,24 +140,28 @@ def read_picture(
     return Bundle([array], notes=[*notes, *after])
 
 
-def _orientation(data: bytes) -> Any:
-    exif = Image.Exif()
-    exif.load(EXIF + data)
-    return exif.get(274)
+def _mode_of(image: Any) -> str:
+    """The mode in which an image is read: a palette as RGB, with a transparent colour as RGBA."""
+    if "transparency" in image.info:
+        return "RGBA"
+    return "RGB" if image.mode == "P" else str(image.mode)
 
 
 def fields_of(info: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata fields that all formats give under the same names."""
+    """The metadata fields in the `info` of Pillow, which has the same names for all formats."""
     unit, density = info.get("jfif_unit", 0), info.get("jfif_density", (0, 0))
-    known = density not in ((0, 0), (1, 1)) and unit < len(UNITS)
+    has_density = density not in ((0, 0), (1, 1)) and unit < len(UNITS)
     data, orientation = info.get("exif", b"").removeprefix(EXIF), None
-    with suppress(Exception):  # damaged EXIF data is kept as it is
-        orientation = _orientation(data) if data else None
+    with suppress(Exception):  # damaged EXIF data stays as it is
+        if data:
+            exif = Image.Exif()
+            exif.load(EXIF + data)
+            orientation = exif.get(ORIENTATION)
     return {
         "icc": info.get("icc_profile"),
         "xmp": info.get("xmp"),
         "comment": info.get("comment", b"").rstrip(b"\0").decode("utf-8", "replace"),
-        "resolution": [*([n, 1] for n in density), UNITS[unit]] if known else None,
+        "resolution": [*([n, 1] for n in density), UNITS[unit]] if has_density else None,
         "exif": data,
         "orientation": orientation if orientation in range(1, 9) else None,
     }

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAX_SIDE = 16383
-DURATIONS = range(1 << 24)  # of a frame, in milliseconds
+DURATIONS = range(1 << 24)  # durations that a frame can have, in milliseconds
 ANIMATED = 2  # bit of the flags of a VP8X chunk
-CANVASES_BYTES = 8  # of a pixel: two canvases of libwebp
+CANVASES_BYTES = 8  # for a pixel: two canvases of libwebp
 
 # One red pixel; written by cwebp -lossless.
 _SAMPLE = bytes.fromhex("524946461c000000574542505650384c0f0000002f000000000710fd8ffe0722a2ff0100")
@@ -59,13 +59,13 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by RIFF at the start and WEBP at byte 8."""
+    """Return SURE for RIFF at the start and WEBPVP8 at byte 8."""
     head = source.head
     return SURE if head.startswith(b"RIFF") and head[8:15] == b"WEBPVP8" else NO
 
 
 def read(source: Source) -> Bundle:
-    """One lazy array, named after the file's stem, of uint8: see the mapping."""
+    """Read one lazy array of uint8, named after the file's stem: see the mapping."""
     from .reader import read_picture
 
     end = 8 + int.from_bytes(source.read_exact(4, 4, "the RIFF header"), "little")
@@ -79,7 +79,7 @@ def read(source: Source) -> Bundle:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """One image of uint8, (H, W, 3), or an animation, (T, H, W, 3 or 4), lossless."""
+    """Plan one lossless image of uint8, (H, W, 3), or an animation, (T, H, W, 3 or 4)."""
 
     def write_frames(array: Array, durations: list[int], target: Target) -> None:
         from .webp_writer import write_frames

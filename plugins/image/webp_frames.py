@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-FLAGS_AT, ALPHA = 20, 16  # place of the flags of the canvas, and the bit of alpha
-FIRST_CHUNK = 12
+FLAGS_AT, ALPHA = 20, 16  # offset of the flags of the canvas, and the bit of alpha
+FIRST_CHUNK = 12  # its offset
 DISPOSE = 1  # bit of the flags of a frame
 FRAME = struct.Struct("<3s3s3s3s3sB")  # left and top in pairs, width and height less one, ms, flags
 
 
 class Frame(Record):
-    """A frame: does it fill the canvas, is it cleared behind it, and how long it lasts in ms."""
+    """A frame: if it fills the canvas, if it is cleared afterwards, and its duration in ms."""
 
     fills: bool
     cleared: bool
@@ -38,27 +38,27 @@ class Frame(Record):
 
 
 def read_frames(source: Source, end: int) -> Bundle:
-    """The bundle of an animation; `end` is where its last chunk ends."""
+    """The bundle of an animation; `end` is the offset of the end of its last chunk."""
     data = contents(source)
     height, width, frames, loop = _walk(data, end, source)
     alpha = bool(data[FLAGS_AT] & ALPHA)
     covered = frames[0].fills and not any(frame.cleared for frame in frames[:-1])
     size = height, width, 4 if alpha or not covered else 3
-    # libwebp tells only of a canvas with alpha which pixels of it no frame has set.
-    seen = data[:FLAGS_AT] + bytes([data[FLAGS_AT] | ALPHA]) + data[FLAGS_AT + 1 : end]
+    # libwebp shows the pixels that no frame sets only on a canvas with alpha.
+    with_alpha = data[:FLAGS_AT] + bytes([data[FLAGS_AT] | ALPHA]) + data[FLAGS_AT + 1 : end]
 
     def compose(begin: int, stop: int) -> Iterator[Values]:
-        with BytesIO(seen) as file:
+        with BytesIO(with_alpha) as file:
             with guarded(source.path, "the WebP animation"):
                 image = Image.open(file, formats=("WEBP",))
             for number in range(begin, stop):
                 with guarded(source.path, f"frame {number}"):
                     yield _frame(image, number, (height, width), size[2], source.path)
 
-    with BytesIO(seen) as file, guarded(source.path, "the WebP animation"):
+    with BytesIO(with_alpha) as file, guarded(source.path, "the WebP animation"):
         image = Image.open(file, formats=("WEBP",))
         if getattr(image, "n_frames", 1) != len(frames) or image.size != (width, height):
-            raise Corrupt("has not the frames that its chunks announce", path=source.path)
+            raise Corrupt("does not have the frames that its chunks announce", path=source.path)
         fields = fields_of({str(key): image.info[key] for key in image.info if key != "loop"})
     durations = [frame.duration for frame in frames]
     return animation(
@@ -67,6 +67,7 @@ def read_frames(source: Source, end: int) -> Bundle:
 
 
 def _frame(image: Any, number: int, size: tuple[int, int], channels: int, path: str) -> Values:
+    """Decode one composed frame of 3 or 4 channels."""
     image.seek(number)
     values = np.array(image)
     if image.mode != "RGBA" or values.shape[:2] != size:
@@ -77,9 +78,9 @@ def _frame(image: Any, number: int, size: tuple[int, int], channels: int, path: 
 
 
 def _walk(data: bytes, end: int, source: Source) -> tuple[int, int, list[Frame], int]:
-    """Height and width of the canvas, the frames, and how often they are repeated."""
+    """Walk through the chunks: height and width of the canvas, the frames, number of repeats."""
     path, at, frames, loop = source.path, FIRST_CHUNK, list[Frame](), 0
-    width, height = (1 + int.from_bytes(data[place : place + 3], "little") for place in (24, 27))
+    width, height = (1 + int.from_bytes(data[n : n + 3], "little") for n in (24, 27))
     while at + 8 <= end:
         name, nbytes = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
         if at + 8 + nbytes > end:
@@ -87,7 +88,7 @@ def _walk(data: bytes, end: int, source: Source) -> tuple[int, int, list[Frame],
         if name == b"ANIM" and nbytes >= 6:
             loop = int.from_bytes(data[at + 12 : at + 14], "little")
         elif name == b"ANMF":
-            frames.append(_placed(data[at + 8 : at + 8 + nbytes], (width, height), at, path))
+            frames.append(_parsed_frame(data[at + 8 : at + 8 + nbytes], (width, height), at, path))
         if len(frames) > source.limits.image_frames:
             expected = f"at most {source.limits.image_frames} frames"
             raise Unsupported("has very many frames", path=path, expected=expected)
@@ -97,13 +98,13 @@ def _walk(data: bytes, end: int, source: Source) -> tuple[int, int, list[Frame],
     return height, width, frames, loop
 
 
-def _placed(data: bytes, canvas: tuple[int, int], at: int, path: str) -> Frame:
-    """A frame, which has to lie inside the canvas, and to have the size of the image in it."""
-    where = f"byte {at}"
+def _parsed_frame(data: bytes, canvas: tuple[int, int], offset: int, path: str) -> Frame:
+    """The frame in a chunk. Raises `Corrupt` if it leaves the canvas or has another size."""
+    where = f"byte {offset}"
     if len(data) < FRAME.size:
         raise Corrupt("has a frame without its header", path=path, where=where)
     *numbers, flags = FRAME.unpack_from(data)
-    left, top, width, height, duration = (int.from_bytes(one, "little") for one in numbers)
+    left, top, width, height, duration = (int.from_bytes(number, "little") for number in numbers)
     left, top, width, height = 2 * left, 2 * top, width + 1, height + 1
     if left + width > canvas[0] or top + height > canvas[1]:
         raise Corrupt("has a frame that is not inside its canvas", path=path, where=where)

@@ -18,7 +18,7 @@ from raconvert.arrays.memory import check_memory
 from raconvert.errors import TooLarge
 from raconvert.files.paths import name_of_open
 
-from .frames import CANVAS_BYTES
+from .frames import CANVAS_BYTES, LOOPS
 from .metadata import field
 from .reader import guarded
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Target
 
 ANIMATED, ALPHA, NO_BLENDING = 2, 16, 2
-MOST_BYTES = 0xFFFFFFFE  # that the header of RIFF can tell
-FIRST, LENGTH_AT = 12, 4  # where the first chunk is, and the length of all
+MOST_BYTES = 0xFFFFFFFE  # largest length in the header of RIFF
+FIRST, LENGTH_AT = 12, 4  # offsets of the first chunk, and of the length of all
 
 
 def write_frames(array: Array, durations: Sequence[int], target: Target) -> None:
@@ -47,8 +47,8 @@ def write_frames(array: Array, durations: Sequence[int], target: Target) -> None
         file.write(_chunk(b"VP8X", bytes([flags, 0, 0, 0]) + extent))
         file.write(_chunk(b"ANIM", struct.pack("<IH", 0, loop)))
         for values, duration in zip(parts, durations, strict=True):
-            place = bytes(6) + extent + _three(duration) + bytes([NO_BLENDING])
-            file.write(_chunk(b"ANMF", place + _image(values.reshape(size))))
+            header = bytes(6) + extent + _three(duration) + bytes([NO_BLENDING])
+            file.write(_chunk(b"ANMF", header + _image(values.reshape(size))))
         nbytes = file.tell() - 8
         if nbytes > MOST_BYTES:
             raise TooLarge(
@@ -61,13 +61,13 @@ def write_frames(array: Array, durations: Sequence[int], target: Target) -> None
 
 
 def loop_of(array: Array) -> int:
-    """The number of times that the animation is played; 0 for ever."""
+    """The number of repeats in the metadata; 0 (for ever) if WebP cannot store it."""
     loop = field(array, "loop", int)
-    return loop if loop in range(1 << 16) else 0
+    return loop if loop in LOOPS else 0
 
 
 def _image(values: Any) -> bytes:
-    """The chunk of one image without loss."""
+    """The chunk of one lossless image, cut out of a WebP that Pillow writes."""
     file = BytesIO()
     with guarded(None, "the frame to write"):
         Image.fromarray(values).save(file, "WEBP", lossless=True, exact=True)
@@ -80,8 +80,10 @@ def _image(values: Any) -> bytes:
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:
+    """The bytes of a chunk, with its padding."""
     return name + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
 
 
 def _three(number: int) -> bytes:
+    """A number in three bytes."""
     return number.to_bytes(3, "little")

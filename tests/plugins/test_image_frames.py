@@ -100,6 +100,15 @@ def test_frames_are_those_of_gifsicle(seed: int, tmp_path: Path, tool: Callable[
             assert np.array_equal(np.asarray(image.convert("RGB")), frame), number
 
 
+def test_a_transparent_index_above_the_palette(tmp_path: Path) -> None:
+    """Pillow writes unchanged pixels of a frame as the index behind a palette of its colours."""
+    frames = RNG.integers(0, 4, (4, 9, 9), dtype="u1") * 60
+    first, *others = map(Image.fromarray, frames)
+    first.save(tmp_path / "x.gif", save_all=True, append_images=others, duration=[10, 20, 30, 40])
+
+    assert np.array_equal(raconvert.read(tmp_path / "x.gif")[..., 0], frames)
+
+
 def test_durations_and_loops_of_gif(tmp_path: Path) -> None:
     """Equal ones are the spacing of the axis; others its labels, which are cut with the array."""
     frames = [Image.fromarray(RNG.integers(0, 9, (5, 6), "u1")) for _ in range(4)]
@@ -454,6 +463,30 @@ def test_written_animations_of_gif(
             assert np.array_equal(np.asarray(image.convert("RGB")), frame)
     listed = subprocess.run([tool("gifsicle"), "--info", path], check=True, capture_output=True)
     assert b"4 images" in listed.stdout
+
+
+@pytest.mark.parametrize("form", ["gif", "webp"])
+@pytest.mark.parametrize(
+    ("fields", "lost"),
+    [
+        ({"loop": 3, "durations": [10, 20, 30]}, ""),
+        ({"loop": 1 << 16}, "image.loop"),
+        ({"loop": "3"}, "image.loop"),
+        ({"durations": [10, 20]}, "image.durations"),
+    ],
+)
+def test_fields_that_an_animation_cannot_hold_are_lost(
+    fields: dict[str, Any], lost: str, form: str, tmp_path: Path
+) -> None:
+    """They may be edited in a sidecar, or be those of an array before frames were cut off."""
+    axis = Axis("time", kind="time", units="ms", labels=[0, 10, 30] if not lost else None)
+    meta = Metadata(axes=[axis, *[Axis()] * 3], formats={"image": fields})
+
+    report = raconvert.write(tmp_path / f"x.{form}", np.zeros((3, 4, 5, 3), "u1"), meta=meta)
+
+    words = " ".join(map(str, report.equivalent))
+    assert ("image." in words) == bool(lost)
+    assert lost in words
 
 
 def test_frames_of_many_colours_are_no_gif(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_colours_that_a_palette_has_not(tmp_path: Path) -> None:
     data = animation(2, 2, [(0, 0, np.array([[1, 9], [3, 1]], "u1"), KEEP, None, PALETTE[:8])])
     path.write_bytes(data.replace(b"\x02\0\x02\0\x87", b"\x02\0\x02\0\x82"))
 
-    with pytest.raises(Corrupt, match="its palette has not"):
+    with pytest.raises(Corrupt, match="its palette does not have"):
         raconvert.read(path)
 
 

@@ -294,6 +294,8 @@ def webp(width: int, height: int) -> bytes:
 
 
 HOSTILE = {
+    # Its frame ends before the sampling factors of its 255 components.
+    "cut_frame.jpg": (bytes.fromhex("ffd8ffdd00040001ffc0000208ffda0002ffd9"), Corrupt),
     "huge.bmp": (bmp(1 << 30, 1 << 30), Corrupt),
     "negative.bmp": (bmp(-4, 4), Corrupt),
     "empty.bmp": (bmp(0, 0), Corrupt),
@@ -348,6 +350,18 @@ def test_a_large_image_needs_permission_not_trust_in_a_warning(tmp_path: Path) -
     with plugin.read(Source(str(tmp_path / "x.webp"), max_memory=2 << 30)) as bundle:
         assert bundle.arrays[0].shape == (10_000, 10_000, 3)
         assert not bundle.arrays[0][5000].any()
+
+
+def test_bytes_of_runs_count_as_memory(tmp_path: Path) -> None:
+    """Runs may set no pixel, so that a small image can have any number of their bytes."""
+    palette, runs = b"\0\0\0\0\xff\xff\xff\0", b"\4\1\0\0" * 4 + b"\0\1" + bytes(2 << 20)
+    header = struct.pack("<IiiHHIIiiII", 40, 4, 4, 1, 8, 1, 0, 0, 0, 2, 0)
+    path = tmp_path / "x.bmp"
+    path.write_bytes(b"BM" + struct.pack("<IHHI", 0, 0, 0, 62) + header + palette + runs)
+    plugin = import_module("raconvert.plugins.image.bmp")
+
+    with pytest.raises(TooLarge, match="its runs"):
+        plugin.read(Source(str(path), max_memory=1 << 20))
 
 
 def test_a_second_size_in_a_jpeg_is_not_believed(tmp_path: Path) -> None:

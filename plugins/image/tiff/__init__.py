@@ -118,14 +118,14 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by byte order mark and version 42 or 43, but for the OME-TIFF of another format."""
+    """Return SURE for byte order mark and version 42 or 43; NO for OME-TIFF, another format."""
     if not source.head.startswith(MAGICS):
         return NO
     return NO if is_ome_tiff(source) else SURE
 
 
 def read(source: Source) -> Bundle:
-    """The page or the stack of pages as one lazy array, named after the file's stem."""
+    """Read the page or the stack of pages as one lazy array, named after the file's stem."""
     from .reader import read_pages
 
     return read_pages(source)
@@ -133,7 +133,7 @@ def read(source: Source) -> Bundle:
 
 def plan(bundle: Bundle, *, compression: str = "none") -> Plan:
     """Plan the one array of the bundle as pages; the same bytes every time."""
-    from .writer import kept_fields, write_pages
+    from .writer import write_pages, written_fields
 
     array, fits = bundle.arrays[0], []
     if array.element.kind not in ("bool", "uint", "int", "float", "complex"):
@@ -145,5 +145,5 @@ def plan(bundle: Bundle, *, compression: str = "none") -> Plan:
         fits.append(refused(array.name, "shape", reason))
     elif max(array.shape[-3:] if array.ndim > 1 else (array.count,)) > 0xFFFFFFFF:
         fits.append(refused(array.name, "shape", "a side is above TIFF's 4294967295"))
-    fits += metadata_fits(bundle, "TIFF", *(kept_fields(array) if array.described else ()))
+    fits += metadata_fits(bundle, "TIFF", *(written_fields(array) if array.described else ()))
     return Plan(fits, lambda target: write_pages(array, target, compression), names=bundle.names)

@@ -1,4 +1,4 @@
-"""Checks of a page before anything of it is decoded: is it read, and can its pixels be there."""
+"""Checks of a page before it is decoded: if its kind is read here, and fits its bytes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-    from .pages import Place
+    from .pages import Segments
 
 FORMATS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # tag 339, as the kind of a dtype
-WHOLE = (8, 16, 32, 64, 128)  # bits of samples that numpy has
+WHOLE = (8, 16, 32, 64, 128)  # bits of samples with a type in numpy
 ODD = [bits for bits in range(2, 32) if bits not in WHOLE]
-INTEGER, COMPLEX_INTEGERS, YCBCR = 2, 5, 6  # of the sample format; photometric
+INTEGER, COMPLEX_INTEGERS, YCBCR = 2, 5, 6  # two sample formats; a photometric
 SUBSAMPLING, LERC_PARAMETERS, JPEG_TABLES, STREAM, STREAM_BYTES = 530, 50674, 347, 513, 514
 SOI, EOI = b"\xff\xd8", b"\xff\xd9"  # the first and the last marker of JPEG
 PARTIAL = "pixels compressed as OJPEG that are not a whole stream of JPEG"
@@ -31,32 +31,36 @@ UNPACKED = "rewrite it, for instance with: tiffcp -c none IN OUT"
 AS_COLOURS = "make RGB of it, for instance with: tiff2rgba IN OUT"
 
 
-def checked(page: Any, source: Source) -> Place:
-    """Check a page, and return the offsets and lengths of its strips or tiles, and JPEG's tables.
+def checked(page: Any, source: Source) -> Segments:
+    """Check a page; return the offsets and lengths of its strips or tiles, and JPEG's tables.
 
     A strip or tile without data, of a sparse file, has the offset 0 and no bytes. Raises
-    `Unsupported` for a page that is not read here, `Corrupt` for one that cannot be.
+    `Unsupported` for a page that is not read here, `Corrupt` for a damaged one,
+    `MissingDependency` if it needs imagecodecs.
     """
     where = f"directory at byte {page.offset}"
     if page.photometric != YCBCR:
-        page.subsampling = None  # which means nothing for other colours
-    list(map(index, (page.imagelength, page.imagewidth, page.samplesperpixel, page.rowsperstrip)))
+        page.subsampling = None  # it has no meaning for other colours
+    for number in (page.imagelength, page.imagewidth, page.samplesperpixel, page.rowsperstrip):
+        index(number)  # raises TypeError for a tag of another type
     _take_as_unsigned(page)
-    offsets, counts = _places(page)
+    offsets, counts = _offsets_of(page)
     partial = page.compression == OLD_JPEG and source.read_at(offsets[0], 2) != SOI
     for what, faulty, remedy in [*_faults(page), (PARTIAL, partial, AS_COLOURS)]:
         if faulty:
             raise Unsupported(f"has {what}", path=source.path, where=where, remedy=remedy)
     damage = _damage(page, offsets, counts, source)
-    for fault in (what for what, faulty in damage.items() if faulty):
-        raise Corrupt(fault, path=source.path, where=where)
-    for need in (what for what, needed in _extras(page).items() if needed):
-        check_extra(need, source.path)
+    for what, is_damaged in damage.items():
+        if is_damaged:
+            raise Corrupt(what, path=source.path, where=where)
+    for what, is_needed in _extras(page).items():
+        if is_needed:
+            check_extra(what, source.path)
     return offsets, counts, _tables(page, source)
 
 
 def kind_of(page: Any) -> tuple[Any, ...]:
-    """The properties that pages of one stack have in common."""
+    """The properties that all pages of one stack share."""
     return page.hash, page.planarconfig, page.sampleformat == INTEGER
 
 
@@ -70,40 +74,40 @@ def _take_as_unsigned(page: Any) -> None:
         page.dtype = np.dtype(f"u{1 if bits < 8 else 2 if bits < 16 else 4}")
 
 
-def _places(page: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _offsets_of(page: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The offsets and lengths of the strips or tiles; (0, 0) for those without data."""
     offsets, counts = tuple(map(index, page.dataoffsets)), tuple(map(index, page.databytecounts))
     if page.compression == OLD_JPEG and len(offsets) == len(counts) == 1:
         stream, nbytes = (page.tags.valueof(code) for code in (STREAM, STREAM_BYTES))
         match stream, nbytes:
             case (int(), int()) | ((int(),), (int(),)) if _is_whole(page, stream, nbytes):
-                return (_one(stream),), (_one(nbytes),)
+                return (_first(stream),), (_first(nbytes),)
     if len(offsets) != len(counts):
         return offsets, counts
-    there = [bool(offset and count) for offset, count in zip(offsets, counts, strict=True)]
-    keep = [n if is_there else 0 for n, is_there in zip(counts, there, strict=True)]
-    return tuple(n if one else 0 for n, one in zip(offsets, there, strict=True)), tuple(keep)
+    pairs = [pair if all(pair) else (0, 0) for pair in zip(offsets, counts, strict=True)]
+    return tuple(offset for offset, _ in pairs), tuple(count for _, count in pairs)
 
 
-def _one(value: Any) -> int:
+def _first(value: Any) -> int:
+    """The only number of a tag, which may be in a tuple."""
     return int(value[0] if isinstance(value, tuple) else value)
 
 
 def _is_whole(page: Any, stream: Any, nbytes: Any) -> bool:
-    """True if the tags of the old JPEG lead to a whole stream: to its first and last markers."""
-    file, at, size = page.parent.filehandle, _one(stream), _one(nbytes)
-    if size < 4 or at + size > file.size:
+    """True if the tags of the old JPEG lead to a whole stream, with its first and last markers."""
+    file, offset, size = page.parent.filehandle, _first(stream), _first(nbytes)
+    if size < 4 or offset + size > file.size:
         return False
-    file.seek(at)
+    file.seek(offset)
     first = file.read(2)
-    file.seek(at + size - 2)
+    file.seek(offset + size - 2)
     return bool(first == SOI and file.read(2) == EOI)
 
 
 def _damage(
     page: Any, offsets: tuple[int, ...], counts: tuple[int, ...], source: Source
 ) -> dict[str, bool]:
-    """Reasons why the pixels of a page cannot be where it says, and whether it has them."""
+    """The kinds of damage to offsets and sizes of a page, and if it has them."""
     grid = Grid(page) if page.nbytes else None
     ratio = CODECS[page.compression].ratio or (grid.columns if grid else 1)
     sparse = 0 in counts
@@ -121,7 +125,7 @@ def _damage(
 
 
 def _faults(page: Any) -> list[tuple[str, bool, str]]:
-    """Reasons not to read a page, whether it has them, and what can be done."""
+    """The reasons not to read a page, if they hold, and a remedy for each."""
     bits, compression, predictor = page.bitspersample, page.compression, page.predictor
     name = getattr(compression, "name", compression)
     signed = page.sampleformat == INTEGER and bits not in WHOLE
@@ -151,7 +155,7 @@ def _faults(page: Any) -> list[tuple[str, bool, str]]:
 
 
 def _extras(page: Any) -> dict[str, bool]:
-    """The kinds of pixels that imagecodecs is needed for, and whether a page has them."""
+    """The kinds of pixels that need imagecodecs, and if a page has them."""
     bits, codec = page.bitspersample, CODECS[page.compression]
     return {
         f"pixels compressed by {codec.name}": codec.extra,
@@ -163,8 +167,8 @@ def _extras(page: Any) -> dict[str, bool]:
 def _tables(page: Any, source: Source) -> bytes:
     """The tables that all strips or tiles of JPEG share."""
     tables = page.tags.valueof(JPEG_TABLES) if page.compression == JPEG else None
-    if tables is not None and not (
-        isinstance(tables, bytes) and len(tables) <= source.limits.record_bytes
-    ):
+    if tables is None:
+        return b""
+    if not isinstance(tables, bytes) or len(tables) > source.limits.record_bytes:
         raise Corrupt("tables of JPEG are damaged", path=source.path)
-    return tables or b""
+    return tables

@@ -1,8 +1,8 @@
-"""Compressions of the strips and tiles of a TIFF: bounds, and the way back.
+"""Compressions of the strips and tiles of a TIFF: bounds and decoders.
 
-What a stored byte may become is known for each, so that no header is believed that announces more.
-A decoder is never given more room than the strip or tile has; imagecodecs, an extra, has most of
-them, zlib and lzma are Python's own.
+Each has a bound for the bytes that a stored byte can become, so that a header that announces more
+is refused. A decoder never gets more room than the strip or tile has. Most are in imagecodecs, an
+extra; zlib and lzma are Python's own.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 FRAMES = {
     BASELINE: (8,), EXTENDED: (8, 12), PROGRESSIVE: (8, 12), LOSSLESS: (*range(2, 17),),
 }  # fmt: skip
-UNBOUNDED = 1 << 40  # what a byte of a picture may become; its memory is checked
-SPARE_BYTES = 1 << 10  # behind a strip: PackBits ends a run there
+UNBOUNDED = 1 << 40  # ratio of pictures, whose memory is checked instead
+SPARE_BYTES = 1 << 10  # room behind a strip, since a run of PackBits may end there
 
 
 class Codec(Record):
-    """A compression: the most bytes that one byte becomes, and what undoes it.
+    """A compression: its name, the most bytes that one byte becomes (`ratio`), and its decoder.
 
-    `decode` takes the stored bytes, the room for what they become, and the limits; it is None for
-    those that tifffile undoes itself, since they depend on rows and columns. `picture` takes the
-    stored bytes, the array to fill, the parameters of the page, and the path. A `ratio` of 0 is
-    that of rows of one bit each. `library` is the one whose pixels are given where the compression
-    may be lossy.
+    `decode` takes the stored bytes, the number of decoded bytes, and the limits. It is None for
+    compressions that depend on rows and columns, which tifffile decodes. `picture` takes the stored
+    bytes, the array to fill, the parameters of the page, and the path. A `ratio` of 0 stands for
+    coded rows, of which one bit can be a row. `extra` is True if it needs imagecodecs. `library`
+    decodes a compression that may be lossy.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Codec(Record):
 
 
 def _inflated(data: bytes, room: int, _: Limits) -> bytes:
-    # A byte more than there may be, so that zlib comes to the checksum at the end.
+    # One byte more than allowed, so that zlib reads on to the checksum at the end.
     return zlib.decompressobj().decompress(data, room + 1)
 
 
@@ -78,7 +78,7 @@ def _unlzma(data: bytes, room: int, limits: Limits) -> bytes:
 
 
 def _unlzw(data: bytes, room: int, _: Limits) -> Any:
-    """By libtiff, as a TIFF of one row: `imagecodecs.lzw_decode` crashes on damaged codes."""
+    """Decode LZW by libtiff, as a TIFF of one row: `lzw_decode` crashes on damaged codes."""
     import imagecodecs
 
     fields = ((256, room), (257, 1), (258, 8), (259, LZW), (262, 1), (273, 8), (277, 1), (278, 1),
@@ -136,7 +136,7 @@ CODECS = {
     50013: _INFLATE,
     52546: _JPEG_XL,
 }
-BY_ROWS = (CCITT_RLE, CCITT_3, CCITT_4)  # pixels of one bit, whose rows are coded
+BY_ROWS = (CCITT_RLE, CCITT_3, CCITT_4)  # codes of rows of pixels of one bit
 
 
 def check_extra(what: str, path: str) -> None:
@@ -151,9 +151,9 @@ def check_extra(what: str, path: str) -> None:
 
 
 def check_jpeg(data: bytes, path: str, size: tuple[int, int, int], limits: Limits) -> None:
-    """Check the frame of a strip or tile of JPEG: it has no more than these rows, columns, samples.
+    """Check the frame of a strip or tile of JPEG: at most these rows and columns, these samples.
 
-    Raises `Unsupported` for what libjpeg does not decode here, `Corrupt` for another size.
+    Raises `Unsupported` for a JPEG that is not decoded here, `Corrupt` for another size.
     """
     segments, _ = markers(data, path, limits.image_scans)
     frames = [(code, frame) for code in FRAMES for frame in segments.get(code, ())]

@@ -1,9 +1,9 @@
-"""CCITT: a strict walk over the codes of a strip or tile, for damage that decoders guess over.
+"""CCITT: a strict walk over the codes of a strip or tile, since decoders guess over damage.
 
 Specification: ITU-T T.4 (groups 3, one and two dimensions; modified Huffman) and T.6 (group 4). The
 data have no checksum, but every code has to be one of the tables, each row has to end exactly at
-its width, there have to be as many rows as the strip has, and nothing but marks of an end behind
-them. A flipped bit that passes all of this makes another picture that is as good.
+its width, there have to be as many rows as the strip has, and nothing but end marks behind them. A
+flipped bit that passes all of this gives another valid picture.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ _LONG = (
 )
 WINDOW = 13  # bits of the longest code
 RUNS = [*range(64), *range(64, 2561, 64)]
-MAKE_UP = 64  # a run from here on is followed by another of the same colour
-# Modes of a row that is coded by the one above: vertical by an offset, and two more
+MAKE_UP = 64  # a code of a run this long or longer is followed by another one of its colour
+# Modes of a row that is coded by the one above: an offset from -3 to 3 (vertical), or one of these
 PASS, HORIZONTAL, EXTENSION, NO_MODE = 10, 11, 12, 13
 _MODES = {"1": 0, "011": 1, "010": -1, "000011": 2, "000010": -2, "0000011": 3, "0000010": -3,
           "0001": PASS, "001": HORIZONTAL, "0000001": EXTENSION}  # fmt: skip
-END_ZEROS = 11  # zeros before the one of an end of line
+END_ZEROS = 11  # zero bits before the set bit of an end of line
 TWO_DIMENSIONS = 1  # bit of the options of group 3 (tag 292)
 
 
-def _table(codes: dict[str, int], none: int) -> Codes:
-    """The value and the length of the code at the start of each window."""
-    table = [(none, 0)] * (1 << WINDOW)
+def _table(codes: dict[str, int], missing: int) -> Codes:
+    """The value and the length of the code at the start of each window; `missing` without one."""
+    table = [(missing, 0)] * (1 << WINDOW)
     for code, value in codes.items():
         left = WINDOW - len(code)
         start = int(code, 2) << left
@@ -73,6 +73,7 @@ def _table(codes: dict[str, int], none: int) -> Codes:
 
 
 def _runs(text: str) -> Codes:
+    """The table of the runs of one colour; -1 for other codes."""
     return _table(dict(zip(f"{text} {_LONG}".split(), RUNS, strict=True)), -1)
 
 
@@ -81,7 +82,7 @@ MODES = _table(_MODES, NO_MODE)
 
 
 class _Damaged(Exception):
-    """A code that is none, or a row that does not end at its width."""
+    """An unknown code, or a row that does not end at its width."""
 
 
 def check_fax(
@@ -106,7 +107,7 @@ def check_fax(
 
 
 def _pass(walk: _Walk, rows: int, compression: int, options: int) -> None:
-    """Pass all rows, and what is behind them."""
+    """Pass all rows, and the end marks behind them."""
     above, tagged = [walk.width] * 4, compression == CCITT_3 and bool(options & TWO_DIMENSIONS)
     while walk.number < rows:
         if compression == CCITT_4:
@@ -124,7 +125,7 @@ def _pass(walk: _Walk, rows: int, compression: int, options: int) -> None:
 
 
 class _Walk:
-    """A place in the bits of a strip."""
+    """A position (`at`) in the bits of a strip; `number` is the row that is read."""
 
     def __init__(self, data: bytes, width: int) -> None:
         self.at, self.bits, self.width, self.number = 0, 8 * len(data), width, 0
@@ -134,20 +135,20 @@ class _Walk:
         self._words = memoryview(words.tobytes()).cast("I")
 
     def window(self) -> int:
-        """The next bits, as many as the longest code has."""
+        """The next bits, as many as the longest code has. Raises `_Damaged` at the end."""
         at = self.at
         if at > self.bits:
             raise _Damaged("the data end")
         return self._words[at >> 3] >> (11 - (at & 7)) & 0x1FFF
 
     def bit(self) -> int:
-        """The next bit."""
+        """Read the next bit."""
         bit = self.window() >> (WINDOW - 1)
         self.at += 1
         return bit
 
     def ends(self) -> int:
-        """Pass the ends of lines that come next, with zeros before them, and count them."""
+        """Pass the next ends of lines, with zeros before them; return their number."""
         count = 0
         while self.window() >> (WINDOW - END_ZEROS) == 0:
             start = self.at
@@ -162,7 +163,7 @@ class _Walk:
         return count
 
     def check_rest(self, tagged: bool) -> None:
-        """Check that nothing but ends of lines, with their tags, and zeros come behind the rows."""
+        """Raise `_Damaged` if anything but ends of lines, their tags and zeros follow the rows."""
         while self.at < self.bits and self.window() >> (WINDOW - END_ZEROS) == 0:
             if not self.ends():
                 return
@@ -172,7 +173,7 @@ class _Walk:
                 raise _Damaged("there are more codes than rows")
 
     def pass_equal(self, codes: int, rows: int) -> None:
-        """Pass rows that equal the one above: a code of one bit for each change and for the end."""
+        """Pass rows that equal the one above: a set bit for each of their `codes`, end included."""
         word = (self._words[self.at >> 3] << (self.at & 7)) & 0xFFFFFF if self.at < self.bits else 0
         ones = 24 - (~word & 0xFFFFFF).bit_length()
         equal = min(ones // codes, rows - self.number)
@@ -180,7 +181,7 @@ class _Walk:
         self.number += equal
 
     def row_by_itself(self, above: list[int], compression: int, tagged: bool) -> list[int]:
-        """A row of group 3, which may have a mark before it, or of modified Huffman."""
+        """Read a row of group 3, which may begin with a mark, or of modified Huffman."""
         if compression == CCITT_RLE:
             self.at += -self.at % 8
             return self.row()
@@ -192,14 +193,14 @@ class _Walk:
         return self.row_below(above) if tagged and not self.bit() else self.row()
 
     def _run(self, colour: int) -> int:
-        """The length of a run."""
+        """Read the length of a run."""
         table, total, words, at = COLOURS[colour], 0, self._words, self.at
         while at <= self.bits:
             run, length = table[words[at >> 3] >> (11 - (at & 7)) & 0x1FFF]
             if run == 0:
                 self._empty_runs = True
             if run < 0:
-                raise _Damaged("a code is none of a run")
+                raise _Damaged("a code is not one of a run")
             at += length
             total += run
             if run < MAKE_UP:
@@ -208,7 +209,7 @@ class _Walk:
         raise _Damaged("the data end")
 
     def row(self) -> list[int]:
-        """A row by itself, as the columns where its colour changes."""
+        """Read a row by itself; return the columns where its colour changes."""
         column, colour, changes = 0, 0, list[int]()
         while column < self.width:
             column += self._run(colour)
@@ -217,7 +218,7 @@ class _Walk:
         return self._checked(column, changes)
 
     def row_below(self, above: list[int]) -> list[int]:
-        """A row that is coded by the changes of the one above."""
+        """Read a row that is coded by the changes of the one above."""
         column, colour, at, width, changes = -1, 0, 0, self.width, list[int]()
         words, bits, add = self._words, self.bits, changes.append
         while column < width:
@@ -246,11 +247,11 @@ class _Walk:
             elif mode == EXTENSION:
                 raise NotImplementedError
             else:
-                raise _Damaged("a code is none of a row")
+                raise _Damaged("a code is not one of a row")
         return self._checked(column, changes)
 
     def _checked(self, column: int, changes: list[int]) -> list[int]:
-        """The columns where the colour changes, and the width behind them for searches."""
+        """The columns where the colour changes, and four times the width, for searches in them."""
         if column != self.width:
             raise _Damaged("a row does not end at its width")
         if self._empty_runs:
@@ -262,10 +263,10 @@ class _Walk:
 
 def _without_empty_runs(changes: list[int]) -> list[int]:
     """The columns where the colour changes, without those where it changes twice."""
-    kept = list[int]()
+    distinct = list[int]()
     for column in changes:
-        if kept and kept[-1] == column:
-            kept.pop()
+        if distinct and distinct[-1] == column:
+            distinct.pop()
         else:
-            kept.append(column)
-    return kept
+            distinct.append(column)
+    return distinct

@@ -1,7 +1,7 @@
 """Translation of a page's tags to metadata; shape and axes by tifffile's ImageDescription.
 
 tifffile notes a shape, ImageJ and OME (https://docs.openmicroscopy.org/ome-model/) the axes of the
-pages. A description that tells them of other pages, or in another order, tells nothing.
+pages. A description that does not fit the pages and their order is not used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
 
 RESOLUTION_UNITS = {1: "none", 2: "inch", 3: "cm"}  # TIFF 6.0, tag 296
-# Tags that say how the pixels are stored, or that are metadata here.
+# Tags that describe the storage of pixels, or that are metadata here.
 KNOWN = {*range(254, 260), *range(262, 267), 270, 273, 274, *range(277, 285), 288, 289, 292, 293,
          296, 305, 306, 317, 320, *range(322, 326), 330, *range(338, 342), 347, *range(512, 516),
          530, 532, 700, 32996, 34675, 50674}  # fmt: skip
@@ -36,7 +36,6 @@ TAGS = (("icc", 34675, bytes), ("xmp", 700, bytes), ("software", 305, str))
 RGB = 2  # of the photometric interpretation
 # Samples, and the meaning of those beyond the colours (tag 338), as kinds of an axis
 COLORS = {(3, ()): "RGB-color", (4, (1,)): "RGBA-color", (4, (2,)): "RGBA-color"}
-# What is looked at of a description; real ones have a few hundred characters for each page.
 MAX_RANK = 64  # as many axes as numpy has
 NO_UNITS = ("", "pixel", "pixels", "inch")  # inches are ImageJ's word for dots per inch
 # As written by ImageJ (escaped), by others with the micro sign, and with the Greek letter.
@@ -44,7 +43,7 @@ MICRONS = ("um", "micron", "microns", "\\u00B5m", "\N{MICRO SIGN}m", "\N{GREEK S
 
 
 def metadata_of_page(page: Any) -> Metadata:
-    """Return the metadata in the tags of a page, the description as it is."""
+    """The metadata in the tags of a page, the description unchanged."""
     value, table = page.tags.valueof, page.colormap
     fields = {name: value(code) for name, code, kind in TAGS if isinstance(value(code), kind)}
     pairs, unit = [value(282), value(283)], RESOLUTION_UNITS.get(value(296, 2))
@@ -57,32 +56,33 @@ def metadata_of_page(page: Any) -> Metadata:
         fields["photometric"] = getattr(page.photometric, "name", str(page.photometric)).lower()
     if table is not None:
         fields["colormap"] = np.array(table, "<u2").tobytes()
-    fields["extra_samples"] = [int(n) for n in page.extrasamples if page.extrasamples != (2,)]
+    if page.extrasamples != (2,):
+        fields["extra_samples"] = [int(n) for n in page.extrasamples]
     return metadata_of(fields, page.description or None)
 
 
 def _is_decoded_to_rgb(page: Any) -> bool:
-    """True for YCbCr of which libjpeg makes RGB."""
+    """True if the pixels are YCbCr that libjpeg decodes to RGB."""
     kind = page.compression, page.photometric, page.planarconfig
     return kind == (7, 6, 1) and not page.extrasamples
 
 
 def planar_axes(page: Any, rank: int) -> list[Axis]:
-    """The axes of pages that have each sample in a plane of its own: samples, rows, columns."""
+    """The axes of pages with each sample in a plane of its own: samples, rows, columns."""
     rgb = page.photometric == RGB and COLORS.get((page.samplesperpixel, page.extrasamples))
     return sample_planes(rgb or "list", rank)
 
 
 def sample_planes(kind: str, rank: int) -> list[Axis]:
-    """The axes of planes of samples of a kind, behind others of which nothing is known."""
+    """The axes S (of a kind), Y and X of planes of samples, behind unnamed axes."""
     return [*[Axis()] * (rank - 3), Axis("S", kind=kind), Axis("Y"), Axis("X")]
 
 
 def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> Any:
-    """Tifffile's series of all pages, if the description tells their shape; else None.
+    """The series of all pages, as tifffile has it, if the description fits them; else None.
 
-    It has `text` besides: what is left of the description. Tifffile reads what ImageJ and OME say;
-    its own note of a shape is looked at here, since it cannot name the axes of all shapes.
+    Its field `text` is the rest of the description. Tifffile parses ImageJ and OME; its own note of
+    a shape is parsed here, since it cannot name the axes of all shapes.
     """
     if len(text) > limits.record_bytes + limits.page_characters * pages or "<!DOCTYPE" in text:
         return None
@@ -99,7 +99,7 @@ def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> An
     if not (file.is_imagej or file.is_ome):
         return None
     log = logging.getLogger("tifffile")
-    log.disabled = True  # a text that was copied from another file is harmless
+    log.disabled = True  # its warnings about a text from another file do not matter
     try:
         first, *others = file.series
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
@@ -116,38 +116,38 @@ def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> An
 def _shaped(text: str, itemsize: int) -> Any:
     """Parse a note of tifffile: ``{"shape": [...], "axes": "...", "description": ...}``."""
     try:
-        said = json.loads(text)
-        shape, axes = tuple(said["shape"]), said.get("axes", "")
+        note = json.loads(text)
+        shape, axes = tuple(note["shape"]), note.get("axes", "")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    whole = all(type(n) is int and 0 < n < 1 << 63 for n in shape)
-    if len(shape) > MAX_RANK or not whole or not isinstance(axes, str):
+    is_valid = all(type(n) is int and 0 < n < 1 << 63 for n in shape)
+    if len(shape) > MAX_RANK or not is_valid or not isinstance(axes, str):
         return None
-    rest = said.get("description") if said.keys() <= {"shape", "description"} else text
+    rest = note.get("description") if note.keys() <= {"shape", "description"} else text
     nbytes = prod(shape) * itemsize
     return SimpleNamespace(kind="", shape=shape, axes=axes, nbytes=nbytes, text=rest)
 
 
 def with_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> Metadata:
-    """Add the axes of a description, and the conditions under which it describes them again."""
+    """Add the axes of a description, with the shape and axes that let it be written again."""
     steps = getattr(series, "steps", None)
-    if steps is not None:  # of a description of ours, which is made anew
+    if steps is not None:  # a description that was written here; it is not written as it is
         if series.shape != shape:
             return meta
-        axes = [_axis(one, *steps.get(one, (None, ""))) for one in series.axes]
+        axes = [_axis(letter, *steps.get(letter, (None, ""))) for letter in series.axes]
         return meta.replace(axes=axes, description=series.text or None)
     text, meta = meta.description or "", meta.replace(description=series.text)
     if series.shape == shape and len(series.axes) == len(shape) > 0:
         resolution = meta.formats.get(NAMESPACE, {}).get("resolution")
         steps = _steps(text, file and file.imagej_metadata, resolution)
         axes = [_axis(name, *steps.get(name, (None, None))) for name in series.axes]
-        said = {"shape": list(shape), "axes": [axis.to_dict() for axis in axes][::-1]}
-        meta = meta.replace(axes=axes).with_format(NAMESPACE, series=said)
+        as_read = {"shape": list(shape), "axes": [axis.to_dict() for axis in axes][::-1]}
+        meta = meta.replace(axes=axes).with_format(NAMESPACE, series=as_read)
     return meta
 
 
 def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]]:
-    """Spacing and units of axes in a description of ImageJ or OME, by their names."""
+    """The spacing and units of axes in a description of ImageJ or OME, by their letters."""
     if imagej:
         units = imagej.get("unit") or ""
         dots = zip("XY", resolution or (), strict=False)
@@ -166,7 +166,7 @@ def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]
 
 
 def _axis(name: str, spacing: Any, units: Any) -> Axis:
-    """An axis; its spacing is kept with its units, or if these are declared unknown (None)."""
+    """An axis; its spacing is only used with units, or if these are declared unknown (None)."""
     try:
         step = float(spacing or 0)
     except (TypeError, ValueError):

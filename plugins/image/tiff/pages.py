@@ -1,4 +1,4 @@
-"""Pages that are decoded where they are asked for, a strip or a row of tiles at a time."""
+"""Pages that are decoded when they are needed, a strip or a row of tiles at a time."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 
-Place = tuple[tuple[int, ...], tuple[int, ...], bytes]  # strips or tiles: offsets, bytes; tables
+Segments = tuple[tuple[int, ...], tuple[int, ...], bytes]  # offsets and bytes of strips; tables
 Range = tuple[int, int]
 
-BAND_BYTES = 1 << 18  # decoded at once of strips that are smaller
+BAND_BYTES = 1 << 18  # of small strips that are decoded at once
 REGION_BYTES = 4 << 20  # strips up to this size may be decoded again for the next region
-COEFFICIENTS_BYTES = 8  # of a sample: what libjpeg keeps of an image in several scans
-PICTURE_BYTES = 16  # of a sample: what other libraries of pictures have besides it
-SIGNED, PARAMETERS, T4_OPTIONS = 2, 50674, 292  # of the sample format; tags of LERC, of group 3
+COEFFICIENTS_BYTES = 8  # for a sample: coefficients of libjpeg of an image in several scans
+PICTURE_BYTES = 16  # for a sample: memory of other libraries of pictures
+SIGNED, PARAMETERS, T4_OPTIONS = 2, 50674, 292  # a sample format; tags of LERC, of group 3
 
 
 class Grid:
-    """Strips or tiles of a page: how they lie in it, and the bytes that they take."""
+    """The strips or tiles of a page: their positions, sizes and bytes."""
 
     def __init__(self, page: Any) -> None:
         self.height, self.width = index(page.imagelength), index(page.imagewidth)
@@ -49,11 +49,11 @@ class Grid:
         self.tiled = bool(page.is_tiled)
         if self.tiled:
             self.rows, self.columns = index(page.tilelength), index(page.tilewidth)
-        # The bytes of a whole strip or tile: as it is stored if nothing compresses it
+        # The bytes of a whole strip or tile if it is uncompressed
         self.nbytes: int = self.rows * -(-self.columns * self.together * page.bitspersample // 8)
 
     def shape(self, planes_first: bool) -> tuple[int, ...]:
-        """The lengths of a page, slowest axis first; one sample has no axis."""
+        """The shape of a page, slowest axis first; a single sample has no axis."""
         samples = (self.samples,) * (self.samples > 1)
         size = self.height, self.width
         return (*samples, *size) if planes_first else (*size, *samples)
@@ -63,40 +63,43 @@ class Grid:
         return -(-self.height // self.rows), -(-self.width // self.columns)
 
     def bytes_of(self, number: int) -> int:
-        """The bytes of a strip or tile that nothing compresses; the last strip is shorter."""
+        """The decoded bytes of a strip or tile; the last strip is shorter."""
         down, across = self.down_and_across()
         left = self.height - number // across % down * self.rows
         row = self.nbytes // self.rows
         return row * (self.rows if self.tiled else min(self.rows, left))
 
     def band(self, itemsize: int) -> tuple[int, int]:
-        """The rows that are decoded at once, and the bytes of them."""
+        """The number of rows that are decoded at once, and their bytes."""
         row = self.width * self.together * itemsize
         rows = self.rows * max(1, BAND_BYTES // max(1, self.rows * row))
         return rows, min(rows, self.height) * row
 
     def needs(self, itemsize: int, compression: int) -> int:
-        """The memory for the pixels of a band, and for one strip or tile on the way to them."""
+        """The memory for the pixels of a band, and for decoding one strip or tile."""
         decoded: int = self.rows * self.columns * self.together * itemsize
-        more = COEFFICIENTS_BYTES * decoded if compression in JPEGS else 0
-        more = PICTURE_BYTES * decoded if CODECS[compression].picture else more
+        more = 0
+        if CODECS[compression].picture:
+            more = PICTURE_BYTES * decoded
+        elif compression in JPEGS:
+            more = COEFFICIENTS_BYTES * decoded
         return self.planes * self.band(itemsize)[1] + 3 * decoded + self.nbytes + more
 
 
 class Pages(Decoded):
-    """Pages of one kind; planes of samples come first, or last."""
+    """Pages of one kind; the axis of samples is the first of a page if `planes_first`."""
 
     def __init__(
-        self, source: Source, page: Any, places: list[Place], shape: Any, planes_first: bool
+        self, source: Source, page: Any, segments: list[Segments], shape: Any, planes_first: bool
     ) -> None:
-        # Signed samples of odd depths are unpacked here: tifffile has unsigned ones alone.
+        # Signed samples of odd depths are unpacked here: tifffile only has unsigned ones.
         odd = page.sampleformat == SIGNED and page.dtype.kind == "u"
         self._depth = page.bitspersample if odd else 0
         dtype = page.dtype.newbyteorder("=")
         if self._depth:
             dtype = np.dtype(f"i{dtype.itemsize}")
         super().__init__(shape, dtype, what=f"'{source.path}'", max_memory=source.max_memory)
-        self._source, self._page, self._places = source, page, places
+        self._source, self._page, self._segments = source, page, segments
         self._grid, self._compression = Grid(page), int(page.compression)
         self.planar, self.planes_first = self._grid.planar, planes_first
         codec, parameters = CODECS[self._compression], page.tags.valueof(PARAMETERS)
@@ -111,7 +114,7 @@ class Pages(Decoded):
         if self._compression not in (*JPEGS, *BY_ROWS):
             page.compression = NONE  # for tifffile, which gets the bytes unpacked
         page.fillorder = 1
-        page.decode  # noqa: B018 - made here, not by several threads at once
+        page.decode  # noqa: B018 - a cached property; several threads must not make it at once
 
     @property
     def by_regions(self) -> bool:
@@ -125,23 +128,23 @@ class Pages(Decoded):
         planes = [range(self._grid.planes)]
         if self.planes_first:
             planes = [range(plane, plane + 1) for plane in planes[0]]
-        for number in range(len(self._places)):
-            for these in planes:
+        for number in range(len(self._segments)):
+            for group in planes:
                 for top in range(0, self._grid.height, rows):
                     band = top, min(top + rows, self._grid.height)
-                    part = self._part(number, these, band, (0, self._grid.width))
+                    part = self._part(number, group, band, (0, self._grid.width))
                     flat = part.reshape(-1)
-                    yield from (flat[at : at + step] for at in range(0, flat.size, step))
+                    yield from (flat[n : n + step] for n in range(0, flat.size, step))
 
     def __getitem__(self, key: Any) -> Any:
-        """A region, for which only the strips or tiles are decoded that hold some of it."""
+        """Read a region; only the strips or tiles with elements of it are decoded."""
         full = full_key(key, len(self.shape))
         first = self._first_of_page()
         if self.held() is not None or not is_basic(full) or first is None:
             return super().__getitem__(key)
-        numbers = np.arange(len(self._places)).reshape(self.shape[:first])[full[:first]]
-        page = self._ranges(full[first:], self.shape[first:])
-        shape = tuple(stop - start for start, stop, _ in page[0])
+        numbers = np.arange(len(self._segments)).reshape(self.shape[:first])[full[:first]]
+        ranges, region = self._ranges(full[first:], self.shape[first:])
+        shape = tuple(stop - start for start, stop, _ in ranges)
         check_memory(
             prod(shape) * numbers.size * self.dtype.itemsize, self.max_memory,
             f"this part of {self.what}",
@@ -149,14 +152,14 @@ class Pages(Decoded):
         values = np.empty((*numbers.shape, *shape), self.dtype)
         if values.size:
             parts = values.reshape(-1, *shape)
-            for at, number in enumerate(numbers.reshape(-1).tolist()):
-                parts[at] = self._region(number, *page[1]).reshape(shape)
+            for n, number in enumerate(numbers.reshape(-1).tolist()):
+                parts[n] = self._region(number, *region).reshape(shape)
         whole = (slice(None),) * numbers.ndim
-        return values[(*whole, *(inside for _, _, inside in page[0]))]
+        return values[(*whole, *(inside for _, _, inside in ranges))]
 
     def _first_of_page(self) -> int | None:
-        """The axis at which the shape of a page begins; None if the shape is cut otherwise."""
-        count, pages = len(self._places), 1
+        """The axis at which the shape of a page begins; None if a description cuts it otherwise."""
+        count, pages = len(self._segments), 1
         long = [length for length in self._lengths() if length > 1]
         for axis in range(len(self.shape) + 1):
             inner = [length for length in self.shape[axis:] if length > 1]
@@ -166,29 +169,29 @@ class Pages(Decoded):
         return None
 
     def _lengths(self) -> tuple[int, ...]:
-        """The lengths of a page, slowest axis first."""
+        """The lengths of a page, slowest axis first, samples included."""
         grid = self._grid
         if self.planes_first:
             return grid.planes, grid.height, grid.width
         return grid.height, grid.width, grid.samples
 
     def _ranges(self, key: Sequence[Any], shape: Sequence[int]) -> tuple[list[Any], list[Range]]:
-        """For each axis of the page in the shape the range that the key needs; rows and so on."""
+        """The range that the key needs of each axis of a page; and of samples, rows, columns."""
         ranges = [range_of(part, length) for part, length in zip(key, shape, strict=True)]
-        long = iter([one for one, length in zip(ranges, shape, strict=True) if length > 1])
+        long = iter([span for span, length in zip(ranges, shape, strict=True) if length > 1])
         lengths = self._lengths()
         parts = [next(long)[:2] if length > 1 else (0, 1) for length in lengths]
         planes, rows, columns = parts if self.planes_first else (parts[2], *parts[:2])
         return ranges, [planes, rows, columns]
 
     def _region(self, number: int, samples: Range, rows: Range, columns: Range) -> Values:
-        """Rows, columns and samples of a page."""
+        """Decode samples, rows and columns of a page."""
         if self.planar:
             return self._part(number, range(*samples), rows, columns)
         return self._part(number, range(1), rows, columns)[..., slice(*samples)]
 
     def _part(self, number: int, planes: range, rows: Range, columns: Range) -> Values:
-        """Rows and columns of planes of a page, samples where the array has them."""
+        """Decode rows and columns of planes of a page; samples lie first or last as in the array."""
         grid = self._grid
         size = (rows[1] - rows[0], columns[1] - columns[0])
         out = np.empty((len(planes), *size, grid.together), self.dtype)
@@ -196,20 +199,20 @@ class Pages(Decoded):
         lines = range(rows[0] // grid.rows, -(-rows[1] // grid.rows))
         beside = range(columns[0] // grid.columns, -(-columns[1] // grid.columns))
         with guarded(self._source.path, f"page {number}"):
-            for at, plane in enumerate(planes):
+            for plane, pixels in zip(planes, out, strict=True):
                 for line in lines:
                     for column in beside:
                         segment = (plane * down + line) * across + column
-                        values = self._segment(self._places[number], segment)
+                        values = self._segment(self._segments[number], segment)
                         corner = line * grid.rows - rows[0], column * grid.columns - columns[0]
-                        _place(out[at], values, corner)
-        if not self.planar or self.planes_first:
-            return out if self.planes_first else out[0]
-        return np.moveaxis(out[..., 0], 0, -1)
+                        _copy_inside(pixels, values, corner)
+        if self.planes_first:
+            return out
+        return np.moveaxis(out[..., 0], 0, -1) if self.planar else out[0]
 
-    def _segment(self, place: Place, number: int) -> Values:
-        """The pixels of a strip or tile: rows, columns, samples."""
-        offsets, counts, tables = place
+    def _segment(self, segments: Segments, number: int) -> Values:
+        """Decode a strip or tile of a page: rows, columns, samples."""
+        offsets, counts, tables = segments
         grid, codec, words = self._grid, CODECS[self._compression], {}
         down, across = grid.down_and_across()
         top = number // across % down * grid.rows
@@ -243,7 +246,7 @@ class Pages(Decoded):
         return values
 
     def _picture(self, decode: Any, data: bytes, size: tuple[int, int]) -> Values:
-        """The pixels of a strip or tile that is a picture; one at the edge may have them alone."""
+        """Decode a strip or tile that is a picture; one at the edge may be cut to the page."""
         grid = self._grid
         samples = (grid.together,) * (grid.together > 1)
         whole = grid.rows if grid.tiled else size[0], grid.columns
@@ -267,7 +270,7 @@ class Pages(Decoded):
         return whole.transpose(0, 2, 1)[..., ::order].tobytes()
 
     def _signed(self, data: Any) -> Values:
-        """The packed samples of an odd depth, whose highest bit is their sign."""
+        """Unpack samples of an odd depth, whose highest bit is the sign."""
         import imagecodecs
 
         grid, sign = self._grid, 1 << (self._depth - 1)
@@ -278,11 +281,11 @@ class Pages(Decoded):
         return values.reshape(-1, grid.columns, grid.together)
 
 
-def _place(out: Values, values: Values, corner: tuple[int, int]) -> None:
-    """Copy what lies inside `out` of `values`, of which the first lies at `corner`."""
-    inside, taken = [], []
+def _copy_inside(out: Values, values: Values, corner: tuple[int, int]) -> None:
+    """Copy the part of `values` that lies inside `out`; its first element lies at `corner`."""
+    inside, copied = [], []
     for start, length, room in zip(corner, values.shape, out.shape, strict=False):
         low, high = max(start, 0), min(start + length, room)
         inside.append(slice(low, high))
-        taken.append(slice(low - start, high - start))
-    out[tuple(inside)] = values[tuple(taken)]
+        copied.append(slice(low - start, high - start))
+    out[tuple(inside)] = values[tuple(copied)]

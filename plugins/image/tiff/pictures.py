@@ -1,8 +1,8 @@
 """Strips and tiles that are pictures: WebP, JPEG XL, JPEG 2000 and LERC, by imagecodecs.
 
-Each is decoded into an array that is there already, of the lengths and the type that its page has:
-the decoders compare both with the picture's own header before they decode a pixel. OpenJPEG does so
-afterwards, hence the header of JPEG 2000 is looked at here.
+Each is decoded into an array with the shape and the type of its page: the decoders compare both
+with the picture's own header before they decode a pixel. OpenJPEG does so afterwards, hence the
+header of JPEG 2000 is checked here.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-ADDED = {0: "nothing", 1: "deflate", 2: "Zstandard"}  # to LERC, by the second number of tag 50674
+ADDED = {0: "nothing", 1: "deflate", 2: "Zstandard"}  # around LERC: second number of tag 50674
 BOX, SIZ = struct.Struct(">I4s"), struct.Struct(">HHHIIIIIIIIH")
-CODESTREAM = b"\xff\x4f\xff\x51"  # start of a codestream, and of its sizes
-TILE_BYTES = 14  # the least that a tile of JPEG 2000 has in the file: its two markers
-LERC_HEADER_BYTES = 64  # that are looked at
+CODESTREAM = b"\xff\x4f\xff\x51"  # first marker of a codestream, and that of its sizes
+TILE_BYTES = 14  # least bytes of a tile of JPEG 2000: its two markers
+LERC_HEADER_BYTES = 64  # that are parsed
 LERC = struct.Struct("<6sI")
-LERC_SPARE_BYTES = 1 << 10  # of the header of LERC, which may hold more than the pixels themselves
+LERC_SPARE_BYTES = 1 << 10  # room for the header of LERC, which may be longer than the pixels
 
 
 def unwebp(data: Any, out: Values, _: tuple[int, ...], __: str) -> None:
@@ -52,7 +52,7 @@ def unjpeg2k(data: Any, out: Values, _: tuple[int, ...], path: str) -> None:
 
 
 def unlerc(data: Any, out: Values, parameters: tuple[int, ...], path: str) -> None:
-    """Decode LERC, which may be compressed once more."""
+    """Decode LERC, which may be compressed once more. Raises `Unsupported` for another way."""
     import imagecodecs
 
     added, room = (*parameters, 0, 0)[1], 2 * out.nbytes + LERC_SPARE_BYTES
@@ -68,7 +68,7 @@ def unlerc(data: Any, out: Values, parameters: tuple[int, ...], path: str) -> No
 
 
 def _check_siz(data: bytes, out: Values, path: str) -> None:
-    """Check the sizes in the header of a codestream against those of the strip or tile."""
+    """Raise `Corrupt` if the sizes in a codestream are not those of the strip or tile."""
     at = _codestream(data)
     if data[at : at + 4] != CODESTREAM or len(data) < at + 4 + SIZ.size:
         raise Corrupt("has a JPEG 2000 without a header", path=path)
@@ -87,7 +87,7 @@ def _check_siz(data: bytes, out: Values, path: str) -> None:
 
 
 def _codestream(data: bytes) -> int:
-    """The offset of the codestream: 0, or that of the content of the first such box."""
+    """The offset of the codestream: 0, or behind the header of its box; the end without one."""
     at = 0
     if data[:4] == CODESTREAM:
         return at
@@ -102,12 +102,12 @@ def _codestream(data: bytes) -> int:
 
 
 def _check_valid(head: bytes, path: str) -> None:
-    """Check that all pixels of LERC are valid: a TIFF has no place for those that are not."""
+    """Raise `Unsupported` for LERC with invalid pixels, since a TIFF has no value for them."""
     magic, version = LERC.unpack_from(head.ljust(LERC.size, b"\0"))
     if magic != b"Lerc2 ":
         raise Unsupported("has LERC of an old version, or none", path=path)
     at = LERC.size + 4 * (version >= 3)
     rows, columns, *rest = struct.unpack_from("<4I", head.ljust(LERC_HEADER_BYTES, b"\0"), at)
     if rest[version >= 4] != rows * columns:
-        what = "has LERC with pixels that are not valid, which nothing stands for"
+        what = "has LERC with pixels that are not valid, for which TIFF has no value"
         raise Unsupported(what, path=path)

@@ -1,7 +1,7 @@
 """Reading: the directories by tifffile, within bounds; their pages as one lazy array.
 
-tifffile puts strips and tiles in their place; they are checked against the file and inflated here,
-with limits that it does not have.
+tifffile puts strips and tiles at their positions; they are checked against the file and inflated
+here, with limits that it does not have.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ WHAT = "the structure of the TIFF file"
 
 
 class _File(io.BufferedReader):
-    """A file of which nothing is asked that it does not have, whatever its tags announce.
+    """A file whose reads end at its end, whatever lengths its tags announce.
 
-    Directories that overlap, or share large values, would be read again and again: there is a
-    budget for all that is read of them, in proportion to the file.
+    Directories that overlap, or share large values, would be read again and again, so that all
+    reads of them have a budget in proportion to the file. Raises `Corrupt` above it.
     """
 
     def __init__(self, source: Source) -> None:
@@ -75,7 +75,7 @@ class _Strict(logging.Handler):
 
 @contextmanager
 def opened(source: Source) -> Iterator[Any]:
-    """Open the file with tifffile."""
+    """Open a file with tifffile. Raises `Corrupt` where tifffile would guess or log an error."""
     strict, log = _Strict(source.path), logging.getLogger("tifffile")
     log.addHandler(strict)
     before, log.propagate = log.propagate, False
@@ -88,7 +88,7 @@ def opened(source: Source) -> Iterator[Any]:
 
 
 def read_pages(source: Source) -> Bundle:
-    """The bundle that `raconvert.plugins.image.tiff.read` promises."""
+    """Read the pages of a file as a bundle; see `raconvert.plugins.image.tiff.read`."""
     with opened(source) as file:
         stacks = _Stacks(source, file)
         if not stacks.images:
@@ -96,10 +96,8 @@ def read_pages(source: Source) -> Bundle:
         if len(stacks.images) > 1:
             return _several(stacks)
         (first,) = stacks.images
-        others = ", ".join(
-            str(code) for code in sorted(first.page.tags.keys()) if code not in KNOWN
-        )
-        notes = [f"tags that are left out: {others}"] if others else []
+        others = [str(code) for code in sorted(first.page.tags.keys()) if code not in KNOWN]
+        notes = [f"tags that are left out: {', '.join(others)}"] if others else []
         notes += [
             f"{count} {what} are left out" for what, count in stacks.left_out.items() if count
         ]
@@ -109,10 +107,10 @@ def read_pages(source: Source) -> Bundle:
 
 
 class _Stacks:
-    """The pages of a file, those of one kind together.
+    """The pages of a file, in stacks of one kind.
 
-    `images` are the stacks of pages; `others` those of reduced images, masks, and images below
-    others, by what they are and the end of their name.
+    `images` are the stacks of full pages; `others` those of reduced images, masks, and images below
+    others, by `REDUCED_IMAGES` or `BELOW` and the end of their name. `left_out` counts the rest.
     """
 
     def __init__(self, source: Source, file: Any) -> None:
@@ -123,7 +121,7 @@ class _Stacks:
         self.kinds: dict[Any, Stack] = {}
         kinds = self.kinds
         for number, page in enumerate(file.pages):
-            self._count(page)
+            self._check_new(page)
             kind = kind_of(page)
             if page.subfiletype & (REDUCED | MASK) and kind not in kinds:
                 self._add(REDUCED_IMAGES, (*kind, page.subfiletype), page, f"page{number}")
@@ -133,30 +131,33 @@ class _Stacks:
                 self.images.append(kinds[kind])
             stack = kinds[kind]
             stack.pages.append(page)
-            other = page.description not in ("", stack.page.description)
-            self.left_out["descriptions of pages behind the first"] += other
-            for at in range(self._levels(page)):
-                self._below(page, at)
+            is_other = page.description not in ("", stack.page.description)
+            self.left_out["descriptions of pages behind the first"] += is_other
+            for index in range(self._count_below(page)):
+                self._add_below(page, index)
 
-    def _count(self, page: Any) -> None:
+    def _check_new(self, page: Any) -> None:
+        """Raise `Corrupt` for a directory that was seen before."""
         if page.offset in self.seen:
             where = f"byte {page.offset}"
             raise Corrupt("directories form a loop", path=self.source.path, where=where)
         self.seen.add(page.offset)
 
-    def _levels(self, page: Any) -> int:
-        """The number of images below a page that are looked at."""
+    def _count_below(self, page: Any) -> int:
+        """The number of images below a page that are read; the others are counted as left out."""
         most, count = self.source.limits.nesting_levels, len(page.subifds or ())
         self.left_out["images far below others (SubIFDs)"] += max(0, count - most)
         return min(most, count)
 
-    def _below(self, page: Any, at: int) -> None:
-        below = page.pages[at]
-        self._count(below)
+    def _add_below(self, page: Any, index: int) -> None:
+        """Add an image below a page to its stack."""
+        below = page.pages[index]
+        self._check_new(below)
         self.left_out["images far below others (SubIFDs)"] += len(below.subifds or ())
-        self._add(BELOW, (at, *kind_of(below)), below, f"sub{at}")
+        self._add(BELOW, (index, *kind_of(below)), below, f"sub{index}")
 
     def _add(self, what: str, kind: Any, page: Any, name: str) -> None:
+        """Add a page to the stack of its kind among `others`; `name` is the end of a new one's."""
         stack = self.kinds.get((what, kind))
         if stack is None:
             stacks = self.others[what]
@@ -166,9 +167,9 @@ class _Stacks:
 
 
 def _several(stacks: _Stacks) -> Bundle:
-    """The bundle of a file whose pages are of several kinds: each of them is one of `more`.
+    """The bundle of a file with pages of several kinds: each of them is an array in `more`.
 
-    The array of all of them cannot be read: to take one is to leave the others out.
+    The bundle's own array is unreadable, since no array has all of the pages.
     """
     source, (first, second, *_) = stacks.source, stacks.images
     names = [f"{source.stem}.series{number}" for number in range(len(stacks.images))]
@@ -187,8 +188,8 @@ def _several(stacks: _Stacks) -> Bundle:
     return bundle
 
 
-def _add(bundle: Bundle, others: dict[str, dict[str, Stack]], source: Source, said: str) -> None:
-    """Add arrays that are taken only where somebody asks for them, and notes that they exist."""
+def _add(bundle: Bundle, others: dict[str, dict[str, Stack]], source: Source, note: str) -> None:
+    """Add arrays that only `--array` takes, and a note for each sort of them."""
     for what, stacks in others.items():
         names, count = [], 0
         for ending, stack in stacks.items():
@@ -200,5 +201,5 @@ def _add(bundle: Bundle, others: dict[str, dict[str, Stack]], source: Source, sa
                 array = Array.unreadable(names[-1], error)
             bundle.more.append(array)
         if names:
-            line = said.format(count=count, what=what) + first_of(names, 8)
+            line = note.format(count=count, what=what) + first_of(names, 8)
             bundle.notes.append(worded(line))

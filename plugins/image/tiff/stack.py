@@ -1,4 +1,4 @@
-"""Pages of one kind, as one array: where they lie if they are behind each other, or decoded."""
+"""Pages of one kind as one array: an extent of the file if nothing is to decode, else `Pages`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Stack:
-    """Pages of one kind, of which `page` is the first, and has a number."""
+    """Pages of one kind; `page` is the first of them, `number` its number in the file."""
 
     def __init__(self, page: Any, number: int) -> None:
         self.page, self.number = page, number
@@ -34,7 +34,7 @@ class Stack:
 
 
 def storage_of(page: Any, pages: int) -> dict[str, Any]:
-    """The facts of how an image is stored: its pages, and the name of its compression if any."""
+    """The storage of an image, for `info`: number of pages, and name of the compression if any."""
     code = int(page.compression)
     name = getattr(page.compression, "name", f"code {code}").lower().replace("_", " ")
     name = name.removeprefix("adobe ")
@@ -42,17 +42,17 @@ def storage_of(page: Any, pages: int) -> dict[str, Any]:
 
 
 def array_of(stack: Stack, name: str, source: Source, file: Any, notes: list[str]) -> Array:
-    """The array of the pages of a stack; `file` if a description of all of its pages is theirs.
+    """The array of the pages of a stack; adds notes. `file` is None if it has other pages, too.
 
-    Raises `Unsupported` for pages that are not read here, `Corrupt` for those that cannot be.
+    Raises `Unsupported` for pages that are not read here, `Corrupt` for damaged ones.
     """
-    page, places = stack.page, [checked(one, source) for one in stack.pages]
-    meta, grid, count = metadata_of_page(page), Grid(page), len(places)
+    page, segments = stack.page, [checked(each, source) for each in stack.pages]
+    meta, grid, count = metadata_of_page(page), Grid(page), len(segments)
     size = grid.shape(grid.planar)
-    start, step = places[0][0][0], page.nbytes
-    verbatim = all(one.is_final for one in stack.pages)
-    verbatim &= not any(0 in counts for _, counts, _ in places)
-    verbatim &= all(segment[0][0] == start + n * step for n, segment in enumerate(places))
+    start, step = segments[0][0][0], page.nbytes
+    verbatim = all(each.is_final for each in stack.pages)
+    verbatim &= not any(0 in counts for _, counts, _ in segments)
+    verbatim &= all(offsets[0] == start + n * step for n, (offsets, *_) in enumerate(segments))
     series = described(file, meta.description or "", count, page, source.limits)
     if count == 1:
         count = _count_in_one(series, file, page, source, start if verbatim else None)
@@ -67,16 +67,16 @@ def array_of(stack: Stack, name: str, source: Source, file: Any, notes: list[str
     if planes_first and not meta.axes and shape[-3:] == size:
         meta = meta.replace(axes=planar_axes(page, len(shape)))
     words: dict[str, Any] = {"name": name, "index_order": "C", "meta": meta}
-    words["storage"] = storage_of(page, len(places))
+    words["storage"] = storage_of(page, len(segments))
     if verbatim and planes_first == grid.planar:
         dtype = page.dtype.newbyteorder(page.parent.byteorder)
         swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
         extent = source.extent(start, count * step, swap)
         return Array(element_of(dtype), shape[::-1], extent=extent, **words)
-    notes += _notes(page, places)
+    notes += _notes(page, segments)
     needs = grid.needs(page.dtype.itemsize, page.compression)
-    needs += max(max(counts) for _, counts, _ in places)
-    pages = Pages(source, page, places, shape, planes_first)
+    needs += max(max(counts) for _, counts, _ in segments)
+    pages = Pages(source, page, segments, shape, planes_first)
     if pages.nbytes > MAX_RATIO * source.size:
         what = f"{pages.what}: all its images together"
         check_memory(pages.nbytes, source.max_memory, what)
@@ -85,39 +85,40 @@ def array_of(stack: Stack, name: str, source: Source, file: Any, notes: list[str
 
 
 def _count_in_one(series: Any, file: Any, page: Any, source: Source, start: int | None) -> int:
-    """The number of images that one directory stands for, by its description.
+    """The number of images of a single directory, by its description.
 
-    `start` is where they begin if they lie behind each other as they are.
+    `start` is their offset if they lie behind each other as they are, else None. Raises
+    `Unsupported` for more images than the file can have.
     """
     step = page.nbytes
     images = ((file.imagej_metadata if file else None) or {}).get("images", 1)
-    said: int = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
-    if said > 1 and not (
-        start is not None and series and said * step <= series.nbytes <= source.size - start
-    ):
+    count: int = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
+    if count <= 1:
+        return count
+    if start is None or not series or not count * step <= series.nbytes <= source.size - start:
         what = "has one directory for several images that its description announces"
-        expected = f"{said} images behind each other"
+        expected = f"{count} images behind each other"
         raise Unsupported(what, path=source.path, expected=expected)
-    return said
+    return count
 
 
-def _notes(page: Any, places: list[Any]) -> list[str]:
-    """Lines about pixels that are not simply those of the file."""
+def _notes(page: Any, segments: list[Any]) -> list[str]:
+    """The notes about pixels that are not stored as they are read."""
     codec, notes = CODECS[page.compression], []
     if codec.library:
         how = f"they are those that {codec.library} decodes"
         notes.append(f"pixels are compressed by {codec.name}: {how}")
     if page.sampleformat == COMPLEX_INTEGERS:
         notes.append("complex numbers of two integers are read as complex floats, exactly")
-    absent = sum(counts.count(0) for _, counts, _ in places)
+    absent = sum(counts.count(0) for _, counts, _ in segments)
     if absent:
-        what = f"{absent} of {len(places) * len(places[0][1])} strips or tiles are absent"
+        what = f"{absent} of {len(segments) * len(segments[0][1])} strips or tiles are absent"
         notes.append(f"{what} (a sparse file): their pixels are {page.nodata}")
     return notes
 
 
 def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
-    """Return if the shape that a description tells ends with that of a page, and has all pages."""
+    """True if the shape in a description ends with that of a page, and has all pages."""
     long, tail = ([n for n in lengths if n > 1] for lengths in (series.shape, size))
     return long[len(long) - len(tail) :] == tail and prod(series.shape) == count * prod(size)
 
@@ -125,9 +126,9 @@ def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
 def _order_of_planes(page: Any, series: Any, count: int, source: Source) -> bool | None:
     """True if the described shape has samples before rows and columns; None if it does not fit.
 
-    tifffile describes elements in the order of the file, so planes of samples come first in what it
-    wrote. If another program took the samples apart later, the description still has the order that
-    they had before.
+    tifffile describes elements in the order of the file, so that planes of samples come first in
+    its descriptions. If another program took the samples apart later, the description still has
+    the order of before. Raises `Unsupported` for a shape that can mean both.
     """
     grid = Grid(page)
     first = grid.planar and _fits(series, count, grid.shape(True))

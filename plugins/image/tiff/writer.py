@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Target
 
 BIG_FROM = 0xF0000000  # bytes; above it the offsets of a classic TIFF may not be enough
-MAX_PLANES = 0xFFFF  # of samples, each of which a page has apart
+MAX_PLANES = 0xFFFF  # of samples that each have a plane of a page
 MAX_SAMPLES = 4  # a last axis that is longer is never taken for the samples
 
 
-def kept_fields(array: Array) -> tuple[set[str], list[str]]:
-    """List the metadata that will be read back (axes only if described), and the metadata lost.
+def written_fields(array: Array) -> tuple[set[str], list[str]]:
+    """The fields of metadata that are written, and the facts of axes and space that OME lacks.
 
-    What is lost are the fields of axes and of their space that OME has no word for.
+    "axes" and "space" are among the fields if a description or OME tells them.
     """
     kept = {"description", "series", "icc", "xmp", "orientation", "software"}
     kept |= {"resolution"} if _resolution(array) else set()
@@ -41,12 +41,12 @@ def kept_fields(array: Array) -> tuple[set[str], list[str]]:
         return kept | {"axes", "space"}, [*lost_of(array, letters), *made_up]
     if not reason:
         return kept, []
-    said = [fields_of_axes([axis], *Axis.FIELDS) for axis in array.ra_axes]
-    return kept | {"axes"}, [f"{', '.join(facts_of_axes(array, said))}: {reason}"]
+    fields = [fields_of_axes([axis], *Axis.FIELDS) for axis in array.ra_axes]
+    return kept | {"axes"}, [f"{', '.join(facts_of_axes(array, fields))}: {reason}"]
 
 
 def page_shape(array: Array) -> tuple[int, ...]:
-    """(height, width, samples) of the pages of an array, with planes (samples, height, width)."""
+    """The shape of a page: (height, width, samples), with planes (samples, height, width)."""
     if _is_planar(array):
         return array.shape[-3:]
     shape = (1,) * (2 - array.ndim) + array.shape
@@ -66,7 +66,7 @@ def write_pages(array: Array, target: Target, compression: str) -> None:
     shape = (array.count // prod(page), *page)
     shape = shape if shape[-1] > 1 or _is_planar(array) else shape[:-1]
     pages = target.counted(runs(array, prod(page), step))
-    with open(name_of_open(target.open(), target.temp), "r+b") as file:  # tifffile wants a name
+    with open(name_of_open(target.open(), target.temp), "r+b") as file:  # tifffile needs a name
         out = tifffile.TiffWriter(file, byteorder="<", bigtiff=array.nbytes > BIG_FROM)
         out.write(
             (values.reshape(shape[1:]) for values in pages), shape=shape, buffersize=step,
@@ -76,7 +76,7 @@ def write_pages(array: Array, target: Target, compression: str) -> None:
 
 
 def _options(array: Array, compression: str) -> dict[str, Any]:
-    """Tifffile's arguments; those that are None are left out."""
+    """The arguments of tifffile's `write`."""
     page, planar = page_shape(array), _is_planar(array)
     samples = page[0 if planar else -1]
     colours = array.ra_axes[2].kind in COLORS.values() if planar else samples > 2
@@ -94,12 +94,12 @@ def _options(array: Array, compression: str) -> dict[str, Any]:
         "extratags": tags,
         "software": (field(array, "software", str) or "").encode() or False,
     }
-    # No description of tifffile's own.
-    return {"metadata": None} | {name: v for name, v in options.items() if v is not None}
+    given = {name: value for name, value in options.items() if value is not None}
+    return {"metadata": None, **given}  # None, so that tifffile adds no description of its own
 
 
 def _tells_axes(array: Array) -> bool:
-    """True if the description tells shape and axes: both are as they were read."""
+    """True if the description tells shape and axes, since both are as they were read."""
     axes = [axis.to_dict() for axis in array.ra_axes]
     return bool(field(array, "series", dict) == {"shape": list(array.shape), "axes": axes})
 
@@ -108,18 +108,18 @@ def _is_planar(array: Array) -> bool:
     """True if the axes are those of pages with each sample in a plane of its own."""
     if array.ndim not in (3, 4) or not array.described or array.element.kind == "bool":
         return False
-    if _tells_shape(array.meta.description or ""):
-        return False
-    if len(array.ra_axes) != array.ndim:
+    if _tells_shape(array.meta.description or "") or len(array.ra_axes) != array.ndim:
         return False
     samples, kind = array.dims[2], array.ra_axes[2].kind or ""
-    colours = kind == "list" or any(kind == one and samples == n for (n, _), one in COLORS.items())
-    outer = array.shape[:-3] != (1,) and 1 < samples <= MAX_PLANES
-    return colours and outer and list(array.ra_axes[::-1]) == sample_planes(kind, array.ndim)
+    colours = any(kind == color and samples == n for (n, _), color in COLORS.items())
+    fits = array.shape[:-3] != (1,) and 1 < samples <= MAX_PLANES
+    if not (fits and (colours or kind == "list")):
+        return False
+    return list(array.ra_axes[::-1]) == sample_planes(kind, array.ndim)
 
 
 def _description(array: Array) -> bytes:
-    """The text of the metadata, and the shape where pages do not say it."""
+    """The description in the metadata, with shape or axes if pages alone do not tell them."""
     letters = "" if _tells_axes(array) or _is_planar(array) else letters_of(array)[0]
     if letters:
         return text_of(array, letters).encode()
@@ -137,7 +137,7 @@ def _tells_shape(text: str) -> bool:
 
 
 def _resolution(array: Array) -> dict[str, Any]:
-    """Tifffile's arguments for a resolution of two fractions, if a TIFF can have it."""
+    """The arguments of tifffile's `write` for a resolution of two fractions, if it is valid."""
     units = {word: code for code, word in RESOLUTION_UNITS.items()}
     match field(array, "resolution", list):
         case [[int(), int()] as x, [int(), int()] as y, str(unit)] if unit in units:
