@@ -4,7 +4,7 @@ Specification: Apache Arrow columnar format, IPC file format,
 https://arrow.apache.org/docs/format/Columnar.html#ipc-file-format. Compared with: pandas and
 pyarrow. pyarrow reads and writes; the extra is ``raconvert[parquet]``.
 
-All that is said of Parquet holds, types and axes included; timestamps in seconds are such here.
+Types and axes are those of Parquet, but timestamps in seconds stay such here.
 Each batch is validated in full before its values are taken. Streams (without the magic ``ARROW1``)
 and Feather 1 are not read.
 """
@@ -55,9 +55,9 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the magic is at both ends."""
-    whole = source.size > 2 * len(MAGIC) and source.head.startswith(MAGIC + b"\0\0")
-    return SURE if whole and source.read_at(source.size - 6, 6) == MAGIC else NO
+    """Return SURE if the magic is at both ends."""
+    begins = source.size > 2 * len(MAGIC) and source.head.startswith(MAGIC + b"\0\0")
+    return SURE if begins and source.read_at(source.size - 6, 6) == MAGIC else NO
 
 
 def read(
@@ -71,9 +71,9 @@ def read(
     name: str = "",
     decimals: str = "refuse",
 ) -> Bundle:
-    """The arrays of the table; values are read batch by batch when they are asked for.
+    """Read the arrays of the table lazily: values come batch by batch when they are needed.
 
-    Raises `Corrupt` for what pyarrow refuses, `TooLarge`.
+    Raises `Corrupt` for a file that pyarrow refuses, `TooLarge` above the limits.
     """
     from .arrow_table import ArrowTable, read_by_arrow
     from .reader import Asked
@@ -91,6 +91,7 @@ def read(
 
 
 def _check_footer(source: Source) -> None:
+    """Raise `Corrupt` for a file without the magic at both ends, or a footer of a wrong length."""
     size = source.size
     tail = source.read_exact(max(0, size - 10), 10, "the end of the footer")
     length = int.from_bytes(tail[:4], "little", signed=True)
@@ -99,11 +100,12 @@ def _check_footer(source: Source) -> None:
                       expected="ARROW1", got=tail[4:].decode("latin-1"))  # fmt: skip
     most = min(size - 18, source.limits.hierarchy_bytes)
     if not 0 < length <= most:
-        raise Corrupt("footer is longer than the file, or than any", path=source.path,
+        raise Corrupt("footer has an impossible length", path=source.path,
                       where=f"byte {size - 10}", expected=f"1 to {most}", got=length)  # fmt: skip
 
 
 def _validated(opened: Any) -> Iterator[Any]:
+    """Yield all batches of a file, each validated by pyarrow."""
     for number in range(opened.num_record_batches):
         batch = opened.get_batch(number)
         batch.validate(full=True)
@@ -111,13 +113,15 @@ def _validated(opened: Any) -> Iterator[Any]:
 
 
 def _batches(opened: Any) -> Any:
+    """Return the function that yields some columns of a file, so many rows at a time."""
+
     def batches(numbers: Sequence[int], rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
         for batch in _validated(opened):
             columns = [batch.column(n) for n in numbers]
             fields = [batch.schema.field(n) for n in numbers]
-            chosen = batch
+            chosen = batch  # only its number of rows is used without columns
             if columns:
                 chosen = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
             for start in range(0, batch.num_rows, rows):
@@ -129,14 +133,14 @@ def _batches(opened: Any) -> Any:
 def plan(
     bundle: Bundle, *, wide: str = "", layout: str = "auto", compression: str = "none"
 ) -> Plan:
-    """One table of arrays over the same axes, or of the fields of one array of structures."""
+    """Plan one table of arrays over the same axes, or of the fields of one array of structures."""
     from .arrow_plan import arrow_plan
 
     def open_writer(file: Any, schema: Any) -> Any:
         import pyarrow as pa
 
-        chosen = None if compression == "none" else compression
-        options = pa.ipc.IpcWriteOptions(compression=chosen, unify_dictionaries=True)
+        codec = None if compression == "none" else compression
+        options = pa.ipc.IpcWriteOptions(compression=codec, unify_dictionaries=True)
         return pa.ipc.new_file(file, schema, options=options)
 
     return arrow_plan(bundle, "Arrow", layout=layout, wide=wide, open_writer=open_writer,

@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-LETTERS = "USVMm"  # of types that are not numbers
-MAX_LIST = (1 << 31) - 1  # lengths of lists and tensors
-BATCH_BYTES = 16 << 20
+LETTERS = "USVMm"  # of the types that are not numbers
+MAX_LIST = (1 << 31) - 1  # length of a list or tensor
+BATCH_BYTES = 16 << 20  # of the rows that are written together
 
 
 def arrow_plan(
     bundle: Bundle, title: str, *, layout: str, wide: str,
     open_writer: Callable[[Any, Any], Any], parquet: bool,
 ) -> Plan:  # fmt: skip
-    """Plan one table; `open_writer` makes a writer of an open file and a schema. Raises nothing."""
+    """Plan one table; `open_writer` makes a writer of a file and a schema. Raises nothing."""
 
     def in_rows(array: Array) -> bool:
+        """True if the array has a row for each index of its first axis, not of all axes."""
         if layout != "auto" or (_is_text(array) and array.ndim > 1):
             return layout == "tensor"
         return not (array.described and any(axis.labels is not None for axis in array.axes))
@@ -64,6 +65,7 @@ def arrow_plan(
 
 
 def _fits(planned: Planned, title: str) -> list[Fit]:
+    """The fits for types and shapes that the table changes or refuses."""
     fits = [*planned.fits]
     for value in planned.values:
         array, inner = value.array, value.array.shape[1:]
@@ -87,11 +89,13 @@ def _fits(planned: Planned, title: str) -> list[Fit]:
 
 
 def _is_text(array: Array) -> bool:
+    """True for an array of text."""
     descr = array.element.descr
     return isinstance(descr, str) and descr[1:2] == "U"
 
 
 def _type_fits(array: Array, title: str) -> list[Fit]:
+    """The fits for a type that has another form, or none, in Arrow."""
     kind, nbytes, _, descr = array.element
     name = type_name(little(array.element))
     if kind in ("complex", "bfloat"):
@@ -118,6 +122,7 @@ def _type_fits(array: Array, title: str) -> list[Fit]:
 
 
 def _field_fits(array: Array, title: str, before: list[Fit]) -> list[Fit]:
+    """The fits for the fields of structures, unless the array is refused `before`."""
     from raconvert.arrays.dtypes import element_of
 
     if any(fit.outcome == "refused" for fit in before):
@@ -125,14 +130,14 @@ def _field_fits(array: Array, title: str, before: list[Fit]) -> list[Fit]:
     dtype = dtype_of(array.element)
     fits = []
     for name in dtype.names or ():
-        one = array.replace(element=element_of(dtype[name]), data=None, extent=None)
-        fits += [fit._replace(reason=f"field {name}: {fit.reason}") for fit in
-                 _type_fits(one, title)]  # fmt: skip
+        field = array.replace(element=element_of(dtype[name]), data=None, extent=None)
+        field_fits = _type_fits(field, title)
+        fits += [fit._replace(reason=f"field {name}: {fit.reason}") for fit in field_fits]
     return fits
 
 
 def _record(planned: Planned, bundle: Bundle, title: str) -> tuple[str, list[Fit]]:
-    """The line about the arrays, and the fits of metadata that it cannot hold."""
+    """The line about the arrays, and the fits for metadata that it cannot hold."""
     arrays = [
         records.array_record(
             value.array, value.header, None if value.mask is None else value.mask.name
@@ -143,40 +148,43 @@ def _record(planned: Planned, bundle: Bundle, title: str) -> tuple[str, list[Fit
     try:
         return records.text_of({planned.name: record}, bundle), []
     except ValueError as error:
-        fits = [
-            equivalent(value.array.name, "metadata", f"{title} has no place for it: {error}")
-            for value in planned.values
-        ]
-    for one in arrays:
-        one.pop("meta", None)
-    return records.text_of(
-        {planned.name: record}, bundle.like([]) if bundle.attributes else bundle
-    ), fits
+        reason = f"{title} has no place for it: {error}"
+    fits = [
+        equivalent(array["name"], "metadata", reason) for array in arrays if array.pop("meta", None)
+    ]
+    try:
+        return records.text_of({planned.name: record}, bundle), fits
+    except ValueError as error:
+        reason = f"{title} has no place for attributes of the file: {error}"
+        fits.append(equivalent("", "metadata", reason))
+    bare = bundle.like([])
+    bare.attributes, bare.formats = {}, {}
+    return records.text_of({planned.name: record}, bare), fits
 
 
 def table_record(planned: Planned, arrays: list[dict[str, Any]]) -> dict[str, Any]:
-    """The record of a table; the shape is that of its arrays before they were pivoted."""
+    """The record of a table; its shape is that of the arrays before they were pivoted."""
     shape = list(planned.first.shape)
-    said: dict[str, Any] = {
+    record: dict[str, Any] = {
         "form": planned.form,
         "axes": [key.header for key in planned.keys],
         "shape": shape,
         "labelled": [key.labelled for key in planned.keys],
         "arrays": arrays,
     }
-    for value, one in zip(planned.values, arrays, strict=True):
-        if value.array.shape != planned.first.shape:  # of rows, which have a first axis in common
-            one["shape"] = list(value.array.shape)
+    for value, array in zip(planned.values, arrays, strict=True):
+        if value.array.shape != planned.first.shape:  # arrays in rows only share their first axis
+            array["shape"] = list(value.array.shape)
     if planned.wide is not None:
         shape.insert(planned.wide, shape.pop())
         axis = planned.first.axes[-1]
         labels = None if axis.labels is None else list(axis.labels)
-        said["wide"] = {"axis": planned.wide, "name": planned.wide_name, "labels": labels}
-        for one in arrays:  # the axes in the order of the shape
-            listed = one.get("meta", {}).get("axes")
+        record["wide"] = {"axis": planned.wide, "name": planned.wide_name, "labels": labels}
+        for array in arrays:  # the axes in the order of the shape
+            listed = array.get("meta", {}).get("axes")
             if isinstance(listed, list) and len(listed) == len(shape):
                 listed.insert(planned.wide, listed.pop())
-    return said
+    return record
 
 
 # Rows --------------------------------------------------------------------------------------------
@@ -201,6 +209,7 @@ class _Columns:
             self._add(value.array, parquet)
 
     def _add(self, array: Array, parquet: bool) -> None:
+        """Add the columns of an array."""
         from raconvert.arrays.array import Array as Made
         from raconvert.arrays.dtypes import element_of
 
@@ -210,21 +219,21 @@ class _Columns:
             for name in dtype.names or ():
                 field = Made(element_of(dtype[name]), array.dims, name=array.name, index_order="C",
                              data=_Field(array, name))  # fmt: skip
-                one = stored_as(field, dtype[name], (), parquet=parquet)
-                self.stored.append(one)
-                self.types.append(type_of(one, []))
-                self._note(f"{array.name}.{name}", dtype[name], one)
+                stored = stored_as(field, dtype[name], (), parquet=parquet)
+                self.stored.append(stored)
+                self.types.append(type_of(stored, []))
+                self._note(f"{array.name}.{name}", dtype[name], stored)
             return
         shape = array.shape[1:] if planned.form == "rows" else ()
-        one = stored_as(array, dtype, shape, parquet=parquet)
-        self._note(array.name, dtype, one)
+        stored = stored_as(array, dtype, shape, parquet=parquet)
+        self._note(array.name, dtype, stored)
         count = len(planned.labels) if planned.wide is not None else 1
-        self.stored += [one] * count
-        self.types += [type_of(one, names)] * count
+        self.stored += [stored] * count
+        self.types += [type_of(stored, names)] * count
 
-    def _note(self, name: str, dtype: np.dtype[Any], one: Stored) -> None:
-        """Name days that only their values keep from being dates."""
-        if one.codes and dtype.kind == "M" and np.datetime_data(dtype) == ("D", 1):
+    def _note(self, name: str, dtype: np.dtype[Any], stored: Stored) -> None:
+        """Note days that are too far away for the dates of Arrow."""
+        if stored.codes and dtype.kind == "M" and np.datetime_data(dtype) == ("D", 1):
             reason = "days beyond 5.8 million years are whole numbers for other programs"
             self.notes.append(f"array '{name}': {reason}")
 
@@ -233,7 +242,7 @@ class _Columns:
         import pyarrow as pa
 
         planned = self.planned
-        made = []
+        cells = []
         rows = np.arange(start, start + len(values[0]))
         stride = planned.rows
         for key, of in zip(planned.keys, self.types, strict=False):
@@ -241,15 +250,15 @@ class _Columns:
             codes = rows // max(1, stride) % len(key.values)
             if pa.types.is_dictionary(of):
                 labels = pa.array(np.asarray(key.values).tolist(), pa.string())
-                made.append(pa.DictionaryArray.from_arrays(pa.array(codes.astype("i4")), labels))
+                cells.append(pa.DictionaryArray.from_arrays(pa.array(codes.astype("i4")), labels))
             else:
-                made.append(pa.array(key.values[codes]))
+                cells.append(pa.array(key.values[codes]))
         types = iter(self.types[len(planned.keys) :])
         stored = iter(self.stored)
         for value, block, mask in zip(planned.values, values, masks, strict=True):
-            for one, absent in _split(planned, block, mask):
-                made.append(column_of(one, absent, next(stored), next(types), value.array.name))
-        return made
+            for own, absent in _split(planned, block, mask):
+                cells.append(column_of(own, absent, next(stored), next(types), value.array.name))
+        return cells
 
 
 class _Field:
@@ -270,28 +279,19 @@ class _Field:
 def _split(
     planned: Planned, values: Values, mask: Values | None
 ) -> Iterator[tuple[Values, Values | None]]:
-    """The columns of a piece of an array: the fields of structures, the labels of a wide axis."""
-    if planned.form == "records":
-        for name in values.dtype.names or ():
-            yield values[name], None
-    elif planned.wide is not None:
-        count = len(planned.labels)
-        table = values.reshape(-1, count)
-        absent = None if mask is None else mask.reshape(-1, count)
-        for number in range(count):
-            yield table[:, number], None if absent is None else absent[:, number]
-    else:
-        if mask is not None:  # of a row that is a tensor, all of it is missing or nothing
-            whole: Any = mask.reshape(len(mask), -1)
-            if (whole.any(axis=1) != whole.all(axis=1)).any():
-                raise WouldLose(
-                    f"array '{planned.name}' has rows in which some values are missing, which a "
-                    "tensor cannot say", remedy="write a long table: `--out-opt layout=long`",
-                )  # fmt: skip
-            rows: Values = whole.any(axis=1)
-            yield values, rows
-            return
-        yield values, None
+    """Yield the columns of a piece of an array, with a mask of rows, not of elements."""
+    for own, absent in planned.columns_of(values, mask):
+        if absent is None or absent.ndim == 1:
+            yield own, absent
+            continue
+        flat: Any = absent.reshape(len(absent), -1)
+        rows: Values = flat.any(axis=1)
+        if (rows != flat.all(axis=1)).any():
+            raise WouldLose(
+                f"array '{planned.name}' has rows in which some values are missing, which a "
+                "tensor cannot say", remedy="write a long table: `--out-opt layout=long`",
+            )  # fmt: skip
+        yield own, rows
 
 
 class _Whole:
@@ -307,7 +307,7 @@ class _Whole:
         return write_all(self._file, [data])
 
     def tell(self) -> int:
-        """The place in the file."""
+        """The position in the file."""
         return self._file.tell()
 
     def flush(self) -> None:
@@ -321,6 +321,7 @@ def _write(
     planned: Planned, target: Target, text: str, open_writer: Callable[[Any, Any], Any],
     *, parquet: bool,
 ) -> None:  # fmt: skip
+    """Write a table, and the text of its record into the schema."""
     import pyarrow as pa
 
     columns = _Columns(planned, parquet=parquet)
@@ -353,7 +354,7 @@ def _write(
 
 
 def _owned(batch: Any) -> Any:
-    """A copy of a batch: its memory is used again for the next piece."""
+    """A copy of a batch, since its memory is used again for the next piece."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()

@@ -1,7 +1,7 @@
 """Columns of Arrow as those of a table, and arrays as columns of Arrow.
 
-Elements are taken out of the buffers of Arrow as they are. A value is missing if Arrow says null;
-NaN is a value, and so is NaT in memory, but what writes NaT writes null, which a record tells.
+Elements are taken out of the buffers of Arrow as they are. A value is missing if it is null; NaN is
+a value. NaT is a value in memory and null in a file; a record tells if nulls are NaT.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 UNITS = ("s", "ms", "us", "ns")
-PIECE_ROWS = 1 << 16
+DECIMAL_WIDTH = 84  # characters of the longest decimal number of Arrow as text
+PIECE_ROWS = 1 << 16  # most rows that are read together
 _MIN = np.iinfo(np.int64).min
 
 
 def failures() -> tuple[type[BaseException], ...]:
-    """The errors by which pyarrow refuses a file."""
+    """The types of errors that pyarrow raises for a file."""
     import pyarrow as pa
 
     return (pa.ArrowException, OSError, ValueError, KeyError, IndexError, MemoryError,
@@ -44,7 +45,7 @@ def failures() -> tuple[type[BaseException], ...]:
 
 
 def corrupt(source: Source, error: BaseException) -> RaconvertError:
-    """The error of ours for one of pyarrow."""
+    """Our error for one of pyarrow."""
     if isinstance(error, RaconvertError):
         return error
     words = str(error).partition("\n")[0][:200] or type(error).__name__
@@ -52,9 +53,9 @@ def corrupt(source: Source, error: BaseException) -> RaconvertError:
 
 
 def read_by_arrow(source: Source, table_in: Callable[[Any], ArrowTable], asked: Asked) -> Bundle:
-    """Return the arrays of the table that `table_in` makes of the open file, which they keep open.
+    """Read the arrays of the table that `table_in` makes of the open file; the bundle closes it.
 
-    Raises what `corrupt` makes of the errors of pyarrow.
+    Raises `Corrupt` for the errors of pyarrow.
     """
     file = source.open()
     try:
@@ -76,11 +77,14 @@ def read_by_arrow(source: Source, table_in: Callable[[Any], ArrowTable], asked: 
 
 
 class Kind(Record):
-    """The values of NumPy that those of a type of Arrow become; `shape` is that of one value."""
+    """The NumPy form of the values of an Arrow type; `shape` is that of one value.
 
-    dtype: np.dtype[Any] | None = None  # None: it depends on the values (texts)
+    `problem` is the reason why it has none, `note` a note for a column of the type.
+    """
+
+    dtype: np.dtype[Any] | None = None  # None for texts, whose width depends on the values
     shape: tuple[int, ...] = ()
-    order: tuple[int, ...] = ()  # of the axes of a tensor, as they are indexed
+    order: tuple[int, ...] = ()  # the logical order of the stored axes of a tensor
     axes: tuple[Axis, ...] = ()
     problem: str = ""
     note: str = ""
@@ -112,6 +116,7 @@ def kind_of(of: Any, decimals: str) -> Kind:
 
 
 def _of_type(of: Any) -> Kind:
+    """The kind of a type without inner types."""
     import pyarrow as pa
 
     types = pa.types
@@ -126,13 +131,14 @@ def _of_type(of: Any) -> Kind:
         return Kind(np.dtype("f8"))
     if types.is_fixed_size_binary(of):
         return Kind(np.dtype(f"V{of.byte_width}")) if of.byte_width else Kind(problem="no bytes")
-    texts = (types.is_string, types.is_large_string, types.is_string_view)
-    if any(is_one(of) for is_one in texts) or _is_binary(of):
+    is_text = types.is_string(of) or types.is_large_string(of) or types.is_string_view(of)
+    if is_text or _is_binary(of):
         return Kind()
     return Kind(problem=f"values of the type {str(of)[:60]}")
 
 
 def _of_time(of: Any) -> Kind | None:
+    """The kind of a type of times; None for other types."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(of):
@@ -147,6 +153,7 @@ def _of_time(of: Any) -> Kind | None:
 
 
 def _tensor(of: Any, decimals: str) -> Kind:
+    """The kind of fixed-shape tensors."""
     inner = kind_of(of.value_type, decimals)
     shape = tuple(of.shape)
     if inner.problem or inner.dtype is None or inner.shape:
@@ -156,12 +163,13 @@ def _tensor(of: Any, decimals: str) -> Kind:
     order = tuple(of.permutation or range(len(shape)))
     names = list(of.dim_names or [])
     if sorted(order) != list(range(len(shape))) or len(names) not in (0, len(shape)):
-        return Kind(problem="tensors whose axes are said wrongly")
+        return Kind(problem="tensors whose axes contradict their shape")
     axes = tuple(Axis(names[n] or None) for n in order) if names else ()
     return Kind(inner.dtype, shape, order, axes)
 
 
 def _is_binary(of: Any) -> bool:
+    """True for bytes of any length, also in a dictionary."""
     import pyarrow as pa
 
     of = of.value_type if pa.types.is_dictionary(of) else of
@@ -170,7 +178,7 @@ def _is_binary(of: Any) -> bool:
 
 
 def values_of(cells: Any, kind: Kind, dtype: np.dtype[Any], source: Source) -> Piece:
-    """The values of an array of Arrow, and which are null (None: none is)."""
+    """The values of an array of Arrow, and a mask of the nulls; None without nulls."""
     import pyarrow as pa
 
     if isinstance(cells, pa.ExtensionArray):
@@ -182,7 +190,7 @@ def values_of(cells: Any, kind: Kind, dtype: np.dtype[Any], source: Source) -> P
         flat = _inner_values(cells, kind, mask, source)
         shape = (len(cells), *kind.shape)
         if flat.size != prod(shape):
-            raise Corrupt("a tensor has another number of elements", path=source.path,
+            raise Corrupt("a tensor has a wrong number of elements", path=source.path,
                           expected=prod(shape), got=flat.size)  # fmt: skip
         values = flat.reshape(shape)
         if kind.order and kind.order != tuple(range(len(kind.order))):
@@ -202,6 +210,7 @@ def values_of(cells: Any, kind: Kind, dtype: np.dtype[Any], source: Source) -> P
 
 
 def _nulls(cells: Any) -> Values | None:
+    """The mask of the nulls; None without any."""
     if not cells.null_count:
         return None
     mask: Values = cells.is_null().to_numpy(zero_copy_only=False)
@@ -209,7 +218,7 @@ def _nulls(cells: Any) -> Values | None:
 
 
 def _inner_values(cells: Any, kind: Kind, mask: Values | None, source: Source) -> Values:
-    """The values in lists of one length, those of missing lists, too."""
+    """The values in lists of one length, also those in missing lists."""
     import pyarrow as pa
 
     rows = len(cells)
@@ -224,22 +233,22 @@ def _inner_values(cells: Any, kind: Kind, mask: Values | None, source: Source) -
         values[absent] = missing_value(kind.dtype)  # NaT
         return values
     if absent is not None:
-        of_rows = absent.reshape(rows, -1).any(axis=1)
-        if mask is None or (of_rows & ~mask).any():
+        in_rows = absent.reshape(rows, -1).any(axis=1)
+        if mask is None or (in_rows & ~mask).any():
             raise Unsupported("has lists in which some values are missing", path=source.path)
     return _flat(cells, kind.dtype)  # type: ignore[arg-type] # texts have no shape here
 
 
 def _flat(cells: Any, dtype: np.dtype[Any]) -> Values:
-    """The elements of an array of a fixed width, as they lie in its buffer."""
+    """The elements of an array of a fixed width, taken from its buffer."""
     import pyarrow as pa
 
     count, start = len(cells), cells.offset
     if pa.types.is_null(cells.type):
         return np.full(count, np.nan)
     if pa.types.is_boolean(cells.type):
-        absent: Values = cells.fill_null(False).to_numpy(zero_copy_only=False)
-        return absent
+        bools: Values = cells.fill_null(False).to_numpy(zero_copy_only=False)
+        return bools
     if pa.types.is_date32(cells.type) or pa.types.is_time32(cells.type):
         raw = np.frombuffer(cells.buffers()[1], np.int32)[start : start + count]
         return raw.astype(np.int64).view(dtype)
@@ -250,15 +259,16 @@ def _flat(cells: Any, dtype: np.dtype[Any]) -> Values:
 
 
 def _texts(cells: Any, dtype: np.dtype[Any], source: Source) -> Values:
+    """The texts, bytes or decimal numbers of an array; empty ones for nulls."""
     import pyarrow as pa
 
     if pa.types.is_decimal(cells.type):
         cells = cells.cast(pa.string())
     listed = cells.to_pylist()
     empty: Any = b"" if dtype.kind == "S" else ""
-    values = np.array([empty if one is None else one for one in listed], dtype.kind)
+    values = np.array([empty if text is None else text for text in listed], dtype.kind)
     if values.dtype.itemsize > dtype.itemsize:
-        raise Corrupt("a text is longer than when it was looked at", path=source.path)
+        raise Corrupt("a text is longer than when the file was opened", path=source.path)
     return values.astype(dtype) if listed else np.empty(0, dtype)
 
 
@@ -266,7 +276,7 @@ def _texts(cells: Any, dtype: np.dtype[Any], source: Source) -> Values:
 
 
 class ArrowTable(Table):
-    """A table of record batches; `batches(numbers, rows)` gives those of some columns."""
+    """A table of record batches; `batches(numbers, rows)` yields some columns piece by piece."""
 
     cheap = True
 
@@ -282,36 +292,37 @@ class ArrowTable(Table):
         self._kinds = [kind_of(field.type, decimals) for field in schema]
         names = unique_names([field.name for field in schema])
         super().__init__(source, source.stem, [], rows)
-        self.of_file: dict[str, Any] = {}  # what the record says of the file
-        self.record = self._said((schema.metadata or {}).get(records.KEY.encode()))
+        self.of_file: dict[str, Any] = {}  # attributes and namespaces of the file in the record
+        self.record = self._record_in((schema.metadata or {}).get(records.KEY.encode()))
         self._casts: dict[int, np.dtype[Any]] = {}
         self._binary = {n for n, field in enumerate(schema) if _is_binary(field.type)}
-        widths = self._look()
-        for number, (name, kind) in enumerate(zip(names, self._kinds, strict=True)):
-            self.columns.append(self._column(number, name, kind, widths))
-        self._take_record()
+        widths = self._measured()
+        for number, name in enumerate(names):
+            self.columns.append(self._column(number, name, widths))
+        self._apply_record()
         pairs = zip(names, self._kinds, strict=True)
         self.notes += [f"column '{name[:60]}': {kind.note}" for name, kind in pairs if kind.note]
 
-    def _said(self, said: bytes | None) -> dict[str, Any] | None:
-        if said is None:
+    def _record_in(self, text: bytes | None) -> dict[str, Any] | None:
+        """The record in the text of a schema; None without one, or with a note if it is wrong."""
+        if text is None:
             return None
-        record = records.parse(said.decode("utf-8", "replace"), self.source.limits)
+        record = records.parse(text.decode("utf-8", "replace"), self.source.limits)
         if record is None or len(record["tables"]) != 1:
             self.notes.append("what the file says of its arrays has another form: ignored")
             return None
         self.of_file = record.get("file", {})
-        said_of: dict[str, Any] = next(iter(record["tables"].values()))
-        return said_of
+        of_table: dict[str, Any] = next(iter(record["tables"].values()))
+        return of_table
 
-    def _look(self) -> dict[int, tuple[int, bool]]:
-        """The longest text, and if values are missing, of each column, by one pass over them."""
+    def _measured(self) -> dict[int, tuple[int, bool]]:
+        """Read all columns once: length of the longest text, and True if values are missing."""
         import pyarrow as pa
 
         widths = {n: (0, False) for n, kind in enumerate(self._kinds) if not kind.problem}
-        seen = 0
+        rows = 0
         for batch in self._batches(list(widths), PIECE_ROWS) if widths else ():
-            seen += batch.num_rows
+            rows += batch.num_rows
             for (number, (width, nullable)), cells in zip(
                 [*widths.items()], batch.columns, strict=True
             ):
@@ -321,25 +332,25 @@ class ArrowTable(Table):
                         cells = cells.dictionary_decode()  # noqa: PLW2901
                     widths[number] = max(width, self._width(cells, number)), nullable
                 widths[number] = widths[number][0], nullable or cells.null_count > 0
-        if widths and seen != self.rows:
+        if widths and rows != self.rows:
             raise Corrupt("has another number of rows than it says", path=self.source.path,
-                          expected=self.rows, got=seen)  # fmt: skip
+                          expected=self.rows, got=rows)  # fmt: skip
         return widths
 
     def _width(self, cells: Any, number: int) -> int:
+        """The length of the longest text; a text that ends with NUL is a problem of the column."""
         import pyarrow as pa
 
         if pa.types.is_decimal(cells.type):
-            return 84
-        listed = [one for one in cells.to_pylist() if one]
+            return DECIMAL_WIDTH
+        texts = [text for text in cells.to_pylist() if text]
         end: Any = b"\0" if number in self._binary else "\0"
-        if any(one.endswith(end) for one in listed):
+        if any(text.endswith(end) for text in texts):
             self._kinds[number] = Kind(problem="texts that end with NUL, which no type here keeps")
-        return max(map(len, listed), default=0)
+        return max(map(len, texts), default=0)
 
-    def _column(
-        self, number: int, name: str, kind: Kind, widths: dict[int, tuple[int, bool]]
-    ) -> Column:
+    def _column(self, number: int, name: str, widths: dict[int, tuple[int, bool]]) -> Column:
+        """A column, unreadable if its kind has a problem or its texts are above the memory."""
         kind = self._kinds[number]
         if kind.problem:
             problem = Unsupported(f"column '{name[:60]}' has {kind.problem}", path=self.source.path)
@@ -360,16 +371,16 @@ class ArrowTable(Table):
         attributes = {"timezone": kind.zone} if kind.zone else {}
         return Column(name, dtype, nullable, shape, axes=kind.axes, attributes=attributes)
 
-    def _take_record(self) -> None:
-        """Give columns the types of the record; without the record if they cannot have had them."""
+    def _apply_record(self) -> None:
+        """Give columns the types of the record; drop the record if they cannot have had them."""
         if self.record is None:
             return
-        known = {column.name: number for number, column in enumerate(self.columns)}
+        numbers = {column.name: number for number, column in enumerate(self.columns)}
         changed = [*self.columns]
         wide = self.record.get("wide") is not None
         fields: dict[str, Any] = {}
-        for one in self.record["arrays"]:
-            dtype = records.dtype_in(one)
+        for array in self.record["arrays"]:
+            dtype = records.dtype_in(array)
             if dtype is None:
                 self.record = None
                 return
@@ -378,22 +389,22 @@ class ArrowTable(Table):
             elif wide:
                 fields |= {c.name: dtype for c in changed if c.name not in self.record["axes"]}
             else:
-                fields[one["column"]] = dtype
-        masked = {one["column"] for one in self.record["arrays"] if one.get("mask")}
+                fields[array["column"]] = dtype
+        masked = {array["column"] for array in self.record["arrays"] if array.get("mask")}
         for name, dtype in fields.items():
-            number = known.get(name)
-            made = None if number is None else _typed(changed[number], dtype)
-            if number is None or made is None:
+            number = numbers.get(name)
+            column = None if number is None else _typed(changed[number], dtype)
+            if number is None or column is None:
                 self.record = None
                 return
-            if made.dtype.kind in "mM" and name not in masked and not wide:
-                made = made._replace(nullable=False)
+            if column.dtype.kind in "mM" and name not in masked and not wide:
+                column = column._replace(nullable=False)  # its nulls are NaT
             self._casts[number] = dtype
-            changed[number] = made
+            changed[number] = column
         self.columns = changed
 
     def pieces(self, numbers: Sequence[int], max_bytes: int) -> Iterator[list[Piece]]:
-        """Yield the values of columns; raises `Corrupt` for what pyarrow refuses."""
+        """Yield the values of columns piece by piece. Raises `Corrupt` for errors of pyarrow."""
         for number in numbers:
             if (problem := self.columns[number].problem) is not None:
                 raise problem
@@ -415,6 +426,7 @@ class ArrowTable(Table):
                           expected=self.rows, got=done)  # fmt: skip
 
     def _piece(self, cells: Any, number: int) -> Piece:
+        """The values and the mask of some rows of a column, in the type of the record."""
         column = self.columns[number]
         kind = self._kinds[number]
         stored = kind.dtype if kind.dtype is not None else column.dtype
@@ -447,7 +459,7 @@ def _typed(column: Column, dtype: np.dtype[Any]) -> Column | None:
 
 
 def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
-    """The values as the type of the record, each exactly."""
+    """The values in the type of the record, each exactly. Raises `Corrupt` if one does not fit."""
     if values.dtype == dtype:
         return values
     if dtype.kind == "c":
@@ -465,11 +477,11 @@ def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
                 raise Corrupt("a number is not a bfloat16, as the file says", path=source.path)
             return (bits >> np.uint32(16)).astype(np.uint16).view(dtype)
         cast = values.astype(dtype)
-        again = cast.astype(values.dtype)
+        back = cast.astype(values.dtype)
     if values.dtype.kind in "mM":
-        same = bool((again.astype("i8") == values.astype("i8")).all())
+        same = bool((back.astype("i8") == values.astype("i8")).all())
         if not same:
-            raise Corrupt(f"a time is no {dtype}, as the file says", path=source.path)
+            raise Corrupt(f"a time is not {dtype}, as the file says", path=source.path)
     return cast
 
 
@@ -477,18 +489,18 @@ def _cast(values: Values, dtype: np.dtype[Any], source: Source) -> Values:
 
 
 class Stored(Record):
-    """The type of Arrow in which elements are stored, and the lengths of the value of a row."""
+    """The type of Arrow in which elements are stored, and the shape of the value of a row."""
 
     type: Any
     shape: tuple[int, ...]
-    scaled: int = 1  # seconds as milliseconds
-    codes: bool = False  # times as whole numbers
+    scaled: int = 1  # factor of times: 1000 for seconds that are stored as milliseconds
+    codes: bool = False  # True for times that are stored as whole numbers
 
 
 def stored_as(
     array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], *, parquet: bool
 ) -> Stored:
-    """The type in which elements are stored; times are looked at, since not all have a place."""
+    """The type in which elements are stored; times are read, since Arrow does not hold all."""
     import pyarrow as pa
 
     if dtype.kind == "c":
@@ -508,6 +520,7 @@ def stored_as(
 def _stored_time(
     array: Array, dtype: np.dtype[Any], shape: tuple[int, ...], parquet: bool
 ) -> Stored:
+    """The type in which times are stored: as such, or as whole numbers if one does not fit."""
     import pyarrow as pa
 
     unit, count = np.datetime_data(dtype)
@@ -525,19 +538,19 @@ def _stored_time(
 
 
 def _within(array: Array, most: int) -> bool:
-    """True if all times of an array but NaT are less than so many steps from the beginning."""
+    """True if all times but NaT are less than `most` units from 1970."""
     from raconvert.arrays.blocks import blocks
 
     for block in blocks(array, 4 << 20):
         numbers = block.reshape(-1).astype(block.dtype.newbyteorder("=")).view(np.int64)
-        there = numbers[numbers != _MIN]
-        if len(there) and not -most < int(there.min()) <= int(there.max()) < most:
+        times = numbers[numbers != _MIN]
+        if len(times) and not -most < int(times.min()) <= int(times.max()) < most:
             return False
     return True
 
 
 def type_of(stored: Stored, names: list[str]) -> Any:
-    """The type of a column: of tensors that of the extension."""
+    """The type of a column: a plain one, a list, or the extension for tensors with axis names."""
     import pyarrow as pa
 
     if not stored.shape:
@@ -549,7 +562,7 @@ def type_of(stored: Stored, names: list[str]) -> Any:
 
 
 def column_of(values: Values, mask: Values | None, stored: Stored, of: Any, name: str) -> Any:
-    """The column of Arrow of some rows."""
+    """The Arrow array of some rows of a column."""
     import pyarrow as pa
 
     values = np.ascontiguousarray(values)
@@ -568,6 +581,7 @@ def column_of(values: Values, mask: Values | None, stored: Stored, of: Any, name
 
 
 def _cells(values: Values, mask: Values | None, stored: Stored, name: str) -> Any:
+    """The Arrow array of flat values; nulls where the mask is true, and for NaT."""
     import pyarrow as pa
 
     kind = values.dtype.kind
@@ -595,6 +609,7 @@ def _cells(values: Values, mask: Values | None, stored: Stored, name: str) -> An
 
 
 def _strings(values: Values, mask: Values | None, name: str) -> Any:
+    """The Arrow array of texts. Raises `WouldLose` for half of a surrogate pair."""
     import pyarrow as pa
 
     try:
@@ -605,6 +620,7 @@ def _strings(values: Values, mask: Values | None, name: str) -> Any:
 
 
 def _bytes(values: Values, mask: Values | None, stored: Stored) -> Any:
+    """The Arrow array of bytes of one width."""
     import pyarrow as pa
 
     valid = None

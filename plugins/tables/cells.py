@@ -1,9 +1,8 @@
-"""The cells of a CSV file: its blocks in UTF-8, the places of cells in them, and their kinds.
+"""The cells of a CSV file: its blocks in UTF-8, the offsets of cells in them, and their kinds.
 
-A block ends where a row does, so that every cell is whole. Cells are found by NumPy in all of a
-block at once: a delimiter or an end of line counts outside of quotes, of which each one before it
-turns the side. Columns of numbers are looked at and converted at once, too; the texts of all others
-one by one.
+A block ends where a row does, so that every cell is whole. NumPy finds all cells of a block at
+once: a delimiter or an end of line counts if the number of quotes before it is even. Columns of
+numbers are classified and converted at once, too; texts of other columns one by one.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 20  # of the file that are read at once
 QUOTE, LINE, RETURN = ord('"'), ord("\n"), ord("\r")
 BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"),
         (codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF16_LE, "utf-16-le"),
         (codecs.BOM_UTF16_BE, "utf-16-be"))  # fmt: skip
-SHORT = 32  # bytes of a cell that is looked at together with all others
+SHORT = 32  # bytes of cells that are classified all at once
 _DIGIT, _SIGN, _DOT, _EXP, _OTHER = 1, 2, 4, 8, 16
 _CLASS = np.full(256, _OTHER, np.uint8)
 _CLASS[0] = 0
@@ -45,7 +44,7 @@ _POINT_NUMBER = re.compile(r"[+-]?[0-9]*\.[0-9]*(?:[eE][+-]?[0-9]+)?").fullmatch
 
 
 class Dialect(Record):
-    """The ways to tell cells apart: delimiter, sign of fractions, encoding, end of lines."""
+    """The syntax of a file: delimiter, decimal sign, encoding, if quotes count, end of lines."""
 
     delimiter: str
     decimal: str
@@ -58,7 +57,7 @@ class Dialect(Record):
 
 
 def encoding_of(source: Source, asked: str) -> str:
-    """The encoding of a file: by its BOM, else what is asked for. Raises `UsageError`."""
+    """The encoding of a file: that of its BOM, else the `asked` one. Raises `UsageError`."""
     for mark, name in BOMS:
         if source.head.startswith(mark):
             return name
@@ -79,13 +78,12 @@ def blocks_of(source: Source, dialect: Dialect) -> Iterator[bytes]:
     Raises `Corrupt` for a quote without an end and text in another encoding, `TooLarge` for a row
     above `Limits.document_bytes`.
     """
-    carry, row, most = b"", 1, source.limits.document_bytes
+    carry, most = b"", source.limits.document_bytes
     for text in _decoded(source, dialect.encoding):
         whole = carry + text if carry else text
         end = _last_end(whole, dialect)
         if end:
             yield whole[:end]
-            row += 1
         carry = whole[end:]
         if len(carry) > most:
             raise _endless(carry, source, dialect, most)
@@ -97,6 +95,7 @@ def blocks_of(source: Source, dialect: Dialect) -> Iterator[bytes]:
 
 
 def _endless(carry: bytes, source: Source, dialect: Dialect, most: int) -> Corrupt | TooLarge:
+    """The error for a row without an end: by a quote, or by its length."""
     if dialect.quotes and carry.count(b'"') % 2:
         return Corrupt(
             "a quote begins that never ends", path=source.path,
@@ -107,41 +106,39 @@ def _endless(carry: bytes, source: Source, dialect: Dialect, most: int) -> Corru
 
 
 def _decoded(source: Source, encoding: str) -> Iterator[bytes]:
-    """The text of a file in UTF-8, in pieces."""
+    """Yield the text of a file in UTF-8, in pieces. Raises `Corrupt` for another encoding."""
     decoder = codecs.getincrementaldecoder(encoding)()
     start = next((len(m) for m, name in BOMS if source.head.startswith(m) and name == encoding), 0)
     with source.open() as file:
         file.seek(start)
-        size, at = BLOCK_BYTES, start
-        while True:
-            piece = file.read(size) or b""
-            if not piece:
-                break
+        offset = start
+        while piece := file.read(BLOCK_BYTES):
             if encoding == "utf-8" and piece.isascii() and not decoder.getstate()[0]:
                 yield piece
             else:
-                yield _to_utf8(decoder, piece, False, source, encoding, at)
-            at += len(piece)
-        rest = _to_utf8(decoder, b"", True, source, encoding, at)
+                yield _to_utf8(decoder, piece, False, source, encoding, offset)
+            offset += len(piece)
+        rest = _to_utf8(decoder, b"", True, source, encoding, offset)
         if rest:
             yield rest
 
 
 def _to_utf8(
-    decoder: Any, piece: bytes, final: bool, source: Source, encoding: str, at: int
+    decoder: Any, piece: bytes, final: bool, source: Source, encoding: str, offset: int
 ) -> bytes:
+    """The piece at an offset of the file in UTF-8."""
     try:
         return bytes(decoder.decode(piece, final).encode("utf-8"))
     except (UnicodeError, ValueError) as error:
         start = getattr(error, "start", 0)
         raise Corrupt(
-            f"is not text in {encoding}", path=source.path, where=f"byte {at + start}",
+            f"is not text in {encoding}", path=source.path, where=f"byte {offset + start}",
             remedy="name its encoding: `--in-opt encoding=latin-1`, cp1252, utf-16, ...",
         ) from error  # fmt: skip
 
 
 def _last_end(data: bytes, dialect: Dialect) -> int:
-    """The end of the last whole row."""
+    """The offset behind the last whole row; 0 without one."""
     if not dialect.quotes or b'"' not in data:
         return data.rfind(bytes([dialect.line])) + 1
     values = np.frombuffer(data, np.uint8)
@@ -154,7 +151,11 @@ def _last_end(data: bytes, dialect: Dialect) -> int:
 
 
 class Block:
-    """The cells of a block: `starts` and `ends` by row and column, without quotes around them."""
+    """The cells of a block: `starts` and `ends` by row and column, without quotes around them.
+
+    `columns` is None for the first block; `row` is the number of its first row, for messages.
+    Raises `Corrupt` for rows of different numbers of cells.
+    """
 
     __slots__ = ("ascii", "data", "ends", "quoted", "starts", "values")
 
@@ -173,8 +174,8 @@ class Block:
         starts[0], starts[1:] = 0, ends[:-1] + 1
         last = np.flatnonzero(self.values[ends] == dialect.line)
         if dialect.line == LINE:
-            odd = last[(ends[last] > starts[last]) & (self.values[ends[last] - 1] == RETURN)]
-            ends[odd] -= 1
+            returns = last[(ends[last] > starts[last]) & (self.values[ends[last] - 1] == RETURN)]
+            ends[returns] -= 1
         widths = np.diff(last, prepend=-1)
         count = columns if columns is not None else int(widths[0])
         if count > 1:
@@ -196,6 +197,7 @@ class Block:
             self._unquote(quotes, source, row)
 
     def _unquote(self, quotes: Values, source: Source, row: int) -> None:
+        """Leave out the quotes around cells. Raises `Unsupported` for quotes inside of others."""
         starts, ends = self.starts, self.ends
         counts = np.concatenate(([0], np.cumsum(quotes)))
         inside = counts[ends] - counts[starts]
@@ -217,7 +219,7 @@ class Block:
         return len(self.starts)
 
     def part(self, start: int, stop: int) -> Block:
-        """Some of the rows."""
+        """The block of some of the rows."""
         other = Block.__new__(Block)
         other.data, other.values, other.ascii = self.data, self.values, self.ascii
         other.starts, other.ends = self.starts[start:stop], self.ends[start:stop]
@@ -225,19 +227,19 @@ class Block:
         return other
 
     def empty(self, column: int) -> Values:
-        """Cells with nothing in them, not even quotes."""
+        """The mask of cells with nothing in them, not even quotes."""
         blank: Values = self.starts[:, column] == self.ends[:, column]
         return blank if self.quoted is None else blank & ~self.quoted[:, column]
 
     def is_quoted(self, column: int) -> Values:
-        """Cells with quotes around them."""
+        """The mask of cells with quotes around them."""
         if self.quoted is None:
             return np.zeros(self.rows, np.bool_)
         quoted: Values = self.quoted[:, column]
         return quoted
 
     def texts(self, column: int, chosen: Values | None = None) -> list[str]:
-        """The texts of a column, or of some rows of it; quotes in them are single."""
+        """The texts of a column, or of its `chosen` rows, with doubled quotes made single."""
         starts, ends = self.starts[:, column], self.ends[:, column]
         quoted = None if self.quoted is None else self.quoted[:, column]
         if chosen is not None:
@@ -247,9 +249,9 @@ class Block:
         pairs = zip(starts.tolist(), ends.tolist(), strict=True)
         texts = [data[start:end].decode() for start, end in pairs]
         if quoted is not None:
-            for place in np.flatnonzero(quoted).tolist():
-                if '"' in texts[place]:
-                    texts[place] = _single(texts[place])
+            for row in np.flatnonzero(quoted).tolist():
+                if '"' in texts[row]:
+                    texts[row] = _single(texts[row])
         return texts
 
     def short(self, column: int, chosen: Values) -> Values | None:
@@ -259,8 +261,8 @@ class Block:
         width = int(lengths.max(initial=1))
         if width > SHORT or not len(starts):
             return None
-        places = starts[:, None] + np.arange(max(1, width))
-        letters = self.values[np.minimum(places, len(self.values) - 1)]
+        offsets = starts[:, None] + np.arange(max(1, width))
+        letters = self.values[np.minimum(offsets, len(self.values) - 1)]
         letters[np.arange(max(1, width)) >= lengths[:, None]] = 0
         return np.ascontiguousarray(letters).view(f"S{max(1, width)}").reshape(-1)
 
@@ -276,6 +278,7 @@ class DoubledError(Exception):
 
 
 def _single(text: str) -> str:
+    """A text with its doubled quotes made single. Raises `DoubledError` for other quotes."""
     halves = text.split('""')
     if any('"' in half for half in halves):
         raise DoubledError(text[:60])
@@ -286,7 +289,7 @@ def _single(text: str) -> str:
 
 
 def fast_kind(cells: Values) -> str | None:
-    """The kind of short cells that are all plain numbers; None if they have to be looked at."""
+    """The kind of short cells if all are plain numbers; None if each has to be parsed."""
     letters = cells.view(np.uint8).reshape(len(cells), -1)
     classes = _CLASS[letters]
     present = int(np.bitwise_or.reduce(classes, axis=None))
@@ -331,7 +334,7 @@ def kind_in(block: Block, column: int, chosen: Values, dialect: Dialect) -> str 
 
 
 def pointed(text: str, decimal: str) -> str:
-    """The text of a number with a point for its comma; one with a point is text then.
+    """The text of a number with a point instead of its comma; a number with a point becomes text.
 
     >>> pointed("1,5", ","), pointed("1.5", ",")
     ('1.5', '1.5 ')

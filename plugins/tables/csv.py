@@ -121,9 +121,9 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure of text in lines of as many cells each, if the name is that of a table; else maybe.
+    """Return SURE for lines of equally many cells in a file with the suffix of a table, else MAYBE.
 
-    Text has no magic: without the name of a table no text is taken for one.
+    Text has no magic, so that other text is never taken for a table.
     """
     text = _text_of(source)
     if text is None or text.lstrip()[:1] in ("", "<", "{", "[", "%", "\x7f"):
@@ -135,20 +135,20 @@ def sniff(source: Source) -> int:
 
 
 def _text_of(source: Source) -> str | None:
-    """The head as text, maybe without its last letter; None if it is none."""
+    """The head as text, perhaps without its last letter; None if it is not text."""
     import codecs
 
     from .cells import BOMS
 
     head = source.head
-    marked = next(((name, len(mark)) for mark, name in BOMS if head.startswith(mark)), None)
-    name, skip = marked or ("utf-8", 0)
+    boms = ((name, len(mark)) for mark, name in BOMS if head.startswith(mark))
+    name, skip = next(boms, ("utf-8", 0))
     try:
         text = codecs.getincrementaldecoder(name)().decode(head[skip:])
     except (UnicodeError, ValueError):
         return None
-    odd = any(ord(letter) < 32 and letter not in "\t\n\r\f" for letter in text)
-    return None if odd else text
+    has_controls = any(ord(letter) < 32 and letter not in "\t\n\r\f" for letter in text)
+    return None if has_controls else text
 
 
 # Reading -----------------------------------------------------------------------------------------
@@ -170,17 +170,19 @@ def read(
     encoding: str = "utf-8",
     quotes: str = "yes",
 ) -> Bundle:
-    """The arrays of the table; all of the file is looked at once, block by block.
+    """Read the arrays of the table; the whole file is read once for the types, block by block.
 
-    Raises `Corrupt` for what is not a table, `TooLarge`, `UsageError` where an option has to
-    decide, `WouldLose` for chosen axes of which combinations are missing.
+    Raises `Corrupt` if it is not a table, `TooLarge` above the limits, `UsageError` if an option
+    has to decide, `WouldLose` if combinations of the chosen axes are missing.
     """
     from .csv_table import open_table
     from .reader import Asked, bundle_of
 
+    if wide and header == "auto":
+        header = "yes"
     table = open_table(
-        source, delimiter=delimiter, decimal=decimal, header="yes" if wide and header == "auto"
-        else header, encoding=encoding, quotes=quotes == "yes", types=types,
+        source, delimiter=delimiter, decimal=decimal, header=header, encoding=encoding,
+        quotes=quotes == "yes", types=types,
     )  # fmt: skip
     return bundle_of([table], Asked(layout, axes, wide, missing, fill, name))
 
@@ -189,7 +191,7 @@ def read(
 
 
 def plan(bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: str = ".") -> Plan:
-    """One table of arrays over the same axes, or of the fields of one array of structures."""
+    """Plan one table of arrays over the same axes, or of the fields of one array of structures."""
     from .plan import one_table, tables_of
 
     made, fits = tables_of(bundle, "CSV", wide=wide)
@@ -201,7 +203,7 @@ def plan(bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: st
         fits.append(refused("", "storage", str(error.what)))
         sign = ","
     for planned in made[:1]:
-        _indexed(planned)
+        _number_single(planned)
         fits += _fits(planned)
     for array in bundle.arrays:
         facts = _facts(array, made[0] if made else None)
@@ -224,6 +226,7 @@ def plan(bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: st
 
 
 def _sign(delimiter: str, decimal: str) -> str:
+    """The delimiter to write. Raises `UsageError` for a sign that may be part of a cell."""
     if delimiter == "auto":
         return ";" if decimal == "," else ","
     sign = WORDS.get(delimiter, delimiter)
@@ -237,8 +240,8 @@ def _sign(delimiter: str, decimal: str) -> str:
     return sign
 
 
-def _indexed(planned: Planned) -> None:
-    """Number an axis of length 1 without labels from 0: one number tells no spacing."""
+def _number_single(planned: Planned) -> None:
+    """Number axes of length 1 without labels from 0, since one number does not tell a spacing."""
     import numpy as np
 
     planned.keys = [
@@ -248,7 +251,7 @@ def _indexed(planned: Planned) -> None:
 
 
 def _facts(array: Array, planned: Planned | None) -> list[str]:
-    """The facts of an array that are not read from its table again."""
+    """The facts of an array that cannot be read from its table again."""
     from .model import NAMESPACE
 
     if not array.described:
@@ -262,22 +265,22 @@ def _facts(array: Array, planned: Planned | None) -> list[str]:
 
 
 def _left_out(array: Array, planned: Planned | None) -> list[Axis]:
-    """The axes of an array without what their columns say."""
+    """The axes of an array without the facts that their columns tell."""
     from .reader import axis_of
 
     axes = [*array.axes]
     if planned is None or planned.form != "long":
         return axes
     columns = [number for number in range(len(axes)) if number != planned.wide]
-    for place, (number, key) in enumerate(zip(columns, planned.keys, strict=False)):
-        axis, read = axes[number], axis_of(key.header, place, key.values)
-        said = {"name": read.name, "labels": read.labels, "spacing": read.spacing,
+    for index, (number, key) in enumerate(zip(columns, planned.keys, strict=False)):
+        axis, read = axes[number], axis_of(key.header, index, key.values)
+        told = {"name": read.name, "labels": read.labels, "spacing": read.spacing,
                 "origin": read.origin}  # fmt: skip
         if read.spacing is not None and axis.origin is None and not read.origin:
-            said["origin"] = None
-        held = {field: None for field, value in said.items() if getattr(axis, field) == value}
-        axes[number] = axis.replace(**held)
-    if planned.wide is not None:  # whose labels are the names of columns
+            told["origin"] = None
+        same = {field: None for field, value in told.items() if getattr(axis, field) == value}
+        axes[number] = axis.replace(**same)
+    if planned.wide is not None:  # its labels are the names of columns
         axes[planned.wide] = axes[planned.wide].replace(name=None, labels=None)
     return axes
 
@@ -288,6 +291,7 @@ _READ_AS = {"int": "int64", "uint": "int64", "float": "float64", "bfloat": "floa
 
 
 def _fits(planned: Planned) -> list[Fit]:
+    """The fits for names, types and shapes that the table changes or refuses."""
     fits = [*planned.fits]
     array = planned.first
     if planned.form == "records" or planned.wide is not None:
@@ -309,6 +313,7 @@ def _fits(planned: Planned) -> list[Fit]:
 
 
 def _type_fits(array: Array) -> list[Fit]:
+    """The fits for a type that is read back as another one, or has no text."""
     kind, nbytes, _, descr = array.element
     name = type_name(little(array.element))
     if kind == "user":
@@ -324,7 +329,10 @@ def _type_fits(array: Array) -> list[Fit]:
 
 
 def _user_fits(array: Array, descr: Any, name: str) -> list[Fit]:
+    """The fits for texts, bytes, times and other elements that are not numbers."""
     import numpy as np
+
+    from .words import DATES, DURATIONS
 
     letter = descr[1:2] if isinstance(descr, str) else ""
     if letter == "U":
@@ -335,22 +343,16 @@ def _user_fits(array: Array, descr: Any, name: str) -> list[Fit]:
         return [equivalent(array.name, "type", f"bytes are written as text, by {encoding}")]
     if letter in ("M", "m"):
         unit, count = np.datetime_data(dtype_of(array.element))
-        known = _units(letter)
-        if count == 1 and unit in known:
+        units = DATES if letter == "M" else DURATIONS
+        if count == 1 and unit in units:
             return []
-        reason = f"CSV has no {name}: units are {', '.join(known)}"
+        reason = f"CSV has no {name}: units are {', '.join(units)}"
         return [refused(array.name, "type", reason)]
     return [refused(array.name, "type", f"CSV has no {name}")]
 
 
-def _units(letter: str) -> tuple[str, ...]:
-    from .words import DATES, DURATIONS
-
-    return DATES if letter == "M" else DURATIONS
-
-
 def _field_fits(planned: Planned) -> list[Fit]:
-    """The fits of the fields of structures, named by field."""
+    """The fits for the fields of structures, named by field."""
     from raconvert.arrays.dtypes import element_of
 
     array = planned.first
@@ -359,15 +361,15 @@ def _field_fits(planned: Planned) -> list[Fit]:
     dtype = dtype_of(array.element)
     fits = []
     for field in dtype.names or ():
-        one = array.replace(element=element_of(dtype[field]), data=None, extent=None)
-        fits += [fit._replace(reason=f"field {field}: {fit.reason}") for fit in _type_fits(one)]
+        part = array.replace(element=element_of(dtype[field]), data=None, extent=None)
+        fits += [fit._replace(reason=f"field {field}: {fit.reason}") for fit in _type_fits(part)]
     if dtype.itemsize != sum(dtype[field].itemsize for field in dtype.names or ()):
         fits.append(equivalent(array.name, "type", "the padding between fields is not kept"))
     return fits
 
 
 def _in_opts(planned: Planned, delimiter: str, sign: str, decimal: str) -> dict[str, Any]:
-    """The options that read the table as the arrays that it is of."""
+    """The options with which the table is read as the arrays that were written."""
     in_opts: dict[str, Any] = {}
     if planned.form == "records":
         in_opts |= {"layout": "records", "name": planned.name}
@@ -382,6 +384,7 @@ def _in_opts(planned: Planned, delimiter: str, sign: str, decimal: str) -> dict[
 
 
 def _write(planned: Planned, target: Target, sign: str, decimal: str) -> None:
+    """Write the header and the rows."""
     file = target.open()
     try:
         headers = [_header(name, sign) for name in planned.headers]
@@ -393,18 +396,21 @@ def _write(planned: Planned, target: Target, sign: str, decimal: str) -> None:
 
 
 def _header(name: str, sign: str) -> str:
+    """The name of a column, in quotes if it would be read as something else."""
     from .words import kind_of
 
-    odd = any(letter in name for letter in f'{sign}"\n\r') or name != name.strip() or not name
-    return _quoted(name) if odd or kind_of(name) != "text" or name == "NA" else name
+    has_signs = any(letter in name for letter in f'{sign}"\n\r') or name != name.strip()
+    is_word = bool(name) and name != "NA" and kind_of(name) == "text"
+    return name if is_word and not has_signs else _quoted(name)
 
 
 def _quoted(text: str) -> str:
+    """A text in quotes, those in it doubled."""
     return '"' + text.replace('"', '""') + '"'
 
 
 def _texts(planned: Planned, target: Target, sign: str, decimal: str) -> Iterator[bytes]:
-    """The rows, in pieces."""
+    """Yield the rows as text, in pieces."""
     blocks = target.counted(_Counted(planned, target))
     for piece in blocks:
         columns = [
@@ -413,39 +419,25 @@ def _texts(planned: Planned, target: Target, sign: str, decimal: str) -> Iterato
         ]
         for value, values, mask in zip(planned.values, piece.values, piece.masks, strict=True):
             encoding = value.array.meta.encoding or "latin-1"
-            for own, absent in _split(planned, values, mask):
+            for own, absent in planned.columns_of(values, mask):
                 columns.append(_column(own, absent, encoding, decimal, value.array))
         rows = map(sign.join, zip(*columns, strict=True))
         yield ("\n".join(rows) + "\n").encode()
 
 
-def _split(planned: Planned, values: Any, mask: Any) -> Iterator[tuple[Any, Any]]:
-    """The columns of a piece of an array: of a pivoted one many, of structures the fields."""
-    if planned.form == "records":
-        for field in values.dtype.names:
-            yield values[field], None
-    elif planned.wide is not None:
-        for number in range(len(planned.labels)):
-            table = values.reshape(-1, len(planned.labels))
-            absent = None if mask is None else mask.reshape(-1, len(planned.labels))[:, number]
-            yield table[:, number], absent
-    else:
-        yield values, mask
-
-
 class _Piece:
-    """Rows of a table."""
+    """Some rows of a table: number of the first, values and masks of the arrays."""
 
     __slots__ = ("masks", "nbytes", "rows", "start", "values")
 
     def __init__(self, start: int, values: list[Any], masks: list[Any]) -> None:
         self.start, self.values, self.masks = start, values, masks
         self.rows = len(values[0])
-        self.nbytes = sum(one.nbytes for one in values)
+        self.nbytes = sum(block.nbytes for block in values)
 
 
 class _Counted:
-    """The pieces of a table, as `Target.counted` takes them."""
+    """The pieces of a table, in the form that `Target.counted` takes."""
 
     def __init__(self, planned: Planned, target: Target) -> None:
         self._pieces = planned.pieces(target.max_memory, target.path)
@@ -455,12 +447,12 @@ class _Counted:
             yield _Piece(start, values, masks)
 
     def close(self) -> None:
-        """Close what is left."""
+        """Close the generator of the pieces."""
         self._pieces.close()  # type: ignore[attr-defined] # it is a generator
 
 
 def _column(values: Any, mask: Any, encoding: str, decimal: str, array: Array) -> list[str]:
-    """The cells of a column."""
+    """The cells of some rows of a column; nothing where the mask is true."""
     import numpy as np
 
     from .words import spelled
@@ -468,7 +460,7 @@ def _column(values: Any, mask: Any, encoding: str, decimal: str, array: Array) -
     values = np.ascontiguousarray(values)
     kind = values.dtype.kind
     if kind == "S":
-        texts = [_quoted(_decoded(one, encoding, array)) for one in values.tolist()]
+        texts = [_quoted(_decoded(text, encoding, array)) for text in values.tolist()]
     elif kind == "U":
         texts = [_quoted(text) for text in spelled(values)]
         _check_text(texts, array)
@@ -477,12 +469,13 @@ def _column(values: Any, mask: Any, encoding: str, decimal: str, array: Array) -
         if decimal == "," and kind not in "biumM":
             texts = [text.replace(".", ",") for text in texts]
     if mask is not None:
-        for place in np.flatnonzero(mask).tolist():
-            texts[place] = ""
+        for row in np.flatnonzero(mask).tolist():
+            texts[row] = ""
     return texts
 
 
 def _decoded(text: bytes, encoding: str, array: Array) -> str:
+    """The text of bytes. Raises `Corrupt` if they are in another encoding."""
     try:
         return text.decode(encoding)
     except UnicodeDecodeError as error:
@@ -493,6 +486,7 @@ def _decoded(text: bytes, encoding: str, array: Array) -> str:
 
 
 def _check_text(texts: list[str], array: Array) -> None:
+    """Raise `WouldLose` for half of a surrogate pair."""
     from raconvert.errors import WouldLose
 
     for text in texts:

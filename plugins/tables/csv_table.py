@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 NA = "NA"
-LOOK_BYTES = 1 << 16  # of the beginning, for the delimiter
+LOOK_BYTES = 1 << 16  # of the beginning that are read for the delimiter
 TEXT_RATIO = 64  # bytes of texts of one width for each byte of the file, above --max-memory
 
 
 class _Seen:
-    """Facts about the cells of a column so far."""
+    """The facts about the cells of a column that were read so far."""
 
     __slots__ = ("bare", "kind", "missing", "na", "quoted", "rounded", "width")
 
     def __init__(self) -> None:
-        self.kind: str | None = None  # of cells without quotes, NA apart
-        self.quoted: str | None = None  # of those in quotes, taken without them
-        self.bare = 0
+        self.kind: str | None = None  # of cells without quotes, except NA
+        self.quoted: str | None = None  # of cells in quotes, without the quotes
+        self.bare = 0  # number of cells without quotes, except NA
         self.width = 0
         self.missing = self.na = self.rounded = 0
 
@@ -51,7 +51,7 @@ class CsvTable(Table):
     ) -> None:
         super().__init__(source, source.stem, columns, rows)
         self._dialect = dialect
-        self._first = first  # rows before the data
+        self._first = first  # number of rows before the data
 
     def pieces(self, numbers: Sequence[int], max_bytes: int) -> Iterator[list[Piece]]:
         """Yield the values of columns, block by block."""
@@ -65,41 +65,43 @@ class CsvTable(Table):
             row += block.rows
 
     def _values(self, block: Block, number: int, row: int) -> Piece:
+        """The values and the mask of a column in a block, whose first row has the number `row`."""
         column = self.columns[number]
         absent = block.empty(number)
         if column.nullable and column.dtype.kind not in "US":
             absent = absent | _are_na(block, number)
-        there = ~absent
+        present = ~absent
         try:
-            values = _converted(block, number, there, column.dtype, self._dialect)
+            values = _converted(block, number, present, column.dtype, self._dialect)
         except ValueError as error:
-            place, words = (*error.args, 0, "")[:2] if len(error.args) > 1 else (0, str(error))
-            at = int(np.flatnonzero(there)[place]) if there.any() else 0
+            index, reason = error.args if len(error.args) == 2 else (0, str(error))
+            wrong = int(np.flatnonzero(present)[index]) if present.any() else 0
             raise Corrupt(
-                f"column '{column.name[:60]}': {words}", path=self.source.path,
-                where=f"row {row + at}",
+                f"column '{column.name[:60]}': {reason}", path=self.source.path,
+                where=f"row {row + wrong}",
                 remedy="say its type: `--in-opt types=NAME:text`",
             ) from error  # fmt: skip
         if absent.any():
             filled = np.empty(block.rows, column.dtype)
             filled[absent] = missing_value(column.dtype)
-            filled[there] = values
+            filled[present] = values
             values = filled
         return values, absent if column.nullable else None
 
 
 def _converted(
-    block: Block, number: int, there: Values, dtype: np.dtype[Any], dialect: Dialect
+    block: Block, number: int, chosen: Values, dtype: np.dtype[Any], dialect: Dialect
 ) -> Values:
-    usual = dtype.str in ("<i8", "<f8") and dialect.decimal == "."
-    cells = block.short(number, there) if usual else None
+    """The chosen cells of a column in a type. Raises ValueError with the index of a wrong one."""
+    is_usual = dtype.str in ("<i8", "<f8") and dialect.decimal == "."
+    cells = block.short(number, chosen) if is_usual else None
     if cells is not None:
         from .cells import fast_kind
 
         kind = fast_kind(cells)
         if kind in ("int", "negative") or (kind == "float" and dtype.kind == "f"):
             return cells.astype(dtype)
-    texts = _texts(block, number, there)
+    texts = _texts(block, number, chosen)
     if dtype.kind == "S":
         return np.array([text.encode("latin-1", "strict") for text in texts] or [], dtype)
     if dtype.kind != "U":
@@ -108,6 +110,7 @@ def _converted(
 
 
 def _texts(block: Block, number: int, chosen: Values) -> list[str]:
+    """The texts of the chosen cells. Raises ValueError for a quote that is not doubled."""
     try:
         return block.texts(number, chosen)
     except DoubledError as error:
@@ -115,17 +118,17 @@ def _texts(block: Block, number: int, chosen: Values) -> list[str]:
 
 
 def _are_na(block: Block, number: int) -> Values:
-    """Cells that are NA, without quotes."""
-    two: Values = (block.ends[:, number] - block.starts[:, number] == 2) & ~block.is_quoted(number)
-    rows = np.flatnonzero(two)
+    """The mask of the cells that are NA without quotes."""
+    lengths = block.ends[:, number] - block.starts[:, number]
+    mask: Values = (lengths == 2) & ~block.is_quoted(number)
+    rows = np.flatnonzero(mask)
     starts = block.starts[rows, number]
-    is_na = (block.values[starts] == ord("N")) & (block.values[starts + 1] == ord("A"))
-    two[rows] = is_na
-    return two
+    mask[rows] = (block.values[starts] == ord("N")) & (block.values[starts + 1] == ord("A"))
+    return mask
 
 
 def _blocks(source: Source, dialect: Dialect, columns: int | None, skipped: int) -> Iterator[Block]:
-    """The cells of a file after some rows."""
+    """Yield the blocks of a file without its first `skipped` rows."""
     row = 1
     for data in blocks_of(source, dialect):
         block = Block(data, dialect, columns, source, row)
@@ -139,14 +142,14 @@ def _blocks(source: Source, dialect: Dialect, columns: int | None, skipped: int)
             yield block
 
 
-# A look at all of a file -------------------------------------------------------------------------
+# The types of the columns -------------------------------------------------------------------------
 
 
 def open_table(
     source: Source, *, delimiter: str, decimal: str, header: str, encoding: str, quotes: bool,
     types: str,
 ) -> CsvTable:  # fmt: skip
-    """Look at all of a file: dialect, header, and the type of each column. Raises as `csv.read`."""
+    """Read a whole file once for dialect, header, and types of columns. Raises as `csv.read`."""
     dialect = _dialect(source, delimiter, decimal, encoding, quotes)
     first = next(_blocks(source, dialect, None, 0), None)
     if first is None:
@@ -158,18 +161,18 @@ def open_table(
     rows = 0
     row = 1 + headed
     for block in _blocks(source, dialect, count, int(headed)):
-        for number, one in enumerate(seen):
-            _look(block, number, one, dialect, source, row)
+        for number, column in enumerate(seen):
+            _look(block, number, column, dialect, source, row)
         rows += block.rows
         row += block.rows
-    all_quoted = not any(one.bare for one in seen) and rows > 0
+    all_quoted = not any(column.bare for column in seen) and rows > 0
     all_quoted = all_quoted and (not headed or bool(first.is_quoted(0)[:1].all()))
     notes = ["all cells are in quotes, which say nothing of types then"] if all_quoted else []
     columns = [
-        _column(name, one, all_quoted=all_quoted) for name, one in zip(names, seen, strict=True)
+        _column(name, facts, all_quoted=all_quoted) for name, facts in zip(names, seen, strict=True)
     ]
-    words = seen[0].quoted is None and columns[0].dtype.kind == "U" and seen[0].kind != "time"
-    if count == 1 and delimiter == "auto" and words and rows:
+    is_words = seen[0].quoted is None and columns[0].dtype.kind == "U" and seen[0].kind != "time"
+    if count == 1 and delimiter == "auto" and is_words and rows:
         raise Unsupported(
             "is one column of words: it may be any text", path=source.path,
             remedy="say that it is a table, with any sign between cells: `--in-opt delimiter=,`",
@@ -179,26 +182,26 @@ def open_table(
     table.notes += notes
     table.notes += [
         f"column '{name[:60]}' holds NaT alone, of a time or a duration: it is taken for times"
-        for name, one in zip(names, seen, strict=True)
-        if one.kind == "time"
+        for name, facts in zip(names, seen, strict=True)
+        if facts.kind == "time"
     ]
     if types:
         table.columns = _typed(table, types, seen)
     table.notes += [
-        f"column '{name[:60]}' has {one.rounded} numbers of more digits than float64 has: the "
+        f"column '{name[:60]}' has {facts.rounded} numbers of more digits than float64 has: the "
         "nearest are taken; types=text keeps them"
-        for name, one, column in zip(names, seen, table.columns, strict=True)
-        if one.rounded and column.dtype.kind == "f"
+        for name, facts, column in zip(names, seen, table.columns, strict=True)
+        if facts.rounded and column.dtype.kind == "f"
     ]
     _check_texts(table)
     return table
 
 
 def _dialect(source: Source, delimiter: str, decimal: str, encoding: str, quotes: bool) -> Dialect:
+    """The dialect of a file: by the options, else by its first lines. Raises `UsageError`."""
     encoding = encoding_of(source, encoding)
     dialect = Dialect(",", decimal, encoding, quotes)
-    text = source.read_at(0, LOOK_BYTES)
-    decoded = text.decode(encoding, "ignore").lstrip("\ufeff")
+    decoded = source.read_at(0, LOOK_BYTES).decode(encoding, "ignore").lstrip("\ufeff")
     if "\n" not in decoded and "\r" in decoded:
         dialect = dialect._replace(line=13)
     if delimiter != "auto":
@@ -220,11 +223,13 @@ def _dialect(source: Source, delimiter: str, decimal: str, encoding: str, quotes
             got=" ".join(map(repr, signs)),
             remedy="say which: `--in-opt delimiter=;`, and `--in-opt decimal=,` for 1,5",
         )  # fmt: skip
-    if not signs:  # rows differ, which the rows will say, or there is one column
-        here = [sign for sign in ",;\t|" if lines and sign in lines[0]]
-        tabs = source.path.lower().endswith((".tsv", ".tab"))
-        signs = ["\t" if tabs else here[0] if here else ";" if decimal == "," else ","]
-    return dialect._replace(delimiter=signs[0])
+    if signs:
+        return dialect._replace(delimiter=signs[0])
+    # The rows differ, which is an error of the first one that does, or there is one column.
+    in_first = [sign for sign in ",;\t|" if lines and sign in lines[0]]
+    sign = in_first[0] if in_first else ";" if decimal == "," else ","
+    is_tabbed = source.path.lower().endswith((".tsv", ".tab"))
+    return dialect._replace(delimiter="\t" if is_tabbed else sign)
 
 
 def _header(
@@ -238,14 +243,14 @@ def _header(
         raise Corrupt("a quote in quotes is not doubled", path=source.path, where="row 1",
                       got=str(error)) from error  # fmt: skip
     quoted = [bool(top.is_quoted(number)[0]) for number in range(count)]
-    named = [
-        q or (kind_of(pointed(cell, dialect.decimal)) == "text" and bool(cell))
-        for cell, q in zip(cells, quoted, strict=True)
+    are_words = [
+        is_quoted or (kind_of(pointed(cell, dialect.decimal)) == "text" and bool(cell))
+        for cell, is_quoted in zip(cells, quoted, strict=True)
     ]
-    named[0] = named[0] or (not cells[0] and count > 1 and all(named[1:]))
-    if header == "no" or (header == "auto" and not any(named)):
+    are_words[0] = are_words[0] or (not cells[0] and count > 1 and all(are_words[1:]))
+    if header == "no" or (header == "auto" and not any(are_words)):
         return unique_names([""] * count), False
-    if header == "auto" and not all(named):
+    if header == "auto" and not all(are_words):
         raise UsageError(
             "the first row may be a header, or not: some of its cells are text, some are not",
             path=source.path, got=", ".join(cells[:6]),
@@ -261,37 +266,38 @@ def _header(
 
 
 def _ends_with_line(source: Source, dialect: Dialect) -> bool:
+    """True if a file ends with an end of line."""
     tail = source.read_at(max(0, source.size - 4), 4)
     return tail.rstrip(b"\0").endswith((b"\n", bytes([dialect.line])))
 
 
 def _look(
-    block: Block, number: int, one: _Seen, dialect: Dialect, source: Source, row: int
+    block: Block, number: int, facts: _Seen, dialect: Dialect, source: Source, row: int
 ) -> None:
-    """Look at a column of a block."""
+    """Add the cells of a column in a block to its facts."""
     empty = block.empty(number)
-    one.missing += int(np.count_nonzero(empty))
+    facts.missing += int(np.count_nonzero(empty))
     quoted = block.is_quoted(number)
     na = _are_na(block, number)
-    one.na += int(np.count_nonzero(na))
+    facts.na += int(np.count_nonzero(na))
     bare = ~(empty | quoted | na)
-    one.bare += int(np.count_nonzero(bare))
+    facts.bare += int(np.count_nonzero(bare))
     try:
-        if one.kind != "text":
-            one.kind = common(one.kind, kind_in(block, number, bare, dialect))
-        if quoted.any() and one.quoted != "text":
-            one.quoted = common(one.quoted, kind_in(block, number, quoted, dialect))
-        one.width = max(one.width, block.width(number))
+        if facts.kind != "text":
+            facts.kind = common(facts.kind, kind_in(block, number, bare, dialect))
+        if quoted.any() and facts.quoted != "text":
+            facts.quoted = common(facts.quoted, kind_in(block, number, quoted, dialect))
+        facts.width = max(facts.width, block.width(number))
     except DoubledError as error:
         where = f"row {row} or below, column {number + 1}"
         raise Corrupt("a quote in quotes is not doubled", path=source.path, where=where,
                       got=str(error)) from error  # fmt: skip
-    if one.kind == "float" and one.width > 15:
-        one.rounded += _rounded(block, number, bare, dialect)
+    if facts.kind == "float" and facts.width > 15:
+        facts.rounded += _rounded(block, number, bare, dialect)
 
 
 def _rounded(block: Block, number: int, chosen: Values, dialect: Dialect) -> int:
-    """The number of cells with more digits than the number that they are taken for has."""
+    """The number of cells with more digits than their float64 has."""
     from decimal import Decimal
 
     wide = block.ends[:, number] - block.starts[:, number] > 15
@@ -307,48 +313,49 @@ def _rounded(block: Block, number: int, chosen: Values, dialect: Dialect) -> int
 
 
 def _digits(text: str) -> int:
-    """The number of digits of a number, without its exponent and the zeros in front."""
+    """The number of digits in a number, without its exponent and zeros in front."""
     mantissa = text.lower().partition("e")[0].lstrip("+-0.")
     return sum(letter.isdigit() for letter in mantissa)
 
 
-def _column(name: str, one: _Seen, *, all_quoted: bool) -> Column:
-    kind = one.quoted if all_quoted else one.kind
-    if not all_quoted and one.quoted is not None:
+def _column(name: str, facts: _Seen, *, all_quoted: bool) -> Column:
+    """The column with the type that fits all of its cells."""
+    kind = facts.quoted if all_quoted else facts.kind
+    if not all_quoted and facts.quoted is not None:
         kind = "text"
-    if kind is None and one.na:
+    if kind is None and facts.na:
         kind = "text"
     if kind == "time":
         kind = NAT_ALONE
-    nullable = one.missing > 0 if kind == "text" else bool(one.missing or one.na)
-    return Column(name, dtype_of_kind(kind, one.width), nullable)
+    nullable = facts.missing > 0 if kind == "text" else bool(facts.missing or facts.na)
+    return Column(name, dtype_of_kind(kind, facts.width), nullable)
 
 
 def _typed(table: CsvTable, types: str, seen: list[_Seen]) -> list[Column]:
-    """The columns with the types that the user names."""
+    """The columns with the types of the option `types`. Raises `UsageError`."""
     columns = [*table.columns]
-    known = {column.name: number for number, column in enumerate(columns)}
+    numbers = {column.name: number for number, column in enumerate(columns)}
     for word in types.split(","):
         name, colon, kind = word.rpartition(":")
         if colon:
-            if name not in known:
+            if name not in numbers:
                 raise no_column(table, name, "types")
-            chosen = [known[name]]
+            chosen = [numbers[name]]
         else:
             chosen = [
                 n for n, column in enumerate(columns)
                 if not column.name.startswith("dim_") and column.dtype.kind not in "US"
             ] or [len(columns) - 1]  # fmt: skip
         for number in chosen:
-            one = seen[number]
-            dtype = type_named(kind.strip(), one.width)
-            nullable = one.missing > 0 or (one.na > 0 and dtype.kind not in "US")
+            facts = seen[number]
+            dtype = type_named(kind.strip(), facts.width)
+            nullable = facts.missing > 0 or (facts.na > 0 and dtype.kind not in "US")
             columns[number] = columns[number]._replace(dtype=dtype, nullable=nullable)
     return columns
 
 
 def type_named(word: str, width: int) -> np.dtype[Any]:
-    """The type of a word: float32, datetime64[ms], text, U12; `UsageError` for another word."""
+    """The type of a word: float32, datetime64[ms], text, U12. Raises `UsageError` for others."""
     if word in ("text", "str"):
         return np.dtype(f"U{max(1, width)}")
     try:
@@ -368,7 +375,7 @@ def type_named(word: str, width: int) -> np.dtype[Any]:
 
 
 def _check_texts(table: CsvTable) -> None:
-    """Refuse (`TooLarge`) texts that would become far more than the file is."""
+    """Raise `TooLarge` if texts of one width are above the memory, and far above the file."""
     source = table.source
     nbytes = table.rows * sum(c.nbytes for c in table.columns if c.dtype.kind in "US")
     if nbytes > max(source.max_memory, TEXT_RATIO * source.size):

@@ -1,4 +1,4 @@
-"""The lines at the beginning of a text, and the signs that may be between the cells of a table."""
+"""The lines at the beginning of a text, and the possible delimiters of its cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ WORDS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
 
 
 def lines_of(text: str, *, whole: bool) -> list[str]:
-    """The lines of the beginning of a file, those that end inside of quotes joined."""
+    """The rows in the beginning of a file: lines, joined if they end inside of quotes.
+
+    The last line is left out unless the text is the `whole` file.
+    """
     lines: list[str] = []
     pieces = re.split("\r\n|\n|\r", text)
     if not whole or not pieces[-1]:
@@ -27,7 +30,7 @@ def lines_of(text: str, *, whole: bool) -> list[str]:
 
 
 def delimiters(lines: list[str]) -> list[str]:
-    """The signs that are equally often in each line, outside of quotes, and at least once."""
+    """The signs that each line has equally often outside of quotes, at least once."""
     bare = [re.sub('"[^"]*"', "", line) for line in lines]
     counts = {sign: {line.count(sign) for line in bare} for sign in DELIMITERS}
     return [sign for sign, numbers in counts.items() if len(numbers) == 1 and numbers != {0}]

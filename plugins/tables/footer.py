@@ -1,9 +1,9 @@
 """The footer of a Parquet file, checked before pyarrow looks at it.
 
 For some damaged footers pyarrow ends the process. A footer is a structure of Thrift's compact
-protocol. All of it is parsed; what is kept is the
-schema and where each column of each group of rows lies. Lists and texts are checked against the
-bytes that are left, so that the work is in proportion to the footer.
+protocol. All of it is parsed; the schema and the location of each column in each group of rows are
+kept. Lists and texts are checked against the bytes that are left, so that the work is in proportion
+to the footer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["check_footer"]
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 WHOLE = (BYTE, I16, I32, I64)
 _LAST_TYPE, _LAST_CODEC, FIXED = 7, 7, 7
-# field -> (name, type, what is in it); all others are parsed and dropped
+# field -> (name, type, type or fields of its items); all others are parsed and dropped
 _COLUMN = {
     1: ("type", I32, None), 2: ("encodings", LIST, I32), 3: ("path", LIST, BINARY),
     4: ("codec", I32, None), 5: ("values", I64, None), 6: ("decoded", I64, None),
@@ -48,7 +48,7 @@ _NEEDED = {
 
 
 class _Bytes:
-    """The footer, and how far it is parsed."""
+    """The bytes of the footer at an offset of the file; `at` is the number of parsed ones."""
 
     def __init__(self, data: bytes, source: Source, start: int) -> None:
         self._data = data
@@ -57,18 +57,19 @@ class _Bytes:
         self.at = 0
 
     def wrong(self, what: str) -> Corrupt:
-        """Return the error for the place that is parsed."""
+        """The error for wrong data at the current offset."""
         return Corrupt(f"footer is damaged: {what}", path=self._source.path,
                        where=f"byte {self._start + self.at}")  # fmt: skip
 
     def byte(self) -> int:
+        """Read the next byte."""
         if self.at >= len(self._data):
             raise self.wrong("it ends early")
         self.at += 1
         return self._data[self.at - 1]
 
     def number(self) -> int:
-        """A number of 7 bits in each byte."""
+        """Read a number with 7 bits in each byte."""
         value = shift = 0
         while True:
             byte = self.byte()
@@ -80,20 +81,24 @@ class _Bytes:
                 raise self.wrong("a number has more than 64 bits")
 
     def signed(self) -> int:
+        """Read a signed number, in zigzag coding."""
         value = self.number()
         return (value >> 1) ^ -(value & 1)
 
     def take(self, count: int) -> bytes:
+        """Read the next `count` bytes."""
         if count > len(self._data) - self.at:
             raise self.wrong("a text is longer than what is left")
         self.at += count
         return self._data[self.at - count : self.at]
 
     def left(self) -> int:
+        """The number of bytes that are left."""
         return len(self._data) - self.at
 
 
 def _value(data: _Bytes, kind: int, inner: Any, depth: int) -> Any:
+    """Parse a value of a type; `inner` is the type or the fields of its items."""
     if depth > 32:
         raise data.wrong("structures are nested too deep")
     if kind in (TRUE, FALSE):
@@ -112,10 +117,11 @@ def _value(data: _Bytes, kind: int, inner: Any, depth: int) -> Any:
         return _map(data, depth)
     if kind == STRUCT:
         return _structure(data, inner if isinstance(inner, dict) else {}, depth)
-    raise data.wrong(f"type {kind} of a value")
+    raise data.wrong(f"a value has the unknown type {kind}")
 
 
 def _list(data: _Bytes, inner: Any, depth: int) -> list[Any]:
+    """Parse a list; return its items, or nothing if `inner` is None."""
     head = data.byte()
     count, kind = head >> 4, head & 15
     if count == 15:
@@ -125,15 +131,16 @@ def _list(data: _Bytes, inner: Any, depth: int) -> list[Any]:
     wanted = STRUCT if isinstance(inner, dict) else inner
     if count and inner is not None and kind != wanted:
         raise data.wrong(f"a list of type {kind}, expected {wanted}")
-    kept = []
+    items = []
     for _ in range(count):
-        one = _value(data, BYTE if kind in (TRUE, FALSE) else kind, inner, depth + 1)
+        item = _value(data, BYTE if kind in (TRUE, FALSE) else kind, inner, depth + 1)
         if inner is not None:
-            kept.append(one)
-    return kept
+            items.append(item)
+    return items
 
 
 def _map(data: _Bytes, depth: int) -> None:
+    """Parse a mapping, which is dropped."""
     count = data.number()
     if not count:
         return
@@ -146,6 +153,7 @@ def _map(data: _Bytes, depth: int) -> None:
 
 
 def _structure(data: _Bytes, fields: dict[int, Any], depth: int) -> dict[str, Any]:
+    """Parse a structure; return the values of its known fields by name."""
     structure: dict[str, Any] = {}
     number = 0
     while True:
@@ -159,7 +167,7 @@ def _structure(data: _Bytes, fields: dict[int, Any], depth: int) -> dict[str, An
         if kind != wanted:
             raise data.wrong(f"field {number} has type {kind}, expected {wanted}")
         if name in structure:
-            raise data.wrong(f"field {number} is there twice")
+            raise data.wrong(f"field {number} occurs twice")
         value = _value(data, kind, inner, depth + 1)
         if name:
             structure[name] = value
@@ -168,7 +176,8 @@ def _structure(data: _Bytes, fields: dict[int, Any], depth: int) -> dict[str, An
 def check_footer(source: Source, start: int, footer: bytes) -> int:
     """Check the footer, which begins at byte `start`; return the number of rows.
 
-    Raises `Corrupt`, and `TooLarge` for more columns or groups than `Limits.nodes`.
+    Raises `Corrupt` for a damaged footer, `TooLarge` for more columns or groups than
+    `Limits.nodes`, `Unsupported` for encrypted or external columns.
     """
     data = _Bytes(footer, source, start)
     file = _structure(data, _FILE, 0)
@@ -192,12 +201,13 @@ def check_footer(source: Source, start: int, footer: bytes) -> int:
         for chunk, leaf in zip(group["columns"], leaves, strict=True):
             _check_chunk(data, chunk, leaf, group["rows"], source, start)
     if rows != file["rows"]:
-        raise Corrupt("footer says two numbers of rows", path=source.path, expected=file["rows"],
-                      got=rows)  # fmt: skip
+        raise Corrupt("footer has another number of rows than its groups", path=source.path,
+                      expected=file["rows"], got=rows)  # fmt: skip
     return rows
 
 
 def _need(data: _Bytes, what: str, fields: dict[str, Any]) -> None:
+    """Raise `Corrupt` for a structure without a field that it needs."""
     for name in _NEEDED[what]:
         if name not in fields:
             raise data.wrong(f"a {what} without its {name}")
@@ -213,6 +223,7 @@ class _Leaf:
 
 
 def _leaves(data: _Bytes, schema: list[dict[str, Any]], source: Source) -> list[_Leaf]:
+    """The columns of a schema."""
     if not schema:
         raise data.wrong("it has no schema")
     _need(data, "element", schema[0])
@@ -224,7 +235,7 @@ def _leaves(data: _Bytes, schema: list[dict[str, Any]], source: Source) -> list[
 
 
 class _Branch:
-    """A group of columns: its path, if it has one value in each row, and how deep it is."""
+    """A group of columns: its path, if it has one value in each row, and its depth."""
 
     __slots__ = ("flat", "level", "path")
 
@@ -236,7 +247,7 @@ def _branch(
     data: _Bytes, schema: list[dict[str, Any]], at: int, branch: _Branch, leaves: list[_Leaf],
     levels: int,
 ) -> int:  # fmt: skip
-    """Take the columns of the group at a place of the schema; return the place behind it."""
+    """Add the columns of the group at an index of the schema; return the index behind it."""
     count = schema[at].get("children", 0)
     if not 0 <= count < len(schema) or "type" in schema[at] or branch.level > levels:
         raise data.wrong("a group of columns has a wrong number of them, or is nested too deep")
@@ -259,17 +270,19 @@ def _branch(
 
 
 def _leaf(data: _Bytes, element: dict[str, Any], path: list[bytes], flat: bool) -> _Leaf:
+    """The column of an element of the schema. Raises `Corrupt` without a valid type."""
     kind = element.get("type")
     if type(kind) is not int or not 0 <= kind <= _LAST_TYPE:
         raise data.wrong("a column has no type")
     if kind == FIXED and element.get("width", 0) <= 0:
-        raise data.wrong("a column of bytes of a fixed number has no such number")
+        raise data.wrong("a column of bytes of a fixed width has no width")
     return _Leaf(path, kind, flat=flat)
 
 
 def _check_chunk(
     data: _Bytes, chunk: dict[str, Any], leaf: _Leaf, rows: int, source: Source, end: int
 ) -> None:
+    """Check the column of a group of rows against the schema and the file, which ends at `end`."""
     column = chunk.get("column")
     if "file" in chunk or "crypto" in chunk or column is None:
         raise Unsupported("has columns in another file, or encrypted ones", path=source.path)

@@ -1,6 +1,6 @@
 """A table as it is read: columns of one type each, in which values may be missing, row by row.
 
-A format makes a `Table` of its own: it knows the columns after a look at the whole, and gives their
+A format has a subclass of `Table`: it knows the columns once the file was read, and yields their
 values in pieces. Everything else (`reader`) is the same for all formats.
 """
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from raconvert.plugin import Axis, Source
 
     Values = np.ndarray[Any, Any]
-    Piece = tuple[Values, Values | None]  # values of some rows, and which of them are missing
+    Piece = tuple[Values, Values | None]  # values of some rows, and the mask of missing ones
 
 NAMESPACE = "table"
-MASK = ".null"  # behind the name of an array: which of its values are missing
+MASK = ".null"  # ending of the name of the mask of an array's missing values
 INDEX = "dim_"  # with a number, the name of a column of the indices of an axis without a name
 
 
 class Column(Record):
     """A column: `dtype` and `shape` are those of the value in each row.
 
-    `nullable`: values are missing. `problem`: why the column cannot be read. `axes` are those of
-    the value in a row, `attributes` what else the file says of the column.
+    `nullable` is True if values are missing, `problem` is the error of a column that cannot be
+    read. `axes` are those of the value in a row, `attributes` those of the column.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Column(Record):
 class Table:
     """A table of a file: `columns`, and `rows`, the number of its rows.
 
-    A subclass has `pieces`. `name` is that of the table, `label` the words for it in messages;
-    `record` is what the file says of its arrays (`record`), None for one of another program;
-    `headed` is False for a table whose columns have no names of their own.
+    A subclass implements `pieces`. `name` is that of the table, `label` its name in messages.
+    `record` is the record of its arrays (`record`), None for a file of another program. `headed` is
+    False for a table whose columns have no names of their own.
     """
 
     headed: bool = True
-    cheap: bool = False  # a column is read without the others
+    cheap: bool = False  # True if a column can be read without the others
 
     def __init__(self, source: Source, name: str, columns: list[Column], rows: int) -> None:
         self.source: Source = source
@@ -68,7 +68,7 @@ class Table:
         self.rows: int = rows
         self.record: dict[str, Any] | None = None
         self.notes: list[str] = []
-        self._held: list[Piece] | None = None
+        self._cached: list[Piece] | None = None
         self._passes: int = 0
 
     @property
@@ -77,31 +77,32 @@ class Table:
         return f"'{self.source.path}': the table"
 
     def pieces(self, numbers: Sequence[int], max_bytes: int) -> Iterator[list[Piece]]:
-        """Yield the values of these columns, as many rows at a time as fill `max_bytes`."""
+        """Yield the values of these columns, in pieces of about `max_bytes`."""
         raise NotImplementedError
 
     def read(self, numbers: Sequence[int], max_bytes: int = 4 << 20) -> Iterator[list[Piece]]:
-        """Yield the values of columns, piece by piece, each reading the file as seldom as it can.
+        """Yield the values of columns, piece by piece, with few passes over the file.
 
-        A format that has to go through all of its file for one column keeps all of them, if half of
-        the memory has room; else it may do so `Limits.table_passes` times. Raises `TooLarge` beyond
-        that, and what reading raises.
+        If a format has to read the whole file for one column, all columns are cached if they need
+        at most half of the memory. Else the file is read again, at most `Limits.table_passes`
+        times; more raise `TooLarge`.
         """
-        if self.cheap or self._held is None:
+        if self.cheap or self._cached is None:
             whole = self.rows * sum(column.nbytes + column.nullable for column in self.columns)
             if self.cheap or whole > self.source.max_memory // 2:
                 self._count_pass()
                 yield from self.pieces(numbers, max_bytes)
                 return
-            self._held = self._whole()
+            self._cached = self._whole()
         width = sum(self.columns[n].nbytes for n in numbers)
         step = max(1, max_bytes // max(1, width))
         for start in range(0, self.rows, step):
             part = slice(start, start + step)
-            held = [self._held[n] for n in numbers]
-            yield [(v[part], None if mask is None else mask[part]) for v, mask in held]
+            cached = [self._cached[n] for n in numbers]
+            yield [(v[part], None if mask is None else mask[part]) for v, mask in cached]
 
     def _count_pass(self) -> None:
+        """Count a pass over the file; raise `TooLarge` for too many."""
         self._passes += 1
         most = self.source.limits.table_passes
         if not self.cheap and self._passes > most:
@@ -113,7 +114,8 @@ class Table:
             )  # fmt: skip
 
     def _whole(self) -> list[Piece]:
-        held: list[Piece] = [
+        """Read all columns into memory."""
+        whole: list[Piece] = [
             (
                 np.empty((self.rows, *column.shape), column.dtype),
                 np.zeros(self.rows, np.bool_) if column.nullable else None,
@@ -123,15 +125,15 @@ class Table:
         done = 0
         for pieces in self.pieces(range(len(self.columns)), 4 << 20):
             count = len(pieces[0][0]) if pieces else 0
-            for (values, mask), (piece, missing) in zip(held, pieces, strict=True):
+            for (values, mask), (piece, missing) in zip(whole, pieces, strict=True):
                 values[done : done + count] = piece
                 if mask is not None and missing is not None:
                     mask[done : done + count] = missing
             done += count
-        return held
+        return whole
 
     def column(self, number: int) -> Values:
-        """Return all values of a column; `TooLarge` if memory has no room for them."""
+        """Read all values of a column. Raises `TooLarge` if they are above the memory allowed."""
         column = self.columns[number]
         check_memory(self.rows * column.nbytes, self.source.max_memory,
                      f"{self.label}, column '{column.name[:60]}',")  # fmt: skip
@@ -144,28 +146,28 @@ class Table:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names of columns, each once: of a second ``x`` it is ``x_2``; no name is ``column_N``.
+    """Return names of columns, each once: a second ``x`` is ``x_2``, an empty one ``column_N``.
 
     >>> unique_names(["x", "", "x", "x_2"])
     ['x', 'column_2', 'x_2', 'x_2_2']
     """
     taken: set[str] = set()
     following: dict[str, int] = {}
-    given: list[str] = []
-    for place, name in enumerate(names):
-        base = name or f"column_{place + 1}"
+    unique: list[str] = []
+    for position, name in enumerate(names, 1):
+        base = name or f"column_{position}"
         free, number = base, following.get(base, 1)
         while free in taken:
             number += 1
             free = f"{base}_{number}"
         following[base] = number
         taken.add(free)
-        given.append(free)
-    return given
+        unique.append(free)
+    return unique
 
 
 def check_columns(count: int, source: Source) -> None:
-    """Refuse (`TooLarge`) more columns than `Limits.table_columns`."""
+    """Raise `TooLarge` for more columns than `Limits.table_columns`."""
     most = source.limits.table_columns
     if count > most:
         raise TooLarge("a table has too many columns", path=source.path,

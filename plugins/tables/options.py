@@ -1,4 +1,4 @@
-"""Options that all tables have, and what formats of Arrow have in common; imports nothing else."""
+"""Options of all tables, and the fields that formats of Arrow share; imports nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READING = (
 WIDE = Option("wide", "", str, "axis whose labels become columns: its name or number")
 LAYOUT = Option("layout", "auto", ("auto", "long", "tensor"), "long: a column for each axis")
 _DECIMALS = Option("decimals", "refuse", ("refuse", "text"), "text: decimals as text, exactly")
-OF_ARROW: dict[str, Any] = {  # fields of `Format` of the formats that pyarrow reads
+OF_ARROW: dict[str, Any] = {  # fields of `Format` for the formats that pyarrow reads
     "many": True,
     "meta": "some",
     "holds": MODEL,

@@ -28,7 +28,7 @@ schema, under ``raconvert``.
 An array is not added to a file (`-o FILE#NAME`): beside the rows of others it would be a join, with
 rows that one side lacks; write all arrays together.
 
-Refused: encrypted files, footers that cannot be right. Writing: arrays of different axes.
+Refused: encrypted files, footers that contradict the file. Writing: arrays of different axes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the magic is at both ends."""
+    """Return SURE if the magic is at both ends."""
     if source.head[:4] != MAGIC or source.size < 12:
         return NO
     return SURE if source.read_at(source.size - 4, 4) in (MAGIC, ENCRYPTED) else NO
@@ -91,9 +91,10 @@ def read(
     name: str = "",
     decimals: str = "refuse",
 ) -> Bundle:
-    """The arrays of the table; values are read batch by batch when they are asked for.
+    """Read the arrays of the table lazily: values come batch by batch when they are needed.
 
-    Raises `Corrupt` for what pyarrow refuses, `Unsupported` for encrypted files, `TooLarge`.
+    Raises `Corrupt` for a file that pyarrow refuses, `Unsupported` for encrypted files, `TooLarge`
+    above the limits.
     """
     from .arrow_table import ArrowTable, read_by_arrow
     from .reader import Asked
@@ -108,7 +109,7 @@ def read(
 
 
 def _check_footer(source: Source) -> int:
-    """Return the number of rows; refuse a footer that does not fit, or needs too much memory."""
+    """Check the footer; return the number of rows. Raises `Corrupt`, `Unsupported`, `TooLarge`."""
     from raconvert.arrays.memory import check_memory
 
     from .footer import check_footer
@@ -123,7 +124,7 @@ def _check_footer(source: Source) -> int:
                       expected="PAR1", got=tail[4:].decode("latin-1"))  # fmt: skip
     length = int.from_bytes(tail[:4], "little")
     if length > size - TAIL - 4 or length > source.limits.hierarchy_bytes:
-        raise Corrupt("footer is longer than the file, or than any", path=source.path,
+        raise Corrupt("footer has an impossible length", path=source.path,
                       where=f"byte {size - TAIL}",
                       expected=f"at most {min(size - TAIL - 4, source.limits.hierarchy_bytes)}",
                       got=length)  # fmt: skip
@@ -134,16 +135,18 @@ def _check_footer(source: Source) -> int:
 
 
 def _opened(source: Source, file: Any) -> Any:
+    """Open a file with pyarrow, within the limits of the source."""
     from pyarrow import parquet
 
-    most = source.limits
+    limits = source.limits
     return parquet.ParquetFile(
         file, pre_buffer=False, buffer_size=1 << 16,
-        thrift_string_size_limit=most.document_bytes, thrift_container_size_limit=most.nodes,
+        thrift_string_size_limit=limits.document_bytes, thrift_container_size_limit=limits.nodes,
     )  # fmt: skip
 
 
 def _batches(table: Any) -> Any:
+    """Return the function that yields some columns of a file, so many rows at a time."""
     schema = table.schema_arrow
     names = list(schema.names)
     unique = len(set(names)) == len(names)
@@ -154,11 +157,11 @@ def _batches(table: Any) -> Any:
         chosen = [names[n] for n in numbers] if unique else None
         for batch in table.iter_batches(rows, columns=chosen, use_threads=False):
             if unique:
-                places = [batch.schema.get_field_index(names[n]) for n in numbers]
+                indices = [batch.schema.get_field_index(names[n]) for n in numbers]
             else:
-                places = list(numbers)
-            columns = [batch.column(place) for place in places]
-            fields = [batch.schema.field(place) for place in places]
+                indices = list(numbers)
+            columns = [batch.column(index) for index in indices]
+            fields = [batch.schema.field(index) for index in indices]
             if not columns:
                 yield batch
             else:
@@ -170,7 +173,7 @@ def _batches(table: Any) -> Any:
 def plan(
     bundle: Bundle, *, wide: str = "", layout: str = "auto", compression: str = "snappy"
 ) -> Plan:
-    """One table of arrays over the same axes, or of the fields of one array of structures."""
+    """Plan one table of arrays over the same axes, or of the fields of one array of structures."""
     from .arrow_plan import arrow_plan
 
     def open_writer(file: Any, schema: Any) -> Any:

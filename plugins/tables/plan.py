@@ -1,21 +1,20 @@
-"""Arrays to tables: which arrays are columns of one table, and what stands in each of its rows.
+"""Arrays to tables: which arrays are columns of one table, and the cells in each of its rows.
 
-Arrays of one shape over the same axes are columns of one long table: a column for each axis, its
-labels, its regular numbers or its indices from 0, and one of the values of each array, row by row
-in row-major order. An array whose missing values another one tells (`companions`) has cells without
-a value there, and that other one no column. A one-dimensional array of structures is a table of its
-fields. With `wide` the labels of one axis are columns.
+Arrays of one shape over the same axes are columns of one long table: a column for each axis (its
+labels, its regular numbers or its indices from 0), and one for the values of each array, row by row
+in row-major order. An array with a mask of missing values (`companions`) has empty cells for them,
+and the mask no column. A one-dimensional array of structures is a table of its fields. With `wide`
+the labels of one axis are columns.
 """
 
 from __future__ import annotations
 
 import re
-from math import isnan, prod
+from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.arrays.dtypes import type_name
 from raconvert.arrays.reinterpret import check_characters
 from raconvert.declared import Record
 from raconvert.plugin import Array, Fit, dtype_of, equivalent, first_of, refused
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-WIDE_LABELS = 16_000  # columns that an axis may become
+WIDE_LABELS = 16_000  # most columns that an axis may become
 _HALVES = re.compile("[\ud800-\udfff]")  # of surrogate pairs, which no file can hold
-
-
 LONGEST = 1 << 27  # elements of an axis whose regular numbers are kept: 1 GiB
 
 
@@ -48,8 +45,8 @@ class Indices:
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, places: Values) -> Values:
-        return np.asarray(places, self.dtype)
+    def __getitem__(self, indices: Values) -> Values:
+        return np.asarray(indices, self.dtype)
 
 
 class Key(Record):
@@ -61,7 +58,7 @@ class Key(Record):
 
 
 class Value(Record):
-    """A column, or with `wide` the columns, of an array; `mask` tells where it has no value."""
+    """A column, or with `wide` the columns, of an array; `mask` is true for missing values."""
 
     header: str
     array: Array
@@ -71,15 +68,15 @@ class Value(Record):
 class Planned:
     """A table that will be written.
 
-    `form` is as in a record (`record`); `wide` the number of the axis whose labels are columns,
-    `labels` their names. `fits` are what is changed or refused.
+    `form` is as in a record (`record`). `wide` is the number of the axis whose labels are columns,
+    `labels` their names. `fits` list the changes and refusals.
     """
 
     def __init__(self, form: str, keys: list[Key], values: list[Value]) -> None:
         self.form = form
         self.keys = keys
         self.values = values
-        self.first: Array = values[0].array  # of its arrays
+        self.first: Array = values[0].array
         self.wide: int | None = None
         self.labels: list[str] = []
         self.wide_name: str | None = None
@@ -87,7 +84,7 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """The name of the table: that of its array, or of the first."""
+        """The name of the table: that of its first array."""
         return self.first.name
 
     @property
@@ -108,7 +105,7 @@ class Planned:
         return keys + [value.header for value in self.values]
 
     def key_cells(self, start: int, stop: int) -> Iterator[Values]:
-        """Yield the values of each column of an axis in some rows."""
+        """Yield the values of some rows of each column of an axis."""
         rows = np.arange(start, stop)
         stride = self.rows
         for key in self.keys:
@@ -120,8 +117,8 @@ class Planned:
     ) -> Iterator[tuple[int, list[Values], list[Values | None]]]:
         """Yield the number of the first row, and the values and masks of some rows, in order.
 
-        A piece has a row for each of the rows; it is valid until the next is asked for. Raises
-        `WouldLose` for text, on its way into the file `path`, that has no characters.
+        A piece has an element, or a row of them, for each row; it is valid until the next one is
+        made. Raises `WouldLose` for text of the file `path` with numbers that are not characters.
         """
         if not self.first.count:
             return
@@ -147,40 +144,56 @@ class Planned:
             start += len(first)
 
     def _stream(self, array: Array, rows: int, inner: int) -> Iterator[Values]:
-        """Yield the elements of so many rows, with those of a row on an axis if they are many."""
+        """Yield the elements of `rows` rows; several elements of a row lie along a second axis."""
         from raconvert.arrays.blocks import runs
 
         for run in runs(array, rows * inner, 4 << 20):
             yield run.reshape(-1, inner) if inner > 1 else run
 
+    def columns_of(
+        self, values: Values, mask: Values | None
+    ) -> Iterator[tuple[Values, Values | None]]:
+        """Yield the columns of a piece of an array: fields, labels of the wide axis, or itself."""
+        if self.form == "records":
+            for name in values.dtype.names or ():
+                yield values[name], None
+        elif self.wide is not None:
+            count = len(self.labels)
+            table = values.reshape(-1, count)
+            absent = None if mask is None else mask.reshape(-1, count)
+            for number in range(count):
+                yield table[:, number], None if absent is None else absent[:, number]
+        else:
+            yield values, mask
+
 
 def tables_of(
     bundle: Bundle, title: str, *, wide: str = "", rows: Callable[[Array], bool] | None = None
 ) -> tuple[list[Planned], list[Fit]]:
-    """Return the tables that hold the arrays of a bundle, and what is wrong with all.
+    """Return the tables that hold the arrays of a bundle, and the fits for their names.
 
-    `rows` is True for an array that has a row for each index of its first axis. Raises nothing.
+    `rows` returns True for an array with a row for each index of its first axis. Raises nothing.
     """
     arrays = [*bundle.arrays]
     masks = _masks(arrays)
-    absent = {id(mask) for mask in masks.values()}
+    are_masks = {id(mask) for mask in masks.values()}
     made: list[Planned] = []
     by_axes: dict[Any, Planned] = {}
     fits = name_fits(bundle, title)
     for array in arrays:
-        if id(array) in absent:
+        if id(array) in are_masks:
             continue
-        own = masks.get(id(array))
+        mask = masks.get(id(array))
         if array.element.kind == "user" and isinstance(array.element.descr, tuple):
-            made.append(_of_structures(array, own))
+            made.append(_of_structures(array, mask))
             continue
         form = "rows" if rows is not None and not wide and rows(array) else "long"
-        axes = _along(array, form)
+        axes = _shared_facts(array, form)
         planned = by_axes.get(axes)
         if planned is not None and not wide:
-            planned.values.append(Value(array.name, array, own))
+            planned.values.append(Value(array.name, array, mask))
             continue
-        planned = _planned(array, own, form, wide)
+        planned = _planned(array, mask, form, wide)
         by_axes[axes] = planned
         made.append(planned)
     for planned in made:
@@ -189,7 +202,7 @@ def tables_of(
 
 
 def name_fits(bundle: Bundle, title: str) -> list[Fit]:
-    """The refusals of names that no column may have. Raises nothing."""
+    """The refusals of names that no column can have. Raises nothing."""
     fits, seen = [], set()
     for name in bundle.names:
         reason = None
@@ -208,7 +221,7 @@ def name_fits(bundle: Bundle, title: str) -> list[Fit]:
 
 
 def _masks(arrays: list[Array]) -> dict[int, Array]:
-    """The mask of each array that has one here, by the identity of the array."""
+    """The mask of each array that has one in the list, by the `id` of the array."""
     by_name = {array.name: array for array in arrays}
     masks = {}
     for array in arrays:
@@ -226,27 +239,29 @@ def _masks(arrays: list[Array]) -> dict[int, Array]:
     return masks
 
 
-def _along(array: Array, form: str) -> Any:
-    """The facts that arrays in one table have in common."""
+def _shared_facts(array: Array, form: str) -> Any:
+    """The facts that arrays in one table share: form, shape and axes."""
     axes = array.axes if array.described else ()
-    known: tuple[Any, ...] = tuple(
+    facts: tuple[Any, ...] = tuple(
         (axis.name, axis.labels, axis.origin, axis.spacing, axis.direction is None) if axis else ()
         for axis in axes
     )
-    shape = array.shape[:1] if form == "rows" else array.shape
     try:
-        hash(known)
+        hash(facts)
     except TypeError:
-        known = (id(array),)
-    return form, shape, known[:1] if form == "rows" else known if any(known) else ()
+        facts = (id(array),)
+    if form == "rows":
+        return form, array.shape[:1], facts[:1]
+    return form, array.shape, facts if any(facts) else ()
 
 
 def _of_structures(array: Array, mask: Array | None) -> Planned:
+    """The table of the fields of structures."""
     planned = Planned("records", [], [Value(array.name, array, mask)])
     fields = array.element.descr
-    odd = [field[0] for field in fields if len(field) > 2 or not isinstance(field[1], str)]
-    if odd:
-        reason = f"a field that is an array or a structure has no column: {first_of(odd)}"
+    nested = [field[0] for field in fields if len(field) > 2 or not isinstance(field[1], str)]
+    if nested:
+        reason = f"a field that is an array or a structure has no column: {first_of(nested)}"
         planned.fits.append(refused(array.name, "type", reason))
     elif any(not field[0] for field in fields):
         planned.fits.append(refused(array.name, "type", "a field without a name has no column"))
@@ -254,6 +269,7 @@ def _of_structures(array: Array, mask: Array | None) -> Planned:
 
 
 def _planned(array: Array, mask: Array | None, form: str, wide: str) -> Planned:
+    """The table of an array, with columns for its axes."""
     planned = Planned(form, [], [Value(array.name, array, mask)])
     axes = list(array.axes)
     if wide:
@@ -286,6 +302,7 @@ def _planned(array: Array, mask: Array | None, form: str, wide: str) -> Planned:
 
 
 def _wide_axis(axes: list[Axis], wide: str) -> int | None:
+    """The number of the axis with this name or number; None if there is no such axis."""
     names = [axis.name or f"{INDEX}{n}" for n, axis in enumerate(axes)]
     if wide in names:
         return names.index(wide)
@@ -293,7 +310,7 @@ def _wide_axis(axes: list[Axis], wide: str) -> int | None:
 
 
 def _pivot(planned: Planned, number: int, axis: Axis) -> None:
-    """Make the labels of an axis columns: that axis is the last one of the array then."""
+    """Make the labels of an axis columns; the axis is moved to the end of the array."""
     from raconvert.arrays.transpose import permuted
 
     array, mask = planned.first, planned.values[0].mask
@@ -311,7 +328,7 @@ def _pivot(planned: Planned, number: int, axis: Axis) -> None:
 
 
 def _key(planned: Planned, axis: Axis, number: int, length: int) -> Key:
-    """The column of an axis."""
+    """The column of an axis; adds a fit if its labels are changed."""
     header = axis.name or f"{INDEX}{number}"
     name = planned.first.name
     if axis.labels is not None and len(axis.labels) == length:
@@ -330,14 +347,14 @@ def _key(planned: Planned, axis: Axis, number: int, length: int) -> Key:
 
 
 def _is_regular(axis: Axis) -> bool:
-    """True for an axis with numbers of its own, which are not places in space."""
+    """True for an axis with regular numbers, which are not positions in space."""
     return (axis.spacing, axis.origin) != (None, None) and axis.direction is None
 
 
 def numbers_along(axis: Axis, length: int) -> Values:
     """The numbers in the column of an axis without labels: regular ones, else indices from 0.
 
-    The places of a spatial axis are in the world, where its numbers alone are none.
+    The positions along a spatial axis are points in the world, which single numbers cannot be.
     """
     regular = axis.values(length) if axis.direction is None else None
     if regular is None or regular.dtype.kind not in "if" or len(np.unique(regular)) < length:
@@ -346,28 +363,26 @@ def numbers_along(axis: Axis, length: int) -> Values:
 
 
 def _is_text(values: Values) -> bool:
-    """False for text that no file can hold."""
+    """False for text with halves of surrogate pairs, which no file can hold."""
     return values.dtype.kind != "U" or not any(map(_HALVES.search, values.tolist()))
 
 
 def label_values(labels: tuple[Any, ...]) -> tuple[Values, bool]:
-    """Return labels as values of one type, and if that is the type they have. Raises nothing."""
+    """Return labels as values of one type, and True if that is their own type. Raises nothing."""
     kinds = set(map(type, labels))
-    if kinds <= {int} and all(-(1 << 63) <= one < 1 << 63 for one in labels):
+    if kinds <= {int} and all(-(1 << 63) <= label < 1 << 63 for label in labels):
         return np.array(labels, np.int64), True
-    if kinds <= {float} and not any(isnan(one) for one in labels):
+    if kinds <= {float} and not any(isnan(label) for label in labels):
         return np.array(labels, np.float64), True
     if kinds <= {bool}:
         return np.array(labels, np.bool_), True
-    texts = [one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in labels]
-    trailing = any(text.endswith("\0") for text in texts)
-    return np.array(texts or [""][:0], f"U{max([1, *map(len, texts)])}"), (
-        kinds <= {str} and not trailing
-    )
+    texts = [x.decode("latin-1") if isinstance(x, bytes) else str(x) for x in labels]
+    is_exact = kinds <= {str} and not any(text.endswith("\0") for text in texts)
+    return np.array(texts, f"U{max([1, *map(len, texts)])}"), is_exact
 
 
 def _name_keys(planned: Planned) -> None:
-    """Give columns of axes names that no other column has."""
+    """Rename the columns of axes that have the name of another column."""
     taken = {value.header for value in planned.values} | {*planned.labels}
     keys = []
     for key in planned.keys:
@@ -381,7 +396,7 @@ def _name_keys(planned: Planned) -> None:
 
 
 def one_table(made: list[Planned], title: str, more: str) -> list[Fit]:
-    """The refusal of a format that holds one table, if there are several; `more` holds them."""
+    """The refusal of several tables by a format that holds one; `more` is the remedy."""
     if len(made) < 2:
         return []
     first, second = made[0].first, made[1].first
@@ -390,29 +405,3 @@ def one_table(made: list[Planned], title: str, more: str) -> list[Fit]:
         f"{first.shape}, '{second.name}' {second.shape}; {more}"
     )
     return [refused(second.name, "shape", reason)]
-
-
-def refuse_user(array: Array, title: str, letters: str) -> Fit | None:
-    """The refusal of elements that are not numbers and none of the kinds in `letters`, or None."""
-    descr = array.element.descr
-    if array.element.kind != "user" or (isinstance(descr, str) and descr[1:2] in letters):
-        return None
-    return refused(array.name, "type", f"{title} has no {type_name(array.element)}")
-
-
-def rows_total(made: list[Planned]) -> int:
-    """The number of rows of all tables."""
-    return sum(planned.rows for planned in made)
-
-
-def lost_of(array: Array, facts: list[str], title: str) -> list[Fit]:
-    """The fit that names facts of an array which a format has no place for."""
-    if not facts:
-        return []
-    reason = f"{title} has no place for it: {', '.join(facts)}"
-    return [equivalent(array.name, "metadata", reason)]
-
-
-def cells_of(shape: tuple[int, ...]) -> int:
-    """The number of elements of a shape."""
-    return prod(shape)

@@ -1,4 +1,4 @@
-"""Tables to arrays: which columns are axes, what is along them, and where each value belongs.
+"""Tables to arrays: which columns are axes, their labels, and the index of each value.
 
 A table is a *grid* if some of its first columns hold each combination of their values once; these
 are the axes, and every other column is an array over them. Labels are in the order in which they
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-KEY_KINDS = "iuUMS"  # of the types of columns that are taken for axes
+KEY_KINDS = "iuUMS"  # kinds of types of columns that are taken for axes
 
 
 class Asked(Record):
@@ -63,12 +63,13 @@ class Asked(Record):
 class Grid(Record):
     """The axes of a table: their columns and labels, in the order of their first rows.
 
-    `places` is where in the grid each row is, in row-major order; None: in the order of the rows.
+    `positions` are the row-major indices in the grid of all rows; None if they are in order.
+    `absent` is the number of combinations without a row.
     """
 
     columns: list[int]
     labels: list[Values]
-    places: Values | None
+    positions: Values | None
     absent: int = 0
 
     @property
@@ -78,9 +79,10 @@ class Grid(Record):
 
 
 def bundle_of(tables: Sequence[Table], asked: Asked) -> Bundle:
-    """Return the arrays of the tables of a file. Raises what reading them does, and `UsageError`.
+    """Read the arrays of the tables of a file. Raises as reading does, and `UsageError`.
 
-    Arrays of several tables without a record are in a group of the name of their table each.
+    If there are several tables, arrays without a record lie in a group with the name of their
+    table.
     """
     arrays: list[Array] = []
     notes: list[str] = []
@@ -99,6 +101,7 @@ def bundle_of(tables: Sequence[Table], asked: Asked) -> Bundle:
 
 
 def _in_group(array: Array, table: Table) -> Array:
+    """Move an array, and the names of its companions, into the group of its table."""
     if array.name == table.name:
         return array
     own = array.meta.formats.get(NAMESPACE, {}).get("companions")
@@ -110,7 +113,7 @@ def _in_group(array: Array, table: Table) -> Array:
 
 
 def arrays_of(table: Table, asked: Asked) -> list[Array]:
-    """Return the arrays of one table, none of their values read but those of the axes."""
+    """Return the arrays of one table; only values of axes are read."""
     if table.record is not None and asked == Asked():
         made = _as_recorded(table, table.record)
         if made is not None:
@@ -118,26 +121,27 @@ def arrays_of(table: Table, asked: Asked) -> list[Array]:
         table.notes.append(
             "what the file says of its arrays is not so any more: the table is read anew"
         )
-        table.record = None
-    table.record = None if asked != Asked() else table.record
-    whole = asked.layout in ("records", "columns", "matrix") or asked.axes == "none"
-    grid = _chosen(table, asked) if asked.axes not in ("auto", "none") else None
-    if grid is None and not whole:
-        grid = _found(table, wide=bool(asked.wide))
+    table.record = None
+    without_axes = asked.layout in ("records", "columns", "matrix") or asked.axes == "none"
+    grid = _asked_grid(table, asked) if asked.axes not in ("auto", "none") else None
+    if grid is None and not without_axes:
+        grid = _own_grid(table, wide=bool(asked.wide))
     if asked.wide or asked.layout == "matrix" or (not table.headed and _is_matrix(table, grid)):
         return _wide(table, grid, asked)
     if grid is not None:
-        return _over(table, grid, asked)
+        return _along_grid(table, grid, asked)
     if asked.layout == "columns" or len(table.columns) == 1 or _has_problem(table):
-        return _over(table, Grid([], [], None), asked)
+        return _along_grid(table, Grid([], [], None), asked)
     return [_records(table, asked)]
 
 
 def _has_problem(table: Table) -> bool:
+    """True if a column cannot be read."""
     return any(column.problem is not None for column in table.columns)
 
 
 def _is_matrix(table: Table, grid: Grid | None) -> bool:
+    """True for several columns of numbers without axes and missing values."""
     types = {column.dtype.kind for column in table.columns}
     return grid is None and len(table.columns) > 1 and types <= set("if") and not any(
         column.nullable for column in table.columns
@@ -147,12 +151,12 @@ def _is_matrix(table: Table, grid: Grid | None) -> bool:
 # Axes --------------------------------------------------------------------------------------------
 
 
-def _found(table: Table, *, wide: bool) -> Grid | None:
-    """The grid that a table is by itself."""
+def _own_grid(table: Table, *, wide: bool) -> Grid | None:
+    """The grid of a table by its own columns; None if it is not a grid."""
     indices = 0
     for column in table.columns[:-1] if not wide else table.columns:
-        whole = column.dtype.kind in "iu" or not table.rows
-        if column.name != f"{INDEX}{indices}" or not whole:
+        is_whole = column.dtype.kind in "iu" or not table.rows
+        if column.name != f"{INDEX}{indices}" or not is_whole:
             break
         indices += 1
     if indices:
@@ -173,22 +177,22 @@ def _found(table: Table, *, wide: bool) -> Grid | None:
         if cells == table.rows:
             if not _looks_like_axes(table, numbers, labels, wide=wide):
                 return None
-            grid = _placed(table, numbers, codes, labels)
+            grid = _grid_of_codes(table, numbers, codes, labels)
             if grid is None:
                 return None
-            _say(table, grid)
+            _note_axes(table, grid)
             return grid
     return None
 
 
 def _may_be_key(column: Column) -> bool:
     """True for a column whose values may be labels of an axis."""
-    whole = not (column.nullable or column.shape or column.problem)
-    return whole and column.dtype.kind in KEY_KINDS
+    is_plain = not (column.nullable or column.shape or column.problem)
+    return is_plain and column.dtype.kind in KEY_KINDS
 
 
 def _of_indices(table: Table, count: int) -> Grid | None:
-    """The grid of columns of indices; None if they are none of a whole grid."""
+    """The grid of columns of indices; None if they are not all indices of a grid."""
     numbers = list(range(count))
     if any(table.columns[n].nullable or table.columns[n].problem for n in numbers):
         return None
@@ -204,33 +208,34 @@ def _of_indices(table: Table, count: int) -> Grid | None:
     if _is_in_order(table, numbers, most):
         return Grid(numbers, labels, None)
     check_memory(16 * table.rows, table.source.max_memory, f"{table.label}, axes,")
-    places = np.concatenate([*_index_places(table, numbers, most)])
-    whole = bool((np.sort(places) == np.arange(table.rows)).all())
-    return Grid(numbers, labels, places) if whole else None
+    positions = np.concatenate([*_index_positions(table, numbers, most)])
+    whole = bool((np.sort(positions) == np.arange(table.rows)).all())
+    return Grid(numbers, labels, positions) if whole else None
 
 
-def _index_places(table: Table, numbers: list[int], shape: list[int]) -> Iterator[Values]:
-    """The places of rows by their indices, piece by piece."""
+def _index_positions(table: Table, numbers: list[int], shape: list[int]) -> Iterator[Values]:
+    """Yield the positions of rows in the grid by their indices, piece by piece."""
     for pieces in table.read(numbers):
-        places = np.zeros(len(pieces[0][0]), np.int64)
+        positions = np.zeros(len(pieces[0][0]), np.int64)
         for (values, _), length in zip(pieces, shape, strict=True):
-            places *= length
-            places += values.astype(np.int64)
-        yield places
+            positions *= length
+            positions += values.astype(np.int64)
+        yield positions
 
 
 def _is_in_order(table: Table, numbers: list[int], shape: list[int]) -> bool:
+    """True if the rows are in row-major order of their indices."""
     done = 0
-    for places in _index_places(table, numbers, shape):
-        if (places != np.arange(done, done + len(places))).any():
+    for positions in _index_positions(table, numbers, shape):
+        if (positions != np.arange(done, done + len(positions))).any():
             return False
-        done += len(places)
+        done += len(positions)
     return True
 
 
 def _looks_like_axes(table: Table, numbers: list[int], labels: list[Values], *, wide: bool) -> bool:
-    """True for two long axes; one must be of text, and the other columns of numbers."""
-    if sum(len(one) > 1 for one in labels) > 1 or wide:
+    """True for two axes of more than one label; or for one of text beside columns of numbers."""
+    if sum(len(own) > 1 for own in labels) > 1 or wide:
         return True
     longest = max(labels, key=len)
     others = [column for n, column in enumerate(table.columns) if n not in numbers]
@@ -239,33 +244,34 @@ def _looks_like_axes(table: Table, numbers: list[int], labels: list[Values], *, 
     )  # fmt: skip
 
 
-def _say(table: Table, grid: Grid) -> None:
+def _note_axes(table: Table, grid: Grid) -> None:
+    """Note the columns that were taken for axes."""
     names = [table.columns[n].name for n in grid.columns]
     sizes = " × ".join(map(str, grid.shape))
-    said = (
+    note = (
         f"the columns {', '.join(names[:8])} are read as axes ({sizes}); with "
         "`--in-opt axes=none` the table is read as records"
     )
-    table.notes.append(worded(said))
+    table.notes.append(worded(note))
 
 
-def _chosen(table: Table, asked: Asked) -> Grid:
-    """The grid of the columns that the user names."""
+def _asked_grid(table: Table, asked: Asked) -> Grid:
+    """The grid of the columns in the option `axes`. Raises `UsageError` or `WouldLose`."""
     names = [name.strip() for name in asked.axes.split(",") if name.strip()]
-    known = {column.name: number for number, column in enumerate(table.columns)}
+    numbers = {column.name: number for number, column in enumerate(table.columns)}
     for name in names:
-        if name not in known:
+        if name not in numbers:
             raise no_column(table, name, "axes")
     if not names or len(set(names)) < len(names):
         raise UsageError("`--in-opt axes` names no columns, or one twice", got=asked.axes[:60])
-    grid = _grid(table, [known[name] for name in names], least=False, fill=bool(asked.fill))
-    if grid is None:  # not with `least`
+    grid = _grid(table, [numbers[name] for name in names], least=False, fill=bool(asked.fill))
+    if grid is None:  # only for more cells than any array has
         raise UsageError("`--in-opt axes` names no axes", path=table.source.path)
     return grid
 
 
 def _grid(table: Table, numbers: Sequence[int], *, least: bool, fill: bool = False) -> Grid | None:
-    """The grid of some columns; `least`: None if they are none, else that is an error."""
+    """The grid of some columns. If they are not a grid: None with `least`, else `WouldLose`."""
     codes, labels = [], []
     for number in numbers:
         column = table.columns[number]
@@ -276,23 +282,23 @@ def _grid(table: Table, numbers: Sequence[int], *, least: bool, fill: bool = Fal
         if factors is None:
             if least:
                 return None
-            why = "has missing values" if column.nullable else "is not a column of labels"
-            raise incomplete(table, f"has an axis '{column.name[:60]}' that {why}",
+            reason = "has missing values" if column.nullable else "is not a column of labels"
+            raise incomplete(table, f"has an axis '{column.name[:60]}' that {reason}",
                              "choose other columns: `--in-opt axes=NAME,NAME`")  # fmt: skip
         codes.append(factors[0])
         labels.append(factors[1])
-    return _placed(table, list(numbers), codes, labels, least=least, fill=fill)
+    return _grid_of_codes(table, list(numbers), codes, labels, least=least, fill=fill)
 
 
 def _factorized(table: Table, number: int) -> tuple[Values, Values] | None:
-    """The number of the label of each row, and the labels in the order in which they come first.
+    """The code of each row, and the labels that the codes number, in the order of first rows.
 
-    None if there are more than `Limits.table_labels`.
+    None if there are more labels than `Limits.table_labels`.
     """
     check_memory(8 * table.rows, table.source.max_memory, f"{table.label}, axes,")
     dtype = table.columns[number].dtype
     codes = np.empty(table.rows, np.int64)
-    known: dict[Any, int] = {}
+    code_of: dict[Any, int] = {}
     firsts: list[Values] = []
     most = table.source.limits.table_labels
     done = 0
@@ -302,61 +308,62 @@ def _factorized(table: Table, number: int) -> tuple[Values, Values] | None:
             keys = values.astype("f8").view(np.uint64)
         unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         order = np.argsort(first, kind="stable")
-        numbers = np.empty(len(unique), np.int64)
-        for place in order.tolist():
-            key = unique[place].item()
-            code = known.get(key)
+        own_codes = np.empty(len(unique), np.int64)
+        for index in order.tolist():
+            key = unique[index].item()
+            code = code_of.get(key)
             if code is None:
-                code = known[key] = len(known)
-                firsts.append(values[first[place] : first[place] + 1].copy())
-            numbers[place] = code
-        if len(known) > most:
+                code = code_of[key] = len(code_of)
+                firsts.append(values[first[index] : first[index] + 1].copy())
+            own_codes[index] = code
+        if len(code_of) > most:
             return None
-        codes[done : done + len(values)] = numbers[inverse.reshape(-1)]
+        codes[done : done + len(values)] = own_codes[inverse.reshape(-1)]
         done += len(values)
     labels = np.concatenate(firsts) if firsts else np.empty(0, dtype)
     return codes, labels
 
 
-def _placed(
+def _grid_of_codes(
     table: Table, numbers: list[int], codes: list[Values], labels: list[Values],
     *, least: bool = True, fill: bool = False,
 ) -> Grid | None:  # fmt: skip
-    """The grid, if each combination is there once; else None, or an error without `least`."""
+    """The grid, if each combination has one row; else None with `least`, or an error."""
     shape = tuple(map(len, labels))
     cells = prod(shape)
     if cells > 1 << 62 or (least and cells != table.rows):
         return None
-    places = np.zeros(table.rows, np.int64)
+    positions = np.zeros(table.rows, np.int64)
     for code, length in zip(codes, shape, strict=True):
-        places *= length
-        places += code
-    # Rows of a grid are numbers below its size; a set of them is found in memory of their number.
-    ordered = np.sort(places)
+        positions *= length
+        positions += code
+    # Sorted, not counted: the memory is that of the rows, even if the grid is much larger.
+    ordered = np.sort(positions)
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     if len(twice) or (cells != table.rows and not fill):
         if least:
             return None
         raise _no_grid(table, numbers, labels, ordered, twice)
     in_order = cells == table.rows and bool(
-        (places[:1] == 0).all() and (np.diff(places) == 1).all()
+        (positions[:1] == 0).all() and (np.diff(positions) == 1).all()
     )
-    return Grid(numbers, labels, None if in_order else places, cells - table.rows)
+    return Grid(numbers, labels, None if in_order else positions, cells - table.rows)
 
 
 def _no_grid(
     table: Table, numbers: list[int], labels: list[Values], ordered: Values, twice: Values
 ) -> RaconvertError:
+    """The error for a combination of labels that has two rows, or no row."""
     shape = tuple(map(len, labels))
     if len(twice):
-        place = int(ordered[twice[0]])
+        position = int(ordered[twice[0]])
     else:
         gaps = np.flatnonzero(ordered != np.arange(len(ordered)))
-        place = int(gaps[0]) if len(gaps) else len(ordered)
-    at = np.unravel_index(place, shape) if prod(shape) else ()
+        position = int(gaps[0]) if len(gaps) else len(ordered)
+    indices = np.unravel_index(position, shape) if prod(shape) else ()
     where = ", ".join(
-        f"{table.columns[n].name}={one[int(i)]!s}"
-        for n, one, i in zip(numbers, labels, at, strict=False)
+        f"{table.columns[n].name}={own[int(index)]!s}"
+        for n, own, index in zip(numbers, labels, indices, strict=False)
     )
     if len(twice):
         return incomplete(table, f"has two rows for {where}",
@@ -370,6 +377,7 @@ def _no_grid(
 
 
 def _is_index(labels: Any) -> bool:
+    """True if labels are the numbers from 0."""
     if isinstance(labels, range):
         return True
     whole = labels.dtype.kind in "iu" or not len(labels)
@@ -384,9 +392,9 @@ def axis_of(name: str, number: int, labels: Any, *, labelled: bool | None = None
     if labelled is False or (labelled is None and _is_index(labels)):
         return Axis(named)
     if labels.dtype.kind in "Mm":
-        return Axis(named, labels=[str(one) for one in labels])
+        return Axis(named, labels=[str(label) for label in labels])
     if labels.dtype.kind == "S":
-        return Axis(named, labels=[one.decode("latin-1") for one in labels.tolist()])
+        return Axis(named, labels=[label.decode("latin-1") for label in labels.tolist()])
     if labels.dtype.kind in "iuf" and not labelled and len(labels) > 1:
         regular = _regular(labels)
         if regular is not None:
@@ -395,23 +403,23 @@ def axis_of(name: str, number: int, labels: Any, *, labelled: bool | None = None
 
 
 def _regular(labels: Values) -> tuple[Any, Any] | None:
-    """The origin and the spacing of which numbers are made exactly; None if there is none.
+    """The origin and the spacing that give these numbers exactly; None if there are none.
 
-    The spacing is the one of the fewest digits: a difference of rounded numbers has too many.
+    The spacing is the one with the fewest digits: a difference of rounded numbers has too many.
     """
     first, second = labels[:2].tolist()
     step = second - first
     steps = [step]
     if labels.dtype.kind == "f":
         with np.errstate(all="ignore"):
-            odd = np.diff(labels) - step
-        if not np.isfinite(odd).all() or np.abs(odd).max() > abs(step) / 1000:
+            errors = np.diff(labels) - step
+        if not np.isfinite(errors).all() or np.abs(errors).max() > abs(step) / 1000:
             return None
         steps = [*dict.fromkeys(float(f"{step:.{digits}g}") for digits in range(1, 18))]
-    for one in steps:
-        made: Any = Axis(origin=first, spacing=one).values(len(labels))
-        if one and np.array_equal(made, labels):
-            return first, one
+    for spacing in steps:
+        made: Any = Axis(origin=first, spacing=spacing).values(len(labels))
+        if spacing and np.array_equal(made, labels):
+            return first, spacing
     return None
 
 
@@ -419,10 +427,10 @@ def _regular(labels: Values) -> tuple[Any, Any] | None:
 
 
 class Cells(Decoded):
-    """Array source: columns of a table, each value in its place.
+    """Array source: columns of a table, each value at its index in the grid.
 
-    Several columns are along a further axis, the last. `missing` gives which values are missing
-    in place of the values; `fill` is what combinations without a row are, and what missing values.
+    Several columns lie along a further axis, the last one. With `missing` the elements are the mask
+    of missing values. `fill` is the value of combinations without a row.
     """
 
     def __init__(
@@ -432,17 +440,17 @@ class Cells(Decoded):
         super().__init__(shape, dtype, what=table.label, max_memory=table.source.max_memory)
         self._table = table
         self._numbers = numbers
-        self._places = grid.places
+        self._positions = grid.positions
         self._missing = missing
         self._fill = fill
 
     @property
     def in_rows(self) -> bool:
         """True if the rows come in the order of the elements."""
-        return self._places is None
+        return self._positions is None
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield pieces in stored order; `TooLarge` if memory has no room to sort them first."""
+        """Yield pieces in stored order. Raises `TooLarge` if memory cannot hold all to sort."""
         if not self.in_rows:
             flat = self.whole().reshape(-1)
             step = max(1, max_bytes // max(1, self.dtype.itemsize))
@@ -456,36 +464,41 @@ class Cells(Decoded):
                 yield flat[start : start + step]
 
     def _rows(self, max_bytes: int) -> Iterator[Values]:
+        """Yield the elements in the order of the rows."""
         for pieces in self._table.read(self._numbers, min(max_bytes, 4 << 20)):
-            columns = [self._of(values, mask) for values, mask in pieces]
+            columns = [self._converted(values, mask) for values, mask in pieces]
             yield columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
-    def _of(self, values: Values, mask: Values | None) -> Values:
+    def _converted(self, values: Values, mask: Values | None) -> Values:
+        """Values in the type of the array, or their mask. Raises `WouldLose` for rounded ones."""
         if self._missing:
             return np.zeros(len(values), np.bool_) if mask is None else mask
         if values.dtype == self.dtype:
             return values
         converted = values.astype(self.dtype)
         if values.dtype.kind in "iu" and self.dtype.kind == "f":
-            odd = np.flatnonzero(converted.astype(object) != values.astype(object))
-            if len(odd):
-                raise incomplete(self._table, f"has {values[odd[0]]}, which float64 cannot hold",
+            rounded = np.flatnonzero(converted.astype(object) != values.astype(object))
+            if len(rounded):
+                what = f"has {values[rounded[0]]}, which float64 cannot hold"
+                raise incomplete(self._table, what,
                                  "read it as records: `--in-opt layout=records`")  # fmt: skip
         return converted
 
     def load(self) -> Values:
-        """All elements in memory of their own."""
+        """Read all elements into an array."""
         if self.in_rows:
             return super().load()
         inner = self.shape[len(self.shape) - 1 :] if len(self._numbers) > 1 else ()
         cells = prod(self.shape) // max(1, prod(inner))
         out = np.empty((cells, *inner), self.dtype)
-        if self._places is not None and cells != len(self._places):
+        if self._positions is not None and cells != len(self._positions):
             out[...] = self._missing if self._fill is None else self._fill
         done = 0
         for rows in self._rows(4 << 20):
-            places = self._places[done : done + len(rows)] if self._places is not None else ...
-            out[places] = rows
+            positions = (
+                self._positions[done : done + len(rows)] if self._positions is not None else ...
+            )
+            out[positions] = rows
             done += len(rows)
         return out.reshape(self.shape)
 
@@ -512,7 +525,7 @@ class Rows(Decoded):
 
 
 def _records(table: Table, asked: Asked) -> Array:
-    """All columns as one array of structures; a field ``x.null`` tells where ``x`` is missing."""
+    """All columns as one array of structures; a field ``x.null`` is the mask of ``x``."""
     most = table.source.limits.structure_fields
     if len(table.columns) > most:
         raise TooLarge(
@@ -538,11 +551,11 @@ def _records(table: Table, asked: Asked) -> Array:
     )
 
 
-def _over(table: Table, grid: Grid, asked: Asked) -> list[Array]:
-    """An array for each column that is not an axis, and for each with missing values its mask."""
+def _along_grid(table: Table, grid: Grid, asked: Asked) -> list[Array]:
+    """An array for each column that is not an axis, with a mask if it has missing values."""
     axes = [
-        axis_of(table.columns[number].name, place, labels)
-        for place, (number, labels) in enumerate(zip(grid.columns, grid.labels, strict=True))
+        axis_of(table.columns[number].name, index, labels)
+        for index, (number, labels) in enumerate(zip(grid.columns, grid.labels, strict=True))
     ]
     fill = asked.fill if grid.absent else ""
     arrays: list[Array] = []
@@ -552,15 +565,15 @@ def _over(table: Table, grid: Grid, asked: Asked) -> list[Array]:
             inner = list(column.axes) or [Axis()] * len(column.shape)
             described = (axes or [Axis()]) + inner
             described = described if any(described) else []
-            arrays += _one(table, [number], grid, shape, described, asked, fill, column.name)
+            arrays += _with_mask(table, [number], grid, shape, described, asked, fill, column.name)
     return arrays
 
 
-def _one(
+def _with_mask(
     table: Table, numbers: list[int], grid: Grid, shape: tuple[int, ...], axes: list[Axis],
     asked: Asked, fill: str, name: str, dtype: np.dtype[Any] | None = None,
 ) -> list[Array]:  # fmt: skip
-    """The array of some columns, and the mask of what is missing in it."""
+    """The array of some columns, and its mask if it has missing values."""
     column = table.columns[numbers[0]]
     if column.problem is not None:
         return [Array.unreadable(name, column.problem)]
@@ -585,6 +598,7 @@ def _one(
 
 
 def _fill_value(fill: str, dtype: np.dtype[Any], table: Table) -> Any:
+    """The value of the option `fill` in a type. Raises `UsageError` if it is not of the type."""
     from .words import parsed
 
     if fill == "missing":
@@ -599,7 +613,7 @@ def _fill_value(fill: str, dtype: np.dtype[Any], table: Table) -> Any:
 
 
 def missing_value(dtype: np.dtype[Any]) -> Any:
-    """The value that stands where one is missing: NaN, NaT, 0, False or no text."""
+    """The value in the place of a missing one: NaN, NaT, 0, False or an empty text."""
     if dtype.kind in "fc":
         return np.array(np.nan).astype(dtype)[()]
     if dtype.kind in "mM":
@@ -608,7 +622,7 @@ def missing_value(dtype: np.dtype[Any]) -> Any:
 
 
 def _wide(table: Table, grid: Grid | None, asked: Asked) -> list[Array]:
-    """One array of all columns that are not axes, which are along its last axis."""
+    """One array of all columns that are not axes; they lie along its last axis."""
     own = grid if grid is not None else Grid([], [], None)
     numbers = [n for n in range(len(table.columns)) if n not in own.columns]
     columns = [table.columns[n] for n in numbers]
@@ -618,7 +632,7 @@ def _wide(table: Table, grid: Grid | None, asked: Asked) -> list[Array]:
         raise incomplete(table, f"has columns of different types ({kinds[:80]}), which are not one "
                          "array", "read it as records: `--in-opt layout=records`")  # fmt: skip
     keys = enumerate(zip(own.columns, own.labels, strict=True))
-    axes = [axis_of(table.columns[n].name, place, labels) for place, (n, labels) in keys]
+    axes = [axis_of(table.columns[n].name, index, labels) for index, (n, labels) in keys]
     axes = axes or [Axis()]
     shape = own.shape if own.columns else (table.rows,)
     last = Axis(asked.wide or None)
@@ -626,13 +640,15 @@ def _wide(table: Table, grid: Grid | None, asked: Asked) -> list[Array]:
         last = last.replace(labels=_labels([column.name for column in columns]))
     axes = [*axes, last]
     if len(columns) == 1:
-        return _one(table, numbers, own, (*shape, 1), axes, asked, asked.fill, table.name, dtype)
-    return _one(table, numbers, own, (*shape, len(columns)), axes if any(axes) else [], asked,
+        return _with_mask(
+            table, numbers, own, (*shape, 1), axes, asked, asked.fill, table.name, dtype
+        )
+    return _with_mask(table, numbers, own, (*shape, len(columns)), axes if any(axes) else [], asked,
                 asked.fill if own.absent else "", table.name, dtype)  # fmt: skip
 
 
 def _labels(names: list[str]) -> list[Any] | None:
-    """The labels that names of columns are: none for the numbers from 0, ints for whole numbers."""
+    """The names of columns as labels: None for the numbers from 0, ints for whole numbers."""
     whole = all(name.isascii() and name.isdecimal() and len(name) < 10 for name in names)
     if whole and [str(int(name)) for name in names] == names:
         numbers = [int(name) for name in names]
@@ -641,72 +657,77 @@ def _labels(names: list[str]) -> list[Any] | None:
 
 
 def _common_type(types: list[np.dtype[Any]]) -> np.dtype[Any] | None:
-    """The type that holds the values of all of these types; None if none does for sure."""
+    """The type that holds all values of these types; None if there is no such type."""
     kinds = {dtype.kind for dtype in types}
     if not types or len(set(types)) == 1:
         return types[0] if types else None
     if kinds <= set("if") or kinds == {"u", "f"}:
-        return np.dtype("f8") if "f" in kinds else max(types, key=lambda one: one.itemsize)
+        return np.dtype("f8") if "f" in kinds else max(types, key=lambda dtype: dtype.itemsize)
     if len(kinds) == 1 and kinds <= set("uSU"):
-        return max(types, key=lambda one: one.itemsize)
+        return max(types, key=lambda dtype: dtype.itemsize)
     return None
 
 
-# The arrays that a record tells of ---------------------------------------------------------------
+# Arrays by a record -------------------------------------------------------------------------------
 
 
-def _as_recorded(table: Table, said: dict[str, Any]) -> list[Array] | None:
-    """The arrays of a record; None if the table is not what the record says of it."""
-    known = {column.name: number for number, column in enumerate(table.columns)}
-    shape = tuple(said["shape"])
-    if said["form"] == "records":
-        return _recorded_structures(table, said, shape)
-    if not all(name in known for name in said["axes"]):
+def _as_recorded(table: Table, recorded: dict[str, Any]) -> list[Array] | None:
+    """The arrays of a record; None if the table does not fit the record."""
+    numbers = {column.name: number for number, column in enumerate(table.columns)}
+    shape = tuple(recorded["shape"])
+    if recorded["form"] == "records":
+        return _recorded_structures(table, recorded, shape)
+    if not all(name in numbers for name in recorded["axes"]):
         return None
     grid = Grid([], [], None)
-    if said["form"] == "long" and said["axes"]:
+    if recorded["form"] == "long" and recorded["axes"]:
         if 0 in shape and not table.rows:
             kinds = [np.arange(n if n < 1 << 16 else 0) for n in shape]
-            grid = Grid([known[name] for name in said["axes"]], kinds, None)
+            grid = Grid([numbers[name] for name in recorded["axes"]], kinds, None)
         else:
-            recorded = _grid(table, [known[name] for name in said["axes"]], least=True)
-            if recorded is None:
+            own = _grid(table, [numbers[name] for name in recorded["axes"]], least=True)
+            if own is None:
                 return None
-            grid = recorded
-    elif prod(shape) and said["form"] == "long" and table.rows != prod(shape):
+            grid = own
+    elif prod(shape) and recorded["form"] == "long" and table.rows != prod(shape):
         return None
-    made: list[Array] = []
-    for one in said["arrays"]:
-        arrays = _recorded(table, said, one, grid, known)
-        if arrays is None:
+    arrays: list[Array] = []
+    for record in recorded["arrays"]:
+        own_arrays = _recorded(table, recorded, record, grid, numbers)
+        if own_arrays is None:
             return None
-        made += arrays
-    return made
+        arrays += own_arrays
+    return arrays
 
 
 def _recorded(
-    table: Table, said: dict[str, Any], one: dict[str, Any], grid: Grid, known: dict[str, int]
+    table: Table,
+    recorded: dict[str, Any],
+    record: dict[str, Any],
+    grid: Grid,
+    by_name: dict[str, int],
 ) -> list[Array] | None:
-    wide = said.get("wide")
+    """The array of one record, and its mask; None if the table does not fit the record."""
+    wide = recorded.get("wide")
     numbers = [n for n in range(len(table.columns)) if n not in grid.columns]
     if wide is None:
-        if one["column"] not in known:
+        if record["column"] not in by_name:
             return None
-        numbers = [known[one["column"]]]
+        numbers = [by_name[record["column"]]]
     column = table.columns[numbers[0]] if numbers else None
     if column is None:
         return None
     inner = column.shape + ((len(numbers),) if wide is not None else ())
-    shape = tuple(one.get("shape", said["shape"]))
-    full = _recorded_shape(table, said["form"], shape, grid, inner)
-    if full is None:
+    shape = tuple(record.get("shape", recorded["shape"]))
+    full = _recorded_shape(table, recorded["form"], shape, grid, inner)
+    if full is None or (wide is not None and wide["axis"] >= len(full)):
         return None
-    meta = records.meta_in(one)
-    axes = _recorded_axes(table, said, grid, full, meta)
+    meta = records.meta_in(record)
+    axes = _recorded_axes(table, recorded, grid, full, meta)
     if meta is None or axes is None:
         return None
-    # The axis that the columns are along is the last of the cells.
-    arrays = _one(table, numbers, grid, full, axes, Asked(), "", one["name"], column.dtype)
+    # The columns lie along the last axis of the cells.
+    arrays = _with_mask(table, numbers, grid, full, axes, Asked(), "", record["name"], column.dtype)
     if wide is not None and len({table.columns[n].dtype for n in numbers}) > 1:
         return None
     arrays[0].meta = meta.replace(axes=axes if any(axes) else ()).merged(
@@ -720,7 +741,7 @@ def _recorded(
 def _recorded_shape(
     table: Table, form: str, shape: tuple[int, ...], grid: Grid, inner: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """The shape of arrays by the cells, or as recorded if no cells say it; None if they differ."""
+    """The shape by the cells, or the recorded one if cells do not tell it; None if they differ."""
     full = (grid.shape if grid.columns else (table.rows,)) + inner
     if not prod(shape) and not table.rows:
         return shape
@@ -732,7 +753,7 @@ def _recorded_shape(
 
 
 def _moved(array: Array, axis: int) -> Array:
-    """The array with its last axis as another one."""
+    """The array with its last axis moved to another index."""
     from raconvert.arrays.transpose import permuted
 
     order = list(range(array.ndim - 1))
@@ -741,26 +762,26 @@ def _moved(array: Array, axis: int) -> Array:
 
 
 def _recorded_axes(
-    table: Table, said: dict[str, Any], grid: Grid, full: tuple[int, ...], meta: Metadata | None
+    table: Table, recorded: dict[str, Any], grid: Grid, full: tuple[int, ...], meta: Metadata | None
 ) -> list[Axis] | None:
-    """Axes by the record, with the labels that the cells have now; in the order of the cells."""
-    wide = said.get("wide")
+    """The recorded axes in the order of the cells, with the labels that the cells have now."""
+    wide = recorded.get("wide")
     listed = [*meta.axes] if meta is not None else []
     listed = listed if len(listed) == len(full) else [Axis()] * len(full)
     if wide is not None:
         listed.append(listed.pop(wide["axis"]))
     axes = []
-    labelled = said.get("labelled", [])
-    for place, before in enumerate(listed):
+    labelled = recorded.get("labelled", [])
+    for index, before in enumerate(listed):
         now: Any = None
-        if place < len(grid.columns):
-            now = grid.labels[place]
-        has_labels = place < len(labelled) and labelled[place] is True
-        if now is None or _says_the_same(before, now, labelled=has_labels):
+        if index < len(grid.columns):
+            now = grid.labels[index]
+        has_labels = index < len(labelled) and labelled[index]
+        if now is None or _is_same(before, now, labelled=has_labels):
             axes.append(before)
             continue
-        name = table.columns[grid.columns[place]].name
-        made = axis_of(name, place, now, labelled=has_labels or None)
+        name = table.columns[grid.columns[index]].name
+        made = axis_of(name, index, now, labelled=has_labels or None)
         own = before.replace(direction=None, labels=made.labels, spacing=made.spacing)
         axes.append(own.replace(name=before.name or made.name, origin=made.origin))
     if wide is not None and isinstance(wide.get("labels"), list):
@@ -768,20 +789,20 @@ def _recorded_axes(
     return axes
 
 
-def _says_the_same(axis: Axis, now: Any, *, labelled: bool) -> bool:
-    """True if the cells have the labels or numbers of an axis of a record."""
+def _is_same(axis: Axis, now: Any, *, labelled: bool) -> bool:
+    """True if the cells have the labels or numbers of a recorded axis."""
     if not labelled:
         return np.array_equal(numbers_along(axis, len(now)), now)
     return axis.labels is not None and list(axis.labels) == list(now.tolist())
 
 
 def _recorded_structures(
-    table: Table, said: dict[str, Any], shape: tuple[int, ...]
+    table: Table, recorded: dict[str, Any], shape: tuple[int, ...]
 ) -> list[Array] | None:
-    if len(said["arrays"]) != 1 or prod(shape) != table.rows or _has_problem(table):
+    if len(recorded["arrays"]) != 1 or prod(shape) != table.rows or _has_problem(table):
         return None
-    one = said["arrays"][0]
-    dtype, meta = records.dtype_in(one), records.meta_in(one)
+    record = recorded["arrays"][0]
+    dtype, meta = records.dtype_in(record), records.meta_in(record)
     array = _records(table, Asked())
     if dtype is None or dtype.names is None or meta is None:
         return None
@@ -790,6 +811,6 @@ def _recorded_structures(
     if not same:
         return None
     data = Rows(table, dtype, shape)
-    made = Array(element_of(dtype), shape[::-1], name=one["name"], index_order="C", meta=meta,
+    made = Array(element_of(dtype), shape[::-1], name=record["name"], index_order="C", meta=meta,
                  data=lambda: data)  # fmt: skip
     return [made]

@@ -1,6 +1,6 @@
-"""The record of a table: what its file says of arrays that cells do not say, and the way back.
+"""The record of a table: the facts of arrays that its cells do not show, written and parsed.
 
-A line of JSON (`raconvert.metadata.json`), kept in the schema of Parquet and Arrow and in a
+A line of JSON (`raconvert.metadata.json`), stored in the schema of Parquet and Arrow and in a
 property of XLSX::
 
     {"raconvert": 1, "tables": {NAME: {
@@ -10,8 +10,9 @@ property of XLSX::
      "file": {"attributes", "formats"}}
 
 `form` is ``long`` (a column for each axis), ``rows`` (a value for each row, of any inner shape) or
-``records`` (an array of structures). An array of another shape than the first has its own. A record
-that contradicts its table is ignored, and said to be.
+``records`` (an array of structures). ``labelled`` is true for each axis whose column has its
+labels. An array of another shape than the first has its own. A record that contradicts its table is
+ignored, with a note.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FORMS = ("long", "rows", "records")
 
 
 def array_record(array: Array, column: str, mask: str | None) -> dict[str, Any]:
-    """The record of an array that is in the columns of these names. Raises nothing."""
+    """The record of an array in a column, with the name of its mask. Raises nothing."""
     fields = array.meta.to_dict()
     formats = {
         name: without_extents(without_local(dict(own)))
@@ -50,14 +51,14 @@ def array_record(array: Array, column: str, mask: str | None) -> dict[str, Any]:
     formats = {name: own for name, own in formats.items() if own}
     for axis in fields.get("axes", ()):
         if axis.keys() <= {"name", "kind", "units", "labels"}:
-            axis.pop("labels", None)  # the cells say them
+            axis.pop("labels", None)  # the cells have them
     meta = {**fields, **({"formats": formats} if formats else {})}
-    made = {"name": array.name, "column": column, "type": code_of(little(array.element))}
-    return {**made, **({"meta": meta} if meta else {}), **({"mask": mask} if mask else {})}
+    record = {"name": array.name, "column": column, "type": code_of(little(array.element))}
+    return {**record, **({"meta": meta} if meta else {}), **({"mask": mask} if mask else {})}
 
 
 def text_of(tables: dict[str, Any], bundle: Bundle) -> str:
-    """The line for a file; `ValueError` for metadata that JSON has no notation for."""
+    """The line for a file. Raises ValueError for metadata that JSON cannot hold."""
     file = {
         name: dict(value)
         for name, value in (("attributes", bundle.attributes), ("formats", bundle.formats))
@@ -67,7 +68,7 @@ def text_of(tables: dict[str, Any], bundle: Bundle) -> str:
 
 
 def parse(text: str, limits: Limits) -> dict[str, Any] | None:
-    """The record of a line that `text_of` made, its form checked; None for any other line."""
+    """The record in a line of `text_of`, its form checked; None for any other line."""
     try:
         record = json.loads(text, limits)
     except (ValueError, RaconvertError):
@@ -78,17 +79,19 @@ def parse(text: str, limits: Limits) -> dict[str, Any] | None:
     if not isinstance(tables, dict) or not all(map(_is_table, tables.values())):
         return None
     file = record.get("file", {})
-    named = isinstance(file, dict) and all(isinstance(part, dict) for part in file.values())
-    return record if named else None
+    is_file = isinstance(file, dict) and all(isinstance(part, dict) for part in file.values())
+    return record if is_file else None
 
 
 def _is_table(table: Any) -> bool:
+    """True for a valid record of a table."""
     if not isinstance(table, dict) or table.get("form") not in FORMS:
         return False
     axes, shape, arrays = (table.get(name) for name in ("axes", "shape", "arrays"))
     wide = table.get("wide")
     return (
         _are(axes, str)
+        and _are(table.get("labelled", []), bool)
         and _is_shape(shape)
         and _are(arrays, dict)
         and all(_is_array(array) for array in arrays or ())
@@ -97,15 +100,18 @@ def _is_table(table: Any) -> bool:
 
 
 def _are(values: Any, kind: type) -> bool:
+    """True for a list of values of one type."""
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
 def _is_shape(shape: Any) -> bool:
+    """True for a list of at most 64 lengths."""
     lengths = shape if _are(shape, int) else [-1]
     return len(lengths) <= 64 and all(type(n) is int and 0 <= n < 1 << 62 for n in lengths)
 
 
 def _is_wide(wide: Any, shape: list[int]) -> bool:
+    """True for a valid record of a wide axis of a shape."""
     return (
         isinstance(wide, dict)
         and type(wide.get("axis")) is int
@@ -115,15 +121,19 @@ def _is_wide(wide: Any, shape: list[int]) -> bool:
 
 
 def _is_array(array: dict[str, Any]) -> bool:
-    named = isinstance(array.get("name"), str) and bool(array["name"])
-    said = isinstance(array.get("column"), str) and isinstance(array.get("meta", {}), dict)
-    return named and said and isinstance(array.get("mask", ""), str) and (
-        _is_shape(array.get("shape", []))
-    )  # fmt: skip
+    """True for a valid record of an array."""
+    has_name = isinstance(array.get("name"), str) and bool(array["name"])
+    texts = array.get("column"), array.get("mask", "")
+    return (
+        has_name
+        and all(isinstance(text, str) for text in texts)
+        and isinstance(array.get("meta", {}), dict)
+        and _is_shape(array.get("shape", []))
+    )
 
 
 def dtype_in(array: Mapping[str, Any]) -> np.dtype[Any] | None:
-    """The type that the record says; None if it says none that can be."""
+    """The type in the record of an array; None if it is missing or not valid."""
     import numpy as np
 
     try:
@@ -135,7 +145,7 @@ def dtype_in(array: Mapping[str, Any]) -> np.dtype[Any] | None:
 
 
 def meta_in(array: Mapping[str, Any]) -> Metadata | None:
-    """The metadata that the record says; None if its form is wrong."""
+    """The metadata in the record of an array; None if its form is wrong."""
     from raconvert.arrays.metadata import Axis
     from raconvert.errors import Corrupt
     from raconvert.metadata.roundtrip import check_form

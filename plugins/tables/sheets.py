@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from raconvert.plugin import Source
 
 MAX_ROWS, MAX_COLUMNS = 1 << 20, 1 << 14
-MEMORY_RATIO = 8  # bytes of memory for each byte of XML of cells and texts
+MEMORY_RATIO = 8  # bytes of memory for each byte of XML
 DATE, SPAN = "date", "span"
 _DATES = {*range(14, 23), *range(27, 37), *range(50, 59)}
 _SPANS = {45, 46, 47}
@@ -35,17 +35,18 @@ class Package:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.members = {one.filename.lstrip("/").lower(): one for one in zips.members(source)}
+        self.members = {each.filename.lstrip("/").lower(): each for each in zips.members(source)}
 
     def has(self, path: str) -> bool:
-        """True if there is such a part."""
+        """True if the package has a part of this path."""
         return path.lower() in self.members
 
     def parse(self, path: str, start: Callable[..., None], end: Callable[..., None],
               text: Callable[[str], None] | None = None) -> None:  # fmt: skip
-        """Parse a part, if it is there: `start(name, attributes)` and `end(name)` of elements.
+        """Parse a part if it exists: call `start(name, attributes)` and `end(name)` for elements.
 
-        Names have no namespace. Raises `Corrupt` for what is not XML, `Unsafe` for a document type.
+        Names have no namespace. Raises `Corrupt` for other text than XML, `Unsafe` for a document
+        type.
         """
         member = self.members.get(path.lower())
         if member is None:
@@ -72,6 +73,7 @@ class Package:
             decoded.close()
 
     def _refuse(self, path: str) -> None:
+        """Raise the error for a document type."""
         raise Unsafe(
             "has a document type, which could hold entities", path=self.source.path,
             where=f"member {path!r}",
@@ -79,7 +81,7 @@ class Package:
         )  # fmt: skip
 
     def check_memory(self, path: str) -> None:
-        """Refuse (`TooLarge`) a part of which the content needs more memory than there may be."""
+        """Raise `TooLarge` if the content of a part is above the memory allowed."""
         member = self.members.get(path.lower())
         if member is not None:
             what = f"'{self.source.path}': member {path!r}"
@@ -88,6 +90,7 @@ class Package:
 
 
 def _pieces(decoded: Any, size: int) -> Iterator[bytes]:
+    """Yield the bytes of a part."""
     done = 0
     while done < size:
         count = min(1 << 18, size - done)
@@ -101,7 +104,7 @@ def _pieces(decoded: Any, size: int) -> Iterator[bytes]:
 
 
 def unescaped(text: str) -> str:
-    """The text of a cell, in which ``_x000D_`` is a character that XML has no place for."""
+    """The text of a cell, with ``_x000D_`` replaced by the character that XML cannot hold."""
     if "_x" not in text:
         return text
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
@@ -118,7 +121,7 @@ class Book(Record):
 
 
 def book_of(package: Package) -> Book:
-    """The sheets of a workbook, in order. Raises `Corrupt`."""
+    """The sheets of a workbook, in order. Raises `Corrupt` without one, `TooLarge` above limits."""
     path = package.source.path
     main = "xl/workbook.xml"
     if not package.has(main):
@@ -150,7 +153,7 @@ def book_of(package: Package) -> Book:
 
 
 def _targets(package: Package) -> dict[str, tuple[str, str]]:
-    """The parts that the workbook refers to: kind and path, by identifier."""
+    """The parts to which the workbook refers: kind and path, by identifier."""
     targets: dict[str, tuple[str, str]] = {}
 
     def relation(name: str, attributes: dict[str, str]) -> None:
@@ -163,11 +166,11 @@ def _targets(package: Package) -> dict[str, tuple[str, str]]:
 
 
 def _ignore(*_: object) -> None:
-    """Take no notice."""
+    """Do nothing for an element."""
 
 
 def texts_of(package: Package) -> list[str]:
-    """The shared texts. Raises `TooLarge`."""
+    """The shared texts. Raises `TooLarge` above the memory allowed."""
     texts: list[str] = []
     parts: list[str] = []
     state = {"in": False, "left_out": 0}
@@ -196,7 +199,7 @@ def texts_of(package: Package) -> list[str]:
 
 
 def styles_of(package: Package) -> list[str]:
-    """The kind of number of each style of cells: `DATE`, `SPAN` or nothing."""
+    """The kind of numbers of each style of cells: `DATE`, `SPAN` or empty."""
     formats: dict[int, str] = {}
     kinds: list[str] = []
     state = {"xfs": False}
@@ -220,17 +223,20 @@ def styles_of(package: Package) -> list[str]:
 
 
 def _whole(text: str | None) -> int:
+    """The whole number in a text; -1 for other texts."""
     return int(text) if text is not None and text.isdecimal() and len(text) < 10 else -1
 
 
 def kind_of_format(number: int, code: str | None) -> str:
-    """The kind of number that a format is of.
+    """The kind of the numbers of a format: `DATE`, `SPAN` or empty.
 
     >>> kind_of_format(14, None), kind_of_format(164, "yyyy"), kind_of_format(165, "[h]:mm")
     ('date', 'date', 'span')
     """
     if code is None:
-        return DATE if number in _DATES else SPAN if number in _SPANS else ""
+        if number in _DATES:
+            return DATE
+        return SPAN if number in _SPANS else ""
     bare = _QUOTED.sub("", code.partition(";")[0]).lower()
     if "general" in bare:
         return ""
@@ -241,7 +247,7 @@ def kind_of_format(number: int, code: str | None) -> str:
 
 
 def properties_of(package: Package) -> dict[str, str]:
-    """The custom properties of the file that are text."""
+    """The texts of the custom properties of the file, by name."""
     properties: dict[str, str] = {}
     state: dict[str, Any] = {"name": None, "parts": []}
 
@@ -269,9 +275,9 @@ def properties_of(package: Package) -> dict[str, str]:
 class Cells:
     """The cells of a sheet, column by column: rows, kinds and values.
 
-    Kinds are ``n``, ``t``, ``b``, ``d`` as in the file, and ``D`` and ``S`` by style.
-
-    `formulas` counts them, `unsaved` those without a value, `merged` the ranges of merged cells.
+    Kinds are ``n`` (number), ``t`` (text), ``b`` (bool) and ``d`` (ISO date) as in the file, ``D``
+    (date) and ``S`` (span) by style. `formulas` counts formulas, `unsaved` those without a value,
+    `merged` the ranges of merged cells, `errors` the cells with an error.
     """
 
     def __init__(self) -> None:
@@ -305,7 +311,7 @@ class _Sheet:
         self.left_out = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Begin an element."""
+        """Handle the start of an element."""
         if name == "c":
             self._begin_cell(attributes)
         elif name == "row":
@@ -327,9 +333,10 @@ class _Sheet:
             self.cells.merged += 1
 
     def _begin_cell(self, attributes: dict[str, str]) -> None:
-        place = _CELL(attributes.get("r", ""))
-        if place is not None:
-            self.column = _number(place[1])
+        """Set column, kind and style of a cell that begins."""
+        match = _CELL(attributes.get("r", ""))
+        if match is not None:
+            self.column = _number(match[1])
         elif "r" in attributes:
             raise self._wrong(f"a cell at {attributes['r'][:20]!r}")
         else:
@@ -342,12 +349,12 @@ class _Sheet:
         self.value, self.formula, self.inline, self.in_inline = None, False, [], False
 
     def text(self, data: str) -> None:
-        """Take text."""
+        """Handle text: add it to that of the cell."""
         if self.taking:
             self.parts.append(data)
 
     def end(self, name: str) -> None:
-        """End an element."""
+        """Handle the end of an element."""
         if name == "v":
             self.value, self.taking = "".join(self.parts), False
         elif name == "t":
@@ -363,6 +370,7 @@ class _Sheet:
             self._end_cell()
 
     def _end_cell(self) -> None:
+        """Add the cell that ends, or count it if it has no value."""
         if self.value is None or (self.value == "" and self.kind not in ("s", "str", "inlineStr")):
             self.cells.unsaved += self.formula
             return
@@ -373,6 +381,7 @@ class _Sheet:
         self.cells.add(self.row, self.column, kind, value)
 
     def _cell(self, kind: str, value: str) -> tuple[str, Any]:
+        """The kind and the value of a cell, by the kind and the text in the file."""
         if kind == "s":
             number = _whole(value.strip())
             if not 0 <= number < len(self.texts):
@@ -389,10 +398,12 @@ class _Sheet:
         return {DATE: "D", SPAN: "S"}.get(self.style, "n"), value.strip()
 
     def _wrong(self, what: str) -> Corrupt:
+        """The error for the row that is parsed."""
         return Corrupt(f"a sheet has {what}", path=self.source.path, where=f"row {self.row + 1}")
 
 
 def _number(letters: str) -> int:
+    """The number of a column from its letters, from 0."""
     number = 0
     for letter in letters:
         number = 26 * number + ord(letter) - 64
@@ -414,7 +425,7 @@ def letters_of(number: int) -> str:
 
 
 def cells_of(package: Package, path: str, texts: list[str], styles: list[str]) -> Cells:
-    """The cells of a sheet. Raises `Corrupt` and `TooLarge`."""
+    """Read the cells of a sheet. Raises `Corrupt`, and `TooLarge` above the memory allowed."""
     package.check_memory(path)
     cells = Cells()
     sheet = _Sheet(cells, texts, styles, package.source)

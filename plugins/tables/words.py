@@ -1,7 +1,7 @@
 """Values as text that reads back with the same bits, and back: the cells of CSV, and some of XLSX.
 
-Integers are decimal, floats the shortest decimal of the double that they are, in which every
-smaller float has its place (``nan``, ``inf``, ``-inf``, and ``nan:0x1`` for a NaN of other bits);
+Integers are decimal, floats the shortest decimal of their double, which holds every smaller float
+(``nan``, ``inf``, ``-inf``, and ``nan:0x1`` for a NaN of other bits);
 complex numbers are ``1.0-2.0j``, bools ``true`` and ``false``, times and dates those of ISO 8601
 with as many digits as their unit has (``2020-01-31``, ``2020-01-31T12:00:00.123``), durations too
 (``P5D``, ``PT0.005S``); ``NaT`` is not a time.
@@ -47,7 +47,7 @@ _IS = {
     ).fullmatch,
 }
 _BOOLS = {"true": True, "false": False, "TRUE": True, "FALSE": False, "True": True, "False": False}
-_LONG = 18  # digits of an integer that may be beyond int64
+_LONG = 18  # digits from which on an integer may be beyond int64
 
 
 # Values to text ----------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def spelled(values: Values) -> list[str]:
     """Return the text of each element of a one-dimensional array. Raises nothing."""
     kind = values.dtype.kind
     if kind == "b":
-        return ["true" if one else "false" for one in values.tolist()]
+        return ["true" if value else "false" for value in values.tolist()]
     if kind in "iu":
         return list(map(str, values.tolist()))
     if kind == "c":
@@ -68,23 +68,25 @@ def spelled(values: Values) -> list[str]:
             f"{a}{'' if b[0] == '-' else '+'}{b}j" for a, b in zip(real, imaginary, strict=True)
         ]
     if kind == "M":
-        return [str(one) for one in np.datetime_as_string(values).tolist()]
+        return [str(text) for text in np.datetime_as_string(values).tolist()]
     if kind == "m":
         return _durations(values)
     if kind == "U":
-        return [str(one) for one in values.tolist()]
+        return [str(text) for text in values.tolist()]
     return _reals(doubles(values))
 
 
 def _reals(values: Values) -> list[str]:
+    """The texts of doubles."""
     texts = list(map(repr, values.tolist()))
-    odd = np.flatnonzero(np.isnan(values) & (values.view(np.uint64) != _USUAL_NAN))
-    for place in odd.tolist():
-        texts[place] = nan_text(float(values[place]))
+    other_nans = np.flatnonzero(np.isnan(values) & (values.view(np.uint64) != _USUAL_NAN))
+    for index in other_nans.tolist():
+        texts[index] = nan_text(float(values[index]))
     return texts
 
 
 def _durations(values: Values) -> list[str]:
+    """The texts of durations."""
     unit = np.datetime_data(values.dtype)[0]
     digits = next((n for n, u in _FRACTIONS.items() if u == unit), 0)
     form = {"W": "P{}W", "D": "P{}D", "h": "PT{}H", "m": "PT{}M"}.get(unit, "PT{}S")
@@ -101,7 +103,7 @@ def _durations(values: Values) -> list[str]:
     return texts
 
 
-# The kind of a column: what all of its texts are -------------------------------------------------
+# The kind of a column: that of all its texts ------------------------------------------------------
 
 
 def kind_of(text: str) -> str:
@@ -136,6 +138,7 @@ def kind_of(text: str) -> str:
 
 
 def _integer_kind(text: str) -> str:
+    """The kind of an integer, by its sign and size."""
     if text == "-0":
         return "float"
     if len(text) < _LONG:
@@ -147,7 +150,7 @@ def _integer_kind(text: str) -> str:
 
 
 def _is_exact(text: str) -> bool:
-    """False for zeros in front of an integer, and for a number beyond the doubles."""
+    """False for a number with zeros in front, or beyond the doubles."""
     digits = text.lstrip("+-")
     if digits[:1] == "0" and digits[1:2].isdigit():
         return False
@@ -159,10 +162,12 @@ def _is_exact(text: str) -> bool:
 
 
 def _unit_of(fraction: str | None) -> str:
+    """The unit that holds the digits of a fraction of a second."""
     return _FRACTIONS[-(-len(fraction or "") // 3) * 3]
 
 
 def _date_unit(match: re.Match[str]) -> str:
+    """The unit of the smallest part of a time."""
     if match["h"] is None:
         return "D"
     if match["s"] is None:
@@ -171,7 +176,7 @@ def _date_unit(match: re.Match[str]) -> str:
 
 
 def _is_time(text: str, unit: str) -> bool:
-    """True for a time that the unit holds."""
+    """True if the unit holds the time in a text."""
     try:
         value = np.array(text, f"M8[{unit}]")[()]
     except (ValueError, OverflowError):
@@ -181,6 +186,7 @@ def _is_time(text: str, unit: str) -> bool:
 
 
 def _complex(text: str) -> complex | None:
+    """The complex number in a text; None for other texts."""
     if len(text) > 400 or any(letter in text for letter in "_() "):
         return None
     body = text[:-1]
@@ -193,9 +199,10 @@ def _complex(text: str) -> complex | None:
 
 
 def _real(text: str) -> float:
-    odd = nan_of(text.lower())
-    if odd is not None:
-        return odd
+    """The number in a text, NaN with its bits."""
+    other_nan = nan_of(text.lower())
+    if other_nan is not None:
+        return other_nan
     return float("nan") if text.lstrip("+-").lower() == "nan" else float(text)
 
 
@@ -210,7 +217,7 @@ _MERGED = {
 
 
 def common(first: str | None, second: str | None) -> str | None:
-    """Return the kind of texts of two kinds together; None is that of no text. Raises nothing.
+    """Return the kind that holds texts of two kinds; None is the kind of no text. Raises nothing.
 
     >>> common("int", "float"), common("date:D", "date:ms"), common("bool", "int")
     ('float', 'date:ms', 'text')
@@ -225,8 +232,8 @@ def common(first: str | None, second: str | None) -> str | None:
     a, _, unit = first.partition(":")
     b, _, other = second.partition(":")
     if "time" in pair:
-        timed = second if first == "time" else first
-        return timed if ":" in timed else "text"
+        other_kind = second if first == "time" else first
+        return other_kind if ":" in other_kind else "text"
     if a == b and unit and other:
         return f"{a}:{max(unit, other, key=_FINER.__getitem__)}"
     return "text"
@@ -235,11 +242,11 @@ def common(first: str | None, second: str | None) -> str | None:
 # Text to values ----------------------------------------------------------------------------------
 
 
-NAT_ALONE = "date:ns"  # the kind of a column of NaT, which is of times and of durations
+NAT_ALONE = "date:ns"  # kind of a column of NaT alone, which may be times or durations
 
 
 def dtype_of_kind(kind: str | None, width: int) -> np.dtype[Any]:
-    """The type of the values of a kind; `width` is that of the longest text."""
+    """The type of the values of a kind; `width` is the length of the longest text."""
     name, _, unit = (kind or "float").partition(":")
     if name == "date":
         return np.dtype(f"M8[{unit}]")
@@ -257,25 +264,27 @@ def dtype_of_kind(kind: str | None, width: int) -> np.dtype[Any]:
 
 
 def parsed(texts: list[str], dtype: np.dtype[Any]) -> Values:
-    """Return the values that texts stand for, one of each; `ValueError` for one that is not of it.
+    """Return the values of texts in a type.
 
-    The number in the error is that of the text. Numbers that the type does not hold are errors.
+    Raises ValueError, with the index of the text and a message, for a text that is not of the type,
+    or a number that the type does not hold.
     """
     kind = dtype.kind
     if kind == "U":
         longest = max(map(len, texts), default=0)
         if longest > dtype.itemsize // 4:
-            raise _odd(texts, lambda text: len(text) <= dtype.itemsize // 4, dtype)
+            raise _first_wrong(texts, lambda text: len(text) <= dtype.itemsize // 4, dtype)
         return np.array(texts, dtype) if texts else np.empty(0, dtype)
     convert = _CONVERT.get(kind, _floats)
     native = dtype.newbyteorder("=")
     try:
         return convert(texts, native).astype(dtype, copy=False)
     except (ValueError, KeyError, OverflowError, TypeError) as error:
-        raise _odd(texts, lambda text: _is_one(convert, text, native), dtype) from error
+        raise _first_wrong(texts, lambda text: _converts(convert, text, native), dtype) from error
 
 
-def _is_one(convert: Callable[..., Values], text: str, dtype: np.dtype[Any]) -> bool:
+def _converts(convert: Callable[..., Values], text: str, dtype: np.dtype[Any]) -> bool:
+    """True if a text can be converted."""
     try:
         convert([text], dtype)
     except (ValueError, KeyError, OverflowError, TypeError):
@@ -283,9 +292,10 @@ def _is_one(convert: Callable[..., Values], text: str, dtype: np.dtype[Any]) -> 
     return True
 
 
-def _odd(texts: list[str], fits: Callable[[str], bool], dtype: np.dtype[Any]) -> ValueError:
-    place = next((n for n, text in enumerate(texts) if not fits(text)), 0)
-    return ValueError(place, f"'{texts[place][:60]}' is not {dtype.name}")
+def _first_wrong(texts: list[str], fits: Callable[[str], bool], dtype: np.dtype[Any]) -> ValueError:
+    """The error for the first text that does not fit, with its index."""
+    index = next((n for n, text in enumerate(texts) if not fits(text)), 0)
+    return ValueError(index, f"'{texts[index][:60]}' is not {dtype.name}")
 
 
 def _integers(texts: list[str], dtype: np.dtype[Any]) -> Values:
@@ -295,8 +305,8 @@ def _integers(texts: list[str], dtype: np.dtype[Any]) -> Values:
 
 
 def _bools(texts: list[str], dtype: np.dtype[Any]) -> Values:
-    known = {**_BOOLS, "1": True, "0": False}
-    return np.array([known[text] for text in texts], dtype)
+    bools = {**_BOOLS, "1": True, "0": False}
+    return np.array([bools[text] for text in texts], dtype)
 
 
 def _floats(texts: list[str], dtype: np.dtype[Any]) -> Values:
@@ -320,7 +330,7 @@ def _complexes(texts: list[str], dtype: np.dtype[Any]) -> Values:
     for text in texts:
         number = _complex(text) if text[-1:] in "ji" else None
         if number is not None:
-            parts += _parts(text)
+            parts += [number.real, number.imag]
         elif _IS["float"](text):
             parts += [_real(text), 0.0]
         else:
@@ -329,23 +339,17 @@ def _complexes(texts: list[str], dtype: np.dtype[Any]) -> Values:
     return flat.view(dtype)
 
 
-def _parts(text: str) -> list[float]:
-    """The two parts, whose bits a complex number of Python keeps, too."""
-    number = _complex(text)
-    return [number.real, number.imag] if number is not None else []
-
-
 def _dates(texts: list[str], dtype: np.dtype[Any]) -> Values:
     unit = np.datetime_data(dtype)[0]
     for text in texts:
         match = _IS["date"](text)
-        fine = match is not None and _FINER.get(_date_unit(match), 99) <= _FINER.get(unit, -1)
-        if text != "NaT" and not (fine and _is_time(text, unit)):
+        fits = match is not None and _FINER.get(_date_unit(match), 99) <= _FINER.get(unit, -1)
+        if text != "NaT" and not (fits and _is_time(text, unit)):
             raise ValueError
     return np.array(texts, dtype) if texts else np.empty(0, dtype)
 
 
-_PER_UNIT = {"W": 7 * 86400, "D": 86400, "h": 3600, "m": 60, "s": 1}
+_SECONDS = {"W": 7 * 86400, "D": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 def _spans(texts: list[str], dtype: np.dtype[Any]) -> Values:
@@ -356,6 +360,7 @@ def _spans(texts: list[str], dtype: np.dtype[Any]) -> Values:
 
 
 def _span(text: str, unit: str, digits: int) -> int:
+    """The number of units in a duration; `digits` are those of a fraction in the unit."""
     if text == "NaT":
         return -(1 << 63)
     match = _IS["duration"](text)
@@ -363,8 +368,8 @@ def _span(text: str, unit: str, digits: int) -> int:
         raise ValueError
     smallest = next((u for u in ("W", "D", "h", "m", "s") if match[u]), "s")
     fraction = match["f"] or ""
-    number = int(match[smallest] + fraction) * _PER_UNIT[smallest] * 10 ** (digits + 1)
-    steps, rest = divmod(number, _PER_UNIT.get(unit, 1) * 10 ** (len(fraction) + 1))
+    number = int(match[smallest] + fraction) * _SECONDS[smallest] * 10 ** (digits + 1)
+    steps, rest = divmod(number, _SECONDS.get(unit, 1) * 10 ** (len(fraction) + 1))
     if rest or steps >= 1 << 63:
         raise ValueError
     return int(-steps if text[0] == "-" else steps)

@@ -1,4 +1,4 @@
-"""A workbook as tables: the range that holds something in each sheet, header and columns."""
+"""A workbook as tables: the used range of each sheet, its header and columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
     Cell = tuple[str, Any]
 
-PROPERTY = "raconvert "  # and a number: the pieces of the record
+PROPERTY = "raconvert "  # with a number behind it: the pieces of the record
 DAY = 86_400_000  # milliseconds
 _1970 = date(1970, 1, 1).toordinal()
 _EPOCHS = {
@@ -42,7 +42,7 @@ _EPOCHS = {
 
 
 class Workbook(Record):
-    """The tables of a workbook, notes about it, and what its record says of the file."""
+    """The tables of a workbook, notes about it, and the facts of the file in its record."""
 
     tables: list[Table]
     notes: list[str]
@@ -54,10 +54,12 @@ class SheetTable(Table):
 
     cheap = True
 
-    def __init__(self, source: Source, name: str, columns: list[Column], held: list[Piece]) -> None:
-        rows = len(held[0][0]) if held else 0
+    def __init__(
+        self, source: Source, name: str, columns: list[Column], cells: list[Piece]
+    ) -> None:
+        rows = len(cells[0][0]) if cells else 0
         super().__init__(source, name, columns, rows)
-        self._cells = held
+        self._cells = cells
 
     @property
     def label(self) -> str:
@@ -70,8 +72,8 @@ class SheetTable(Table):
         step = max(1, max_bytes // max(1, width))
         for start in range(0, self.rows, step):
             part = slice(start, start + step)
-            held = [self._cells[n] for n in numbers]
-            yield [(v[part], None if mask is None else mask[part]) for v, mask in held]
+            cells = [self._cells[n] for n in numbers]
+            yield [(v[part], None if mask is None else mask[part]) for v, mask in cells]
 
 
 def open_workbook(source: Source, *, header: str, sheet: str) -> Workbook:
@@ -82,21 +84,21 @@ def open_workbook(source: Source, *, header: str, sheet: str) -> Workbook:
     record = _record(package)
     notes = []
     if sheet:
-        chosen = [one for one in book.sheets if one[0] == sheet]
+        chosen = [row for row in book.sheets if row[0] == sheet]
         if not chosen:
             raise UsageError(f"`--in-opt sheet={sheet[:40]}`: a sheet of this name does not exist",
                              path=source.path,
-                             got=", ".join(one[0] for one in book.sheets[:10]))  # fmt: skip
+                             got=", ".join(name for name, *_ in book.sheets[:10]))  # fmt: skip
         book = book._replace(sheets=chosen)
     tables: list[Table] = []
     for name, path, hidden in book.sheets:
         cells = cells_of(package, path, texts, styles)
-        said = (record or {}).get("tables", {}).get(name)
+        recorded = (record or {}).get("tables", {}).get(name)
         if not cells.columns:
             continue
-        notes += [f"sheet '{name}' is hidden, and read as all others"] * hidden
-        table = _table(source, name, cells, header, said, from_1904=book.from_1904)
-        table.record = said if table.record is None and not table.notes else table.record
+        if hidden:
+            notes.append(f"sheet '{name}' is hidden, and read as all others")
+        table = _table(source, name, cells, header, recorded, from_1904=book.from_1904)
         table.notes += _notes(name, cells)
         tables.append(table)
     if not tables:
@@ -105,6 +107,7 @@ def open_workbook(source: Source, *, header: str, sheet: str) -> Workbook:
 
 
 def _record(package: Package) -> dict[str, Any] | None:
+    """The record in the properties of the file; None without a valid one."""
     properties = properties_of(package)
     pieces: list[str] = []
     while (piece := properties.get(f"{PROPERTY}{len(pieces) + 1}")) is not None:
@@ -113,6 +116,7 @@ def _record(package: Package) -> dict[str, Any] | None:
 
 
 def _notes(name: str, cells: Cells) -> list[str]:
+    """The notes about formulas, errors and merged cells of a sheet."""
     counts = (
         (cells.formulas - cells.unsaved, "formulas are read as the values saved with them"),
         (cells.unsaved, "formulas have no saved value: they are missing"),
@@ -126,10 +130,10 @@ def _notes(name: str, cells: Cells) -> list[str]:
 
 
 def _table(
-    source: Source, name: str, cells: Cells, header: str, said: dict[str, Any] | None,
+    source: Source, name: str, cells: Cells, header: str, recorded: dict[str, Any] | None,
     *, from_1904: bool,
 ) -> SheetTable:  # fmt: skip
-    """The table in the rows and columns that hold something."""
+    """The table in the used rows and columns of a sheet."""
     first = min(rows[0] for rows, _, _ in cells.columns.values())
     last = max(max(rows) for rows, _, _ in cells.columns.values())
     left, right = min(cells.columns), max(cells.columns)
@@ -139,25 +143,27 @@ def _table(
     what = f"'{source.path}': sheet '{name}' of {extent} rows × {count} columns"
     check_memory(16 * count * extent, source.max_memory, what)
     columns = [cells.columns.get(n, ([], [], [])) for n in range(left, right + 1)]
-    top = [_at(column, first) for column in columns]
-    names, headed = _header(top, "yes" if said is not None else header, source, name)
+    top = [_first_cell(column, first) for column in columns]
+    names, headed = _header(top, "yes" if recorded is not None else header, source, name)
     begin = first + headed
     rows = last - begin + 1
-    dtypes = _recorded_types(said, names)
-    made, held, notes = [], [], []
+    dtypes = _recorded_types(recorded, names)
+    made, pieces, notes = [], [], []
     for title, column in zip(names, columns, strict=True):
         own, piece, note = _column(source, title, column, begin, rows, dtypes.get(title), from_1904)
         made.append(own)
-        held.append(piece)
-        notes += [f"sheet '{name}': {note}"] * bool(note)
-    table = SheetTable(source, name, made, held)
+        pieces.append(piece)
+        if note:
+            notes.append(f"sheet '{name}': {note}")
+    table = SheetTable(source, name, made, pieces)
     table.headed = headed
-    table.record = said
+    table.record = recorded
     table.notes = notes
     return table
 
 
-def _at(column: tuple[list[int], list[str], list[Any]], row: int) -> Cell | None:
+def _first_cell(column: tuple[list[int], list[str], list[Any]], row: int) -> Cell | None:
+    """The first cell of a column if it is in this row, else None."""
     rows, kinds, values = column
     return (kinds[0], values[0]) if rows and rows[0] == row else None
 
@@ -165,9 +171,10 @@ def _at(column: tuple[list[int], list[str], list[Any]], row: int) -> Cell | None
 def _header(
     top: list[Cell | None], header: str, source: Source, name: str
 ) -> tuple[list[str], bool]:
-    texts = [one is not None and one[0] == "t" for one in top]
-    is_header = all(texts) or (len(texts) > 1 and top[0] is None and all(texts[1:]))
-    if header == "no" or (header == "auto" and not any(texts)):
+    """The names of the columns, and True if the first row has them. Raises `UsageError`."""
+    are_text = [cell is not None and cell[0] == "t" for cell in top]
+    is_header = all(are_text) or (len(top) > 1 and top[0] is None and all(are_text[1:]))
+    if header == "no" or (header == "auto" and not any(are_text)):
         return unique_names([""] * len(top)), False
     if header == "auto" and not is_header:
         raise UsageError(
@@ -175,63 +182,62 @@ def _header(
             path=source.path, got=f"sheet '{name}'",
             remedy="say which: `--in-opt header=yes` or `--in-opt header=no`",
         )  # fmt: skip
-    return unique_names(["" if one is None else str(one[1]) for one in top]), True
+    return unique_names(["" if cell is None else str(cell[1]) for cell in top]), True
 
 
 def _recorded_types(
-    said: dict[str, Any] | None, names: list[str]
+    recorded: dict[str, Any] | None, names: list[str]
 ) -> dict[str, tuple[np.dtype[Any], str]]:
-    """The types of columns that the record tells, and the encoding of bytes."""
+    """The types of columns in the record, and the encoding of bytes, by name."""
     types: dict[str, tuple[np.dtype[Any], str]] = {}
-    for one in said["arrays"] if said is not None else ():
-        dtype = records.dtype_in(one)
-        if dtype is None or said is None:
+    if recorded is None:
+        return types
+    for array in recorded["arrays"]:
+        dtype = records.dtype_in(array)
+        if dtype is None:
             continue
-        encoding = "utf-8" if one.get("meta", {}).get("encoding") == "utf-8" else "latin-1"
-        if said["form"] == "records":
+        encoding = "utf-8" if array.get("meta", {}).get("encoding") == "utf-8" else "latin-1"
+        if recorded["form"] == "records":
             types |= {name: (dtype[name], encoding) for name in dtype.names or ()}
-        elif said.get("wide") is not None:
-            types |= {name: (dtype, encoding) for name in names if name not in said["axes"]}
+        elif recorded.get("wide") is not None:
+            types |= {name: (dtype, encoding) for name in names if name not in recorded["axes"]}
         else:
-            types[one["column"]] = dtype, encoding
+            types[array["column"]] = dtype, encoding
     return types
 
 
 def _column(
     source: Source, name: str, column: tuple[list[int], list[str], list[Any]], begin: int,
-    rows: int, known: tuple[np.dtype[Any], str] | None, from_1904: bool,
+    rows: int, former: tuple[np.dtype[Any], str] | None, from_1904: bool,
 ) -> tuple[Column, Piece, str]:  # fmt: skip
-    """A column: its values, which are missing, and what is to be said of it."""
-    places = [row - begin for row in column[0]]
+    """A column, its values and mask, and a note; `former` is its type in the record."""
+    indices = [row - begin for row in column[0]]
     kinds, values = column[1], column[2]
-    if places and places[0] < 0:
-        places, kinds, values = places[1:], kinds[1:], values[1:]
-    if any(b <= a for a, b in pairwise(places)):
+    if indices and indices[0] < 0:
+        indices, kinds, values = indices[1:], kinds[1:], values[1:]
+    if any(b <= a for a, b in pairwise(indices)):
         raise Corrupt("a sheet has rows out of order, or a cell twice", path=source.path,
                       where=f"column '{name[:60]}'")  # fmt: skip
-    if known is not None:
-        typed = _as_type(kinds, values, known, from_1904)
-        if typed is not None:
-            made, piece = _placed(name, places, typed, rows)
-            return made, piece, ""
-    typed = _natural(kinds, values, from_1904)
-    made, piece = _placed(name, places, typed, rows)
-    if known is None:
-        return made, piece, ""
-    return made, piece, (
-        f"column '{name[:60]}' has a value that is not {known[0].name} any more: it is "
-        f"{typed.dtype.name}"
-    )  # fmt: skip
+    typed, note = None, ""
+    if former is not None:
+        typed = _as_type(kinds, values, former, from_1904)
+    if typed is None:
+        typed = _natural(kinds, values, from_1904)
+        if former is not None:
+            note = f"column '{name[:60]}' has a value that is not {former[0].name} any more: it is "
+            note += typed.dtype.name
+    return *_with_gaps(name, indices, typed, rows), note
 
 
-def _placed(name: str, places: list[int], present: Values, rows: int) -> tuple[Column, Piece]:
-    if len(places) == rows:
+def _with_gaps(name: str, indices: list[int], present: Values, rows: int) -> tuple[Column, Piece]:
+    """A column of `rows` values, with the present ones at these indices, the others missing."""
+    if len(indices) == rows:
         return Column(name, present.dtype), (present, None)
     values = np.empty(rows, present.dtype)
     values[...] = missing_value(present.dtype)
     mask = np.ones(rows, np.bool_)
-    values[places] = present
-    mask[places] = False
+    values[indices] = present
+    mask[indices] = False
     return Column(name, present.dtype, nullable=True), (values, mask)
 
 
@@ -253,7 +259,7 @@ def _text_of(kind: str, value: Any, from_1904: bool) -> tuple[str, str]:
 
 
 def _number(value: str) -> tuple[str, str]:
-    """A number that stands in the file in a way of its own, such as ``007`` or ``1E400``."""
+    """The kind and the text of a number in an unusual notation, such as ``007`` or ``1E400``."""
     try:
         number = float(value)
     except ValueError:
@@ -266,7 +272,7 @@ def _number(value: str) -> tuple[str, str]:
 
 
 def _time(value: str, from_1904: bool, *, span: bool) -> Values | None:
-    """The time that a number of days stands for, to the millisecond; None for any other text."""
+    """The time of a number of days, to the millisecond; None for another text or time."""
     try:
         days = float(value)
     except ValueError:
@@ -278,7 +284,7 @@ def _time(value: str, from_1904: bool, *, span: bool) -> Values | None:
         unit, size = ("s", 1000) if steps % 1000 == 0 else ("ms", 1)
         return np.array([steps // size], np.int64).view(f"m8[{unit}]")
     if not from_1904:
-        if days < 0 or 60 <= days < 61:  # 29 February 1900, which never was
+        if days < 0 or 60 <= days < 61:  # 29 February 1900, which did not exist
             return None
         steps += DAY if days < 60 else 0
     steps += _EPOCHS[from_1904] * DAY
@@ -289,11 +295,11 @@ def _time(value: str, from_1904: bool, *, span: bool) -> Values | None:
 
 
 def _natural(kinds: list[str], values: list[Any], from_1904: bool) -> Values:
-    """The values of a column, of the kind that all of them have."""
+    """The values of a column, in the type that holds all of them."""
     kind: str | None = None
     texts = []
-    for one, value in zip(kinds, values, strict=True):
-        own, text = _text_of(one, value, from_1904)
+    for cell_kind, value in zip(kinds, values, strict=True):
+        own, text = _text_of(cell_kind, value, from_1904)
         kind = common(kind, own)
         texts.append(text)
     if kind == "time":
@@ -305,24 +311,24 @@ def _natural(kinds: list[str], values: list[Any], from_1904: bool) -> Values:
 
 
 def _checked_floats(texts: list[str]) -> str:
-    """Text for a column of floats with whole numbers that no double is."""
-    odd = any(kind_of(text) in ("int", "uint") and int(float(text)) != int(text) for text in texts)
-    return "text" if odd else "float"
+    """The kind of a column of floats: ``text`` if it has whole numbers that no double holds."""
+    whole = [text for text in texts if kind_of(text) in ("int", "uint")]
+    return "text" if any(int(float(text)) != int(text) for text in whole) else "float"
 
 
 def _as_type(
-    kinds: list[str], values: list[Any], known: tuple[np.dtype[Any], str], from_1904: bool
+    kinds: list[str], values: list[Any], former: tuple[np.dtype[Any], str], from_1904: bool
 ) -> Values | None:
-    """The values as the type that the column had; None if one of them is not of it."""
-    dtype, encoding = known
+    """The values in the former type of the column; None if one of them does not fit it."""
+    dtype, encoding = former
     if not values:
         return np.empty(0, dtype)
     if dtype.kind in "US":
         return _as_text(kinds, values, dtype, encoding)
     texts = []
-    for one, value in zip(kinds, values, strict=True):
-        text = str(value) if one == "t" else _text_of(one, value, from_1904)[1]
-        if dtype.kind in "iu" and one == "n" and text.endswith(".0"):
+    for kind, value in zip(kinds, values, strict=True):
+        text = str(value) if kind == "t" else _text_of(kind, value, from_1904)[1]
+        if dtype.kind in "iu" and kind == "n" and text.endswith(".0"):
             text = text[:-2]
         texts.append(text)
     if dtype.kind == "b" and not set(kinds) <= {"b", "t"}:
@@ -334,22 +340,23 @@ def _as_type(
     except ValueError:
         return None
     made = _bfloat16(wide, dtype) if dtype.name == "bfloat16" else narrowed(wide, dtype)
-    if made is None or dtype.itemsize == 8:
+    if dtype.itemsize == 8:
         return made
     with np.errstate(all="ignore"):
-        again = doubles(made if dtype.name != "bfloat16" else made.astype(np.float32))
-    odd = np.flatnonzero(again.view(np.uint64) != wide.view(np.uint64))
-    # Programs keep 15 digits of a number; of NaN, words keep every bit.
-    pairs = zip(again[odd].tolist(), wide[odd].tolist(), strict=True)
+        back = doubles(made if dtype.name != "bfloat16" else made.astype(np.float32))
+    changed = np.flatnonzero(back.view(np.uint64) != wide.view(np.uint64))
+    # Programs keep 15 digits of a number; NaN is a word with every bit.
+    pairs = zip(back[changed].tolist(), wide[changed].tolist(), strict=True)
     return made if all(_alike(a, b) for a, b in pairs) else None
 
 
 def _alike(a: float, b: float) -> bool:
-    """True for numbers that are equal to 15 digits."""
+    """True for numbers with the same 15 digits."""
     return not isnan(a) and f"{a:.15g}" == f"{b:.15g}"
 
 
-def _bfloat16(wide: Values, dtype: np.dtype[Any]) -> Values | None:
+def _bfloat16(wide: Values, dtype: np.dtype[Any]) -> Values:
+    """Doubles as bfloat16, cut off."""
     bits = narrowed(wide, np.dtype("f4")).view(np.uint32)
     made: Values = (bits >> np.uint32(16)).astype(np.uint16).view(dtype)
     return made
@@ -358,6 +365,7 @@ def _bfloat16(wide: Values, dtype: np.dtype[Any]) -> Values | None:
 def _as_text(
     kinds: list[str], values: list[Any], dtype: np.dtype[Any], encoding: str
 ) -> Values | None:
+    """The values as text or bytes of a width; None if one of them does not fit it."""
     if set(kinds) != {"t"}:
         return None
     try:

@@ -48,8 +48,8 @@ from .options import READING, WIDE
 
 __all__ = ["FORMAT", "plan", "read", "sniff"]
 
-FIRST = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/")  # members that begin one
-TAIL = 1 << 16
+FIRST = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/")  # first members of a package
+TAIL = 1 << 16  # bytes at the end of the file, which have the directory
 
 # A small workbook, as a sample: one sheet of two columns and a row of numbers.
 WORKBOOK: bytes = b85decode(
@@ -104,7 +104,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure of a ZIP archive that begins as a package and has a workbook in its directory."""
+    """Return SURE for a ZIP archive that begins as a package and lists a workbook."""
     head = source.head
     name = head[LOCAL.size :][: int.from_bytes(head[26:28], "little")]
     if not head.startswith(LOCAL_MAGIC) or not name.startswith(FIRST):
@@ -125,10 +125,10 @@ def read(
     header: str = "auto",
     sheet: str = "",
 ) -> Bundle:
-    """The arrays of the sheets, whose cells are in memory.
+    """Read the arrays of the sheets; all cells are in memory.
 
-    Raises `Corrupt`, `Unsafe` for document types, `TooLarge`, `UsageError` where an option has to
-    decide.
+    Raises `Corrupt` for a damaged file, `Unsafe` for document types, `TooLarge` above the memory
+    allowed, `UsageError` if an option has to decide.
     """
     from .reader import Asked, bundle_of
     from .workbook import open_workbook
@@ -144,7 +144,7 @@ def read(
 
 
 def plan(bundle: Bundle, *, wide: str = "", integers: str = "refuse") -> Plan:
-    """A sheet for each set of arrays over the same axes."""
+    """Plan a workbook with a sheet for each set of arrays over the same axes."""
     from .xlsx_plan import xlsx_plan
 
     return xlsx_plan(bundle, wide=wide, integers=integers)

@@ -12,7 +12,7 @@ import numpy as np
 
 from raconvert.arrays.blocks import index_of
 from raconvert.arrays.dtypes import dtype_of, element_of, little, type_name
-from raconvert.errors import WouldLose
+from raconvert.errors import TooLarge, WouldLose
 from raconvert.files.paths import write_failed
 from raconvert.metadata.reals import doubles
 from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused, refused_type
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-MAX_TEXT = 32_767
-MAX_RECORD = 1 << 16  # characters of the record, each 250 a property
-PIECE = 250
-EXACT = 1 << 53
+MAX_TEXT = 32_767  # characters of a cell
+MAX_RECORD = 1 << 16  # characters of the record
+PIECE = 250  # characters of a property, which has a piece of the record
+EXACT = 1 << 53  # integers up to here are doubles
 _ODD = re.compile("[\x00-\x08\x0b\x0c\x0d\x0e-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\\x00-\x1f\ufffe\uffff\ud800-\udfff]")
 _DAY_MS = 86_400_000
@@ -60,14 +60,11 @@ def xlsx_plan(bundle: Bundle, *, wide: str, integers: str) -> Plan:
     def write(target: Target) -> None:
         _write(made, names, text, target, integers)
 
-    return Plan(fits, write, names=_names(made, bundle))
-
-
-def _names(made: list[Planned], bundle: Bundle) -> list[str]:
-    return bundle.names
+    return Plan(fits, write, names=bundle.names)
 
 
 def _fits(planned: Planned, integers: str) -> list[Fit]:
+    """The fits for sizes, names and types that a sheet changes or refuses."""
     fits = [*planned.fits]
     array = planned.first
     if planned.rows >= MAX_ROWS or len(planned.headers) > MAX_COLUMNS:
@@ -91,19 +88,21 @@ def _fits(planned: Planned, integers: str) -> list[Fit]:
 
 
 def _field_fits(array: Array, integers: str, before: list[Fit]) -> list[Fit]:
+    """The fits for the fields of structures, unless the array is refused `before`."""
     if any(fit.outcome == "refused" for fit in before):
         return []
     dtype = dtype_of(array.element)
     fits = []
     for name in dtype.names or ():
-        one = array.replace(element=element_of(dtype[name]), data=None, extent=None)
-        for fit in _type_fits(one, integers):
+        field = array.replace(element=element_of(dtype[name]), data=None, extent=None)
+        for fit in _type_fits(field, integers):
             flag = fit.flag if fit.flag is None else fit.flag.rpartition("or ")[2]
             fits.append(fit._replace(reason=f"field {name}: {fit.reason}", flag=flag))
     return fits
 
 
 def _type_fits(array: Array, integers: str) -> list[Fit]:
+    """The fits for a type that has another form, or none, in a cell."""
     kind, nbytes, _, descr = array.element
     name = type_name(little(array.element))
     if kind == "complex":
@@ -137,7 +136,7 @@ def _type_fits(array: Array, integers: str) -> list[Fit]:
 
 
 def _sheet_names(made: list[Planned]) -> list[str]:
-    """Names that sheets may have, each once whatever the case."""
+    """Valid names for the sheets, different from each other also without regard to case."""
     taken: set[str] = set()
     names = []
     for planned in made:
@@ -153,8 +152,8 @@ def _sheet_names(made: list[Planned]) -> list[str]:
 
 
 def _record(made: list[Planned], names: list[str], bundle: Bundle) -> tuple[str, list[Fit]]:
-    """The line about the arrays, and the fits of metadata that has no place in it."""
-    absent = []
+    """The line about the arrays, and the fits for metadata that it cannot hold."""
+    tables = []
     for planned in made:
         arrays = [
             records.array_record(
@@ -162,25 +161,25 @@ def _record(made: list[Planned], names: list[str], bundle: Bundle) -> tuple[str,
             )
             for value in planned.values
         ]
-        absent.append(table_record(planned, arrays))
-    why = f"its {MAX_RECORD} characters"
+        tables.append(table_record(planned, arrays))
+    reason = f"its record has at most {MAX_RECORD} characters"
     try:
-        text = records.text_of(dict(zip(names, absent, strict=True)), bundle)
+        text = records.text_of(dict(zip(names, tables, strict=True)), bundle)
         if len(text) <= MAX_RECORD:
             return text, []
     except ValueError as error:
-        why = str(error)
+        reason = str(error)
     fits = []
-    for planned, said in zip(made, absent, strict=True):
-        for value, one in zip(planned.values, said["arrays"], strict=True):
-            if one.pop("meta", None):
-                fits.append(equivalent(value.array.name, "metadata",
-                                       f"XLSX has no place for it in {why}"))  # fmt: skip
+    for planned, table in zip(made, tables, strict=True):
+        for value, record in zip(planned.values, table["arrays"], strict=True):
+            if record.pop("meta", None):
+                lost = f"XLSX has no place for it: {reason}"
+                fits.append(equivalent(value.array.name, "metadata", lost))
     bare = bundle.like([])
     bare.attributes, bare.formats = {}, {}
     if bundle.attributes:
-        fits.append(equivalent("", "metadata", f"XLSX has no place for it in {why}: attributes"))
-    return records.text_of(dict(zip(names, absent, strict=True)), bare), fits
+        fits.append(equivalent("", "metadata", f"XLSX has no place for attributes: {reason}"))
+    return records.text_of(dict(zip(names, tables, strict=True)), bare), fits
 
 
 # The package -------------------------------------------------------------------------------------
@@ -208,7 +207,7 @@ _STYLES = (
 
 
 def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
-    """The parts of the package but the sheets: path and XML."""
+    """Yield the path and the XML of each part of the package except the sheets."""
     sheets = range(1, len(names) + 1)
     overrides = [
         ("/xl/workbook.xml", f"{_TYPE}.spreadsheetml.sheet.main+xml"),
@@ -255,7 +254,7 @@ def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
         + more + "</Relationships>"
     )  # fmt: skip
     yield "xl/styles.xml", _STYLES
-    pieces = [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+    pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
     kind = 'fmtid="{D5CDD505-2E9C-101B-9397-08002B2CF9AE}"'
     properties = "".join(
         f'<property {kind} pid="{n + 1}" name="raconvert {n}"><vt:lpwstr>{escape(piece)}'
@@ -272,7 +271,8 @@ def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
 
 
 def _write(made: list[Planned], names: list[str], text: str, target: Target, integers: str) -> None:
-    file = io.BufferedWriter(target.open())  # which goes on where the system writes a part
+    """Write the package. Raises `TooLarge` for a sheet of more bytes than a ZIP member has here."""
+    file = io.BufferedWriter(target.open())  # it goes on if the system writes only a part
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for path, xml in _parts(names, text):
@@ -280,14 +280,30 @@ def _write(made: list[Planned], names: list[str], text: str, target: Target, int
             for number, planned in enumerate(made, 1):
                 info = _info(f"xl/worksheets/sheet{number}.xml")
                 with archive.open(info, "w", force_zip64=False) as member:
-                    for piece in _sheet(planned, target, integers):
-                        member.write(piece.encode())
+                    for data in _within_zip(_sheet(planned, target, integers), names[number - 1]):
+                        member.write(data)
         file.detach()  # the file is closed by the target
     except OSError as error:
         raise write_failed(target.path, error) from error
 
 
+def _within_zip(pieces: Iterator[str], name: str) -> Iterator[bytes]:
+    """Yield the bytes of a sheet. Raises `TooLarge` if they are more than a member may have."""
+    nbytes = 0
+    for piece in pieces:
+        data = piece.encode()
+        nbytes += len(data)
+        if nbytes > zipfile.ZIP64_LIMIT:
+            raise TooLarge(
+                f"sheet '{name}' becomes too large for XLSX",
+                expected=f"at most {zipfile.ZIP64_LIMIT} bytes of XML",
+                remedy="write it as Parquet or CSV; nothing was written",
+            )
+        yield data
+
+
 def _info(path: str) -> zipfile.ZipInfo:
+    """The entry of a member, without its time, so that equal arrays give equal bytes."""
     info = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
@@ -299,17 +315,17 @@ def _info(path: str) -> zipfile.ZipInfo:
 
 
 def _sheet(planned: Planned, target: Target, integers: str) -> Iterator[str]:
-    """The XML of a sheet, in pieces."""
+    """Yield the XML of a sheet, in pieces."""
     letters = [letters_of(n) for n in range(len(planned.headers))]
     yield _XML + f'<worksheet xmlns="{_MAIN}"><sheetData>'
     yield _row(1, letters, [_text(name) for name in planned.headers])
     for start, values, masks in planned.pieces(target.max_memory, target.path):
         rows = len(values[0])
-        columns = [_cells(one, None) for one in planned.key_cells(start, start + rows)]
+        columns = [_cells(keys, None) for keys in planned.key_cells(start, start + rows)]
         for value, block, mask in zip(planned.values, values, masks, strict=True):
-            for own, absent in _split(planned, block, mask):
-                place = start * max(1, block.size // max(1, rows))
-                columns.append(_cells(own, absent, integers, value.array, place))
+            first = start * max(1, block.size // max(1, rows))
+            for own, absent in planned.columns_of(block, mask):
+                columns.append(_cells(own, absent, integers, value.array, first))
         yield "".join(
             _row(start + n + 2, letters, cells)
             for n, cells in enumerate(zip(*columns, strict=True))
@@ -319,25 +335,8 @@ def _sheet(planned: Planned, target: Target, integers: str) -> Iterator[str]:
     yield "</sheetData></worksheet>"
 
 
-def _split(
-    planned: Planned, values: Values, mask: Values | None
-) -> Iterator[tuple[Values, Values | None]]:
-    if planned.form == "records":
-        for name in values.dtype.names or ():
-            yield values[name], None
-    elif planned.wide is not None:
-        count = len(planned.labels)
-        absent = None if mask is None else mask.reshape(-1, count)
-        for number in range(count):
-            yield (
-                values.reshape(-1, count)[:, number],
-                None if absent is None else absent[:, number],
-            )
-    else:
-        yield values, mask
-
-
 def _row(number: int, letters: list[str], cells: Any) -> str:
+    """The XML of a row; empty cells are left out."""
     inside = "".join(
         f'<c r="{letter}{number}"{cell}</c>' for letter, cell in zip(letters, cells, strict=True)
         if cell
@@ -346,15 +345,19 @@ def _row(number: int, letters: list[str], cells: Any) -> str:
 
 
 def _text(text: str) -> str:
+    """The XML of a cell of text, behind its position."""
     safe = escape(_ODD.sub(lambda match: f"_x{ord(match[0]):04X}_", text))
     return f' t="inlineStr"><is><t xml:space="preserve">{safe}</t></is>'
 
 
 def _cells(
     values: Values, mask: Values | None, integers: str = "checked", array: Array | None = None,
-    place: int = 0,
+    first: int = 0,
 ) -> list[str]:  # fmt: skip
-    """The cells of a column without their places; no text where a value is missing."""
+    """The XML of the cells of a column, behind their positions; empty where the mask is true.
+
+    `first` is the position of the first value in the array, for messages.
+    """
     values = np.ascontiguousarray(values)
     kind = values.dtype.kind
     if kind in "Mm":
@@ -362,9 +365,9 @@ def _cells(
     if values.dtype.name == "bfloat16":
         cells = _reals(doubles(values.astype(np.float32)))
     elif kind == "b":
-        cells = [f' t="b"><v>{int(one)}</v>' for one in values.tolist()]
+        cells = [f' t="b"><v>{int(value)}</v>' for value in values.tolist()]
     elif kind in "iu":
-        cells = _integers(values, mask, integers, array, place)
+        cells = _integers(values, mask, integers, array, first)
     elif kind == "f":
         cells = _reals(doubles(values))
     elif kind == "M":
@@ -373,7 +376,7 @@ def _cells(
         cells = [_text(text) for text in spelled(values)]
     else:
         encoding = (array.meta.encoding if array is not None else None) or "latin-1"
-        cells = [_text(_checked(one, encoding, array)) for one in values.tolist()]
+        cells = [_text(_checked(text, encoding, array)) for text in values.tolist()]
     if mask is not None:
         for missing in np.flatnonzero(mask).tolist():
             cells[missing] = ""
@@ -381,41 +384,43 @@ def _cells(
 
 
 def _integers(
-    values: Values, mask: Values | None, integers: str, array: Array | None, place: int
+    values: Values, mask: Values | None, integers: str, array: Array | None, first: int
 ) -> list[str]:
-    cells = [f"><v>{one}</v>" for one in values.tolist()]
+    """The cells of integers. Raises `WouldLose` for one beyond 2**53 unless text is allowed."""
+    cells = [f"><v>{value}</v>" for value in values.tolist()]
     if values.dtype.itemsize < 8:
         return cells
     beyond = (values > EXACT) | (values < -EXACT if values.dtype.kind == "i" else False)
     if mask is not None:
         beyond &= ~mask
-    odd = np.flatnonzero(beyond).tolist()
-    if odd and integers != "text" and array is not None:
+    large = np.flatnonzero(beyond).tolist()
+    if large and integers != "text" and array is not None:
         raise WouldLose(
-            f"array '{array.name}' has the value {values[odd[0]]}, which no cell of XLSX holds",
-            where=f"index {list(index_of(array, place + odd[0]))}",
+            f"array '{array.name}' has the value {values[large[0]]}, which no cell of XLSX holds",
+            where=f"index {list(index_of(array, first + large[0]))}",
             expected="at most 2**53",
             remedy="write such values as text: `--out-opt integers=text`; nothing was written",
         )
-    for one in odd:
-        cells[one] = _text(str(values[one]))
+    for index in large:
+        cells[index] = _text(str(values[index]))
     return cells
 
 
 def _reals(values: Values) -> list[str]:
+    """The cells of doubles; NaN and infinity are words."""
     cells = [f"><v>{text}</v>" for text in map(repr, values.tolist())]
-    odd = np.flatnonzero(~np.isfinite(values))
-    for one, text in zip(odd.tolist(), spelled(values[odd]), strict=True):
-        cells[one] = _text(text)
+    words = np.flatnonzero(~np.isfinite(values))
+    for index, text in zip(words.tolist(), spelled(values[words]), strict=True):
+        cells[index] = _text(text)
     return cells
 
 
 def _dates(values: Values) -> list[str]:
-    """Whole milliseconds from 1900-03-01 to 9999 as days since 1899-12-30, others as text."""
+    """The cells of times: days since 1899-12-30 for whole ms from 1900-03-01 to 9999, else text."""
     unit = str(np.datetime_data(values.dtype)[0])
     cells = [_text(text) for text in spelled(values)]
     style = 1 if unit == "D" else 2
-    for place, number in enumerate(values.view(np.int64).tolist()):
+    for index, number in enumerate(values.view(np.int64).tolist()):
         if unit in _STEPS_PER_MS:
             ms, rest = divmod(number, _STEPS_PER_MS[unit])
         else:
@@ -424,11 +429,12 @@ def _dates(values: Values) -> list[str]:
         if not rest and _FIRST_DAY <= days <= _LAST_DAY:
             serial = days + _EPOCH_DAY
             text = str(serial) if not inside else repr(serial + inside / _DAY_MS)
-            cells[place] = f' s="{style}"><v>{text}</v>'
+            cells[index] = f' s="{style}"><v>{text}</v>'
     return cells
 
 
 def _checked(text: Any, encoding: str, array: Array | None) -> str:
+    """The text of a value. Raises `WouldLose` for bytes or halves of characters."""
     name = "" if array is None else array.name
     try:
         words = text.decode(encoding) if isinstance(text, bytes) else str(text)

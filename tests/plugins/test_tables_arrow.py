@@ -548,6 +548,21 @@ def test_refusals_of_writing(name: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@BOTH
+def test_attributes_that_json_cannot_hold_are_named(name: str) -> None:
+    array = Array(np.arange(3.0), name="x")
+    bundle = Bundle([array], attributes={"deep": nested(100)})
+
+    fits = load(by_name(name)).plan(bundle).fits
+
+    assert any("attributes of the file" in str(fit) for fit in fits)
+    assert not any("array 'x'" in str(fit) for fit in fits)
+
+
+def nested(levels: int) -> list[Any]:
+    return [nested(levels - 1)] if levels else []
+
+
 @every("suffix", FORMATS)
 def test_arrays_of_other_inner_shapes_are_columns_of_one_table(suffix: str, tmp_path: Path) -> None:
     held = {"x": np.arange(24).reshape(2, 3, 4), "y": np.arange(4.0).reshape(2, 2), "z": np.ones(2)}

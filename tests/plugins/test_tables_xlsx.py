@@ -461,3 +461,37 @@ def test_metadata_that_is_too_much_is_named(tmp_path: Path) -> None:
     report = raconvert.write(tmp_path / "x.xlsx", np.zeros(2), meta=meta)
     assert any("has no place for it" in str(fit) for fit in report.equivalent)
     assert arrays(tmp_path / "x.xlsx")["x"].tolist() == [0, 0]
+
+
+def with_record(path: Path, change: Callable[[str], str]) -> None:
+    """Change the XML of the properties that have the record."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    before = parts["docProps/custom.xml"].decode()
+    after = change(before)
+    assert after != before
+    parts["docProps/custom.xml"] = after.encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+
+
+@every("labelled", ["5", "null", "true", "[1]", '{"a": 1}'])
+def test_a_record_of_a_wrong_form_is_ignored(labelled: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.xlsx"
+    meta = Metadata(axes=[Axis("t", labels=["a", "b"])])
+    raconvert.write(path, np.array([1.5, 2.5]), meta=meta)
+    with_record(path, lambda xml: xml.replace('"labelled":[true]', f'"labelled":{labelled}'))
+
+    with raconvert.open_bundle(path) as bundle:
+        assert bundle.arrays[0].shape == (2,)
+
+
+def test_a_sheet_larger_than_a_member_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 3000)
+
+    with pytest.raises(TooLarge, match="sheet 'x' becomes too large"):
+        raconvert.write(tmp_path / "x.xlsx", np.arange(1000.0))
+    assert list(tmp_path.iterdir()) == []
