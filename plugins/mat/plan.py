@@ -17,10 +17,15 @@ def plan(bundle: Bundle, *, version: str = DEFAULT_VERSION, compress: str = "aut
     """Plan a MAT file with the arrays of a bundle as variables, its groups as structs and cells.
 
     With the flag that allows it, invalid names are changed, dates become their counts (int64), and
-    structured or raw elements become bytes (uint8) on a new first axis.
+    structured or raw elements become bytes (uint8) on a new first axis. Raises `UsageError` for a
+    level of compression in version 6.
     """
     from .contents import Contents
 
+    if version == "6" and compress not in ("auto", "none"):
+        raise UsageError(
+            "version 6 of MAT is not compressed", remedy="use `--out-opt version=7`, or 7.3"
+        )
     level = DEFAULT_LEVELS[version] if compress == "auto" else None
     if compress not in ("auto", "none"):
         level = int(compress)
@@ -31,10 +36,6 @@ def plan(bundle: Bundle, *, version: str = DEFAULT_VERSION, compress: str = "aut
             from .write73 import write
         else:
             from .writer import write
-        if version == "6" and compress not in ("auto", "none"):
-            raise UsageError(
-                "version 6 of MAT is not compressed", remedy="use `--out-opt version=7`, or 7.3"
-            )
         write(contents, target, level)
 
     return Plan(contents.fits, write, names=contents.names)

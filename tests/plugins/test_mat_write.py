@@ -954,3 +954,11 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(RaconvertError, match="on purpose"):
             written(Bundle([array]), tmp_path / "x.mat", version=version, compress=compress)
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_of_version_6_with_a_level_is_refused() -> None:
+    """So that a dry run refuses it, too."""
+    array = Array(element_of(np.dtype("f8")), (3,), data=lambda: np.zeros(3), name="x")
+
+    with pytest.raises(UsageError, match="version 6 of MAT is not compressed"):
+        mat.plan(Bundle([array]), version="6", compress="5")

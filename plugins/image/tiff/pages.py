@@ -191,7 +191,7 @@ class Pages(Decoded):
         return self._part(number, range(1), rows, columns)[..., slice(*samples)]
 
     def _part(self, number: int, planes: range, rows: Range, columns: Range) -> Values:
-        """Decode rows and columns of planes of a page; samples lie first or last as in the array."""
+        """Decode rows and columns of planes of a page; samples lie as in the array."""
         grid = self._grid
         size = (rows[1] - rows[0], columns[1] - columns[0])
         out = np.empty((len(planes), *size, grid.together), self.dtype)
