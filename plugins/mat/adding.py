@@ -99,6 +99,12 @@ def _check_names(
             continue
         if name not in present.names or name not in contents.names:
             raise not_an_array(path, name, "a variable that is not one array")
+        if names.count(name) > 1:
+            raise Unsupported(
+                f"has more than one variable '{name}', so that it is open which one to replace",
+                path=path,
+                remedy="convert all of it to a new file first",
+            )
         if not overwrite:
             raise array_exists(path, name)
 
@@ -122,19 +128,17 @@ def _write(
             copy_extent(b"", source.extent(done, end - done), file)
         done = end
 
-    moved, replaced = 0, set()
+    moved = 0
     for element in elements:
         name = element.name
         if element.begin == subsystem:
             copy_up_to(element.begin)
             _write_rest(file, target, contents, level, new)
             moved = file.tell()
-        elif name in new or name in replaced:
+        elif name in new:
             copy_up_to(element.begin)
             done = element.end
-            if name in new:
-                replaced.add(name)
-                write_variable(file, target, name, new.pop(name), contents, level)
+            write_variable(file, target, name, new.pop(name), contents, level)
     copy_up_to(max((element.end for element in elements), default=HEADER_BYTES))
     _write_rest(file, target, contents, level, new)
     copy_up_to(source.size)

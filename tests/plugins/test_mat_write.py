@@ -27,7 +27,7 @@ from raconvert.arrays.blocks import blocks
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element_of, little
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.errors import RaconvertError, TooLarge, UsageError, WouldLose
+from raconvert.errors import RaconvertError, TooLarge, Unsupported, UsageError, WouldLose
 from raconvert.files.source import Source
 from raconvert.files.target import Target
 from raconvert.inspect.diff import diff
@@ -962,3 +962,14 @@ def test_a_plan_of_version_6_with_a_level_is_refused() -> None:
 
     with pytest.raises(UsageError, match="version 6 of MAT is not compressed"):
         mat.plan(Bundle([array]), version="6", compress="5")
+
+
+def test_a_variable_that_occurs_twice_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "x.mat"
+    scipy.io.savemat(path, {"x": np.arange(3.0)})
+    contents = path.read_bytes()
+    path.write_bytes(contents + contents[128:])
+
+    with pytest.raises(Unsupported, match="more than one variable 'x'"):
+        raconvert.write(f"{path}#x", np.arange(4.0), overwrite=True)
+    assert path.read_bytes() == contents + contents[128:]
