@@ -274,11 +274,13 @@ def _left_out(array: Array, planned: Planned | None) -> list[Axis]:
     columns = [number for number in range(len(axes)) if number != planned.wide]
     for index, (number, key) in enumerate(zip(columns, planned.keys, strict=False)):
         axis, read = axes[number], axis_of(key.header, index, key.values)
-        told = {"name": read.name, "labels": read.labels, "spacing": read.spacing,
+        from_column = {"name": read.name, "labels": read.labels, "spacing": read.spacing,
                 "origin": read.origin}  # fmt: skip
         if read.spacing is not None and axis.origin is None and not read.origin:
-            told["origin"] = None
-        same = {field: None for field, value in told.items() if getattr(axis, field) == value}
+            from_column["origin"] = None
+        same = {
+            field: None for field, value in from_column.items() if getattr(axis, field) == value
+        }
         axes[number] = axis.replace(**same)
     if planned.wide is not None:  # its labels are the names of columns
         axes[planned.wide] = axes[planned.wide].replace(name=None, labels=None)

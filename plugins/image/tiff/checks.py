@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-    from .pages import Segments
+    from .pages import Place
 
 FORMATS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # tag 339, as the kind of a dtype
 WHOLE = (8, 16, 32, 64, 128)  # bits of samples with a type in numpy
@@ -31,7 +31,7 @@ UNPACKED = "rewrite it, for instance with: tiffcp -c none IN OUT"
 AS_COLOURS = "make RGB of it, for instance with: tiff2rgba IN OUT"
 
 
-def checked(page: Any, source: Source) -> Segments:
+def checked(page: Any, source: Source) -> Place:
     """Check a page; return the offsets and lengths of its strips or tiles, and JPEG's tables.
 
     A strip or tile without data, of a sparse file, has the offset 0 and no bytes. Raises

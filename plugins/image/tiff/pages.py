@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 
-Segments = tuple[tuple[int, ...], tuple[int, ...], bytes]  # offsets and bytes of strips; tables
+Place = tuple[tuple[int, ...], tuple[int, ...], bytes]  # offsets and bytes of strips; tables
 Range = tuple[int, int]
 
 BAND_BYTES = 1 << 18  # of small strips that are decoded at once
@@ -90,7 +90,7 @@ class Pages(Decoded):
     """Pages of one kind; the axis of samples is the first of a page if `planes_first`."""
 
     def __init__(
-        self, source: Source, page: Any, segments: list[Segments], shape: Any, planes_first: bool
+        self, source: Source, page: Any, segments: list[Place], shape: Any, planes_first: bool
     ) -> None:
         # Signed samples of odd depths are unpacked here: tifffile only has unsigned ones.
         odd = page.sampleformat == SIGNED and page.dtype.kind == "u"
@@ -210,7 +210,7 @@ class Pages(Decoded):
             return out
         return np.moveaxis(out[..., 0], 0, -1) if self.planar else out[0]
 
-    def _segment(self, segments: Segments, number: int) -> Values:
+    def _segment(self, segments: Place, number: int) -> Values:
         """Decode a strip or tile of a page: rows, columns, samples."""
         offsets, counts, tables = segments
         grid, codec, words = self._grid, CODECS[self._compression], {}
