@@ -187,8 +187,8 @@ def _own_grid(table: Table, *, wide: bool) -> Grid | None:
 
 def _may_be_key(column: Column) -> bool:
     """True for a column whose values may be labels of an axis."""
-    is_plain = not (column.nullable or column.shape or column.problem)
-    return is_plain and column.dtype.kind in KEY_KINDS
+    is_scalar = not (column.nullable or column.shape or column.problem)
+    return is_scalar and column.dtype.kind in KEY_KINDS
 
 
 def _of_indices(table: Table, count: int) -> Grid | None:
