@@ -17,9 +17,10 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attempts
+import browsing
 import cases
 import cpu_times
 import needs
@@ -102,50 +103,27 @@ def library(tool: Callable[..., str]) -> Callable[..., tuple[str, list[str]]]:
     return find
 
 
-@pytest.fixture(scope="session")
-def scidbpy_python(tool: Callable[..., str]) -> str:
-    """Return the Python that has SciDB-Py, the client of SciDB, which needs an older numpy.
+def _other_python(name: str, why: str) -> Any:
+    """Make the fixture of a Python that has a package which cannot be in ours, as `why` says."""
 
-    RACONVERT_SCIDBPY names it, else it is .scidbpy/bin/python of the checkout.
-    """
-    path = needs.scidbpy()
-    if path is None:
-        _missing(
-            "no Python with SciDB-Py (RACONVERT_SCIDBPY)",
-            "make one: python -m venv .scidbpy && "
-            ".scidbpy/bin/pip install scidb-py 'numpy<2' setuptools",
-        )
-    return path
+    def fixture(tool: Callable[..., str]) -> str:
+        path = needs.python_with(name)
+        if path is None:
+            other = needs.OTHER_PYTHONS[name]
+            folder = f".{name}"
+            _missing(
+                f"no Python with {other.module} ({other.variable})",
+                f"make one: python -m venv {folder} && {folder}/bin/pip install {other.install}",
+            )
+        return path
 
-
-@pytest.fixture(scope="session")
-def anndata_python(tool: Callable[..., str]) -> str:
-    """Return the Python that has the package anndata, which needs an older pandas.
-
-    RACONVERT_ANNDATA names it, else it is .anndata/bin/python of the checkout.
-    """
-    path = needs.anndata()
-    if path is None:
-        _missing(
-            "no Python with AnnData (RACONVERT_ANNDATA)",
-            "make one: python -m venv .anndata && .anndata/bin/pip install 'anndata>=0.12'",
-        )
-    return path
+    fixture.__doc__ = f"Return the Python that has {name}, {why}."
+    return pytest.fixture(scope="session", name=f"{name}_python")(fixture)
 
 
-@pytest.fixture(scope="session")
-def napari_python(tool: Callable[..., str]) -> str:
-    """Return the Python that has the reader of napari, whose package is a plugin of pytest, too.
-
-    RACONVERT_NAPARI names it, else it is .napari/bin/python of the checkout.
-    """
-    path = needs.napari()
-    if path is None:
-        _missing(
-            "no Python with napari-ome-zarr (RACONVERT_NAPARI)",
-            "make one: python -m venv .napari && .napari/bin/pip install 'napari-ome-zarr>=0.10'",
-        )
-    return path
+scidbpy_python = _other_python("scidbpy", "which needs an older numpy")
+anndata_python = _other_python("anndata", "which needs an older pandas")
+napari_python = _other_python("napari", "which is a plugin of pytest, too")
 
 
 @pytest.fixture(scope="session")
@@ -178,6 +156,15 @@ def package() -> Callable[..., None]:
             _missing(f"no package {name}", f"pip install 'raconvert[{extra}]' to run this test")
 
     return find
+
+
+@pytest.fixture(scope="module")
+def browser(tool: Callable[..., str], package: Callable[..., None]) -> Iterator[Any]:
+    """The Chromium of the machine, as playwright's browser."""
+    path = tool("chromium", "chromium-browser")
+    package("playwright", "test")
+    with browsing.chromium(path) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

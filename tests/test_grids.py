@@ -23,7 +23,6 @@ from raconvert.views.pages.notebook import STYLE
 from raconvert.views.roles import main_array, roles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
     from typing import Any
 
@@ -266,31 +265,22 @@ def test_what_is_read_for_pictures_is_bounded(tmp_path: Path) -> None:
 # Sorting, in a browser ----------------------------------------------------------------------------
 
 
-def test_arrays_are_sorted_where_scripts_run(
-    tmp_path: Path, tool: Callable[..., str], package: Callable[..., None]
-) -> None:
-    chromium = tool("chromium")
-    package("playwright", "test")
-    from playwright.sync_api import sync_playwright
-
+def test_arrays_are_sorted_where_scripts_run(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     np.savez(path, b2=np.zeros(20), b10=np.zeros((9, 9), "f4"), a=np.zeros(5, "i2"))
     names = "[...document.querySelectorAll('.tiles bdi')].map(one => one.textContent)"
     page(path)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        tab = browser.new_page()  # the policy of the page holds
-        tab.goto((tmp_path / "page.html").as_uri())
-        seen = {}
-        for way in ("name", "size", "kind", "place in the file"):
-            tab.get_by_role("button", name=way).click()
-            seen[way] = tab.evaluate(names)
-            assert tab.evaluate("document.querySelector('[aria-pressed=true]').textContent") == way
-        still = browser.new_context(java_script_enabled=False).new_page()
-        still.goto((tmp_path / "page.html").as_uri())
-        assert not still.get_by_role("button", name="size").is_visible()
-        assert still.locator(".tiles bdi").all_text_contents() == ["b2", "b10", "a"]
-        browser.close()
+    tab = browser.new_page()  # the policy of the page holds
+    tab.goto((tmp_path / "page.html").as_uri())
+    seen = {}
+    for way in ("name", "size", "kind", "place in the file"):
+        tab.get_by_role("button", name=way).click()
+        seen[way] = tab.evaluate(names)
+        assert tab.evaluate("document.querySelector('[aria-pressed=true]').textContent") == way
+    still = browser.new_context(java_script_enabled=False).new_page()
+    still.goto((tmp_path / "page.html").as_uri())
+    assert not still.get_by_role("button", name="size").is_visible()
+    assert still.locator(".tiles bdi").all_text_contents() == ["b2", "b10", "a"]
     assert seen == {
         "name": ["a", "b2", "b10"], "size": ["b10", "b2", "a"], "kind": ["b10", "b2", "a"],
         "place in the file": ["b2", "b10", "a"],

@@ -17,8 +17,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import pytest
-from test_browser import faults
-from test_browser import judged as judged_by_nu
+from browsing import chromium, faults, invalid
 
 import raconvert
 from benchmarks import _svg
@@ -221,26 +220,21 @@ def test_the_site_is_accessible(
     site: Path, tool: Callable[..., str], package: Callable[..., None]
 ) -> None:
     """axe-core finds nothing, in light, and of colours in dark; it does where a repair is undone."""
-    chromium = tool("chromium", "chromium-browser")
     package("playwright", "test")
     package("axe_playwright_python", "test")
-    from playwright.sync_api import sync_playwright
-
-    found = {}
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    broken = {}
+    with chromium(tool("chromium", "chromium-browser")) as browser:
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         for name in KINDS:
             tab.goto((site / name).as_uri())
-            found[name, "light"] = faults(tab)
+            broken[name, "light"] = faults(tab)
             tab.emulate_media(color_scheme="dark")
-            found[name, "dark"] = faults(tab, {"runOnly": ["color-contrast"]})
+            broken[name, "dark"] = faults(tab, {"runOnly": ["color-contrast"]})
             tab.emulate_media(color_scheme="light")
         tab.evaluate("document.querySelector('[aria-level]').removeAttribute('aria-level')")
         undone = faults(tab)
-        browser.close()
 
-    assert {key: value for key, value in found.items() if value} == {}
+    assert {key: value for key, value in broken.items() if value} == {}
     assert undone.keys() == {"aria-required-attr"}
 
 
@@ -251,7 +245,7 @@ def test_the_site_is_valid_for_the_nu_checker(
     java = tool("java")
 
     advice = ("Consider using the", "Article lacks heading", "not mappable to XML 1.0")
-    said = judged_by_nu(java, [site / name for name in KINDS])
+    said = invalid(java, [site / name for name in KINDS])
     assert said  # it has looked at them
     assert [one for one in said if not any(words in one for words in advice)] == []
 

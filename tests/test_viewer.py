@@ -11,14 +11,13 @@ import struct
 import subprocess
 import sys
 import threading
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
 import pytest
-from test_browser import judged
+from browsing import faults, invalid
 
 import raconvert
 from raconvert.arrays.metadata import Axis, Metadata
@@ -900,20 +899,6 @@ def test_what_a_killed_conversion_leaves_is_removed(
 # The page in Chromium ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser(tool: Callable[..., str], package: Callable[..., None]) -> Iterator[Any]:
-    """The Chromium of the machine."""
-    chromium = tool("chromium")
-    package("playwright", "test")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        words = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-component-update"]
-        running = playwright.chromium.launch(executable_path=chromium, args=words)
-        yield running
-        running.close()
-
-
 @pytest.fixture
 def tab(browser: Any, view: Callable[..., Client]) -> Iterator[Callable[..., Any]]:
     """Return `tab(path)`, a tab with a viewer of it; no script may fail, no request leave it."""
@@ -1205,23 +1190,8 @@ def test_axe_finds_nothing(
     tab: Callable[..., Any], folder: Path, package: Callable[..., None], style: str
 ) -> None:
     package("axe_playwright_python", "test")
-    spec = find_spec("axe_playwright_python")
-    assert spec is not None
-    assert spec.origin is not None
-    axe = (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
     page = tab(folder, style=style, bypass_csp=True)
-    found: dict[str, Any] = {}
-
-    def judge(name: str) -> None:
-        page.evaluate(axe)
-        said = page.evaluate("axe.run()")
-        assert said["passes"]
-        for one in said["violations"]:
-            found[f"{name}: {one['id']}"] = [
-                node["failureSummary"] + node["html"] for node in one["nodes"]
-            ]
-
-    judge("folder")
+    broken = {"folder": faults(page)}
     for name, what in (
         ("climate.nc", "canvas"), ("people", "td"), ("signal", "polyline"), ("photo", "canvas"),
         ("labels", "canvas"), ("head.nii", "canvas"),
@@ -1232,8 +1202,8 @@ def test_axe_finds_nothing(
             settled(page)
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
         page.wait_for_selector("#becomes tbody tr")
-        judge(name)
-    assert found == {}
+        broken[name] = faults(page)
+    assert {name: rules for name, rules in broken.items() if rules} == {}
 
 
 def test_the_nu_checker_finds_nothing(
@@ -1252,4 +1222,4 @@ def test_the_nu_checker_finds_nothing(
         page.wait_for_selector("#becomes tbody tr")
         pages.append(tmp_path / f"{name}.html")
         pages[-1].write_text(page.content())
-    assert judged(java, pages) == []
+    assert invalid(java, pages) == []

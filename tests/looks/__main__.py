@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw
-from playwright.sync_api import sync_playwright
 
 import raconvert
 from raconvert.errors import RaconvertError
 
 from .. import needs
+from ..browsing import chromium
 from .files import FILES
 
 WAYS = {  # name: (width of the window, color scheme, medium)
@@ -129,22 +129,19 @@ def sheet(shots: dict[str, Path], target: Path) -> None:
 
 
 def main(words: list[str]) -> int:
-    chromium = needs.program("chromium")
-    if not words or chromium is None:
+    path_of_chromium = needs.program("chromium")
+    if not words or path_of_chromium is None:
         sys.stderr.write(f"{__doc__}\n")
         return 2
     folder = Path(words[0]).resolve()
     files, out = folder / "files", folder / "shots"
     files.mkdir(parents=True, exist_ok=True)
     out.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+    with chromium(path_of_chromium) as browser:
         for name in words[1:] or FILES:
             path = FILES[name](files)
             sheet(pictures(path, out, browser), folder / f"{name}.png")
             sys.stdout.write(f"{folder / name}.png\n")
-        browser.close()
     return 0
 
 
