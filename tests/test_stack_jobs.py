@@ -32,9 +32,9 @@ def _copies_may_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many copies were asked for, each time."""
     found: list[int] = []
-    before = shared_memory.made
+    before = shared_memory.pieces
     monkeypatch.setattr(
-        shared_memory, "made", lambda *words: (found.append(words[3]), before(*words))[1]
+        shared_memory, "pieces", lambda *words: (found.append(words[3]), before(*words))[1]
     )
     return found
 

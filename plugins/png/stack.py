@@ -134,7 +134,7 @@ class PngStack:
 
     def _stream_of_copies(self, jobs: int) -> Iterator[Samples]:
         """Yield blocks as `stream` does, which copies of this process decode."""
-        from raconvert.workers.shared_memory import made, named
+        from raconvert.workers.shared_memory import first_to_last, pieces
 
         paths, first = self._paths, self._first_fields
         step = max(1, SHARED_BYTES // self._item_bytes)
@@ -147,12 +147,12 @@ class PngStack:
             self._add_alike()
             return events.events, self.notes
 
-        def where(number: int) -> str:
-            return named(paths[number * step : (number + 1) * step])
+        def files_of(number: int) -> str:
+            return first_to_last(paths[number * step : (number + 1) * step])
 
         count = -(-len(paths) // step)
         nbytes = step * self._item_bytes
-        for number, (memory, said) in enumerate(made(make, count, nbytes, jobs, where)):
+        for number, (memory, said) in enumerate(pieces(make, count, nbytes, jobs, files_of)):
             for event in said[0]:
                 if isinstance(event, int):
                     self._alike += event

@@ -173,7 +173,7 @@ class Stack:
 
     def _stream_of_copies(self, step: int, jobs: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of `step` items, which copies of this process read."""
-        from raconvert.workers.shared_memory import made, named
+        from raconvert.workers.shared_memory import first_to_last, pieces
 
         paths, one = self._paths, self.first.nbytes
 
@@ -186,11 +186,11 @@ class Stack:
                         at += block.nbytes
                     refuse_changed(opened.seen)
 
-        def where(number: int) -> str:
-            return named(paths[number * step : (number + 1) * step])
+        def files_of(number: int) -> str:
+            return first_to_last(paths[number * step : (number + 1) * step])
 
         count = -(-len(paths) // step)
-        for number, (memory, _) in enumerate(made(make, count, step * one, jobs, where)):
+        for number, (memory, _) in enumerate(pieces(make, count, step * one, jobs, files_of)):
             items = min(step, len(paths) - number * step)
             yield memory[: items * one].view(self.dtype).reshape(items, *self.shape[1:])
 

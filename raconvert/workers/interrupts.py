@@ -1,11 +1,11 @@
 """Signals that ask for an end, raised as an exception that cannot get lost.
 
-The first signal is raised, so that temporary files are removed. What follows it at once (an
-impatient second Ctrl-C, a SIGTERM after a SIGINT) would interrupt just that, and is left aside for
-a moment. Python raises it in the code at hand, which may be a callback of a library, a ``__del__``
-or the callback of a weak reference: these swallow exceptions, and print them, or make other ones of
-them. So the interruption is an object that nothing but its way through the program holds. If it
-dies on its way, it is raised again at the next line of the program.
+The first signal is raised, so that temporary files are removed. A second one within `GRACE` (an
+impatient Ctrl-C, a SIGTERM after a SIGINT) would interrupt just that, and is ignored. Python raises
+the exception in the code at hand, which may be a callback of a library, a ``__del__`` or the
+callback of a weak reference: these swallow exceptions and print them, or turn them into others. So
+only the frames that it passes through refer to the interruption. If it is freed before `main` has
+caught it, it is raised again at the next line of the program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Interruption(KeyboardInterrupt):
-    """A `KeyboardInterrupt` for which a weak reference can be had."""
+    """A `KeyboardInterrupt` that weak references can refer to."""
 
 
 class Interrupter:
@@ -38,7 +38,7 @@ class Interrupter:
 
     def __init__(self) -> None:
         self.arrived: float | None = None
-        self.is_due: bool = False  # it has not been raised yet, or got lost
+        self.is_due: bool = False  # an interruption has yet to be raised, or got lost
         self._thread = get_ident()
         self._alive: Any = None  # a weak reference to the interruption on its way
         self._closed = False
@@ -67,12 +67,12 @@ class Interrupter:
         return interruption
 
     def _unraisable(self, unraisable: Any) -> None:
-        """Print exceptions that nobody can catch, but no interruptions: they are raised again."""
+        """Print exceptions that nobody can catch, except interruptions, which are raised again."""
         if not isinstance(unraisable.exc_value, Interruption):
             self._usual_hook(unraisable)
 
     def _lost(self, _: object) -> None:
-        """Have the interruption raised again as soon as a function begins or a line is reached."""
+        """Raise the interruption again as soon as a function begins or a line is reached."""
         if self._closed:
             return
         self.is_due = True
@@ -147,13 +147,13 @@ def raise_interruption(error: BaseException) -> None:
 
     For code that goes on after an error, such as with the next file.
     """
-    met: set[int] = set()
+    seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
-        one = waiting.pop()
-        if one is None or id(one) in met:
+        cause = waiting.pop()
+        if cause is None or id(cause) in seen:
             continue
-        if isinstance(one, KeyboardInterrupt):
-            raise one
-        met.add(id(one))
-        waiting += one.__cause__, one.__context__
+        if isinstance(cause, KeyboardInterrupt):
+            raise cause
+        seen.add(id(cause))
+        waiting += cause.__cause__, cause.__context__

@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 _AT_ONCE = 2  # pieces that a copy has at a time: one at work, one waiting
 
 
-def places(jobs: int) -> int:
-    """Return the number of pieces at once in the memory of `jobs` copies."""
+def slot_count(jobs: int) -> int:
+    """Return how many pieces there is memory for if `jobs` copies work."""
     return jobs * _AT_ONCE + 1
 
 
-def made(
+def pieces(
     make: Callable[[int, Buffer], Any],
     count: int,
     nbytes: int,
     jobs: int,
-    where: Callable[[int], str],
+    files_of: Callable[[int], str],
 ) -> Iterator[tuple[Buffer, Any]]:
     """Yield pieces 0 to `count` - 1 in order: memory that ``make(number, memory)`` has filled.
 
     With each comes what `make` has returned, as it comes out of JSON. A piece has `nbytes` of
-    memory, and is valid until the next one is asked for. What `make` raises is raised in the place
-    of its piece; `where(number)` says for messages what a piece is made from.
+    memory, and is valid until the next one is asked for. What `make` raises for a piece is raised
+    when it is that piece's turn; `files_of(number)` names for messages the files of a piece.
     """
     jobs = min(jobs, count)
-    slots = range(places(jobs))
+    slots = range(slot_count(jobs))
     memory = mmap.mmap(-1, len(slots) * nbytes)  # lives as long as the buffers do
     buffers = [np.frombuffer(memory, np.uint8, nbytes, slot * nbytes) for slot in slots]
     serve = answering(lambda task: make(task[0], buffers[task[1]]))  # number and slot
@@ -54,7 +54,7 @@ def made(
         for number in range(count):
             _hand_out(copies, numbers, free)
             while number not in arrived:
-                _listen(copies, arrived, where)
+                _listen(copies, arrived, files_of)
                 _hand_out(copies, numbers, free)
             slot, line = arrived.pop(number)
             yield buffers[slot], value_of(line)
@@ -66,7 +66,7 @@ def made(
 def _hand_out(copies: list[Worker], numbers: Iterator[int], free: list[int]) -> None:
     """Give pieces to the copies that have the fewest, as long as there is free memory."""
     while free:
-        copy = min(copies, key=lambda one: len(one.asked))
+        copy = min(copies, key=lambda copy: len(copy.asked))
         number = next(numbers, None) if len(copy.asked) < _AT_ONCE else None
         if number is None:
             return
@@ -75,7 +75,7 @@ def _hand_out(copies: list[Worker], numbers: Iterator[int], free: list[int]) -> 
 
 
 def _listen(
-    copies: list[Worker], arrived: dict[int, tuple[int, bytes]], where: Callable[[int], str]
+    copies: list[Worker], arrived: dict[int, tuple[int, bytes]], files_of: Callable[[int], str]
 ) -> None:
     """Wait for answers, which come in the order in which a copy was asked."""
     for copy in ready(copies):
@@ -85,9 +85,9 @@ def _listen(
             arrived[number] = slot, line
         if not lines:
             end([copy])
-            raise death(where(copy.asked[0][0]), copy.how)
+            raise death(files_of(copy.asked[0][0]), copy.how)
 
 
-def named(paths: list[str]) -> str:
-    """The files of a piece, for messages."""
+def first_to_last(paths: list[str]) -> str:
+    """Return the first and the last path of a piece, for messages."""
     return paths[0] if len(paths) == 1 else f"{paths[0]}' to '{paths[-1]}"

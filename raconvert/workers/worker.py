@@ -2,8 +2,9 @@
 
 A worker is a copy of this process (`fork`), so that it knows all that this one knows, or a new one
 (`spawn`). It takes lines and answers with lines. It ends when its input is closed or this process
-dies, also in the middle of its work: it is interrupted, and removes what it began. One that dies,
-or has to be killed, is for `clear`. On Windows, where pipes cannot be waited for, there is none.
+dies, also in the middle of its work: it is interrupted, and removes its temporary files. Those of a
+worker that died or was killed are removed by `clear`. Windows, where pipes cannot be waited for,
+has no workers.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _PATIENCE = 2.0  # seconds that a worker gets to remove what it began, before it
 _DISK_PATIENCE = 10.0  # seconds that a killed one gets: a disk that does not answer may hold it
 _LIBRARY_PATIENCE = 60  # seconds that a call of a library gets to return once the driver is gone
 _PARTS = ("what", "path", "where", "expected", "got", "remedy")
-_ours: set[int] = set()  # the ends of pipes that workers do not need: they close them
+_driver_ends: set[int] = set()  # of pipes: the workers close their copies of them
 
 
 def can_fork() -> bool:
@@ -60,7 +61,7 @@ class Worker:
     def __init__(self, serve: Serve, *arguments: Any, spawn: bool = False) -> None:
         asked, self._ask = _pipe()
         self.answers, answer = _pipe()
-        _ours.update((self._ask, self.answers))
+        _driver_ends.update((self._ask, self.answers))
         self.asked: deque[Any] = deque()  # requests without an answer, for those who send several
         self._code = 0
         self._received = bytearray()
@@ -116,7 +117,7 @@ class Worker:
     def close(self) -> None:
         """Close its input, so that it exits."""
         if self._ask >= 0:
-            _ours.discard(self._ask)
+            _driver_ends.discard(self._ask)
             os.close(self._ask)
             self._ask = -1
 
@@ -150,7 +151,7 @@ class Worker:
             self._code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def _forget(self) -> None:
-        _ours.discard(self.answers)
+        _driver_ends.discard(self.answers)
         os.close(self.answers)
         self.answers = -1
 
@@ -191,7 +192,7 @@ def _write_line(pipe: int, text: str) -> None:
 
 
 def _forked(serve: Serve, arguments: Sequence[Any], asked: int, answer: int) -> int:
-    """Start a copy of this process; return its number."""
+    """Start a copy of this process; return its process ID."""
     import gc
 
     for stream in (sys.stdout, sys.stderr):  # otherwise buffered output would be written twice
@@ -202,16 +203,16 @@ def _forked(serve: Serve, arguments: Sequence[Any], asked: int, answer: int) -> 
         return child
     try:
         gc.freeze()  # memory that nobody writes to stays shared
-        for pipe in _ours:
+        for pipe in _driver_ends:
             os.close(pipe)
-        _ours.clear()
+        _driver_ends.clear()
     finally:
         _work(serve, arguments, open(asked, "rb", buffering=_PIPE), answer)  # noqa: SIM115
     return 0
 
 
 def fork() -> int:
-    """Copy this process."""
+    """Copy this process; return 0 in the copy, and its process ID here."""
     import warnings
 
     with warnings.catch_warnings():  # fork warns of BLAS's threads, which start again in the copy
@@ -236,7 +237,7 @@ def _spawned(asked: int, answer: int) -> Popen[bytes]:
 
 
 def begin(asked: int, answer: int) -> NoReturn:
-    """Serve in a new process, whose first line says what to do."""
+    """Serve in a new process; its first line names the function, and has the arguments."""
     import json
     from importlib import import_module
 
@@ -246,7 +247,7 @@ def begin(asked: int, answer: int) -> NoReturn:
 
 
 def _work(serve: Serve, arguments: Sequence[Any], requests: BinaryIO, answer: int) -> NoReturn:
-    """Serve, and end this process."""
+    """Run `serve` until the requests end, then end this process."""
     import json
 
     try:
@@ -255,7 +256,7 @@ def _work(serve: Serve, arguments: Sequence[Any], requests: BinaryIO, answer: in
         serve(values, lambda text: _write_line(answer, text), *arguments)
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(0)  # at once: an interruption that is dropped is raised again
-    except BaseException:  # noqa: BLE001 - the other process knows it from the exit code
+    except BaseException:  # noqa: BLE001 - the driver sees the exit code
         import traceback
 
         traceback.print_exc()
@@ -291,7 +292,7 @@ def _arriving(requests: BinaryIO) -> SimpleQueue[bytes]:
 
 
 def answering(do: Callable[[Any], Any]) -> Serve:
-    """A function for a worker that answers with the value of ``do(request)``, or its error."""
+    """Make the `serve` that answers each request with the value of ``do(request)``, or its error."""
     import json
 
     def serve(requests: Iterator[Any], tell: Tell) -> None:
@@ -325,7 +326,7 @@ def value_of(line: bytes) -> Any:
 class Aside:
     """Work that a copy of this process does while this one does something else.
 
-    What `work` returns is made of JSON; an error of ours is raised by `result`.
+    `work` returns values of JSON; an error of raconvert that it raises is raised by `result`.
     """
 
     def __init__(self, work: Callable[[], Any]) -> None:
@@ -344,16 +345,16 @@ class Aside:
             end([self._worker])
         if not lines:
             raise RaconvertError(
-                "a process of ours has ended before its work", got=self._worker.how
+                "a worker process has ended before its work was done", got=self._worker.how
             )
         return value_of(lines[0])
 
 
-# Errors that go from one process to another, and those for one that died --------------------------
+# Errors on their way from a worker to its driver, and the death of a worker -----------------------
 
 
 def encoded(error: RaconvertError | OSError) -> dict[str, Any]:
-    """Return an error as values of JSON; raise it if it came of an interruption."""
+    """Return an error as values of JSON; raises KeyboardInterrupt if that caused it."""
     raise_interruption(error)
     if isinstance(error, RaconvertError):
         fields: dict[str, Any] = {
@@ -389,7 +390,7 @@ def raised(fields: dict[str, Any]) -> RaconvertError | OSError:
 
 
 def death(path: str, how: str) -> Corrupt:
-    """The error for a file that ended the process which read it."""
+    """Return the error for a file that ended the process which read it."""
     return Corrupt(
         "ended the process that read it: the file is damaged, in a way that crashes its library",
         path=path,
@@ -399,7 +400,7 @@ def death(path: str, how: str) -> Corrupt:
 
 
 def clear(folder: str, child: int) -> None:
-    """Remove the temporary files and folders that the copy has left."""
+    """Remove the temporary files and folders that process `child` has left in a folder."""
     import shutil
 
     for path in temporaries_of(folder, child):
