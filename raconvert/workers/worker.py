@@ -292,7 +292,7 @@ def _arriving(requests: BinaryIO) -> SimpleQueue[bytes]:
 
 
 def answering(do: Callable[[Any], Any]) -> Serve:
-    """Make the `serve` that answers each request with the value of ``do(request)``, or its error."""
+    """Make a `serve` that answers each request with the value of ``do(request)``, or its error."""
     import json
 
     def serve(requests: Iterator[Any], tell: Tell) -> None:
