@@ -32,7 +32,7 @@ class Batches:
 
     `begin` is called with each batch before it is handed out. The time of a unit is guessed from
     its size; every batch that is done corrects the guess. `clock` is that of the destination
-    (`clock.clock_of`).
+    (`work.clock_of`).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Batches:
         self._alone: deque[Batch] = deque()
         self.waiting: int = len(units)  # units without an outcome
         self.workers: int = 1
-        # Called, where there is one, with bytes done and bytes in all of a large file at hand.
+        # Called with the bytes done and the bytes in all of a large file that is being converted.
         self.within: Callable[[int, int], object] | None = None
 
     def take(self) -> Batch | None:
@@ -83,7 +83,7 @@ class Batches:
         return self._uncut * self._pace
 
     def alone(self, unit: Unit) -> None:
-        """Queue a unit of a batch again that needs all memory: for `take_alone`."""
+        """Queue a unit again that needs all memory, in a batch of its own for `take_alone`."""
         self.waiting += 1
         batch = self._made([unit])
         self._begin(batch)
@@ -96,7 +96,10 @@ class Batches:
     def without_too_large(
         self, batch: Batch, outcomes: list[Outcome]
     ) -> tuple[Batch, list[Outcome]] | None:
-        """Queue again, alone, what needs more memory than the share of one worker; the others."""
+        """Queue units again, alone, that need more memory than the share of one worker.
+
+        Returns the batch of the others and their outcomes; None if there are no others.
+        """
         if not any(map(_is_too_large, outcomes)):
             return batch, outcomes
         pairs = list(zip(batch.units, outcomes, strict=True))
@@ -108,7 +111,7 @@ class Batches:
         return (rest, [outcome for _, outcome in kept]) if kept else None
 
     def done(self, batch: Batch, seconds: float | None) -> None:
-        """Note that a batch was carried out, and how long it took if that is worth to be known."""
+        """Note that a batch was carried out; `seconds`, unless None, correct the guess."""
         self.waiting -= len(batch.units)
         self._began.pop(batch.number, None)
         guessed = self._guessed.pop(batch.number, 0.0) or sum(map(guess, batch.units))
@@ -118,7 +121,7 @@ class Batches:
         self._pace = (self._pace + pace) / 2 if self._pace else pace
 
     def lost(self, batch: Batch) -> Unit | None:
-        """Queue a batch again whose worker died; the one unit that no worker survives."""
+        """Queue a batch again whose worker died; return the one unit that no worker survives."""
         batch = batch._replace(since=self.since(batch))
         deaths = batch.deaths + 1
         if deaths < DEATHS:
@@ -126,8 +129,8 @@ class Batches:
             return None
         if len(batch.units) == 1:
             return batch.units[0]
-        # Of a half it is not known whether it kills: one more death is enough to cut it again. A
-        # single file is accused by nothing but two deaths of its own.
+        # One half is harmless, perhaps: one more death is enough to cut it again. A single file is
+        # blamed only after two deaths of its own.
         middle = len(batch.units) // 2
         for part in (batch.units[:middle], batch.units[middle:]):
             deaths = DEATHS - 1 if len(part) > 1 else 0
@@ -135,7 +138,7 @@ class Batches:
         return None
 
     def given_up(self, batch: Batch, number: int) -> Batch:
-        """A batch of the one unit that was given up; the others are queued again."""
+        """Return a batch of the unit `number`, which was given up; queue the other units again."""
         since = self.since(batch)
         others = [*batch.units[:number], *batch.units[number + 1 :]]
         if others:
@@ -155,20 +158,20 @@ class Batches:
 
     def _cut(self) -> tuple[list[Unit], float]:
         """The units of the next batch, and the guessed seconds that they take."""
-        first = at = self._next
+        first = end = self._next
         left = aim = self._aim()
-        while at < len(self._units) and at - first < _MOST:
-            takes = self._guesses[at]
-            if takes > left and at > first:
+        while end < len(self._units) and end - first < _MOST:
+            seconds = self._guesses[end]
+            if seconds > left and end > first:
                 break
-            left -= takes
-            at += 1
-        self._next = at
+            left -= seconds
+            end += 1
+        self._next = end
         self._uncut -= aim - left
-        return list(self._units[first:at]), aim - left
+        return list(self._units[first:end]), aim - left
 
     def _aim(self) -> float:
-        """The guessed seconds of the next batch: less towards the end, that all end together."""
+        """The guessed seconds of the next batch: less at the end, so that all end together."""
         if not self._pace:
             return _FIRST * _OPEN
         seconds = self._seconds
@@ -194,10 +197,10 @@ _SELDOM = 20_000  # new objects before the collector looks at them; Python's def
 
 @contextmanager
 def left_alone() -> Iterator[Callable[[], object]]:
-    """A ``with`` block in which objects that are there before are not looked at.
+    """A ``with`` block in which the collector leaves out all objects that exist at its start.
 
-    What it gives adds, when it is called, those that are there by then. A program that does so
-    itself is not disturbed.
+    It gives a function that adds those made since. A program that has frozen objects itself is not
+    disturbed: nothing is done then.
     """
     if gc.get_freeze_count():
         yield bool
@@ -211,9 +214,9 @@ def left_alone() -> Iterator[Callable[[], object]]:
 
 @contextmanager
 def looked_at_seldom() -> Iterator[tuple[int, int, int]]:
-    """A ``with`` block for work that makes many objects which stay, and hardly any garbage.
+    """A ``with`` block in which the collector runs seldom: its work makes objects, but no garbage.
 
-    It gives the thresholds from before.
+    It gives the thresholds of the collector from before.
     """
     before = gc.get_threshold()
     if before[0]:  # 0 switches the collector off
@@ -232,8 +235,8 @@ def carried_out_here(
 ) -> Iterator[tuple[Batch, list[Outcome]]]:
     """Yield each batch with the outcomes of its units, in their order.
 
-    Ends before a batch that could crash this process, and when there is work left for more than
-    `most` seconds. How much is left is an estimate, which is trusted after `least` seconds of work.
+    Ends before a batch that could crash this process, and when the work left takes more than `most`
+    seconds by an estimate, which is trusted after `least` seconds of work.
     """
     worker = Worker(job, batches.within)
     safe = _Safe(job.options["from_"])
@@ -254,22 +257,22 @@ def carried_out_here(
 
 
 class _Safe:
-    """Predicate: True if no unit of a batch can crash the process; looked up once per suffix."""
+    """Predicate: True if no unit of a batch can crash the process; cached for each suffix."""
 
     def __init__(self, from_: str | None) -> None:
-        self._known: dict[str, bool] = {}
+        self._cached: dict[str, bool] = {}
         self._row = registry.by_name(from_) if from_ else None
 
     def __call__(self, batch: Batch) -> bool:
         return os.name == "nt" or all(
-            self._one(name) for unit in batch.units for name in unit.members or (unit.source,)
+            self._is_safe(name) for unit in batch.units for name in unit.members or (unit.source,)
         )
 
-    def _one(self, name: str) -> bool:
+    def _is_safe(self, name: str) -> bool:
         ending = os.path.splitext(name)[1].lower()
-        known = self._known.get(ending)
-        if known is None:
+        safe = self._cached.get(ending)
+        if safe is None:
             row = self._row or registry.by_suffix("x" + ending)
-            known = row is not None and not row.native and not row.many
-            self._known[ending] = known
-        return known
+            safe = row is not None and not row.native and not row.many
+            self._cached[ending] = safe
+        return safe

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -18,6 +19,7 @@ from raconvert import __version__
 from raconvert.errors import RaconvertError, TargetExists, UsageError, WriteFailed
 from raconvert.files.copy import write_all
 from raconvert.files.paths import write_failed
+from raconvert.files.source import read_failed
 from raconvert.files.target import Target
 from raconvert.migration.checksums import NAME, content, files_of, parsed
 from raconvert.migration.records import DONE, SKIPPED
@@ -42,10 +44,10 @@ def write_certificate(
 ) -> list[str]:
     """Write BASE.html and BASE.json about the migration into a tree; return their paths.
 
-    Raises `TargetExists` for files of these names that are not certificates, `UsageError` where
-    there is no migration, and `WriteFailed`.
+    Raises `TargetExists` for files of these names that are not certificates, `UsageError` if there
+    is no migration, and `WriteFailed`.
     """
-    from raconvert.migration.page import page_of  # only where one is written
+    from raconvert.migration.page import page_of  # imported only if a page is written
 
     base = stem_of(base)
     check_place(base, overwrite=overwrite)
@@ -64,7 +66,10 @@ def stem_of(base: str) -> str:
 
 
 def check_place(base: str, *, overwrite: bool = False) -> None:
-    """Raise `TargetExists` where a certificate would replace another file."""
+    """Raise `TargetExists` if a certificate would replace another file.
+
+    Raises `WriteFailed` if its folder does not exist, `ReadFailed` for a file that cannot be read.
+    """
     from raconvert.migration.page import PAGE
     from raconvert.views.pages.markup import head_of
 
@@ -75,17 +80,20 @@ def check_place(base: str, *, overwrite: bool = False) -> None:
             raise WriteFailed("cannot be written: its folder does not exist", path=path)
         if not os.path.lexists(path):
             continue
-        if os.path.isfile(path):
-            if overwrite:
-                continue
-            with open(path, "rb") as file:
-                if file.read(len(head)) == head:
-                    continue
-        raise TargetExists(
-            "exists already and is not a certificate of a migration",
-            path=path,
-            remedy="name another file with `--report`",
-        )
+        if not os.path.isfile(path) or not (overwrite or _begins_with(head, path)):
+            raise TargetExists(
+                "exists already and is not a certificate of a migration",
+                path=path,
+                remedy="name another file with `--report`",
+            )
+
+
+def _begins_with(head: bytes, path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(head)) == head
+    except OSError as error:
+        raise read_failed(path, error) from error
 
 
 def versions() -> dict[str, Any]:
@@ -93,14 +101,14 @@ def versions() -> dict[str, Any]:
     from importlib import metadata
     from platform import python_implementation, python_version
 
-    names: list[str] = []
+    requirements: list[str] = []
     try:
-        wanted = metadata.requires("raconvert") or ()
-        names = [text for text in wanted if "extra ==" not in text]
+        listed = metadata.requires("raconvert") or ()
+        requirements = [text for text in listed if "extra ==" not in text]
     except metadata.PackageNotFoundError:
         pass
     libraries = {}
-    for name in (text.split(";")[0].split(">")[0].split("=")[0].strip() for text in names):
+    for name in (re.split("[ ;<=>~!]", text)[0] for text in requirements):
         try:
             libraries[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -117,12 +125,12 @@ def versions() -> dict[str, Any]:
 
 def certificate_of(target: str, journal: str | None = None) -> dict[str, Any]:
     """Return the contents of the certificate, as values of JSON."""
-    settings, known = read_all(target, journal)
+    settings, entries = read_all(target, journal)
     if not settings:
         raise UsageError("a migration has just begun here, and has nothing to tell", path=target)
     options = dict(settings["options"])
     source, to = options.pop("source"), options.pop("to")
-    files = [_file(one, (source, target)) for one in known]
+    files = [_file(entry, (source, target)) for entry in entries]
     files.sort(key=lambda file: str(file["source"]))
     runs = settings.get("runs", [])
     return {
@@ -160,6 +168,7 @@ def _name(root: str) -> str:
 
 
 def _file(known: Known, roots: tuple[str, str]) -> dict[str, Any]:
+    """The entry of a source: its result, the files written for it, changes and remarks."""
     unit, outcome = known.unit, known.outcome
     entry: dict[str, Any] = {
         "source": unit.source,
@@ -172,9 +181,9 @@ def _file(known: Known, roots: tuple[str, str]) -> dict[str, Any]:
         entry["members"] = list(unit.members)
     if outcome is None:
         return entry
-    said = outcome.said or {}
+    remarks = outcome.said or {}
     entry["sha256"] = outcome.source or None
-    entry["result"] = _result(outcome.state, said)
+    entry["result"] = _result(outcome.state, remarks)
     if outcome.state == DONE:
         entry["written"] = [
             {"path": path, "size": size, "sha256": digest}
@@ -182,10 +191,10 @@ def _file(known: Known, roots: tuple[str, str]) -> dict[str, Any]:
         ]
         entry["when"] = iso(known.time)
     for kind in ("equivalent", "allowed"):
-        if said.get(kind):
-            entry[kind] = [dict(zip(_FIT, fit[1:], strict=False)) for fit in said[kind]]
-    if said.get("notes"):
-        entry["notes"] = [_below(note, roots) for note in said["notes"]]
+        if remarks.get(kind):
+            entry[kind] = [dict(zip(_FIT, fit[1:], strict=False)) for fit in remarks[kind]]
+    if remarks.get("notes"):
+        entry["notes"] = [_below(note, roots) for note in remarks["notes"]]
     if outcome.error:
         error = decoded(outcome.error)
         entry["result"] = "refused" if error.exit_code in (4, 5) else "failed"
@@ -193,10 +202,13 @@ def _file(known: Known, roots: tuple[str, str]) -> dict[str, Any]:
     return entry
 
 
-def _result(state: str, said: dict[str, list[Any]]) -> str:
+def _result(state: str, remarks: dict[str, list[Any]]) -> str:
     if state != DONE:
         return "kept" if state == SKIPPED else "failed"
-    return "allowed" if said.get("allowed") else "equivalent" if said.get("equivalent") else "exact"
+    for change in ("allowed", "equivalent"):
+        if remarks.get(change):
+            return change
+    return "exact"
 
 
 def _error(error: RaconvertError, roots: tuple[str, str]) -> dict[str, str]:
@@ -218,7 +230,7 @@ def _below(text: str, roots: tuple[str, str]) -> str:
 
 def _summary(files: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str, int]:
     counts = Counter(file["result"] for file in files)
-    written = [one for file in files for one in file.get("written", ())]
+    written = [result for file in files for result in file.get("written", ())]
     return {
         "sources": max(len(files), settings.get("units", 0)),
         "converted": counts["exact"] + counts["equivalent"] + counts["allowed"],
@@ -231,12 +243,12 @@ def _summary(files: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str,
         "left_out": len(settings.get("left_out", ())),
         "files_written": len(written),
         "bytes_read": sum(file["size"] for file in files if "written" in file),
-        "bytes_written": sum(one["size"] for one in written),
+        "bytes_written": sum(result["size"] for result in written),
     }
 
 
 def _checksums(target: str, files: Iterable[dict[str, Any]]) -> dict[str, str] | None:
-    """Name and digest of the list of checksums, if it says the same of what was written."""
+    """Name and digest of the list of checksums; None if it does not list all written files."""
     path = os.path.join(target, NAME)
     try:
         text = content(path)
@@ -245,8 +257,8 @@ def _checksums(target: str, files: Iterable[dict[str, Any]]) -> dict[str, str] |
         listed = dict(parsed(text, path))
     except RaconvertError:
         return None
-    written = (one for file in files for one in file.get("written", ()))
-    if any(listed.get(one["path"]) != one["sha256"] for one in written):
+    written = (result for file in files for result in file.get("written", ()))
+    if any(listed.get(result["path"]) != result["sha256"] for result in written):
         return None
     return {"file": NAME, "sha256": sha256(text).hexdigest()}
 
@@ -255,14 +267,14 @@ def _checksums(target: str, files: Iterable[dict[str, Any]]) -> dict[str, str] |
 
 
 def _json_of(facts: dict[str, Any]) -> Iterator[str]:
-    """The certificate as JSON, one line for each field, file and what was left out."""
+    """The certificate as JSON, with a line for each field, source and file that was left out."""
     yield "{\n"
     for number, (name, value) in enumerate(facts.items()):
         yield ",\n" if number else ""
         if isinstance(value, list) and value:
             yield f"{json.dumps(name)}: [\n"
-            for at, item in enumerate(value):
-                yield (",\n" if at else "") + json.dumps(item, allow_nan=False)
+            for index, item in enumerate(value):
+                yield (",\n" if index else "") + json.dumps(item, allow_nan=False)
             yield "\n]"
         else:
             yield f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}"
@@ -279,12 +291,12 @@ def _written(path: str, parts: Iterable[str]) -> str:
     return path
 
 
-def _pieces(parts: Iterable[str], most: int = 1 << 20) -> Iterator[bytes]:
-    """The bytes of texts, in pieces that are worth a call of the system."""
+def _pieces(parts: Iterable[str], nbytes: int = 1 << 20) -> Iterator[bytes]:
+    """The bytes of texts, in pieces of about `nbytes`, which are worth a call of the system."""
     piece = bytearray()
     for part in parts:
         piece += part.encode()
-        if len(piece) >= most:
+        if len(piece) >= nbytes:
             yield bytes(piece)
             piece.clear()
     yield bytes(piece)

@@ -31,8 +31,8 @@ def check_tree(root: str, certificate: str) -> Iterator[Finding]:
 
     A missing file is only in the certificate (``+``). A file that is read along with one of them
     and is not in the certificate is only here (``-``): a sidecar, and any file in a folder that is
-    one source. Nothing outside the tree is read. Raises `ReadFailed`, and `Corrupt` for another
-    file.
+    one source. Nothing outside the tree is read. Raises `UsageError` if `root` is not a folder,
+    `ReadFailed`, and `Corrupt` for a file that is not a certificate.
     """
     if not os.path.isdir(root):
         raise UsageError("is not a folder", path=root, expected="the tree that was written")
@@ -40,23 +40,23 @@ def check_tree(root: str, certificate: str) -> Iterator[Finding]:
     for file in _written_files(certificate):
         name, size, digest = _checked(file, certificate)
         names.add(name)
-        yield _found(root, name, size, digest)
+        yield _compared(root, name, size, digest)
     for name in sorted(set(_read_along(root, names))):
         yield Finding(ONLY_HERE, name, "is not in the certificate, and is read along with it")
 
 
 def _read_along(root: str, names: set[str]) -> Iterator[str]:
     """Yield the files below a tree that change what the files of a certificate hold."""
-    places = {os.path.join(root, *name.split("/")) for name in names}
-    marked = {os.path.dirname(p) for p in places if os.path.basename(p) in _MARKS}
-    wholes = _topmost(marked - {root.rstrip(os.sep)})
-    for folder in wholes:
-        for member, _, files in walk(folder):
-            paths = {os.path.join(member, name) for name in files}
-            yield from (_below(root, path) for path in paths - places)
-    for member in {*places, *wholes}:
-        if beside := added(member, places):
-            yield _below(root, beside)
+    paths = {os.path.join(root, *name.split("/")) for name in names}
+    marked = {os.path.dirname(path) for path in paths if os.path.basename(path) in _MARKS}
+    folders = _topmost(marked - {root.rstrip(os.sep)})  # those that are one source
+    for folder in folders:
+        for above, _, files in walk(folder):
+            inside = {os.path.join(above, name) for name in files}
+            yield from (_below(root, path) for path in inside - paths)
+    for path in {*paths, *folders}:
+        if sidecar := added(path, paths):
+            yield _below(root, sidecar)
 
 
 def _topmost(folders: Iterable[str]) -> list[str]:
@@ -96,30 +96,32 @@ def _written_files(path: str) -> Iterator[Any]:
             remedy="a newer raconvert may read it; sha256sum -c SHA256SUMS works without raconvert",
         )
     files = facts.get("files")
-    if not isinstance(files, list) or not all(isinstance(one, dict) for one in files):
+    if not isinstance(files, list) or not all(isinstance(file, dict) for file in files):
         raise Corrupt("has no list of files", path=path)
-    for one in files:
-        written = one.get("written", [])
+    for entry in files:
+        written = entry.get("written", [])
         if not isinstance(written, list):
-            raise Corrupt("has no list of what was written", path=path, got=repr_of(written))
+            raise Corrupt("has an entry without a list of written files", path=path,
+                          got=repr_of(written))  # fmt: skip
         yield from written
 
 
 def _checked(file: Any, path: str) -> tuple[str, int, str]:
-    """Path, size and digest of a file that is named; `Corrupt` if one of them is not valid."""
+    """Path, size and digest of a written file; raises `Corrupt` if one of them is not valid."""
     if isinstance(file, dict):
         name, size, digest = (file.get(field) for field in ("path", "size", "sha256"))
         if name and is_below(name) and type(size) is int and isinstance(digest, str):
             return name, size, digest
     raise Corrupt(
-        "names a file in a way that cannot be meant",
+        "has an entry of a file that is not valid",
         path=path,
         expected="path below the tree, size and sha256",
         got=repr_of(file),
     )
 
 
-def _found(root: str, name: str, size: int, digest: str) -> Finding:
+def _compared(root: str, name: str, size: int, digest: str) -> Finding:
+    """Compare a file of the tree with its entry in the certificate."""
     path = os.path.join(root, *name.split("/"))
     inside = os.path.join(os.path.realpath(root), "")
     try:

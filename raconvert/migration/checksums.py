@@ -44,8 +44,8 @@ def sums_of(finished: Iterable[tuple[Unit, Outcome]]) -> dict[str, str]:
     sums: dict[str, str] = {}
     for unit, outcome in finished:
         if outcome.files:
-            sums.update((path, one) for path, _, one in outcome.files if one)
-        elif outcome.digest:  # without a digest: a store has copied it, unread
+            sums.update((path, digest) for path, _, digest in outcome.files if digest)
+        elif outcome.digest:  # empty if a store has copied the file, unread
             sums[outcome.target or unit.target] = outcome.digest
     return sums
 
@@ -55,8 +55,8 @@ def update_checksums(
 ) -> str:
     """Write the lines of finished files; they replace earlier lines of the same files.
 
-    `shared`: other runs may do so at the same moment, and take turns. Returns an empty text, or why
-    there are no checksums: a file of this name is something else. Raises `WriteFailed`.
+    `shared`: other runs may write them at the same moment, and take turns. Returns an empty text,
+    or, if a file of this name is something else, why nothing was written. Raises `WriteFailed`.
     """
     lock = Lock(os.path.join(root, ".raconvert-migration.sums.lock"), wait=True) if shared else None
     try:
@@ -95,7 +95,7 @@ def text_of(sums: dict[str, str]) -> bytes:
 
 
 def parsed(text: bytes, path: str) -> Iterator[tuple[str, str]]:
-    """Yield name and digest of each line; `TargetExists` if one is not what `sha256sum` prints."""
+    """Yield name and digest of each line; raises `TargetExists` if one is not a checksum."""
     for number, line in enumerate(text.removesuffix(b"\n").split(b"\n") if text else (), 1):
         parts = _LINE.fullmatch(line)
         if parts is None:
@@ -107,7 +107,7 @@ def parsed(text: bytes, path: str) -> Iterator[tuple[str, str]]:
             )
         mark, digest, name = parts.groups()
         if mark:
-            name = re.sub(rb"\\[\\nr]", lambda lines: _ESCAPES[lines[0]], name)
+            name = re.sub(rb"\\[\\nr]", lambda match: _ESCAPES[match[0]], name)
         yield os.fsdecode(name), digest.decode()
 
 
@@ -116,7 +116,7 @@ def _belongs(name: str, targets: set[str], longest: int) -> bool:
     for suffix in (SUFFIX, ITEMS_SUFFIX):
         if name.removesuffix(suffix) in targets:
             return True
-    if len(name) > longest:  # no more of it is looked up than could be there
+    if len(name) > longest:  # a longer part of it cannot be a target
         name = name[: longest + 1].rpartition("/")[0]
     while name:
         if name in targets:
@@ -126,7 +126,10 @@ def _belongs(name: str, targets: set[str], longest: int) -> bool:
 
 
 def content(path: str) -> bytes | None:
-    """Read a file of the run; None if it does not exist."""
+    """Read the list of checksums at a path or URL; None if it does not exist.
+
+    Raises `TargetExists` for what is not a regular file, `ReadFailed`.
+    """
     if "://" in path:
         from raconvert.migration.remote import content_of
 

@@ -1,9 +1,10 @@
 """The engine of clusters: batches are carried out by the workers of a Dask scheduler.
 
 A scheduler and workers come and go. When a worker dies, its batch is queued again and in the end
-cut, as in the pool (`Batches.lost`); what it had not begun is handed to another one. When the
-scheduler is gone, it is waited for, at its address or at what its file names then, and all that was
-at hand is handed out again. Sources and destination are on file systems that all of them see.
+cut, as in the pool (`Batches.lost`); batches that it had not begun are handed to another one. When
+the scheduler is gone, we wait for one at its address, or at the address that its file names by
+then, and all batches at work are handed out again. Sources and destination are on file systems that
+all workers see.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ if TYPE_CHECKING:
 # Schedulers of Dask: finding one, reaching it, and starting one on this machine ------------------
 
 
-AT_FIRST = 60.0  # seconds in which a scheduler must answer
+AT_FIRST = 60.0  # seconds to wait for the first answer of a scheduler
 LATER = 300.0  # seconds to wait for a scheduler that is gone
 _SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,
-    "distributed.scheduler.allowed-failures": 0,  # we know better what to do
-    "distributed.admin.tick.limit": "1h",  # else it complains of long batches
+    "distributed.scheduler.allowed-failures": 0,  # `Batches.lost` decides what is tried again
+    "distributed.admin.tick.limit": "1h",  # otherwise Dask warns of long batches
 }
 
 
 def require() -> None:
-    """Raise `MissingDependency` where Dask is not installed; it is not imported for that."""
+    """Raise `MissingDependency` if Dask is not installed; it is not imported to find out."""
     if find_spec("distributed") is None:
         raise _missing("it is not installed")
 
 
 def load() -> None:
-    """Import Dask. Raises `MissingDependency` where that fails."""
+    """Import Dask. Raises `MissingDependency` if that fails."""
     try:
         import distributed  # noqa: F401
     except ImportError as error:
@@ -70,7 +71,7 @@ def _missing(why: str) -> MissingDependency:
 
 
 def check_address(scheduler: str) -> None:
-    """Raise `UsageError` for what is not the address of a scheduler."""
+    """Raise `UsageError` if a text is neither the address of a scheduler nor ``local:N``."""
     kind, _, rest = scheduler.partition(":")
     if kind == "local" and not (re.fullmatch("[0-9]{1,4}", rest, re.ASCII) and int(rest)):
         raise UsageError(
@@ -95,7 +96,7 @@ def local_count(scheduler: str | None) -> int:
 
 
 def finder(scheduler: str | None, scheduler_file: str | None) -> Callable[[], str]:
-    """Return a function that gives the address of the scheduler, looked up at each call."""
+    """Return a function that gives the address of the scheduler, read anew at each call."""
     if scheduler_file is None:
         return lambda: scheduler or ""
 
@@ -110,7 +111,10 @@ def finder(scheduler: str | None, scheduler_file: str | None) -> Callable[[], st
 
 
 def client_of(find: Callable[[], str], seconds: float) -> Any:
-    """Connect to the scheduler, waiting until it answers."""
+    """Connect to the scheduler, waiting until it answers; return the client.
+
+    Raises `ReadFailed` after so many seconds, `UsageError` if the address is not valid.
+    """
     from distributed import Client
 
     connect: Any = Client
@@ -119,8 +123,8 @@ def client_of(find: Callable[[], str], seconds: float) -> Any:
         address = "the file of the scheduler"
         try:
             address = find()
-            left = max(1.0, min(10.0, until - monotonic()))
-            return connect(address, timeout=left, set_as_default=False, name="raconvert")
+            timeout = max(1.0, min(10.0, until - monotonic()))
+            return connect(address, timeout=timeout, set_as_default=False, name="raconvert")
         except RaconvertError:
             raise
         except (OSError, TimeoutError, KeyError, ValueError, TypeError) as error:
@@ -140,19 +144,18 @@ def client_of(find: Callable[[], str], seconds: float) -> Any:
 @contextmanager
 def silence() -> Iterator[None]:
     """Silence Dask's log of lost workers and schedulers; we report those ourselves."""
-    logger = logging.getLogger("distributed")
-    before = logger.level, logger.disabled
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
-    children = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
+    loggers = [*map(logging.getLogger, names), logging.getLogger("distributed")]
+    levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="distributed")
-        for one, _ in (*children, (logger, 0)):
-            one.setLevel(logging.CRITICAL + 1)
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
         try:
             yield
         finally:
-            for one, level in (*children, (logger, before[0])):
-                one.setLevel(level)
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
 
 
 @contextmanager
@@ -172,7 +175,7 @@ def _safe_path() -> Iterator[None]:
 
 @contextmanager
 def local_cluster(count: int) -> Iterator[str]:
-    """Start a scheduler and worker processes on this machine; their address."""
+    """Start a scheduler and worker processes on this machine; gives its address."""
     import dask
     from distributed import LocalCluster
 
@@ -185,7 +188,7 @@ def local_cluster(count: int) -> Iterator[str]:
                 processes=True,
                 host="127.0.0.1",
                 dashboard_address=None,
-                memory_limit=0,  # what --max-memory says holds
+                memory_limit=0,  # --max-memory limits it instead
                 silence_logs=logging.CRITICAL,
             )
         except (OSError, RuntimeError, TimeoutError) as error:
@@ -204,13 +207,13 @@ def local_cluster(count: int) -> Iterator[str]:
 # Arguments and answers are texts of JSON, so that nothing but the name of a function is ever
 # pickled.
 #
-# A scheduler may run a task again when its worker died, and tells nobody. So a batch leaves a
-# mark in the destination while it is carried out: where one is found, a worker died of this
-# batch, and not of another one that it had waiting.
+# A scheduler may run a task again when its worker died, and tells nobody. So a file in the
+# destination marks a batch while it is carried out: if there is one already, a worker died of this
+# batch, and not of another one that was waiting for it.
 
 
-_ONE_AT_A_TIME = Lock()  # also where a worker has many threads
-_WORKERS: dict[str, Worker] = {}  # the worker of the current job, kept between its batches
+_ONE_AT_A_TIME = Lock()  # a worker of Dask may have many threads
+_WORKERS: dict[str, Worker] = {}  # the worker of the current job, reused for its batches
 
 
 def carry_out(version: str, job: str, batch: str, run: str) -> str:
@@ -253,18 +256,18 @@ def _refused(why: str) -> dict[str, Any]:
 
 
 def batch_of(values: list[Any]) -> Batch:
-    """The batch that JSON has made lists of."""
+    """Return a batch from the lists that JSON has made of it."""
     number, units, *rest = values
     return Batch(number, [unit_of(unit) for unit in units], *rest)
 
 
 def sign_of_driver(job: Job, run: str) -> str:
-    """The path of a file by which workers know that they see the destination of the driver."""
+    """The path of a file that shows workers that they see the destination of the driver."""
     return os.path.join(job.target, f".raconvert-0-{job.mark}{run}-driver.tmp")
 
 
 def sign_of_batch(job: Job, run: str, batch: Batch) -> str:
-    """The path of the file that is there while a batch is carried out."""
+    """The path of the file that exists while a batch is carried out."""
     name = f".raconvert-0-{job.mark}{run}-{batch.number}-{batch.deaths}.tmp"
     return os.path.join(job.target, name)
 
@@ -273,7 +276,7 @@ _LOG = logging.getLogger("raconvert")
 WORTH = 2.0  # seconds of work for this process, above which local workers are started
 _IN_FLIGHT = 2  # batches per worker: one at work, one waiting
 _LOOK = 1.0  # seconds between two counts of the workers
-_UNBEGUN = 5  # deaths of its worker before a batch has begun, until the batch is blamed
+_UNBEGUN = 5  # a batch is blamed after so many deaths of workers, even if it has not begun
 
 
 def carried_out(
@@ -283,7 +286,7 @@ def carried_out(
 
     `scheduler`: an address, or ``local:N`` for N worker processes on this machine;
     `scheduler_file`: where the scheduler has written its address. Processes on this machine are
-    started where this one alone would take longer than that.
+    started only if this process alone would take longer than their start.
     """
     if not batches.waiting:
         return
@@ -349,13 +352,13 @@ class Crew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the workers: they end the batch at hand, and begin no other."""
+        """Disconnect from the workers: they end their current batch, and begin no other."""
         self._disconnect()
         if self._lost:
             clear(self._job.target, self._job.mark, self._lost)
 
     def hand_out(self) -> None:
-        """Give the scheduler as many batches as its workers need, and one while it has none."""
+        """Give the scheduler as many batches as its workers need; one if it has no workers."""
         self._count()
         while len(self._at_hand) < self._places:
             batch, memory = self._batches.take(), self._share
@@ -369,7 +372,7 @@ class Crew:
         self._tasks += 1
         job = self._job._replace(options=dict(self._job.options, max_memory=memory))
         key = f"raconvert-{self._run}-{self._tasks}"
-        # The scheduler may run it again without a word: targets since now are then ours.
+        # The scheduler may run it again without a message: targets made since now are then ours.
         sent = batch._replace(since=self._batches.since(batch))
         future = self._client.submit(
             carry_out, __version__, json.dumps(job), json.dumps(sent), self._run,
@@ -381,7 +384,7 @@ class Crew:
         future.add_done_callback(lambda _: self._ready.put(key))
 
     def next_outcomes(self) -> tuple[Batch, list[Outcome]] | None:
-        """Wait a while for a batch to be ready; None if there is nothing to be recorded."""
+        """Wait up to `_LOOK` seconds for a batch; None if there are no outcomes to record."""
         try:
             key = self._ready.get(timeout=_LOOK)
         except Empty:
@@ -396,22 +399,22 @@ class Crew:
         if key not in self._at_hand:
             return None
         batch, future = self._at_hand[key]
-        said = self._answer_of(future)
-        if said is None:
+        answer = self._answer_of(future)
+        if answer is None:
             return None
         del self._at_hand[key]
         future.release()  # otherwise Dask runs it again if the worker with the answer dies
-        if said.get("died"):
+        if answer.get("died"):
             return self._died(batch)
-        outcomes = [Outcome(*row) for row in said["outcomes"]]
-        self._batches.done(batch, said["seconds"])
+        outcomes = [Outcome(*row) for row in answer["outcomes"]]
+        self._batches.done(batch, answer["seconds"])
         if key in self._unshared:
             self._unshared.discard(key)
             return batch, outcomes
         return self._batches.without_too_large(batch, outcomes)
 
     def _answer_of(self, future: Any) -> dict[str, Any] | None:
-        """Return a worker's answer, or that it died; None if the work is handed out again."""
+        """Return a worker's answer, or ``{"died": True}``; None if it has to be asked again."""
         from distributed import KilledWorker
 
         if future.status == "error":
@@ -420,7 +423,7 @@ class Crew:
                 return {"died": True}
             raise _mistake(error)
         try:
-            said: dict[str, Any] = json.loads(future.result(timeout=30))
+            answer: dict[str, Any] = json.loads(future.result(timeout=30))
         except (OSError, TimeoutError):  # the worker with the answer is gone
             return None
         except BaseException as error:
@@ -428,17 +431,17 @@ class Crew:
                 raise
             self._start_over()
             return None
-        if said.get("refused"):
+        if answer.get("refused"):
             raise UsageError(
-                said["refused"],
+                answer["refused"],
                 path=self._job.target,
                 remedy="driver and workers need the same raconvert, and the same paths to the "
                 "same files",
             )
-        return {"died": True} if said.get("lost") else said
+        return {"died": True} if answer.get("lost") else answer
 
     def _died(self, batch: Batch) -> tuple[Batch, list[Outcome]] | None:
-        """Queue a batch again whose worker died; its outcome, if that is to blame."""
+        """Queue a batch again whose worker died; return its outcome if the batch is to blame."""
         sign = sign_of_batch(self._job, self._run, batch)
         self._lost += batch.units
         deaths = self._unbegun.get(batch.number, 0) + 1
@@ -477,7 +480,7 @@ class Crew:
     # The connection ---------------------------------------------------------------------------
 
     def _start_over(self) -> None:
-        """Find the scheduler again; batches at work are unknown to it, and handed out again."""
+        """Connect to the scheduler again, and queue all batches at work: it has forgotten them."""
         for batch, _ in self._at_hand.values():
             self._lost += batch.units
             self._batches.handed_back(batch._replace(since=self._batches.since(batch)))
@@ -513,6 +516,7 @@ def _is_cancelled(error: BaseException) -> bool:
 
 
 def _mistake(error: BaseException) -> BaseException:
+    """The error to raise for one that a worker raised outside the conversion of a file."""
     if isinstance(error, ImportError | AttributeError):
         return UsageError(
             f"the workers have another raconvert, or none: {error}",

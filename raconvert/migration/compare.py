@@ -2,8 +2,8 @@
 
 Files are paired by their path without the suffix of the format. A file may also be the stack of a
 folder of the other tree, and a folder may hold the arrays of a container one by one. Marks are
-those of ``rclone check --combined``, where the destination is the tree that is checked and the
-source the one that it was made from.
+those of ``rclone check --combined``: its destination is the tree that is checked, its source the
+tree that this was made from.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Finding(Record):
 
     mark: str
     path: str  # path below the root of its tree
-    reason: str = ""  # also for equal files that differ in form
+    reason: str = ""  # for equal files that differ in form, too
 
 
 class Pair(Record):
@@ -81,7 +81,7 @@ def compare_trees(
     Elements of one index are compared bit by bit, or by value if the types differ; metadata too,
     except for changes that a conversion names, and not with ``meta="ignore"``. The sources are read
     with `reading` (`raconvert.conversion.read.open_bundle`). One file that cannot be read does not
-    stop the others. Raises `UsageError` for a file, `ReadFailed`.
+    stop the others. Raises `UsageError` if a path is not a folder, `ReadFailed`.
     """
     for root, other in ((here, there), (there, here)):
         if not os.path.isdir(root):
@@ -96,13 +96,13 @@ def compare_trees(
     yield from unreadable(left)
     yield from unreadable(right)
     comparison = _Comparison(here, there, max_memory, reading)
-    jobs = Jobs(lambda number: [list(one) for one in comparison.findings(pairs[number])])
+    jobs = Jobs(lambda index: [list(row) for row in comparison.findings(pairs[index])])
     paths = [comparison.native_of(pair) for pair in pairs]
-    for pair, finding in zip(pairs, outcomes(paths, jobs, fewest=1), strict=True):
-        if isinstance(finding, Exception):  # its reading crashed the process
-            yield Finding(ERROR, pair.here or pair.there, _said(finding))
+    for pair, rows in zip(pairs, outcomes(paths, jobs, fewest=1), strict=True):
+        if isinstance(rows, Exception):  # reading the files crashed the process
+            yield Finding(ERROR, pair.here or pair.there, _first_line(rows))
         else:
-            yield from (Finding(*one) for one in finding)
+            yield from (Finding(*row) for row in rows)
 
 
 def unreadable(tree: Tree) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def _by_stem(files: Iterable[Found]) -> dict[str, list[str]]:
 
 
 def _stacks(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
-    """Pairs of a file and a folder of the other tree, which are taken from both."""
+    """Pair files with folders of the other tree that they are the stacks of; remove both sides."""
     folders: dict[str, list[str]] = {}
     for path in there:
         folders.setdefault(path.rpartition("/")[0], []).append(path)
@@ -189,45 +189,45 @@ def _stacks(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
 
 
 def _rooted(here: dict[str, str], there: dict[str, str], many: set[str]) -> list[Pair]:
-    """Pair the container of the class folders at the root of the other tree; remove both sides."""
+    """Pair the container made of class folders at the root of the other tree; remove both sides."""
     inside = tuple(path for path in there if path.count("/") == 1)
     for path, stem in list(here.items()):
         if stem == "stack" and path in many and inside:
             del here[path]
-            for one in inside:
-                del there[one]
+            for name in inside:
+                del there[name]
             return [Pair(path, "", "whole", inside)]
     return []
 
 
 def _labelled(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
-    """Pair a stack, and its labels, with a folder of class folders; remove what is paired."""
+    """Pair stacks, and their labels, with folders of class folders; remove both sides."""
     classes: dict[str, list[str]] = {}
     for path in there:
         if "/" in path:
             classes.setdefault("/".join(path.split("/")[:-2]), []).append(path)
-    places = {stem: path for path, stem in here.items()}
+    by_stem = {stem: path for path, stem in here.items()}
     pairs = []
     for path, stem in list(here.items()):
         folder, _, name = stem.rpartition("/")
         root = "" if folder == "stack" else folder
-        labels = places.get(f"{folder}/{STACK_NAMES[1]}")
+        labels = by_stem.get(f"{folder}/{STACK_NAMES[1]}")
         if name != STACK_NAMES[0] or labels is None or root not in classes:
             continue
         inside = tuple(classes.pop(root))
         pairs += [Pair(path, root, "stack", inside), Pair(labels, root, "labels", inside)]
         del here[path], here[labels]
-        for one in inside:
-            del there[one]
+        for member in inside:
+            del there[member]
     return pairs
 
 
 def _parts(
     wholes: dict[str, str], parts: dict[str, str], many: set[str]
 ) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Containers of one tree with the folder and files of the other one that are their arrays.
+    """List containers of one tree, each with the folder and the files that hold its arrays.
 
-    They are taken from both.
+    The files are of the other tree. What is listed is removed from `wholes` and `parts`.
     """
     inside: dict[str, list[str]] = {}
     for path in parts:
@@ -262,7 +262,7 @@ class _Comparison:
         self._ignore_meta = reading.get("meta") == "ignore"
 
     def native_of(self, pair: Pair) -> str:
-        """The file of a pair that a library of native code reads, if there is one."""
+        """The path of the side that a library of native code reads; else that of `here`."""
         here, there = os.path.join(self._here, pair.here), os.path.join(self._there, pair.there)
         return there if is_native(there) else here
 
@@ -273,7 +273,7 @@ class _Comparison:
         try:
             return list(compare(pair))
         except (RaconvertError, OSError) as error:
-            return [Finding(ERROR, pair.here or pair.there, _said(error))]
+            return [Finding(ERROR, pair.here or pair.there, _first_line(error))]
 
     def _file(self, pair: Pair) -> Iterator[Finding]:
         with (
@@ -302,19 +302,18 @@ class _Comparison:
             files_from=names, go_on=True, **self._reading
         )  # fmt: skip
         counts = verdict["against"]
-        odd = [f"{counts[what]} {what}, such as {counts['examples'][what]}"
-               for what in ("changed", "missing", "extra") if counts[what]]  # fmt: skip
+        differences = [f"{counts[kind]} {kind}, such as {counts['examples'][kind]}"
+                       for kind in ("changed", "missing", "extra") if counts[kind]]  # fmt: skip
         mark = SAME if verdict["same"] else DIFFERENT
-        yield Finding(
-            mark, pair.here, "; ".join(odd) or f"stack of {counted(counts['ok'], 'file')}"
-        )
+        reason = "; ".join(differences) or f"stack of {counted(counts['ok'], 'file')}"
+        yield Finding(mark, pair.here, reason)
 
     def _labels(self, pair: Pair) -> Iterator[Finding]:
         labels = Bundle([labels_array([os.path.join(self._there, name) for name in pair.files])])
         yield self._made_of(labels, os.path.join(self._here, pair.here), pair.here)
 
     def _parts(self, pair: Pair) -> Iterator[Finding]:
-        """The files of a folder here, which are the arrays of a container there."""
+        """Compare the files of a folder here with the arrays of a container there."""
         ending = os.path.splitext(pair.files[0])[1]
         left = set(pair.files)
         with open_bundle(os.path.join(self._there, pair.there), **self._reading) as source:
@@ -328,7 +327,7 @@ class _Comparison:
         yield from (Finding(ONLY_HERE, path) for path in sorted(left))
 
     def _whole(self, pair: Pair) -> Iterator[Finding]:
-        """The arrays of a container here, which are files of a folder there."""
+        """Compare the arrays of a container here with the files of a folder there."""
         ending = os.path.splitext(pair.files[0])[1]
         left = set(pair.files)
         with open_bundle(os.path.join(self._here, pair.here), **self._own) as bundle:
@@ -351,27 +350,27 @@ class _Comparison:
         yield from (Finding(ONLY_THERE, path) for path in sorted(left))
 
     def _classes(self, pair: Pair, bundle: Bundle) -> Iterator[Finding]:
-        """The images, labels and classes of a container here, made of class folders there."""
+        """Compare the images, labels and classes of a container with the class folders there."""
         names = [os.path.join(self._there, name) for name in pair.files]
         stack, labels = STACK_NAMES
         with open_sources([], files_from=names, **self._reading) as source:
             named = source.like([source.arrays[0].replace(name=stack)])
             yield _judge(named.arrays[0], bundle[stack], self._rule, self._changes(named, bundle))
-        known = labels_array(names)
-        # The classes are an array of their own in a container, and no attribute of the labels.
-        bare = Bundle([known.replace(name=labels, meta=Metadata())])
+        expected = labels_array(names)
+        # In a container, the classes are an array of their own, not an attribute of the labels.
+        bare = Bundle([expected.replace(name=labels, meta=Metadata())])
         yield _judge(bare.arrays[0], bundle[labels], self._rule, self._changes(bare, bundle))
-        words = known.meta.attributes.get("labels")
+        words = expected.meta.attributes.get("labels")
         if CLASSES in bundle.names and words is not None:
             same = [str(word) for word in bundle[CLASSES][...].tolist()] == words
             yield Finding(SAME if same else DIFFERENT, CLASSES, "" if same else "other classes")
 
     def _made_of(self, source: Bundle, path: str, label: str) -> Finding:
-        """Compare an array of the tree that is checked, a file, with its source."""
+        """Compare a file of the tree that is checked, which has one array, with its source."""
         return self._single(path, label, self._own, lambda bundle: (source, bundle))
 
     def _made_from(self, path: str, bundle: Bundle, label: str) -> Finding:
-        """Compare an array of the tree that is checked with its source, a file."""
+        """Compare an array of the tree that is checked with its source, a file of one array."""
         return self._single(path, label, self._reading, lambda source: (source, bundle))
 
     def _single(
@@ -381,6 +380,7 @@ class _Comparison:
         reading: dict[str, Any],
         pair: Callable[[Bundle], tuple[Bundle, Bundle]],
     ) -> Finding:
+        """Compare the array of a file; `pair` turns its bundle into (source, made of it)."""
         try:
             with open_bundle(path, **reading) as other:
                 if len(other.arrays) != 1:
@@ -391,25 +391,25 @@ class _Comparison:
                 finding = _judge(source.arrays[0], bundle.arrays[0], self._rule, changes)
                 return finding._replace(path=label)
         except (RaconvertError, OSError) as error:
-            return Finding(ERROR, label, _said(error))
+            return Finding(ERROR, label, _first_line(error))
 
 
 def _together(path: str, findings: list[Finding]) -> Finding:
     """Combine the findings of a file's arrays into one of the file: the worst mark counts."""
     several = len(findings) > 1
     for mark in (ERROR, DIFFERENT, SAME):
-        some = [one for one in findings if one.mark == mark and (mark != SAME or one.reason)]
-        if some:
-            reasons = [f"{one.path}: {one.reason}" if several else one.reason for one in some]
+        marked = [row for row in findings if row.mark == mark and (mark != SAME or row.reason)]
+        if marked:
+            reasons = [f"{row.path}: {row.reason}" if several else row.reason for row in marked]
             return Finding(mark, path, "; ".join(reasons))
     return Finding(SAME, path)
 
 
 def _judge(x: Array, y: Array, rule: Rule, changes: Changes | None) -> Finding:
-    """Compare an array with the one that it was made from, `x`; metadata too if `changes`."""
-    for one in (x, y):
-        if one.problem is not None:
-            return Finding(ERROR, x.name, f"cannot be read: {why(one.problem)}")
+    """Compare `y` with the array that it was made from, `x`; metadata too if `changes`."""
+    for problem in (x.problem, y.problem):
+        if problem is not None:
+            return Finding(ERROR, x.name, f"cannot be read: {why(problem)}")
     same_type, same_shape = described(x.element) == described(y.element), x.shape == y.shape
     form = []
     if not same_type:
@@ -423,13 +423,13 @@ def _judge(x: Array, y: Array, rule: Rule, changes: Changes | None) -> Finding:
     try:
         data = compare_data(x, y, bitwise)
     except (RaconvertError, OSError) as error:
-        return Finding(ERROR, x.name, _said(error))
+        return Finding(ERROR, x.name, _first_line(error))
     if data["differ"]:
         count = prod(y.shape)
         text += f"{'; ' if text else ''}{data['differ']} of {count} elements differ, "
         return Finding(DIFFERENT, x.name, f"{text}first at {data['first']}")
-    if changes is not None and (differ := changes.unexpected(x, y)):
-        return Finding(DIFFERENT, x.name, f"{text}; {differ}" if text else differ)
+    if changes is not None and (change := changes.unexpected(x, y)):
+        return Finding(DIFFERENT, x.name, f"{text}; {change}" if text else change)
     if not text and _listed(x) != _listed(y):
         text = f"axes listed as {_listed(x)}, now {_listed(y)}"
     return Finding(SAME, x.name, f"equivalent: {text}" if text else "")
@@ -445,7 +445,7 @@ def _same_axes(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
@@ -464,7 +464,8 @@ def diff_trees(
 ) -> Iterator[Finding]:
     """Compare the files of two folders as `raconvert.inspect.diff.diff` does, by `how`.
 
-    Files of one name are a pair, else those that share it without the suffix. Raises `ReadFailed`.
+    Files of the same name are a pair, else files whose names are the same without the suffix.
+    Raises `ReadFailed` if a path is not a folder that can be read.
     """
     left, right = (
         _top(walk(root, from_=reading.get("from_"), include=include, exclude=exclude), recursive)
@@ -475,21 +476,21 @@ def diff_trees(
     yield from unreadable(left)
     yield from unreadable(right)
 
-    def look(number: int) -> str:
-        names = [os.path.join(a, pairs[number].here), os.path.join(b, pairs[number].there)]
-        return difference(diff(names[0], names[1], **how, **reading))
+    def difference_of(index: int) -> str:
+        here, there = os.path.join(a, pairs[index].here), os.path.join(b, pairs[index].there)
+        return difference(diff(here, there, **how, **reading))
 
     paths = [os.path.join(a, pair.here) for pair in pairs]
-    for pair, finding in zip(pairs, outcomes(paths, Jobs(look), fewest=1), strict=True):
-        if isinstance(finding, Exception):
-            yield Finding(ERROR, pair.here, str(finding).partition("\n")[0])
+    for pair, text in zip(pairs, outcomes(paths, Jobs(difference_of), fewest=1), strict=True):
+        if isinstance(text, Exception):
+            yield Finding(ERROR, pair.here, _first_line(text))
         else:
-            yield Finding(DIFFERENT if finding else SAME, pair.here, finding)
+            yield Finding(DIFFERENT if text else SAME, pair.here, text)
 
 
 def _top(tree: Tree, recursive: bool) -> Tree:
-    """The tree, or only what lies in its root itself."""
+    """The tree; unless `recursive`, only the files that lie directly in its root."""
     if recursive:
         return tree
     files = [file for file in tree.files if "/" not in file.path]
-    return tree._replace(files=files, left_out=[one for one in tree.left_out if "/" not in one[0]])
+    return tree._replace(files=files, left_out=[row for row in tree.left_out if "/" not in row[0]])

@@ -117,7 +117,7 @@ def is_url(*roots: str) -> bool:
 
 
 def check(source: str, target: str, options: dict[str, Any]) -> None:
-    """Refuse (`UsageError`) what does not go with trees at URLs."""
+    """Raise `UsageError` for trees and options that do not go with a tree at a URL."""
     if is_url(source, target):
         from raconvert.migration.remote import check
 
@@ -151,9 +151,9 @@ def migrate(
 
     The options, as on the command line:
     """
-    given = {**_USUAL, **normalized(options)}
     begin = time()
-    run = _Run(root_of(os.fspath(src)), root_of(os.fspath(dst)), to, given)
+    all_options = {**_USUAL, **normalized(options)}
+    run = _Run(root_of(os.fspath(src)), root_of(os.fspath(dst)), to, all_options)
     run.progress = Progress(progress)
     with left_alone() as run.keep:
         run.carry_out()
@@ -170,11 +170,12 @@ class _Run:
         self.target = target
         self.options = options
         self.row: Row = registry.target_row("", to)
-        asked = ("out_opts", "dtype", "scale", "axes")
-        check_values(self.row, Settings(**{name: options[name] for name in asked}))
+        of_values = ("out_opts", "dtype", "scale", "axes")
+        check_values(self.row, Settings(**{name: options[name] for name in of_values}))
         self.progress = Progress(None)
         self.clock: Callable[[], float] = time
-        self.keep: Callable[[], object] = bool  # called when the plan is made
+        # Called when the plan is made: `left_alone` leaves it out of garbage collection.
+        self.keep: Callable[[], object] = bool
         self.result = Migration(source, target, self.row.name)
         self.result.options = {name: options[name] for name in FINGERPRINT}
         self.shard = shards.shard_of(options["shard"]) if options["shard"] is not None else None
@@ -198,7 +199,7 @@ class _Run:
             self._convert(plan.units, None, self._job({}))
             return
         journal_path = self._journal()
-        if not os.path.exists(journal_path):  # else less is left to do
+        if not os.path.exists(journal_path):  # otherwise only what is left to do is counted
             check_space(self.target, plan.units)
         try:
             if not is_url(self.target):
@@ -251,18 +252,18 @@ class _Run:
     def _clear_after_a_killed_run(
         self, journal: Journal, job: Job, plan: Plan, left: Resumed
     ) -> None:
-        """Remove what workers of a run that did not end have left, wherever they were."""
+        """Remove the temporary files that the workers of a run that did not end have left."""
         ended = journal.settings().get("ended") is not None
         everywhere = not (ended or is_url(self.target))
         units = plan.units if everywhere else [unit for unit in left.left if unit.replaces]
         clear(self.target, job.mark, units)
 
     def _may_probe(self, job: Job) -> bool:
-        """True if headers are read at once, and none is expected to take forever."""
+        """True if headers can be read soon: the tree is local, and no file is expected to hang."""
         return "://" not in self.source and not job.timed
 
     def _note_run(self, plan: Plan, journal: Journal) -> None:
-        """Record what this run is about to do, and what is known of it before."""
+        """Record in the journal what this run is about to do, left out and refused."""
         run: dict[str, Any] = {"began": time(), "raconvert": __version__}
         if self.options["report"]:
             from raconvert.migration.certificate import versions
@@ -277,7 +278,7 @@ class _Run:
         })  # fmt: skip
 
     def _journal(self) -> str:
-        """The path of the journal; other shards there than before are refused."""
+        """The path of the journal. Raises `UsageError` if the runs before had other shards."""
         journal = self.options["journal"] or os.path.join(self.target, journals.NAME)
         journal = os.path.abspath(journal)
         shards.refuse_other_shards(journal, self.shard, self.target)
@@ -320,24 +321,25 @@ class _Run:
             plan = shards.part_of(plan, self.shard)
         self.result.left_out = plan.left_out
         for unit, error in plan.refused:
-            self._tell(unit, Outcome(FAILED, error=encoded(error)))
+            self._add(unit, Outcome(FAILED, error=encoded(error)))
         return plan
 
     def _settled(self, journal: Journal) -> Job:
-        """Refuse to go on with other options; the job, which is that of the run before."""
+        """Return the job, of this run or of the one that goes on; refuse to go on with others."""
         wanted = self._what_must_stay()
-        known = journal.settings()
-        if known:
-            _refuse_other_options(known["options"], wanted, self.target)
+        settings = journal.settings()
+        if settings:
+            _refuse_other_options(settings["options"], wanted, self.target)
         else:
-            known = {"version": journals.VERSION, "options": wanted, "began": self.clock(),
+            settings = {"version": journals.VERSION, "options": wanted, "began": self.clock(),
                      "raconvert": __version__, "mark": new_mark()}  # fmt: skip
-            journal.set(known)
-        return self._job(known)
+            journal.set(settings)
+        return self._job(settings)
 
-    def _job(self, known: dict[str, Any]) -> Job:
+    def _job(self, settings: dict[str, Any]) -> Job:
+        """The job by the settings in the journal, which are empty for a dry run."""
         options = {name: self.options[name] for name in OF_CONVERSION}
-        began, mark = known.get("began", 0.0), known.get("mark", "")
+        began, mark = settings.get("began", 0.0), settings.get("mark", "")
         certified = bool(self.options["report"])
         timed = self.options["file_timeout"] is not None
         return Job(self.source, self.target, self.row.name, options, began, mark, certified, timed,
@@ -348,7 +350,7 @@ class _Run:
         self.result.before = left.done
         self.result.notes += left.notes
         for unit, error in left.refused:
-            self._tell(unit, Outcome(FAILED, error=encoded(error)))
+            self._add(unit, Outcome(FAILED, error=encoded(error)))
         return left
 
     def _convert(self, units: Sequence[Unit], journal: Journal | None, job: Job) -> None:
@@ -365,13 +367,13 @@ class _Run:
             self.result.outcomes += zip(batch.units, outcomes, strict=True)
             self.progress.carried_out(batch, outcomes)
 
-    def _tell(self, unit: Unit, outcome: Outcome) -> None:
+    def _add(self, unit: Unit, outcome: Outcome) -> None:
         self.result.outcomes.append((unit, outcome))
         self.progress.file(unit, outcome)
 
 
 def _refuse_other_options(before: dict[str, Any], now: dict[str, Any], target: str) -> None:
-    """Raise `UsageError` where a run is to go on with options that change its results."""
+    """Raise `UsageError` if a run is to go on with options that change its results."""
     different = [name for name in now if _as_recorded(now[name]) != _as_recorded(before.get(name))]
     if different:
         name = different[0]
@@ -386,7 +388,7 @@ def _refuse_other_options(before: dict[str, Any], now: dict[str, Any], target: s
 
 
 def _as_recorded(value: Any) -> Any:
-    """A value as JSON gives it back; that no options of a format are given has two forms."""
+    """A value as JSON gives it back; None for an empty dict: both mean that no option is given."""
     if isinstance(value, tuple):
         return list(value)
     return None if value == {} else value

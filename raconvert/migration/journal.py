@@ -2,8 +2,8 @@
 
 Table ``run``: what the run was (key, value). Table ``batches``: one row for each batch, written
 before it begins (state ``begun``) and again when it is carried out (``ended``), with its files as
-JSON: ``{"units": […], "outcomes": […]}``, each without what is as usual at its end. A row costs as
-much as a few files; a commit is a wait for the disk, one for each batch.
+JSON: ``{"units": […], "outcomes": […]}``, each without the fields at its end that have their usual
+values. A row costs as much as a few files; a commit is a wait for the disk, one for each batch.
 
 The write-ahead log of SQLite needs shared memory and locks between all its processes
 (https://sqlite.org/wal.html), which network file systems do not give; there the rollback journal
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from raconvert.migration.records import Batch
 
 
-# What a journal says, checked: whoever may write into the destination can have made it -----------
-# It is believed in what it says of its own run, and not where it leads out of the trees, is not of
-# the types that `records` declare, or could not be said by a certificate.
+# Checks of what a journal holds: anybody who may write into the destination can have made it ------
+# The facts of its run are believed. Refused are paths that lead out of the trees, values of other
+# types than `records` declare, and values that a certificate cannot hold.
 
 
 _LARGEST = 1 << 63  # above all sizes in bytes and times in nanoseconds
@@ -70,7 +70,7 @@ def values_of(text: Any) -> Any:
 
 
 def is_below(path: Any) -> bool:
-    """True for the path of a file in a tree, whatever the tree."""
+    """True for a relative path that does not lead out of a tree."""
     if type(path) is not str or "\0" in path or path[:1] == "/" or _is_elsewhere(path):
         return False
     return ".." not in path or ".." not in path.replace(os.sep, "/").split("/")
@@ -82,22 +82,22 @@ def _is_elsewhere(path: str) -> bool:
 
 
 def known_of(text: Any) -> list[tuple[Unit, Outcome | None]]:
-    """The units of a batch, and what became of each. Raises `ValueError`."""
+    """The units of a batch, each with its outcome, or None. Raises `ValueError`."""
     values = values_of(text)
     if type(values) is dict and values.keys() <= {"units", "outcomes"}:
         units = values.get("units")
         if type(units) is list and all(map(_is_unit, units)):
             outcomes = values.get("outcomes", [None] * len(units))
-            if type(outcomes) is list and all(one is None or _is_outcome(one) for one in outcomes):
+            if type(outcomes) is list and all(row is None or _is_outcome(row) for row in outcomes):
                 return [
                     (unit_of(unit), outcome and Outcome(*outcome))
                     for unit, outcome in zip(units, outcomes, strict=True)
                 ]
-    raise ValueError(f"not sources and what became of them: {repr_of(values)}")
+    raise ValueError(f"not sources with their outcomes: {repr_of(values)}")
 
 
 def refused_of(row: list[Any]) -> tuple[Unit, Outcome]:
-    """A unit that was refused before the run began, and why, as settings have it."""
+    """A unit that was refused before the run began, with its outcome, by a row of settings."""
     width = len(Unit._fields)
     return unit_of(row[:width]), Outcome(*row[width:])
 
@@ -124,7 +124,7 @@ def repr_of(value: Any) -> str:
     try:
         return repr(value)[:80]
     except RecursionError:
-        return "values in values"
+        return "values nested too deeply"
 
 
 # Types ------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _is_maybe_text(value: Any) -> bool:
 
 
 def _are(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """A check for lists of what `check` passes."""
+    """Return a check that a value is a list, and that each item of it passes `check`."""
     return lambda value: type(value) is list and all(map(check, value))
 
 
@@ -209,9 +209,9 @@ def _is_error(value: Any) -> bool:
 def _is_shallow(value: Any, depth: int = 3) -> bool:
     """True for values that an option may have: plain ones, nested at most `depth` deep."""
     if type(value) is list:
-        return depth > 0 and all(_is_shallow(one, depth - 1) for one in value)
+        return depth > 0 and all(_is_shallow(item, depth - 1) for item in value)
     if type(value) is dict:
-        return depth > 0 and all(_is_shallow(one, depth - 1) for one in value.values())
+        return depth > 0 and all(_is_shallow(item, depth - 1) for item in value.values())
     return type(value) is not float or isfinite(value)
 
 
@@ -322,8 +322,8 @@ class Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Without a log beside it, it is read where nothing can be written, in an archive.
-        with suppress(sqlite3.Error):  # another process reads it now
+        # A journal without a log can be read in a folder that cannot be written, as of an archive.
+        with suppress(sqlite3.Error):  # raised while another process reads it
             self._base.execute("PRAGMA busy_timeout=0")
             self._base.execute("PRAGMA journal_mode=DELETE")
         self._base.close()
@@ -348,8 +348,9 @@ class Journal:
         killpoints.reached("synced", batch.number)
         text = text_of(outcomes)
         if any(outcome.error and LOST in outcome.error for outcome in outcomes):
-            # Lost: as if only begun.
-            text = json.dumps([None if LOST in (o.error or ()) else o for o in outcomes])
+            # A lost unit has no outcome, as if it had only begun.
+            rows = [None if LOST in (outcome.error or ()) else outcome for outcome in outcomes]
+            text = json.dumps(rows)
         self._put(batch.number, ENDED, f'{{"units":{text_of(batch.units)},"outcomes":{text}}}')
         killpoints.reached("recorded", batch.number)
 
@@ -367,8 +368,8 @@ class Journal:
     def known(self) -> dict[str, Known]:
         """Map each source to its last outcome.
 
-        One that a run began and did not end stays begun until it is done: a failure later says
-        nothing of a target that the first run left.
+        A source that a run began and did not end stays begun until it is done: a later failure does
+        not mean that the first run left no target.
         """
         latest: dict[str, Known] = {}
         for known in _rows(self._base, self.path):
@@ -391,7 +392,11 @@ class Journal:
 
 
 def read(path: str) -> tuple[dict[str, Any], list[Known]]:
-    """The settings and the last outcome of each source of a journal that may be in use."""
+    """Read the settings and the last outcome of each source of a journal that may be in use.
+
+    Both are empty while another process creates it. Raises `UsageError` if there is no journal,
+    `Corrupt` if it is not one, `TargetExists` while another process has it locked.
+    """
     if not os.path.isfile(path):
         raise UsageError("has no journal of a migration", path=os.path.dirname(path) or path)
     refuse_other(path)
@@ -406,14 +411,14 @@ def read(path: str) -> tuple[dict[str, Any], list[Known]]:
             unit, outcome = refused_of(row)
             latest[unit.source] = Known(unit, outcome, settings["began"])
     except sqlite3.Error as error:
-        raise Corrupt(f"is not a journal of a migration: {error}", path=path) from error
+        raise _not_a_journal(path, error) from error
     finally:
         base.close()
     return settings, list(latest.values())
 
 
 def _rows(base: sqlite3.Connection, path: str) -> Iterator[Known]:
-    """Yield what the batches say of each file, the oldest first."""
+    """Yield an entry for each unit of each batch, the oldest first."""
     offset = None
     try:
         for number, when, text in base.execute(
@@ -437,19 +442,29 @@ def _settings(base: sqlite3.Connection, path: str) -> dict[str, Any]:
 
 def _damaged(path: str, error: Exception, where: str | None = None) -> RaconvertError:
     """Return the error for a journal that cannot be read, or that no run can have written."""
-    if isinstance(error, sqlite3.OperationalError) and _is_busy(error):
-        remedy = "try again when nothing else has it open"
-        return TargetExists("journal is in use", path=path, got=error, remedy=remedy)
-    return Corrupt("journal is damaged", path=path, where=where, got=error)
+    return _in_use(path, error) or Corrupt("journal is damaged", path=path, where=where, got=error)
 
 
-def _is_busy(error: sqlite3.Error) -> bool:
+def _not_a_journal(path: str, error: sqlite3.Error) -> RaconvertError:
+    """Return the error for a file that SQLite cannot open as a journal."""
+    what = f"is not a journal of a migration: {error}"
+    return _in_use(path, error) or Corrupt(what, path=path)
+
+
+def _in_use(path: str, error: Exception) -> TargetExists | None:
+    """Return the error for a journal that another process has locked; None for other errors."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return None
+    remedy = "try again when nothing else has it open"
+    return TargetExists("journal is in use", path=path, got=error, remedy=remedy)
 
 
 def _tables(base: sqlite3.Connection, path: str) -> set[tuple[str, str]]:
-    """Kind and name of what a database holds: our tables, and nothing that would be carried out."""
+    """Kind and name of each object of a database; raises `Corrupt` unless all are tables of ours.
+
+    Others, such as triggers and views, may be SQL that runs while the journal is read.
+    """
     base.execute("PRAGMA trusted_schema=OFF")
     base.execute("PRAGMA cell_size_check=ON")
     tables = {tuple(row) for row in base.execute("SELECT type, name, sql FROM sqlite_master")}
@@ -466,8 +481,8 @@ def _tables(base: sqlite3.Connection, path: str) -> set[tuple[str, str]]:
 def _refuse_logs_of_others(path: str) -> None:
     """Refuse logs of SQLite that are not files, and one that names a file to be removed.
 
-    A transaction over several databases has such a file, and SQLite removes it when it rolls back;
-    none of ours does. A pipe in the place of a log would be waited for.
+    A transaction over several databases has such a file, which SQLite removes when it rolls back;
+    ours never have one. Opening a pipe in place of a log would block.
     """
     for ending in ("-wal", "-shm"):
         refuse_other(path + ending)
@@ -482,43 +497,50 @@ def _refuse_logs_of_others(path: str) -> None:
         os.close(log)
     if end == _NAMES_A_FILE:
         raise Corrupt(
-            "is the log of a transaction over several databases, and of no migration",
+            "is the log of a transaction over several databases, which no migration makes",
             path=path + "-journal",
             remedy="remove it, if nothing else needs it",
         )
 
 
 def _opened(path: str) -> sqlite3.Connection:
+    _refuse_logs_of_others(path)
+    base = None
     try:
-        _refuse_logs_of_others(path)
         base = sqlite3.connect(path, timeout=10)
         _tables(base, path)
         mode = "WAL" if is_local(os.path.dirname(path)) else "DELETE"
         base.execute(f"PRAGMA journal_mode={mode}")
         base.execute("PRAGMA synchronous=FULL")
         base.executescript(_TABLES)
-    except sqlite3.DatabaseError as error:
-        raise Corrupt(f"is not a journal of a migration: {error}", path=path) from error
+    except (sqlite3.DatabaseError, RaconvertError) as error:
+        if base is not None:
+            base.close()
+        if isinstance(error, sqlite3.Error):
+            raise _not_a_journal(path, error) from error
+        raise
     return base
 
 
 def is_local(folder: str) -> bool:
-    """True if a folder is on a file system of this machine, as far as that is known."""
+    """True if a folder is on a file system of this machine; False if that cannot be found out."""
     if sys.platform != "linux":
         return False
-    path = os.path.realpath(folder or ".")
-    best, kind = "", ""
+    path = os.fsencode(os.path.realpath(folder or "."))
+    longest, kind = b"", b""
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        with open("/proc/self/mountinfo", "rb") as lines:
             for line in lines:
-                fields, _, rest = line.partition(" - ")
-                mount = fields.split()[4].encode().decode("unicode_escape")
-                inside = path == mount or path.startswith(mount.rstrip("/") + "/")
-                if inside and len(mount) >= len(best):
-                    best, kind = mount, rest.split()[0]
-    except (OSError, IndexError, UnicodeError):
+                fields, _, rest = line.partition(b" - ")
+                # Spaces, tabs, line breaks and backslashes are written as "\040" and so on.
+                mount = re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]),
+                               fields.split()[4])  # fmt: skip
+                inside = path == mount or path.startswith(mount.rstrip(b"/") + b"/")
+                if inside and len(mount) >= len(longest):
+                    longest, kind = mount, rest.split()[0]
+    except (OSError, IndexError, ValueError):
         return False
-    return kind in _LOCAL
+    return kind.decode("ascii", "replace") in _LOCAL
 
 
 def _quoted(path: str) -> str:
@@ -533,8 +555,8 @@ _TAKEN = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)  # errors for a lock that a
 class Lock:
     """A lock that ends with this process and its copies, however they end.
 
-    With `wait` it is waited for, else `TargetExists` is raised while somebody has it. Where that is
-    but the copies of a process that was killed, which are about to end, they are waited for.
+    With `wait`, the call blocks until nobody else has it, without it raises `TargetExists`. If only
+    copies of a killed process have it, which are about to exit, it waits for them in both cases.
     """
 
     def __init__(self, path: str, *, wait: bool = False) -> None:
@@ -567,11 +589,11 @@ class Lock:
                 _lock(self._file, wait=wait)
                 break
             except OSError:
-                if monotonic() > until or os.name == "nt" or not _is_dead(self._owner()):
+                if monotonic() > until or os.name == "nt" or not _is_dead(self._written_owner()):
                     raise
             sleep(0.02)
         if os.name != "nt":  # on Windows a locked file cannot be read
-            if not _OWNER.fullmatch(self._owner()):
+            if not _OWNER.fullmatch(self._written_owner()):
                 raise TargetExists(
                     "is not the lock of a migration, and is left as it was",
                     path=self._path,
@@ -581,11 +603,12 @@ class Lock:
             os.lseek(self._file, 0, os.SEEK_SET)
             os.write(self._file, _owner())
 
-    def _owner(self) -> bytes:
+    def _written_owner(self) -> bytes:
+        """The owner that the lock file names: `_owner` of the process that wrote it, or empty."""
         return _bytes_at(self._file, 0, 1 << 10)
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock by closing its file."""
         os.close(self._file)
 
 
@@ -593,12 +616,13 @@ _OWNER = re.compile(rb"([^\n]{0,256}\n[0-9]+\n)?")
 
 
 def _bytes_at(file: int, offset: int, nbytes: int) -> bytes:
-    """At most so many bytes of an open file; as Windows does it, which has no `pread`."""
+    """Read at most `nbytes` bytes of an open file; without `pread`, which Windows lacks."""
     os.lseek(file, offset, os.SEEK_SET)
     return os.read(file, nbytes)
 
 
 def _owner() -> bytes:
+    """Name this process as the owner of a lock: its machine and its number, a line each."""
     from platform import node
 
     return f"{node()}\n{os.getpid()}\n".encode()

@@ -1,8 +1,8 @@
 """Places at which a test ends this process, as a power cut would; without a test nothing happens.
 
 ``RACONVERT_TEST_KILL=PHASE:BATCH`` ends the process by SIGKILL the first time that it reaches the
-phase with the batch of that number; with ``:FILE`` behind it, only while that file does not exist
-(it is made first), so that a run which goes on does not end there again.
+phase with the batch of that number; with ``:FILE`` behind it, only if that file does not exist (it
+is made first), so that a resumed run does not end there again.
 
 ``RACONVERT_TEST_POISON=NAME`` or ``NAME:SIGNAL`` ends the process that is about to read a source of
 that name, as a damaged file ends it that crashes a library.
@@ -23,7 +23,7 @@ def reached(phase: str, number: int) -> None:
 
 
 def reading(source: str) -> None:
-    """End the process if a test says that this source does so."""
+    """End the process if a test names this source as one that crashes its reader."""
     if _POISON:
         _die_of(source)
 

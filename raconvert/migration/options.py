@@ -60,9 +60,9 @@ OWN = table(
     Option("report", None, "write the certificate: FILE.html and FILE.json", "--report",
            metavar="FILE"),
 )  # fmt: skip
-_TAKEN = options_of(Transferring)  # they mean the same as in a conversion, for every file
+_TAKEN = options_of(Transferring)  # options of a conversion, with the same meaning for every file
 MIGRATION = (*_TAKEN, *OWN)
-# What changes neither which files there are nor what is in them.
+# Options that change neither which files are written nor their contents.
 _FREE = {
     "overwrite", "skip_existing", "update", "max_memory", "verify", "dry_run",
     *(option.name for option in OWN
@@ -70,6 +70,6 @@ _FREE = {
 }  # fmt: skip
 OF_CONVERSION = tuple(
     option.name for option in _TAKEN if option.name not in ("include", "exclude")
-)  # of what goes on to `convert`
+)  # options that each conversion of a file gets
 FINGERPRINT = tuple(option.name for option in MIGRATION if option.name not in _FREE)
 FLAGS = {option.name: option.flags.split()[-1] for option in MIGRATION}

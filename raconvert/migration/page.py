@@ -36,7 +36,7 @@ _RESULTS = {
 
 
 def page_of(facts: dict[str, Any], json_name: str) -> Iterator[str]:
-    """Yield the page, piece by piece; `json_name` is the file with all that it leaves out."""
+    """Yield the page in pieces; `json_name` is the file to name for all that it leaves out."""
     source, target = facts["source"]["name"], facts["target"]["name"]
     title = f"Migration of {source} to {target}"
     yield opening(PAGE, title)
@@ -98,7 +98,7 @@ def _how_to_check(facts: dict[str, Any], json_name: str) -> Iterator[str]:
 
 
 def _failures(files: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the files that were not converted, those with the same reason together."""
+    """Yield the files that were not converted, grouped by reason."""
     groups: dict[str, tuple[dict[str, str], list[str]]] = {}
     for file in files:
         if "error" in file:
@@ -124,7 +124,7 @@ def _failures(files: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _changes(files: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the table of changes and remarks: each once, with its number of files and the first."""
+    """Yield the table of changes and remarks: each with its number of files and the first file."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for file in files:
         for kind in ("allowed", "equivalent"):
@@ -149,7 +149,10 @@ def _changes(files: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _count(groups: dict[tuple[str, str], list[Any]], key: tuple[str, str], source: str) -> None:
-    """Count a file for a remark, once whatever the number of its arrays."""
+    """Count a file for a remark (kind, text): once, even if several of its arrays have it.
+
+    An entry of `groups` is [text, number of files, first file, last file].
+    """
     entry = groups.setdefault((key[0], masked(key[1])), [key[1], 0, source, None])
     if entry[3] != source:
         entry[1] += 1
@@ -160,9 +163,9 @@ def _left_out(left_out: list[dict[str, str]]) -> Iterator[str]:
     if not left_out:
         return
     yield "<h2>Left out</h2>\n"
-    reasons = Counter(one["reason"] for one in left_out)
+    reasons = Counter(file["reason"] for file in left_out)
     for reason, count in reasons.most_common():
-        names = [one["path"] for one in left_out if one["reason"] == reason][:_MOST_NAMES]
+        names = [file["path"] for file in left_out if file["reason"] == reason][:_MOST_NAMES]
         yield f"<details><summary>{count:,}: {text_of(reason)}</summary>\n"
         yield from _names(names)
         if count > len(names):
@@ -182,9 +185,9 @@ def _how_it_was_made(facts: dict[str, Any]) -> Iterator[str]:
     yield TABLE_END
 
 
-def _versions(of: dict[str, Any]) -> str:
-    parts = [f"raconvert {of['raconvert']}", of.get("python", "")]
-    parts += [f"{name} {version}" for name, version in of.get("libraries", {}).items()]
+def _versions(versions: dict[str, Any]) -> str:
+    parts = [f"raconvert {versions['raconvert']}", versions.get("python", "")]
+    parts += [f"{name} {version}" for name, version in versions.get("libraries", {}).items()]
     return text_of(", ".join(part for part in parts if part))
 
 
@@ -202,8 +205,8 @@ def _files(files: list[dict[str, Any]], json_name: str) -> Iterator[str]:
             yield f"<br><code>{text_of(file['sha256'])}</code>"
         yield "</td><td>"
         yield "<br>\n".join(
-            f"{whole_name(one['path'])}<br><code>{text_of(one['sha256'])}</code>"
-            for one in file["written"]
+            f"{whole_name(result['path'])}<br><code>{text_of(result['sha256'])}</code>"
+            for result in file["written"]
         )
         yield "</td></tr>\n"
     yield TABLE_END

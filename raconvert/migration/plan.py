@@ -1,4 +1,4 @@
-"""The plan of a migration: which target each source has, and what is known to fail."""
+"""The plan of a migration: the target of each source, and the sources that are refused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import stat
 from collections import Counter
 from functools import lru_cache
+from itertools import chain
 
 from raconvert import registry
 from raconvert.declared import Record
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
     from raconvert.migration.tree import Found, Tree
 
 
-# Source and destination have nothing in common, under whatever names: links, mounts, letter case
-# Paths are compared before the source tree is walked, the identities of its folders after that. A
-# target that is a file of the source under another name is refused alone.
+# Source and destination must have no file in common, also not by links, mounts or letter case -----
+# Paths are compared before the source tree is walked, the identities of its folders after that. If
+# only a target is a file of the source under another name, it alone is refused.
 
 
 _LOOKED_AT = 16  # names of a folder tried to see if case matters there
 
 
 def refuse_overlap(source: str, target: str) -> None:
-    """Raise `UsageError` where one tree lies in the other, or is it, by their paths."""
-    if "://" in source or "://" in target:  # `remote.check`
+    """Raise `UsageError` if the trees are the same, or one lies in the other, by their paths."""
+    if "://" in source or "://" in target:  # checked by `remote.check`
         return
     here, there = os.path.realpath(source), os.path.realpath(target)
     if identity(here) is not None and identity(here) == identity(there):
@@ -56,9 +57,9 @@ def _inside(inner: str, outer: str, target: str) -> UsageError:
 def refuse_common_folders(
     source: str, folders: set[tuple[int, int]], target: str, units: Sequence[Unit]
 ) -> None:
-    """Raise `UsageError` where a folder to be written into is one of the source, mounted twice.
+    """Raise `UsageError` if a folder to be written into is also in the source, by a second mount.
 
-    `folders` are the identities of those of the source tree.
+    `folders` are the identities of the folders of the source tree.
     """
     for folder in _and_above(os.path.realpath(source)):
         if identity(folder) == (identity(target) or ()):
@@ -78,7 +79,7 @@ def refuse_common_folders(
 
 
 def _and_above(folder: str) -> Iterator[str]:
-    """Yield a folder and all that lead to it."""
+    """Yield a folder and all folders above it."""
     yield folder
     while (above := os.path.dirname(folder)) != folder:
         yield (folder := above)
@@ -87,30 +88,32 @@ def _and_above(folder: str) -> Iterator[str]:
 def refused_targets(
     source: str, target: str, units: Sequence[Unit]
 ) -> list[tuple[Unit, RaconvertError]]:
-    """The units whose target is there, and is a file of the source by a link, with the reason."""
-    linked = [(unit, location) for unit in units
-              if _has_names(location := os.path.join(target, unit.target))]  # fmt: skip
+    """List the units whose target is a file of the source by a link, each with the error."""
+    linked = [(unit, path) for unit in units
+              if _has_names(path := os.path.join(target, unit.target))]  # fmt: skip
     if not linked:
         return []
-    paths = [
-        [os.path.join(unit.source, member) for member in unit.members] or [unit.source]
-        for unit in units
-    ]
-    sources = {identity(os.path.join(source, path)) for of_unit in paths for path in of_unit}
+    paths = (path for unit in units for path in _files_of(unit))
+    sources = {identity(os.path.join(source, path)) for path in paths}
     sources.discard(None)
     return [
         (unit, TargetExists(
             "is a file of the source under another name, and is left as it was",
-            path=location,
+            path=path,
             remedy="name another destination, or remove the link",
         ))
-        for unit, location in linked
-        if identity(location) in sources
+        for unit, path in linked
+        if identity(path) in sources
     ]  # fmt: skip
 
 
+def _files_of(unit: Unit) -> list[str]:
+    """The files of a unit, below the root of the source tree."""
+    return [os.path.join(unit.source, member) for member in unit.members] or [unit.source]
+
+
 def _has_names(path: str) -> bool:
-    """True if a file is there under more than one name."""
+    """True if a path is a link, or a file that has a second name."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -119,15 +122,12 @@ def _has_names(path: str) -> bool:
 
 
 def case_counts(folder: str) -> bool:
-    """True if names that differ in case are two files in a folder, as far as looking tells."""
-    if (there := nearest_folder(folder)) is None:
+    """True if names that differ in case are two files in a folder; nothing is written to see it."""
+    existing = nearest_folder(folder)
+    if existing is None:
         return True
-    folder = there
-    for name in _names_in(folder):
-        return identity(os.path.join(folder, name)) != identity(
-            os.path.join(folder, name.swapcase())
-        )
-    for path in _and_above(os.path.realpath(folder)):
+    inside = (os.path.join(existing, name) for name in _names_in(existing))
+    for path in chain(inside, _and_above(os.path.realpath(existing))):
         above, name = os.path.split(path)
         if name.swapcase() != name:
             return identity(path) != identity(os.path.join(above, name.swapcase()))
@@ -135,12 +135,14 @@ def case_counts(folder: str) -> bool:
 
 
 def nearest_folder(path: str) -> str | None:
-    """The folder at a path, or the first one above that is there; None for what is not local."""
-    return next(filter(os.path.isdir, _and_above(path)), None) if "://" not in path else None
+    """The folder at a path, or the nearest one above that exists; None for a URL."""
+    if "://" in path:
+        return None
+    return next(filter(os.path.isdir, _and_above(path)), None)
 
 
 def _names_in(folder: str) -> Iterator[str]:
-    """Yield some names in a folder that have letters."""
+    """Yield the names with letters among the first `_LOOKED_AT` names in a folder."""
     try:
         with os.scandir(folder) as entries:
             for entry, _ in zip(entries, range(_LOOKED_AT), strict=False):
@@ -159,17 +161,18 @@ class Plan(Record):
     units: list[Unit]
     refused: list[tuple[Unit, RaconvertError]]
     left_out: list[tuple[str, str]]  # path below the source root, and why
-    formats: dict[str, int] = {}  # noqa: RUF012 - never changed; of the sources, by how many
+    # Number of sources by format.
+    formats: dict[str, int] = {}  # noqa: RUF012 - never changed
 
     def without(self, refused: list[tuple[Unit, RaconvertError]]) -> Plan:
-        """The plan without units that are refused, too."""
-        gone = {unit.source for unit, _ in refused}
-        kept = [unit for unit in self.units if unit.source not in gone]
+        """Return the plan with more units refused."""
+        sources = {unit.source for unit, _ in refused}
+        kept = [unit for unit in self.units if unit.source not in sources]
         return self._replace(units=kept, refused=self.refused + refused)
 
     @property
     def nbytes(self) -> int:
-        """Bytes to be read."""
+        """The number of bytes of all sources."""
         return sum(unit.size for unit in self.units)
 
 
@@ -184,8 +187,8 @@ def planned(
 ) -> Plan:
     """The plan for the files of a tree; the tree is mirrored, the suffix is the format's.
 
-    Of two sources with one target the second is refused, so that no result depends on which came
-    first. `key` is what two paths share if they are one file in the destination.
+    If two sources have the same target, the second one is refused, so that no result depends on
+    which is converted first. `key` maps all paths that are one file in the destination to one text.
     """
     suffix = "" if row.folder else row.suffixes[0]
     if stack_classes and (stack_folders or row.folder):
@@ -205,7 +208,7 @@ def planned(
     ]
     files_read = [*files, *(members[0] for _, members in stacks)]
     kept, refused = _without_collisions(units, key)
-    return Plan(kept, [*_unreadable(tree), *refused], _readable(tree), _formats(files_read))
+    return Plan(kept, [*_unreadable(tree), *refused], _left_out(tree), _formats(files_read))
 
 
 def _unreadable(tree: Tree) -> Iterator[tuple[Unit, RaconvertError]]:
@@ -215,8 +218,8 @@ def _unreadable(tree: Tree) -> Iterator[tuple[Unit, RaconvertError]]:
             yield Unit(path, path, 0, 0), ReadFailed(why, path=path, remedy="make it readable")
 
 
-def _readable(tree: Tree) -> list[tuple[str, str]]:
-    return [one for one in tree.left_out if not one[1].startswith(UNREADABLE)]
+def _left_out(tree: Tree) -> list[tuple[str, str]]:
+    return [row for row in tree.left_out if not row[1].startswith(UNREADABLE)]
 
 
 def _stack(folder: str, members: list[Found], suffix: str, labelled: bool, many: bool) -> Unit:
@@ -234,20 +237,20 @@ def _stack(folder: str, members: list[Found], suffix: str, labelled: bool, many:
 
 
 def _units(files: Iterable[Found], suffix: str, containers: str | None) -> list[Unit]:
-    """The units of files."""
-    usual: dict[str, int] = {}  # length of the suffix, by the part of a name behind its first dot
+    """The units of files; that of a container has a `folder`, unless `containers` is "file"."""
+    usual: dict[str, int] = {}  # length of the suffix, by the part of a name from its first dot on
     units = []
     # Faster than calling the class, for very many files.
     new, rest = tuple.__new__, Unit("", "", 0, 0)[4:]
     for file in files:
-        path, size, mtime, known = file
+        path, size, mtime, format_ = file
         dot = path.find(".", path.rfind("/") + 2)
-        length = usual.get(path[dot:]) if dot > 0 and not known else None
+        length = usual.get(path[dot:]) if dot > 0 and not format_ else None
         if length:
             units.append(new(Unit, (path, path[:-length] + suffix, size, mtime, *rest)))
             continue
         units.append(unit := _unit(file, suffix, containers))
-        if not unit.folder and not known and dot > 0:
+        if not unit.folder and not format_ and dot > 0:
             usual[path[dot:]] = len(_ending(path))
     return units
 
@@ -296,10 +299,10 @@ def _by_ending(name: str) -> tuple[Row | None, str]:
 def _stacks(
     files: Iterable[Found], depth: int
 ) -> tuple[list[Found], list[tuple[str, list[Found]]]]:
-    """The files that stand alone, and the folders of alike ones with what they hold.
+    """Return the files that are not part of a stack, and (folder, its files) of each stack.
 
-    Alike: of one suffix, whose format holds one array in a file. `depth` is 2 where the files are
-    in folders of their classes, in the folder of the stack.
+    The files of a stack have one suffix, and a format of one array in a file. `depth` is 2 if they
+    are in folders of their classes, inside the folder of the stack.
     """
     alone: list[Found] = []
     groups: dict[tuple[str, str], list[Found]] = {}
@@ -313,33 +316,36 @@ def _stacks(
             for _ in range(depth):
                 folder = folder.rpartition("/")[0]
             groups.setdefault((folder, ending), []).append(file)
-    alone += [f for members in groups.values() if len(members) < FEWEST for f in members]
-    return alone, [(k[0], members) for k, members in groups.items() if len(members) >= FEWEST]
+    stacks = []
+    for (folder, _), members in groups.items():
+        if len(members) < FEWEST:
+            alone += members
+        else:
+            stacks.append((folder, members))
+    return alone, stacks
 
 
 def _without_collisions(
     units: Sequence[Unit], key: Callable[[str], str]
 ) -> tuple[list[Unit], list[tuple[Unit, RaconvertError]]]:
-    """The units with a target of their own, and the others with the reason.
+    """Return the units whose target no other unit has, and the others, each with the error.
 
-    No target is a folder that other targets lie in; a container that could become one stays a
-    file, and is refused when it turns out to hold several arrays.
+    No target may be a folder that other targets lie in. A container whose folder would be one is
+    planned as a file, and is refused when it turns out to hold several arrays.
     """
     above = _folders(units, key)
     targets = set(map(key, [unit.target for unit in units]))
-    alone = len(targets) == len(units) and targets.isdisjoint(above)
-    if alone and not any(unit.folder for unit in units):
+    distinct = len(targets) == len(units) and targets.isdisjoint(above)
+    if distinct and not any(unit.folder for unit in units):
         return list(units), []
     first: dict[str, Unit] = {}
     kept: list[Unit] = []
     refused: list[tuple[Unit, RaconvertError]] = []
     for unit in units:
-        if (
-            unit.folder
-            and unit.folder != unit.target
-            and ((path := key(unit.folder)) in above or path in targets)
-        ):
-            unit = unit._replace(folder="")  # noqa: PLW2901
+        if unit.folder and unit.folder != unit.target:
+            folder = key(unit.folder)
+            if folder in above or folder in targets:
+                unit = unit._replace(folder="")  # noqa: PLW2901
         path = key(unit.target)
         first.setdefault(path, unit)
         if path not in above and first[path] is unit:
@@ -356,7 +362,7 @@ def _without_collisions(
 
 
 def _folders(units: Sequence[Unit], key: Callable[[str], str]) -> dict[str, str]:
-    """The folders that targets lie in, each with the first source that goes there."""
+    """Map the key of each folder that targets lie in to the first source that goes there."""
     folders: dict[str, str] = {}
     last = ""
     for unit in units:
@@ -386,12 +392,15 @@ def facts_of(plan: Plan, target: str, before: int = 0) -> dict[str, Any]:
 
 
 def _formats(files: Iterable[Found]) -> dict[str, int]:
-    """The formats of sources as far as they are known without a look, the most frequent first."""
+    """Count sources by format, as their names give it without a look; the most frequent first."""
     counts: Counter[str] = Counter()
-    kinds = Counter([known or _suffix(path) for path, _, _, known in files])
+    kinds = Counter([format_ or _suffix(path) for path, _, _, format_ in files])
     for kind, count in kinds.items():  # the name of a format, or a suffix
         row = registry.by_suffix(f"x{kind}")
-        counts[row.name if row else "by content" if kind[:1] in (".", "") else kind] += count
+        if row is not None:
+            counts[row.name] += count
+        else:
+            counts["by content" if kind[:1] in (".", "") else kind] += count
     return dict(counts.most_common())
 
 
@@ -407,12 +416,12 @@ def _why(left_out: tuple[str, str]) -> str:
 
 
 def row_of(file: Found) -> Row | None:
-    """The format of a file, as far as it is known without a look into it."""
+    """The format of a file by its entry or its suffix; None if only its content can tell it."""
     return registry.by_name(file.format) if file.format else _by_name(file.path)[0]
 
 
 def _room(target: str) -> dict[str, int | None]:
-    """The free bytes, and the number of files that may still be made; None where not known."""
+    """The free bytes, and the number of files that can still be made; None for unknown ones."""
     folder = nearest_folder(target)
     if folder is None or not hasattr(os, "statvfs"):
         return {"free": None, "free_files": None}
@@ -422,10 +431,9 @@ def _room(target: str) -> dict[str, int | None]:
 
 
 def check_space(target: str, units: Sequence[Unit]) -> None:
-    """Raise `UsageError` where the destination has not enough space for what is left to do.
+    """Raise `UsageError` if the destination has less space than the sources of `units` take.
 
-    What is written may be larger or smaller than what is read; twice as much is refused only when
-    the disk is full.
+    The results may be larger: that is noticed only when the disk is full.
     """
     room = _room(target)
     free, inodes = room["free"], room["free_files"]
@@ -434,7 +442,7 @@ def check_space(target: str, units: Sequence[Unit]) -> None:
         raise UsageError(
             "the destination does not have enough space",
             path=target,
-            expected=f"{needed} bytes, as the sources have",
+            expected=f"{needed} bytes, the size of the sources",
             got=f"{free} bytes free",
         )
     if inodes is not None and len(units) > inodes:

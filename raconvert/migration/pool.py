@@ -1,8 +1,8 @@
 """The engine of one machine: batches are carried out by worker processes under our supervision.
 
 A worker that dies costs its batch, which is queued again, and in the end cut until one file is
-left that no worker survives; a new worker takes its place. Where this process alone is as fast,
-because little is to be done, there are no workers.
+left that no worker survives; a new worker takes its place. If there is so little to do that this
+process alone is as fast, no workers are started.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ BEFORE = ',"outcomes":'  # the text before the outcomes in an answer
 def serve(
     requests: Iterator[Any], tell: Tell, fields: Sequence[Any], threshold: tuple[int, int, int]
 ) -> None:
-    """Carry out batches as they arrive, with as much memory as is said with each.
+    """Carry out batches as they arrive, each with the memory that its request allows.
 
-    `fields`: of the job; `threshold`: of the collector of garbage.
+    `fields`: those of the job; `threshold`: the thresholds of the garbage collector.
     """
     gc.set_threshold(*threshold)
     job = Job(*fields)
@@ -84,7 +84,7 @@ def serve(
 
 
 WORTH = 0.2  # seconds of work for one process, above which workers are started
-LEAST = 64 << 20  # bytes of --max-memory that each worker has, if their number was not asked for
+LEAST = 64 << 20  # bytes of --max-memory for each worker, if their number is ours to choose
 _AT_ONCE = 2  # batches that a worker has at a time: one at work, one waiting
 _TICK = 1.0  # seconds between two reports of progress
 _FAILED_STARTS = 3  # workers in a row that may end before they are ready
@@ -95,9 +95,9 @@ def carried_out(
 ) -> Iterator[tuple[Batch, list[Outcome]]]:
     """Yield each batch with the outcomes of its units.
 
-    `jobs`: how many workers; None: as many as there are processors and memory for, and none where
+    `jobs`: the number of workers; None: as many as there are processors and memory for, or none if
     this process alone is as fast. `file_timeout`: seconds without progress after which a file is
-    given up, and the worker that is at it ended.
+    given up, and its worker ended.
     """
     count = jobs or max(1, min(processors(), job.options["max_memory"] // LEAST))
     if os.name == "nt":  # pipes cannot be waited for
@@ -112,7 +112,7 @@ def carried_out(
 class Pool:
     """Worker processes for one job; a context manager.
 
-    `threshold`: of the collector of garbage in copies of this process; `file_timeout`: as in
+    `threshold`: the thresholds of the garbage collector in the workers; `file_timeout`: as for
     `carried_out`.
     """
 
@@ -136,7 +136,7 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the workers: those at work are interrupted, and remove what they began."""
+        """End the workers: those at work are interrupted; remove what they began."""
         for hand in end(self._hands):
             self._clear(hand)
         self._hands = []
@@ -149,7 +149,7 @@ class Pool:
             for hand in self._ready(batches):
                 lines: list[bytes] | list[None] = hand.receive() or [None]
                 for line in lines:
-                    outcomes = self._understood(line, hand, batches)
+                    outcomes = self._processed(line, hand, batches)
                     if outcomes is None:
                         continue
                     # At once, so that workers go on while the outcomes are recorded.
@@ -159,18 +159,18 @@ class Pool:
                 yield self._given_up(hand, batches)
 
     def _hand_out(self, batches: Batches) -> None:
-        """Give every worker a batch, and one to go on with that waits for no answer of ours.
+        """Give every worker a batch, and a second one that it can begin without waiting for us.
 
-        What needs all memory is given out when no worker is at work.
+        A batch that needs all memory is handed out only when no worker is at work.
         """
         while len(self._hands) < min(self._count, self._busy() + batches.waiting):
             self._hands.append(_Hand(self._job, self._threshold))
-        # While the time is unknown, one batch per worker.
+        # One batch per worker until the time of a batch is known.
         for most in range(_AT_ONCE if batches.seconds_left else 1):
             for hand in self._hands:
                 if not hand.was_ready or len(hand.asked) > most:
                     continue
-                if any(other.asked and other.memory > self._share for other in self._hands):
+                if self._one_has_all_memory():
                     return
                 batch, memory = batches.take(), self._share
                 if batch is None and not self._busy():
@@ -179,7 +179,11 @@ class Pool:
                     return
                 hand.give(batch, memory)
 
+    def _one_has_all_memory(self) -> bool:
+        return any(hand.asked and hand.memory > self._share for hand in self._hands)
+
     def _busy(self) -> int:
+        """The number of workers that have batches."""
         return sum(bool(hand.asked) for hand in self._hands)
 
     def _late(self) -> list[_Hand]:
@@ -189,12 +193,12 @@ class Pool:
         return [hand for hand in late if hand not in heard]
 
     def _given_up(self, hand: _Hand, batches: Batches) -> tuple[Batch, list[Outcome]]:
-        """End a worker that is at a file for too long; the outcome of that."""
+        """End a worker that is at a file for too long; return that file's batch and its outcome."""
         hand.kill()
         [batch] = self._without(hand, batches)
         alone = batches.given_up(batch, hand.at)
         error = ReadFailed(
-            f"was given up: for {self._timeout:g} seconds nothing came of it (`--file-timeout`)",
+            f"was given up after {self._timeout:g} seconds without progress (`--file-timeout`)",
             path=os.path.join(self._job.source, alone.units[0].source),
             remedy="the disk or the network does not answer, or it takes longer: convert it alone "
             "to see more; nothing was written for it",
@@ -202,35 +206,35 @@ class Pool:
         return alone, [Outcome(FAILED, error=encoded(error))]
 
     def _ready(self, batches: Batches) -> list[_Hand]:
-        """Wait for workers that have something to say, have ended, or are late."""
+        """Wait until workers answer, end, or are late; return those that answered or ended."""
         tick = min(_TICK, self._timeout / 4)
         while not (waiting := ready(self._hands, tick)) and not self._late():
             if batches.within is not None:
                 batches.within(0, 0)
         return waiting
 
-    def _understood(
+    def _processed(
         self, line: bytes | None, hand: _Hand, batches: Batches
     ) -> tuple[Batch, list[Outcome]] | None:
         """Process a worker's line (None: it ended); return a batch with outcomes, or None."""
         if line is None:
             return self._buried(hand, batches)
-        said = _understood(line)
+        answer = _parsed(line)
         self._failed_starts = 0
-        hand.note(said)
-        if "within" in said and batches.within is not None:
-            batches.within(*said["within"])
-        if "outcomes" not in said:
+        hand.note(answer)
+        if "within" in answer and batches.within is not None:
+            batches.within(*answer["within"])
+        if "outcomes" not in answer:
             return None
         batch = hand.asked.popleft()
-        outcomes = Outcomes(starmap(Outcome, said["outcomes"]), said["text"])
-        batches.done(batch, said["seconds"])
+        outcomes = Outcomes(starmap(Outcome, answer["outcomes"]), answer["text"])
+        batches.done(batch, answer["seconds"])
         if hand.memory == self._whole:
             return batch, outcomes
         return batches.without_too_large(batch, outcomes)
 
     def _buried(self, hand: _Hand, batches: Batches) -> tuple[Batch, list[Outcome]] | None:
-        """Remove a worker that has ended; the outcome of its batch, if that is to blame."""
+        """Remove a worker that has ended; return the outcome of its batch if that is to blame."""
         at_work = self._without(hand, batches)
         if not hand.was_ready:
             self._failed_starts += 1
@@ -271,7 +275,7 @@ class _Hand(Worker):
     def __init__(self, job: Job, threshold: tuple[int, int, int]) -> None:
         self.memory = 0  # bytes of memory that the worker may use
         self.was_ready = False
-        self.at = -1  # the unit of the batch, if the job is timed
+        self.at = -1  # index of the current unit in its batch, if the job is timed; -1: none
         super().__init__(serve, job, threshold, spawn=not can_fork())
 
     def give(self, batch: Batch, memory: int) -> None:
@@ -281,15 +285,17 @@ class _Hand(Worker):
         number, units, deaths, since = batch
         self.send_text(f"[{number},{memory},{deaths},{since!r},{text_of(units)}]")
 
-    def note(self, said: dict[str, Any]) -> None:
+    def note(self, answer: dict[str, Any]) -> None:
         """Record that the worker is ready, and its current unit."""
         self.was_ready = True
-        self.at = said.get("at", -1 if "outcomes" in said else self.at)
+        if "outcomes" in answer:
+            self.at = -1
+        self.at = answer.get("at", self.at)
 
 
-def _understood(line: bytes) -> dict[str, Any]:
-    """Parse an answer of a worker; outcomes also as the text that goes into the journal."""
-    said: dict[str, Any] = json.loads(line)
-    if "outcomes" in said:
-        said["text"] = line.decode().partition(BEFORE)[2][:-1]
-    return said
+def _parsed(line: bytes) -> dict[str, Any]:
+    """Parse an answer of a worker; if it has outcomes, `text` is their JSON for the journal."""
+    answer: dict[str, Any] = json.loads(line)
+    if "outcomes" in answer:
+        answer["text"] = line.decode().partition(BEFORE)[2][:-1]
+    return answer

@@ -24,10 +24,11 @@ class Unit(Record):
     source: str  # path below the source root, with "/"; for a stack, its folder
     target: str  # path below the target root
     size: int  # bytes of the source
-    mtime: int  # nanoseconds; time of change of the source, for a stack the newest
+    mtime: int  # nanoseconds; time of change of the source; for a stack or folder, the newest
     members: tuple[str, ...] = ()  # names of the images of a stack, in order
     replaces: int = 0  # 1: replace an existing target; 2: only one that an older run left
-    folder: str = ""  # the target for a container of several arrays; if it is `target`, for any
+    # Target of a container if it has several arrays; if this is `target`, whatever it has.
+    folder: str = ""
 
 
 class Job(Record):
@@ -38,7 +39,7 @@ class Job(Record):
     to: str  # name of the target format
     options: dict[str, Any]  # options of `raconvert.convert`
     since: float = 0.0  # start of the interrupted run, in seconds since 1970
-    mark: str = ""  # stands in the names of temporary files (`leftovers`)
+    mark: str = ""  # part of the names of temporary files (`work.clear`)
     certified: bool = False  # True if a certificate is wanted, with the digests of sources
     timed: bool = False  # True if workers report each file, and signs of life within it
     flags: bool = False  # True if messages name options as the command line does
@@ -51,11 +52,11 @@ class Outcome(Record):
     size: int = 0  # bytes of the target
     mtime: int = 0  # nanoseconds; time of change of the target
     digest: str = ""  # hexadecimal SHA-256 of the target; for folders see `work.digest_of`
-    error: dict[str, Any] | None = None  # as `conversion.isolated.encoded` returns it
+    error: dict[str, Any] | None = None  # as `workers.worker.encoded` returns it
     said: dict[str, list[Any]] | None = None  # notes, and the changes of form
     target: str = ""  # the target if it is not the unit's: the folder of a container
-    # Of a target that is a folder or has partner files, all files: path below the root, size in
-    # bytes, SHA-256.
+    # All files of a target that is a folder or has partner files: path below the root, size in
+    # bytes, SHA-256. Empty for a target that is one file.
     files: Sequence[Sequence[Any]] = ()
     source: str = ""  # SHA-256 of the source, if there is a certificate
 
@@ -76,7 +77,7 @@ class Units(list["Unit"]):
 
 
 class Outcomes(list["Outcome"]):
-    """Outcomes as a worker has told them, in JSON."""
+    """Outcomes with the JSON that a worker has sent of them."""
 
     def __init__(self, outcomes: Iterable[Outcome], text: str) -> None:
         super().__init__(outcomes)
@@ -84,7 +85,7 @@ class Outcomes(list["Outcome"]):
 
 
 def text_of(rows: Sequence[Unit] | Sequence[Outcome]) -> str:
-    """Units or outcomes as JSON, each without what is as usual at its end."""
+    """Units or outcomes as JSON, each without its last fields if these have their usual values."""
     if isinstance(rows, Units | Outcomes):
         return rows.text
     short = [row[:4] if row[4:] in _USUAL else row for row in rows]
@@ -92,7 +93,7 @@ def text_of(rows: Sequence[Unit] | Sequence[Outcome]) -> str:
 
 
 def unit_of(row: Sequence[Any]) -> Unit:
-    """The unit that JSON has made lists of."""
+    """Return a unit from the list that JSON has made of it."""
     path, target, size, mtime, *rest = row
     if rest:
         rest[0] = tuple(rest[0])

@@ -1,7 +1,8 @@
 """Migrations into a tree at a URL: each unit is made in a private folder, and sent from there.
 
-Its journal is kept here, since a store has neither locks nor appending. What a run that died has
-sent is known by its content: the store refuses to replace it, and its checksum is compared.
+Its journal is on this machine, since a store has neither locks nor appending. An object that a dead
+run has sent is recognised by its content: the store refuses to replace it, and its checksum is
+compared.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _ALONE = {
 
 
 def root_of(word: str) -> str:
-    """The root of a tree as the words of the user name it: an absolute path, or a URL."""
+    """The root of a tree as the user names it: an absolute path, or a URL."""
     root = located(word) if "://" in word else word
     return root.rstrip("/") if is_url(root) else os.path.abspath(root)
 
 
 def check(source: str, target: str, options: dict[str, Any]) -> None:
-    """Refuse (`UsageError`) what does not go with trees at URLs."""
+    """Raise `UsageError` for trees and options that do not go with a tree at a URL."""
     if is_url(target) or is_url(source):
         for inner, outer in ((source, target), (target, source)):
             if f"{inner}/".startswith(f"{outer}/"):
@@ -63,7 +64,7 @@ def check(source: str, target: str, options: dict[str, Any]) -> None:
 
 
 def no_journal(target: str) -> UsageError:
-    """The error for a destination at a URL without a journal; it has the words to type."""
+    """The error for a destination at a URL without a journal; its remedy is the option to add."""
     name = target.rpartition("/")[2] or "migration"
     return UsageError(
         "a destination at a URL needs a journal on this machine",
@@ -105,7 +106,7 @@ def converted(
 
 
 def _sent(remote: Remote, root: str, unit: Unit, outcome: Outcome, *, verify: bool) -> Outcome:
-    """Send what a unit was converted into; the outcome, as it is at its URL."""
+    """Send the files that a unit was converted into; return the outcome with sizes as sent."""
     target = target_of(unit, outcome)
     files = outcome.files or ((target, outcome.size, outcome.digest),)
     remote.publish([os.path.join(root, path) for path, _, _ in files], verify=verify)
@@ -113,27 +114,27 @@ def _sent(remote: Remote, root: str, unit: Unit, outcome: Outcome, *, verify: bo
     files = [
         (path, *facts.get(os.path.join(root, path), (size, digest))) for path, size, digest in files
     ]
-    there = [stat(remote.url_of(os.path.join(root, path))) for path, _, _ in files]
+    objects = [stat(remote.url_of(os.path.join(root, path))) for path, _, _ in files]
     size, digest = outcome.size, outcome.digest
     if os.path.join(root, target) in facts:
         size, digest = facts[os.path.join(root, target)]
-    said = dict(outcome.said or {})
-    notes = [*said.get("notes", ()), *remote.notes]
+    remarks = dict(outcome.said or {})
+    notes = [*remarks.get("notes", ()), *remote.notes]
     if notes:
-        said["notes"] = [remote.named(note) for note in notes]
+        remarks["notes"] = [remote.named(note) for note in notes]
     return outcome._replace(
         size=size,
         digest=digest,
-        mtime=mark_of([facts for facts in there if facts is not None]),
+        mtime=mark_of([facts for facts in objects if facts is not None]),
         files=files if outcome.files else (),
-        said=said or None,
+        said=remarks or None,
     )
 
 
 def state_of(root: str, outcome: Outcome, target: str, *, paranoid: bool) -> str:
     """Compare a target with its record: "same", "gone", "cut off", "not proven" or "changed"."""
     files = outcome.files or ((target, outcome.size, outcome.digest),)
-    there = []
+    objects = []
     for path, size, digest in files:
         facts = stat(f"{root}/{path}")
         if facts is None:
@@ -142,8 +143,9 @@ def state_of(root: str, outcome: Outcome, target: str, *, paranoid: bool) -> str
             return "cut off" if facts.size < size else "changed"
         if paranoid and not digest:  # the store has copied it, unread
             return "not proven"
-        there.append(facts)
-    if not paranoid and _is_marked(outcome.mtime, there, proven=all(one[2] for one in files)):
+        objects.append(facts)
+    proven = all(digest for _, _, digest in files)
+    if not paranoid and _is_marked(outcome.mtime, objects, proven=proven):
         return "same"
     if added(f"{root}/{target}", {f"{root}/{path}" for path, _, _ in files}):
         return "changed"
@@ -151,32 +153,35 @@ def state_of(root: str, outcome: Outcome, target: str, *, paranoid: bool) -> str
     return "same" if same else "changed"
 
 
-def mark_of(files: Sequence[Facts]) -> int:
-    """The time of change of the last of the files of a target, with the versions of all; or 0."""
-    versions = "\n".join(facts.version for facts in files)
-    return files[-1]._replace(version=versions).mark if files else 0
+def mark_of(objects: Sequence[Facts]) -> int:
+    """A number for the objects of a target: the time of the last one with a hash of all versions.
+
+    0 if there are no objects.
+    """
+    versions = "\n".join(facts.version for facts in objects)
+    return objects[-1]._replace(version=versions).mark if objects else 0
 
 
-def _is_marked(mark: int, files: Sequence[Facts], *, proven: bool) -> bool:
-    """True if the files of a target are those that the journal has the mark of.
+def _is_marked(mark: int, objects: Sequence[Facts], *, proven: bool) -> bool:
+    """True if the objects of a target are those whose mark the journal has.
 
-    Older journals have the time alone, which is believed of what has no digest.
+    Older journals have the time alone, which is believed for a target without digests.
     """
     if mark % SECOND or proven:
-        return mark == mark_of(files)
-    return mark == files[-1].time
+        return mark == mark_of(objects)
+    return mark == objects[-1].time
 
 
 def give_up_uploads(root: str, targets: list[str]) -> None:
-    """Abort what a run that was killed has begun to send of these targets. Raises nothing.
+    """Abort the uploads of these targets that a killed run has begun. Raises nothing.
 
     Only one run at a time has the journal: nobody else is at work on them.
     """
     if not targets or not is_s3(root):
         return
     for url, upload in uploads_below(f"{root}/"):
-        below = url[len(root) + 1 :]
-        if any(below.startswith(target) for target in targets):
+        path = url[len(root) + 1 :]
+        if any(path.startswith(target) for target in targets):
             abort(url, upload)
 
 
@@ -184,16 +189,16 @@ def digest_of(url: str) -> tuple[int, str]:
     """The size of an object in bytes and its SHA-256."""
     from hashlib import sha256
 
-    state, offset = sha256(), 0
+    digest, offset = sha256(), 0
     facts = stat(url)
     size = facts.size if facts else 0
     while offset < size:
         piece = range_of(url, offset, min(_PIECE, size - offset))
         if not piece:  # the object became shorter
             break
-        state.update(piece)
+        digest.update(piece)
         offset += len(piece)
-    return size, state.hexdigest()
+    return size, digest.hexdigest()
 
 
 def content_of(url: str) -> bytes | None:
@@ -205,7 +210,7 @@ def content_of(url: str) -> bytes | None:
 
 
 def write(url: str, data: bytes) -> None:
-    """Write a small object in the place of what is there."""
+    """Write a small object, replacing an existing one."""
     with Remote(folder_of(url), replaces=True) as remote:
         path = remote.path_of(url)
         with open(path, "wb") as file:

@@ -1,4 +1,4 @@
-"""Progress of a migration: counts, rate and time left, as events while it runs."""
+"""Reports of a migration: progress events, failures by reason, a look before, and the result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Event(Record):
 class Progress:
     """Counts what a run has done, and tells a listener; without one it does nothing.
 
-    A listener with an attribute `files` that is false is not told of single files.
+    A listener whose attribute `files` is false gets no events of single files.
     """
 
     def __init__(self, listener: Callable[[Event], object] | None) -> None:
@@ -70,7 +70,7 @@ class Progress:
     def within(self) -> Callable[[int, int], object] | None:
         """The callback for an engine with a large file: bytes done, bytes in all; None if unneeded.
 
-        Two zeros mean that it waits: only the display of time goes on.
+        An engine that waits calls it with two zeros, so that a display can show the time.
         """
         return None if self._listener is None else self._within
 
@@ -133,16 +133,15 @@ class Progress:
     def _tell(self, kind: str, file: str, facts: dict[str, Any]) -> None:
         if self._listener is None:
             return
-        now = monotonic()
-        work = self._work_done
-        left = (self._work - work) * (now - self._since) / work if work else None
+        now, done = monotonic(), self._work_done
+        left = (self._work - done) * (now - self._since) / done if done else None
         self._listener(Event(
             kind, file, self._done, max(self._total, self._done), self._failed, self._nbytes,
             self._nbytes_total, now - self._begin, left, tuple(self._running), facts,
         ))  # fmt: skip
 
 
-# Failures of a migration: alike ones together, and the flags that would let files pass -----------
+# Failures of a migration: grouped by reason, and the flags that would allow the files -----------
 
 
 _OWN = re.compile(r"'[^']*'|\d+")  # names and numbers, which differ between equal reasons
@@ -163,7 +162,7 @@ class Alike(Record):
 
 
 def alike(failed: Iterable[tuple[str, RaconvertError]]) -> list[Alike]:
-    """Failures by reason; names and numbers in it do not count. The first come first."""
+    """Group failures by reason, in order; reasons that differ in names and numbers are the same."""
     by_reason: dict[tuple[str, ...], Alike] = {}
     for source, error in failed:
         by_reason.setdefault(_reason(error), Alike(error, [])).sources.append(source)
@@ -176,23 +175,24 @@ def _reason(error: RaconvertError) -> tuple[str, ...]:
 
 
 def masked(text: str) -> str:
-    """A remark without the names and numbers in it, to see whether two say the same."""
+    """A remark with ``*`` for the names and numbers in it, to compare it with others."""
     return _OWN.sub("*", text)
 
 
 def flags_of(error: RaconvertError) -> str:
-    """The options without which a file was refused, as `worded` takes them; empty if none helps."""
+    """The options that would allow a refused file, as `worded` takes them; empty if none would."""
     text = error.as_written("remedy") or ""
     if _NEVER.search(text):
         return ""
     options = _ALLOWED.findall(text) if isinstance(error, WouldLose) else []
     options = options or _NAMED.findall(text)[:1]
-    flags = " and ".join(dict.fromkeys(options))
-    return flags if _FLAG.findall(flags) and _KNOWN.issuperset(_FLAG.findall(flags)) else ""
+    text = " and ".join(dict.fromkeys(options))
+    flags = _FLAG.findall(text)
+    return text if flags and _KNOWN.issuperset(flags) else ""
 
 
 def advice(failed: Iterable[tuple[str, RaconvertError]]) -> dict[str, int]:
-    """Count the files that each set of flags would let pass, as far as headers tell."""
+    """Count the files that each set of flags would allow, judged by headers; most files first."""
     counts: dict[str, int] = {}
     for _, error in failed:
         if flags := flags_of(error):
@@ -200,39 +200,40 @@ def advice(failed: Iterable[tuple[str, RaconvertError]]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
-# A look at the headers of some files before the work: what is refused there is refused for many
-# One file of each size and suffix is planned, at most one of `_SHARE` files; alike ones come from
-# the same instrument. What it finds is said with the plan; the files themselves are refused when
+# A look at the headers of some files before the work: if one is refused, so are many --------------
+# One file of each size and suffix is planned, since those are from the same instrument, and at most
+# one of `_SHARE` files. Refusals are reported with the plan; the files themselves are refused when
 # it is their turn.
 
 
-_MOST, _FEW, _SHARE = 256, 16, 64
+_MOST, _FEW = 256, 16  # limits of the number of files that are looked at
+_SHARE = 64  # between them, one of so many files is looked at
 
 
 def probed(job: Job, units: Sequence[Unit]) -> dict[str, Any]:
-    """Try a sample of the files without writing; return how many, and the reasons for refusals."""
+    """Plan a sample of the files; return its size (``looked_at``) and the refusals by reason."""
     chosen = _chosen(units)
     worker = Worker(job._replace(options={**job.options, "dry_run": True, "verify": False}))
     jobs = Jobs(lambda number: list(worker.carry_out(Batch(0, [chosen[number]]))[0]))
     paths = [os.path.join(job.source, unit.source) for unit in chosen]
     failed = []
-    for unit, reason in zip(chosen, outcomes(paths, jobs, fewest=1), strict=True):
-        if isinstance(reason, OSError):
-            reason = write_failed(unit.source, reason)  # noqa: PLW2901
-        if isinstance(reason, RaconvertError):  # its reading crashed the process
-            failed.append((unit.source, reason))
-        elif (outcome := Outcome(*reason)).state == FAILED:
+    for unit, answer in zip(chosen, outcomes(paths, jobs, fewest=1), strict=True):
+        if isinstance(answer, OSError):
+            failed.append((unit.source, write_failed(unit.source, answer)))
+        elif isinstance(answer, RaconvertError):  # reading the file crashed the process
+            failed.append((unit.source, answer))
+        elif (outcome := Outcome(*answer)).state == FAILED:
             failed.append((unit.source, decoded(outcome.error or {})))
     refusals = [
-        {"error": str(one.error), "flags": worded(flags_of(one.error)), "files": len(one.sources),
-         "first": one.sources[0]}
-        for one in alike(failed)
+        {"error": str(error), "flags": worded(flags_of(error)), "files": len(sources),
+         "first": sources[0]}
+        for error, sources in alike(failed)
     ]  # fmt: skip
     return {"looked_at": len(chosen), "refusals": refusals}
 
 
 def _chosen(units: Sequence[Unit]) -> list[Unit]:
-    """One unit of each suffix and size, up to a limit; stacks are not looked at."""
+    """Choose one unit of each suffix and size, up to a limit; stacks are left out."""
     most = min(_MOST, max(_FEW, len(units) // _SHARE))
     by_suffix: dict[tuple[str, int], Unit] = {}
     for unit in units:
@@ -249,9 +250,9 @@ def _chosen(units: Sequence[Unit]) -> list[Unit]:
 class Migration:
     """The result of `migrate`: what became of the files of a tree.
 
-    `source` and `target` are the roots; `outcomes` (unit, outcome) of what was done in this run;
-    `before` those of earlier runs that are proven to be there; `left_out` (path, reason) of files
-    that hold no array; `notes` remarks on the run as a whole; `seconds` how long it took.
+    `source` and `target` are the roots; `outcomes` are (unit, outcome) of this run, `before` those
+    of earlier runs whose targets still exist unchanged; `left_out` are (path, reason) of files that
+    hold no array; `notes` are remarks on the run as a whole; `seconds` is the time that it took.
     """
 
     def __init__(self, source: str, target: str, to: str) -> None:
@@ -272,8 +273,10 @@ class Migration:
 
     @property
     def failed(self) -> list[tuple[str, RaconvertError]]:
-        """The sources that were not converted, and why."""
-        return [(u.source, decoded(o.error or {})) for u, o in self.of_state(FAILED)]
+        """The sources that were not converted, each with its error."""
+        return [
+            (unit.source, decoded(outcome.error or {})) for unit, outcome in self.of_state(FAILED)
+        ]
 
     @property
     def done(self) -> int:

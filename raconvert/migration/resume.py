@@ -13,6 +13,7 @@ from time import localtime, strftime
 
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError, TargetExists, UsageError, counted
+from raconvert.files.source import read_failed
 from raconvert.metadata.sidecar import added
 from raconvert.migration.records import DONE, FAILED, SKIPPED, Outcome, Unit, target_of
 from raconvert.migration.shards import lines_of, read_all
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Resumed(Record):
-    """The units of a plan, by what is known of them."""
+    """The units of a plan, by what an earlier run has done of them."""
 
     left: list[Unit]
     done: list[tuple[Unit, Outcome]]
@@ -42,7 +43,7 @@ def resumed(
     known: dict[str, Known],
     options: dict[str, Any],
 ) -> Resumed:
-    """The units of a plan that are left to do, and the others."""
+    """Sort the units of a plan into left to do, done and refused; `known` is from the journal."""
     result = Resumed([], [], [], [])
     if not known:
         result.left.extend(units)
@@ -52,7 +53,7 @@ def resumed(
         if before is None:
             result.left.append(unit)
         elif before.outcome is None:
-            # Its batch was begun: what is there is newer than that, or not ours.
+            # Its batch was begun: an existing target is newer than that, or not ours.
             result.left.append(unit._replace(replaces=2))
         elif before.outcome.state not in (DONE, SKIPPED):
             result.left.append(unit)
@@ -70,7 +71,7 @@ def _settle(
     options: dict[str, Any],
     result: Resumed,
 ) -> None:
-    """Decide on a unit that was finished before."""
+    """Add a unit that was finished before to `result`: done, left to do or refused."""
     changed = (unit.size, unit.mtime, unit.members) != (
         before.size, before.mtime, before.members
     )  # fmt: skip
@@ -91,43 +92,50 @@ def _settle(
 def _prove(
     unit: Unit, outcome: Outcome, path: str, options: dict[str, Any], result: Resumed
 ) -> None:
-    """Decide on a unit by what is at its target."""
+    """Add a unit to `result` by its target, a path: done, left to do or refused."""
     if "://" in path:
         _prove_remote(unit, outcome, path, options, result)
         return
+    name = target_of(unit, outcome)
     try:
         status = os.stat(path)
         whole = os.path.isdir(path) or status.st_size == outcome.size
-        same = whole and status.st_mtime_ns == outcome.mtime
-        if same and not options["paranoid"]:
+        same_time = whole and status.st_mtime_ns == outcome.mtime
+        if same_time and not options["paranoid"]:
             result.done.append((unit, outcome))
             return
         size, digest = digest_of(path)
-        below = target_of(unit, outcome)
-        odd = _changed_partner(path.removesuffix(below), outcome, below)
+        partner = _changed_partner(path.removesuffix(name), outcome, name)
     except RaconvertError as error:
         result.refused.append((unit, error))
         return
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         result.left.append(unit)
-        result.notes.append(
-            f"'{target_of(unit, outcome)}' is not there any more, and is written again"
-        )
+        result.notes.append(f"'{name}' is not there any more, and is written again")
         return
-    if digest == outcome.digest and not odd:
+    except OSError as error:
+        result.refused.append((unit, read_failed(path, error)))
+        return
+    if digest == outcome.digest and not partner:
         result.done.append((unit, outcome))
-    elif (same and not odd) or size < outcome.size or options["overwrite"]:
-        how = "cut off" if size < outcome.size else "damaged" if same and not odd else "changed"
-        result.left.append(unit._replace(replaces=1))
-        result.notes.append(f"'{target_of(unit, outcome)}' is {how}, and is written again")
+        return
+    if size < outcome.size:
+        state = "cut off"
+    elif same_time and not partner:
+        state = "damaged"
+    elif options["overwrite"]:
+        state = "changed"
     else:
-        result.refused.append((unit, _was_changed(odd or path)))
+        result.refused.append((unit, _was_changed(partner or path)))
+        return
+    result.left.append(unit._replace(replaces=1))
+    result.notes.append(f"'{name}' is {state}, and is written again")
 
 
 def _prove_remote(
     unit: Unit, outcome: Outcome, path: str, options: dict[str, Any], result: Resumed
 ) -> None:
-    """Decide on a unit by what is at its URL."""
+    """Add a unit to `result` by its target, a URL: done, left to do or refused."""
     from raconvert.migration.remote import state_of
 
     name = target_of(unit, outcome)
@@ -153,9 +161,9 @@ def _was_changed(path: str) -> TargetExists:
 
 
 def _changed_partner(root: str, outcome: Outcome, target: str) -> str:
-    """The first partner file of a target that is not as it was written, or an empty text.
+    """The path of the first partner file of a target that is not as it was written; else empty.
 
-    A sidecar that was laid beside the target since is one of them.
+    A sidecar that somebody has put beside the target is one of them.
     """
     for path, _, digest in outcome.files:
         partner = os.path.join(root, path)
@@ -167,27 +175,28 @@ def _changed_partner(root: str, outcome: Outcome, target: str) -> str:
     return added(partner, {os.path.join(root, path) for path, _, _ in outcome.files})
 
 
-# How far a migration is, while it runs and after: from its journal alone -------------------------
+# The state of a migration, while it runs and later, by its journal alone -------------------------
 
 
 def status(target: str, journal: str | None = None) -> dict[str, Any]:
-    """Counts and failures of the migration into a tree, with lines that say them.
+    """Counts and failures of the migration into a tree, and `lines` of text that show them.
 
     Raises `UsageError` if there is no journal, `Corrupt` if it is not one.
     """
-    settings, known = read_all(target, journal)
+    settings, entries = read_all(target, journal)
     if not settings:
         raise UsageError("a migration has just begun here, and has nothing to tell", path=target)
     shards = settings.get("shards")
-    counts = Counter("at work" if one.outcome is None else one.outcome.state for one in known)
+    outcomes = [(entry.unit.source, entry.outcome) for entry in entries]
+    counts = Counter("at work" if outcome is None else outcome.state for _, outcome in outcomes)
     failed = [
-        (one.unit.source, str(decoded(one.outcome.error or {})))
-        for one in known
-        if one.outcome is not None and one.outcome.state == FAILED
+        (source, str(decoded(outcome.error or {})))
+        for source, outcome in outcomes
+        if outcome is not None and outcome.state == FAILED
     ]
-    nbytes = sum(one.outcome.size for one in known if one.outcome is not None)
+    nbytes = sum(outcome.size for _, outcome in outcomes if outcome is not None)
     ended = settings.get("ended")
-    total = settings.get("units", len(known))
+    total = settings.get("units", len(entries))
     lines = [
         f"{target}: {settings['options']['source']} to {settings['options']['to']}",
         f"begun {_time(settings['began'])}, " + (f"ended {_time(ended)}" if ended else "not ended"),

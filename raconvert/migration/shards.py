@@ -1,8 +1,8 @@
 """Shards: one tree converted by many runs at once, none of which knows the others.
 
-Run I of N takes the sources whose hash says so, and keeps a journal of its own beside those of the
-others. So every array job is a cluster, without a service that all of them need. Each run plans the
-whole tree: two sources with one target collide whichever shards they are in.
+Run I of N takes the sources whose hash modulo N is I - 1, and has a journal of its own beside those
+of the others. So every array job is a cluster, without a service that all runs need. Each run plans
+the whole tree: two sources with one target collide whichever shards they are in.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Shard(Record):
 
 
 def shard_of(text: str) -> Shard:
-    """The shard that ``I/N`` names; `UsageError` for another text."""
+    """The shard that ``I/N`` names. Raises `UsageError` for another text."""
     parts = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text, re.ASCII)
     if parts is None:
         raise UsageError(
@@ -66,18 +66,18 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
 
 
 def _number_of(source: str, count: int) -> int:
-    """The shard of a path below the root of the sources: the same on all machines."""
+    """The number of the shard of a path below the source root: the same on all machines."""
     return int.from_bytes(sha256(os.fsencode(source)).digest()[:8], "big") % count + 1
 
 
 def journal_of(path: str, shard: Shard) -> str:
-    """Return the path of a shard's journal; `path` is that of a run without shards."""
+    """Return the path of a shard's journal; `path` is the journal of a run without shards."""
     stem, ending = os.path.splitext(path)
     return f"{stem}.{shard.number}-of-{shard.total}{ending}"
 
 
 def journals(path: str) -> list[tuple[Shard, str]]:
-    """The journals of shards that are there, in the order of their numbers."""
+    """List the existing journals of shards, in order; `path` is the journal without shards."""
     folder, name = os.path.split(path)
     stem, ending = os.path.splitext(name)
     pattern = re.compile(rf"{re.escape(stem)}\.([0-9]+)-of-([0-9]+){re.escape(ending)}", re.ASCII)
@@ -85,21 +85,20 @@ def journals(path: str) -> list[tuple[Shard, str]]:
         names = os.listdir(folder or ".")
     except OSError:
         return []
-    matches = [(pattern.fullmatch(name), name) for name in names]
     return sorted(
-        (Shard(int(parts[1]), int(parts[2])), os.path.join(folder, name))
-        for parts, name in matches
-        if parts
+        (Shard(int(match[1]), int(match[2])), os.path.join(folder, match[0]))
+        for match in map(pattern.fullmatch, names)
+        if match
     )
 
 
 def refuse_other_shards(own: str, shard: Shard | None, target: str) -> None:
-    """Raise `UsageError` where a destination was begun with another number of shards."""
-    before = {(other.total, path) for other, path in journals(own)} | {(0, own)}
+    """Raise `UsageError` if a destination was begun with another number of shards."""
+    counts = {(other.total, path) for other, path in journals(own)} | {(0, own)}
     here = shard.total if shard else 0
-    other = {count for count, path in before if count != here and _is_begun(path)}
-    if other:
-        count = min(other)
+    others = {count for count, path in counts if count != here and _is_begun(path)}
+    if others:
+        count = min(others)
         how = f"in {count} shards" if count else "without shards"
         remedy = f"`--shard I/{count}`" if count else "no `--shard`"
         raise UsageError(
@@ -156,6 +155,7 @@ def read_all(target: str, journal: str | None = None) -> tuple[dict[str, Any], l
 def _merged(
     parts: list[tuple[int, dict[str, Any], list[Known]]], count: int
 ) -> tuple[dict[str, Any], list[Known]]:
+    """Merge the journals of shards: (number, settings, entries) of each, `count` shards in all."""
     begun = [(number, settings, known) for number, settings, known in parts if settings]
     numbers = {number for number, _, _ in begun}
     missing = [number for number in range(1, count + 1) if number not in numbers]
@@ -172,7 +172,7 @@ def _merged(
         },
         "shards": {"count": count, "missing": missing, "open": not_ended},
     }
-    return merged, [one for _, _, known in begun for one in known]
+    return merged, [entry for _, _, known in begun for entry in known]
 
 
 def lines_of(shards: dict[str, Any]) -> list[str]:
@@ -186,7 +186,7 @@ def lines_of(shards: dict[str, Any]) -> list[str]:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Numbers in order as people write them: 1, 3-5."""
+    """Write ascending numbers as ranges: 1, 3-5."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

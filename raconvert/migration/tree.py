@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # What a source tree holds ------------------------------------------------------------------------
 
 
-# Begins the reason of a file or folder that may hold arrays and is left out.
+# Start of the reason why a file or folder that may hold arrays is left out.
 UNREADABLE = "cannot be read"
 
 
@@ -69,68 +69,69 @@ _SMALL = 64 << 10  # bytes; a header with its data in other files is smaller
 
 
 def without_partners(root: str, files: list[Found], left_out: list[tuple[str, str]]) -> Tree:
-    """Leave out files that belong to other files of the tree, with a reason that names these."""
+    """Leave out files that belong to other files of the tree; the reason names those."""
     # A file without a suffix of ours may be the data of a header beside it.
-    odd = {path for path, why in left_out if why != NOT_ASKED} | {f.path for f in files if f.format}
-    odd |= {file.path for file in files if file.path.endswith((SUFFIX, ITEMS_SUFFIX))}
-    if not odd:
+    candidates = {path for path, why in left_out if why != NOT_ASKED}
+    candidates |= {file.path for file in files if file.format}
+    candidates |= {file.path for file in files if file.path.endswith((SUFFIX, ITEMS_SUFFIX))}
+    if not candidates:
         return Tree(files, left_out)
-    owner = dict(_sidecars({file.path for file in files}, odd))
-    odd -= owner.keys()
-    owner.update(_named(root, [f for f in files if f.path not in owner], odd))
+    owner = dict(_sidecars({file.path for file in files}, candidates))
+    candidates -= owner.keys()
+    owner.update(_named(root, [file for file in files if file.path not in owner], candidates))
     kept = [file for file in files if file.path not in owner]
     left_out = [(path, why) for path, why in left_out if path not in owner]
     left_out += [(path, f"goes with {file}") for path, file in owner.items()]
     return Tree(kept, left_out)
 
 
-def _sidecars(there: set[str], odd: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the metadata files among `odd`, and the file that each is of."""
-    for path in odd:
+def _sidecars(files: set[str], candidates: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the metadata files among `candidates`, each with the file that it describes."""
+    for path in candidates:
         for suffix in (SUFFIX, ITEMS_SUFFIX):
-            if path.endswith(suffix) and path.removesuffix(suffix) in there:
+            if path.endswith(suffix) and path.removesuffix(suffix) in files:
                 yield path, path.removesuffix(suffix)
 
 
-def _named(root: str, files: list[Found], odd: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield each file of `odd` that another file names, with that file.
+def _named(root: str, files: list[Found], candidates: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield each of the `candidates` that another file names, with that file.
 
-    At most `_MOST` files are opened: those that share their stem with one of `odd` in the same
-    folder, and small ones of a format that names files. The rest is judged by their suffixes: if
-    one .nhdr named its .raw, the other .nhdr name theirs.
+    At most `_MOST` files are opened: those with the same stem as a candidate in their folder, and
+    small ones of a format that names files. The others are judged by their suffixes: if one .nhdr
+    names its .raw, all others name theirs.
     """
     stems: dict[str, list[str]] = {}
-    for path in odd:
+    for path in candidates:
         stems.setdefault(_stem(path), []).append(path)
-    above = {folder for path in odd for folder in _folders(path)}
+    above = {folder for path in candidates for folder in _folders(path)}
     beside = [file for file in files if _stem(file.path) in stems and _is_single(file)]
     others = [f for f in files if _may_name(f, above) and _stem(f.path) not in stems]
-    asked = [*beside, *others][:_MOST]
+    opened = [*beside, *others][:_MOST]
     sources = {file.path for file in files}  # only a header removes a file from these
     pairs: set[tuple[str, str]] = set()
-    for path, file in _used(root, asked, odd):
-        pairs.add((_ending(file), _ending(path)))
-        yield path, file
-    for one in beside[_MOST:]:
-        for path in stems[_stem(one.path)]:
-            if path not in sources and (_ending(one.path), _ending(path)) in pairs:
-                yield path, one.path
+    for path, header in _used(root, opened, candidates):
+        pairs.add((_ending(header), _ending(path)))
+        yield path, header
+    for file in beside[_MOST:]:
+        for path in stems[_stem(file.path)]:
+            if path not in sources and (_ending(file.path), _ending(path)) in pairs:
+                yield path, file.path
 
 
-def _used(root: str, asked: list[Found], odd: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the files among `odd` that are read when one of those asked is opened, with that."""
+def _used(root: str, files: list[Found], candidates: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the candidates that are read when one of the files is opened, with that file."""
 
-    def used(number: int) -> list[str]:
-        with open_spec(os.path.join(root, asked[number].path), Settings()) as opened:
+    def paths_read(number: int) -> list[str]:
+        with open_spec(os.path.join(root, files[number].path), Settings()) as opened:
             return sorted(opened.used)
 
-    paths = [os.path.join(root, file.path) for file in asked]
-    for file, is_read in zip(asked, outcomes(paths, Jobs(used), fewest=1), strict=True):
-        if isinstance(is_read, RaconvertError | OSError):
-            continue  # reading it reports the error
-        for path in is_read:
+    paths = [os.path.join(root, file.path) for file in files]
+    for file, answer in zip(files, outcomes(paths, Jobs(paths_read), fewest=1), strict=True):
+        if isinstance(answer, RaconvertError | OSError):
+            continue  # reported when the file is converted
+        for path in answer:
             below = os.path.relpath(path, root).replace(os.sep, "/")
-            if below in odd and below != file.path:
+            if below in candidates and below != file.path:
                 yield below, file.path
 
 
@@ -141,12 +142,12 @@ def _stem(path: str) -> str:
 
 
 def _ending(path: str) -> str:
-    """Return the part of a name behind its first dot."""
+    """Return the part of a file's name behind its first dot."""
     return path.rpartition("/")[2].partition(".")[2]
 
 
 def _folders(path: str) -> Iterator[str]:
-    """Yield the folders that a file is in, up to the root."""
+    """Yield all folders that a file lies in, up to the root (an empty text)."""
     while path:
         path = path.rpartition("/")[0]
         yield path
@@ -157,7 +158,7 @@ def _is_single(file: Found) -> bool:
 
 
 def _may_name(file: Found, above: set[str]) -> bool:
-    """True if a file may name others, and some candidates lie in its folder or below."""
+    """True if a file may name others; `above` are the folders above all candidates."""
     if file.size > _SMALL or file.path.rpartition("/")[0] not in above:
         return False
     row = registry.by_name(file.format) if file.format else registry.by_suffix(file.path)
@@ -171,17 +172,18 @@ def walk(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
 ) -> Tree:
-    """The files of a tree that hold arrays, and the others.
+    """List the files of a tree that hold arrays, and the others.
 
-    `include` and `exclude` are globs over names, or over paths below the root where they have a
-    ``/``. Raises `ReadFailed` if the root is not a folder that can be read.
+    `include` and `exclude` are globs over names, or, if they have a ``/``, over paths below the
+    root. Raises `ReadFailed` if the root is not a folder that can be read, `UsageError` if it is
+    one source.
     """
-    away = is_remote(root)
-    if not away and not os.path.isdir(root):
+    at_url = is_remote(root)
+    if not at_url and not os.path.isdir(root):
         raise ReadFailed("is not a folder", path=root, remedy="name the root of a tree")
-    if not away and (whole := _whole(root)) is not None:
+    if not at_url and (row := _row_of_whole(root)) is not None:
         raise UsageError(
-            f"is {_a(whole)}, which is one source and not a tree", path=root,
+            f"is {_a(row)}, which is one source and not a tree", path=root,
             remedy=f"raconvert {operand(root)} -o DST, or name the folder that it is in",
         )  # fmt: skip
     wanted = _wanted(include, exclude)
@@ -189,7 +191,7 @@ def walk(
     left_out: list[tuple[str, str]] = []
     takes = _Suffixes(from_)
     folders: set[tuple[int, int]] = set()
-    for entry, problem in _entries_at_url(root) if away else _entries(root, folders):
+    for entry, problem in _entries_at_url(root) if at_url else _entries(root, folders):
         path = entry[0]
         if problem:
             left_out.append((path, problem))
@@ -213,61 +215,62 @@ class _Suffixes:
         self._rows: tuple[Row, ...] = (
             registry.readable() if from_ is None else (registry.by_name(from_),)
         )
-        self._known: dict[str, bool] = {}
+        self._cached: dict[str, bool] = {}
 
     def __call__(self, path: str) -> bool:
         dot = path.find(".", path.rfind("/") + 2)
         if dot < 0:
             return False
-        known = self._known.get(path[dot:])
-        if known is None:
+        read = self._cached.get(path[dot:])
+        if read is None:
             ending = path[dot:].lower()
-            known = registry.by_suffix("x" + ending, self._rows) is not None
-            self._known[path[dot:]] = known
-        return known
+            read = registry.by_suffix("x" + ending, self._rows) is not None
+            self._cached[path[dot:]] = read
+        return read
 
 
 def _entries(root: str, seen: set[tuple[int, int]]) -> Iterator[tuple[Found, str]]:
     """Yield every file of a tree with its problem, if it has one; folders in order of name.
 
-    The identity of each folder is noted among those `seen`. Folders may lie in one another as deep
-    as a path is long.
+    The identity of each folder is added to `seen`. A stack, not recursion: folders may be nested as
+    deep as a path is long.
     """
-    left = [""]
-    while left:
-        below = left.pop()
+    stack = [""]
+    while stack:
+        below = stack.pop()
         folders: list[str] = []
         yield from _of_folder(os.path.join(root, below), below, folders, seen)
-        left += [f"{below}{name}/" for name in reversed(folders)]
+        stack += [f"{below}{name}/" for name in reversed(folders)]
 
 
 def _of_folder(
     folder: str, below: str, folders: list[str], seen: set[tuple[int, int]]
 ) -> Iterator[tuple[Found, str]]:
-    """Yield the files of one folder; the names of those in it are added to `folders`."""
-    if there := identity(folder):
-        seen.add(there)
+    """Yield the files of one folder, with problems; the names of its folders go to `folders`."""
+    if own := identity(folder):
+        seen.add(own)
     try:
         entries = dict(_looked_at(folder))
     except OSError as error:
         yield Found(below.rstrip("/") or ".", 0, 0), f"{UNREADABLE}: {error.strerror}"
         return
-    if below and (whole := _whole(folder)) is not None:
-        yield _found(folder, below.rstrip("/"), whole), ""
+    if below and (row := _row_of_whole(folder)) is not None:
+        yield _folder_as_source(folder, below.rstrip("/"), row), ""
         return
     new = tuple.__new__  # faster than calling the class, for very many files
     for name in natural_sorted(entries):
         facts = entries[name]
         if facts is not None:
             yield new(Found, (below + name, *facts, "")), ""
-        elif (odd := _odd(os.path.join(folder, name))) is None:
+        elif (other := _not_regular(os.path.join(folder, name))) is None:
             folders.append(name)
         else:
-            yield Found(below + name, *odd[:2]), odd[2]
+            size, mtime, problem = other
+            yield Found(below + name, size, mtime), problem
 
 
 def _looked_at(folder: str) -> Iterable[tuple[str, tuple[int, int] | None]]:
-    """Pairs of each name in a folder and, of a regular file, its size and time of change."""
+    """Pair each name in a folder with size and time of a regular file; with None for others."""
     if os.stat not in os.supports_dir_fd or os.listdir not in os.supports_fd:
         return [(name, None) for name in os.listdir(folder) if name[0] != "."]
     handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
@@ -278,8 +281,8 @@ def _looked_at(folder: str) -> Iterable[tuple[str, tuple[int, int] | None]]:
         os.close(handle)
 
 
-def _odd(path: str) -> tuple[int, int, str] | None:
-    """Size, time of change and problem of what may not be a regular file; None for a folder."""
+def _not_regular(path: str) -> tuple[int, int, str] | None:
+    """Size, time of change and problem of a link or special file; None for a folder."""
     try:
         link = S_ISLNK(os.lstat(path).st_mode)
         status = os.stat(path)
@@ -317,26 +320,27 @@ def _entries_at_url(root: str) -> Iterator[tuple[Found, str]]:
 
 
 def _whole_at_url(paths: dict[Entry, str]) -> list[Found]:
-    """The folders that are one source, but bundles; their files are taken out of those `found`."""
+    """List the folders that are one source, except bundles; remove their files from `paths`."""
     from raconvert.files.remote.listing import folders_with
 
     marks = marks_of_whole()
     inside = folders_with(marks, paths.values())
-    held: dict[str, list[Entry]] = {}
+    entries_in: dict[str, list[Entry]] = {}
     rows: dict[str, Row] = {}
     for entry, path in paths.items():
         if path in inside:
-            held.setdefault(inside[path], []).append(entry)
+            entries_in.setdefault(inside[path], []).append(entry)
             folder, _, name = path.rpartition("/")
             if folder == inside[path] and name in marks:
                 rows[folder] = marks[name]
-    for entry in [entry for entries in held.values() for entry in entries]:
-        del paths[entry]
-    return [
-        Found(root, sum(one.facts.size for one in inside),
-              sum(one.facts.mark for one in inside) % (1 << 63), rows[root].name)
-        for root, inside in sorted(held.items(), key=lambda pair: _order(pair[0]))
-    ]  # fmt: skip
+    sources = []
+    for folder, entries in sorted(entries_in.items(), key=lambda pair: _order(pair[0])):
+        size = sum(entry.facts.size for entry in entries)
+        mark = sum(entry.facts.mark for entry in entries) % (1 << 63)
+        sources.append(Found(folder, size, mark, rows[folder].name))
+        for entry in entries:
+            del paths[entry]
+    return sources
 
 
 def _order(path: str) -> list[tuple[int, list[Any]]]:
@@ -345,8 +349,11 @@ def _order(path: str) -> list[tuple[int, list[Any]]]:
     return [*((1, natural_key(folder)) for folder in folders), (0, natural_key(name))]
 
 
-def _whole(folder: str) -> Row | None:
-    """The format of which a folder is one source; other programs may have files of its names."""
+def _row_of_whole(folder: str) -> Row | None:
+    """The format of a folder that is one source; None for others.
+
+    Names of files are not enough, since other programs use the same: one must have the magic.
+    """
     row = registry.row_of_folder(folder)
     if row is None:
         return None
@@ -364,12 +371,12 @@ def _a(row: Row) -> str:
     return f"a {row.name}" if not row.suffixes else f"a folder of {row.title}"
 
 
-def _found(folder: str, path: str, row: Row) -> Found:
-    """A folder as one source: with the bytes of all its files."""
+def _folder_as_source(folder: str, path: str, row: Row) -> Found:
+    """The entry of a folder that is one source: the bytes of all its files, the newest time."""
     size = newest = 0
     for above, _, names in walk_folders(folder):
         for name in names:
-            with suppress(OSError):  # reading it reports the error
+            with suppress(OSError):  # reported when the folder is converted
                 status = os.stat(os.path.join(above, name))
                 size, newest = size + status.st_size, max(newest, status.st_mtime_ns)
     return Found(path, size, newest, row.name)
@@ -389,12 +396,13 @@ def _by_content(root: str, entry: Found, from_: str | None) -> tuple[str, str]:
 
 
 def _wanted(include: Sequence[str], exclude: Sequence[str]) -> Callable[[str, str], bool] | None:
+    """Return a predicate of path and name for the globs; None if all files are wanted."""
     if not include and not exclude:
         return None
     from fnmatch import fnmatch
 
     def matches(patterns: Sequence[str], path: str, name: str) -> bool:
-        return any(fnmatch(path if "/" in one else name, one) for one in patterns)
+        return any(fnmatch(path if "/" in glob else name, glob) for glob in patterns)
 
     def wanted(path: str, name: str) -> bool:
         return not matches(exclude, path, name) and (not include or matches(include, path, name))

@@ -53,19 +53,20 @@ if TYPE_CHECKING:
     from raconvert.migration.records import Batch, Job, Unit
 
 
-# A container as a folder of arrays: a file for each, groups as folders. The folder appears whole
-# A container of one array becomes a file, unless a folder is asked for.
+# A container as a folder of arrays: a file for each array, a folder for each group ----------------
+# The folder appears only when it is complete. A container of one array becomes a file, unless a
+# folder is asked for.
 
 
 STACK_NAMES = "images", "labels"
 
 
 def converted(source: str, target: str, folder: str, settings: Settings) -> tuple[Report, str]:
-    """Convert a container to a file `target`, or to a `folder`; return what was done, and which.
+    """Convert a container to a file `target`, or to a `folder`; return the report and that path.
 
-    A folder if there are several arrays in it, or if `target` is the folder itself. Raises
-    `TargetExists` for a folder that holds what is not written now, and where an earlier run has
-    made a file of what is a folder now, or the other way round.
+    It becomes a folder if it has several arrays, or if `target` is the folder itself. Raises
+    `TargetExists` for a folder with files that are not written now, and if an earlier run has made
+    a file of a container that becomes a folder now, or the other way round.
     """
     row = registry.target_row(target, settings.to)
     report = Report([source])
@@ -74,8 +75,8 @@ def converted(source: str, target: str, folder: str, settings: Settings) -> tupl
         report.skipped.append(kept)
         return report, kept[0]
     with open_spec(source, settings) as opened:
-        asked = folder == target and bool(opened.bundle.arrays)
-        if asked or holds_several(opened.bundle, row, settings):
+        always = folder == target and bool(opened.bundle.arrays)
+        if always or holds_several(opened.bundle, row, settings):
             if folder != target:
                 _refuse_other(target, folder)
             _write_folder(opened, source, folder, row, settings, report)
@@ -87,23 +88,23 @@ def converted(source: str, target: str, folder: str, settings: Settings) -> tupl
         return report, target
 
 
-def _kept(source: str, places: tuple[str, str], settings: Settings) -> tuple[str, str] | None:
-    """The path that is left as it is, and why, if one is."""
-    for place in filter(os.path.lexists, places):
+def _kept(source: str, targets: tuple[str, str], settings: Settings) -> tuple[str, str] | None:
+    """The first existing path that may not be replaced, and the reason; None if there is none."""
+    for path in filter(os.path.lexists, targets):
         if settings.skip_existing:
-            return place, "exists already"
-        if settings.update and os.path.getmtime(place) >= last_change(source):
-            return place, "is not older than its source"
+            return path, "exists already"
+        if settings.update and os.path.getmtime(path) >= last_change(source):
+            return path, "is not older than its source"
     return None
 
 
-def _refuse_other(other: str, place: str) -> None:
-    """Refuse to leave a file and a folder that both are of one container."""
+def _refuse_other(other: str, target: str) -> None:
+    """Raise `TargetExists` if `other` exists: one container would have a file and a folder."""
     if os.path.isfile(other) or (os.path.isdir(other) and os.listdir(other)):
         raise TargetExists(
-            f"would be left beside '{place}', which the container is now",
+            f"would be left beside '{target}', which the container becomes now",
             path=other,
-            remedy="remove it if it is of an earlier run",
+            remedy="remove it if an earlier run made it",
         )
 
 
@@ -117,33 +118,38 @@ def labelled(sources: list[str], folder: str, settings: Settings) -> Report:
         return convert_stack(sources, folder, settings.replace(labels=STACK_NAMES[1]))
     report = Report(few(sources))
     report.source_count = len(sources)
-    newest = max(sources, key=last_change) if settings.update else sources[0]
-    kept = _kept(newest, (folder, folder), settings)
+    latest = max(sources, key=last_change) if settings.update else sources[0]
+    kept = _kept(latest, (folder, folder), settings)
     if kept:
         report.skipped.append(kept)
         return report
 
-    def write(place: str, one: Settings) -> Report:
-        stack, labels = (os.path.join(place, name + row.suffixes[0]) for name in STACK_NAMES)
-        if not one.dry_run:
-            one = one.replace(labels=labels)
-        return convert_stack(sources, stack, one)
+    def write(temp: str, inner: Settings) -> Report:
+        stack, labels = (os.path.join(temp, name + row.suffixes[0]) for name in STACK_NAMES)
+        if not inner.dry_run:
+            inner = inner.replace(labels=labels)
+        return convert_stack(sources, stack, inner)
 
-    return _whole(folder, settings, write)
+    return _in_new_folder(folder, settings, write)
 
 
 def _write_folder(
     opened: Opened, source: str, folder: str, row: Row, settings: Settings, report: Report
 ) -> None:
-    def write(place: str, one: Settings) -> Report:
-        arrays_of_one(opened, place, source, row, one, report, {})
+    def write(temp: str, inner: Settings) -> Report:
+        arrays_of_one(opened, temp, source, row, inner, report, {})
         return report
 
-    _whole(folder, settings, write)
+    _in_new_folder(folder, settings, write)
 
 
-def _whole(folder: str, settings: Settings, write: Callable[[str, Settings], Report]) -> Report:
-    """Have files written into a folder that appears when it is finished; what `write` returns."""
+def _in_new_folder(
+    folder: str, settings: Settings, write: Callable[[str, Settings], Report]
+) -> Report:
+    """Have `write` fill a temporary folder, which then gets its name; return its report.
+
+    `write` gets the path of the folder, and settings that fit an empty one.
+    """
     replaces = settings.overwrite or settings.update
     _check(folder, replaces=replaces)
     if settings.dry_run:
@@ -160,33 +166,33 @@ def _whole(folder: str, settings: Settings, write: Callable[[str, Settings], Rep
         if error.path is not None:
             error.path = error.path.replace(temp, folder, 1)
         raise
-    finally:  # what is there still is what was replaced, or what was not finished
+    finally:  # removes the folder that was replaced, or an unfinished one
         shutil.rmtree(temp, ignore_errors=True)
     report.written = [path.replace(temp, folder, 1) for path in report.written]
     return report
 
 
 def _check(folder: str, *, replaces: bool) -> None:
-    """Refuse a folder that is there, unless it is empty or may be replaced."""
+    """Raise `TargetExists` unless a path is free, an empty folder, or one that may be replaced."""
     if not os.path.lexists(folder):
         return
     if not os.path.isdir(folder) or os.path.islink(folder):
-        raise TargetExists("is there, where a folder is to be written", path=folder)
+        raise TargetExists("exists already, and is not a folder as the result is", path=folder)
     if os.listdir(folder) and not replaces:
         raise exists(folder)
 
 
 def _appear(temp: str, folder: str, *, replaces: bool) -> None:
-    """Give a finished folder its name; what it replaces must have the same files."""
+    """Give a finished folder its name; raise `TargetExists` if one it replaces has other files."""
     try:
         rename_new_folder(temp, folder)
     except FileExistsError as error:
         if not replaces:
             raise exists(folder, "appeared while it was written") from error
-        strange = _files(folder) - _files(temp)
-        if strange:
+        others = _files(folder) - _files(temp)
+        if others:
             raise TargetExists(
-                f"holds other files than its container has, such as '{min(strange)}', and is left "
+                f"holds other files than its container has, such as '{min(others)}', and is left "
                 "as it was",
                 path=folder,
                 remedy="move that elsewhere, or remove the folder if an earlier run made it",
@@ -199,18 +205,18 @@ def _appear(temp: str, folder: str, *, replaces: bool) -> None:
 
 def _files(folder: str) -> set[str]:
     return {
-        os.path.relpath(os.path.join(place, name), folder)
-        for place, _, names in walk(folder)
+        os.path.relpath(os.path.join(above, name), folder)
+        for above, _, names in walk(folder)
         for name in names
     }
 
 
-_BLOCK = 1 << 20
+_BLOCK = 1 << 20  # bytes read at a time for a digest
 _LARGE = 16 << 20  # bytes; progress within larger sources is reported
 
 
 class Worker:
-    """Worker for batches of one job; the same in this process, a pool or a cluster."""
+    """Converts the batches of one job; the same in this process, a pool or a cluster."""
 
     def __init__(
         self,
@@ -219,24 +225,24 @@ class Worker:
         at: Callable[[int], object] = bool,
     ) -> None:
         self._job = job
-        # Called with bytes done of a large file, or of any file of a timed job.
+        # Called with the bytes done and in all of a large file, or of any file of a timed job.
         self._within = within
-        self._at = at  # called with the index of the next unit, at last with -1
-        self._folders: set[str] = set()  # folders that exist
+        self._at = at  # called with the index of each unit before it, and with -1 after the last
+        self._made_folders: set[str] = set()  # those that exist by now
         self._planning = bool(job.options.get("dry_run"))
-        self._away = "://" in job.target  # at a URL
-        self._local = not self._away and "://" not in job.source
-        registry.target_row("", job.to)
+        self._to_url = "://" in job.target
+        self._local = not self._to_url and "://" not in job.source
+        registry.target_row("", job.to)  # raises for an unknown format
         settings = Settings(**job.options, to=job.to, sync=False)
         self._converter = Converter(settings, learns=self._local)
-        self._above: tuple[str, str] = ("", "")  # the folders that are open, below the roots
+        self._above: tuple[str, str] = ("", "")  # paths of the open folders below the roots
         self._open: Folders | None = None
         self._listed: Listed | None = None
 
     def carry_out(self, batch: Batch) -> list[Outcome]:
-        """Convert the units of a batch; return an outcome for each, in order. Raises no failure.
+        """Convert the units of a batch; return an outcome for each, in order.
 
-        When this returns, everything that is DONE is on the disk.
+        A failure of a unit is its outcome, not raised. All that is DONE is on the disk then.
         """
         before = mark_temporaries(self._job.mark)
         named = name_flags(self._job.flags)
@@ -252,14 +258,14 @@ class Worker:
         outcomes = []
         for number, unit in enumerate(batch.units):
             self._at(number)
-            outcomes.append(self._one(unit, batch))
+            outcomes.append(self._outcome(unit, batch))
         self._at(-1)
         if self._job.certified:
             outcomes = [
                 self._with_source(*pair) for pair in zip(batch.units, outcomes, strict=True)
             ]
         killpoints.reached("worker-written", batch.number)
-        if not (self._planning or self._away) and any(
+        if not (self._planning or self._to_url) and any(
             outcome.state == DONE for outcome in outcomes
         ):
             outcomes = self._synced(batch.units, outcomes)
@@ -267,18 +273,20 @@ class Worker:
         return outcomes
 
     def _synced(self, units: list[Unit], outcomes: list[Outcome]) -> list[Outcome]:
-        """Wait for the disk; what it may have lost has failed."""
+        """Wait for the disk; if that fails, all DONE units have failed, with the mark LOST."""
         done = [pair for pair in zip(units, outcomes, strict=True) if pair[1].state == DONE]
         try:
-            sync_files_below(
-                self._job.target, [path for pair in done for path in _places_of(*pair)]
-            )
+            paths = [path for pair in done for path in _paths_of(*pair)]
+            sync_files_below(self._job.target, paths)
         except OSError as error:
             lost = {**encoded(write_failed(self._job.target, error)), LOST: True}
-            return [Outcome(FAILED, error=lost) if o.state == DONE else o for o in outcomes]
+            return [
+                Outcome(FAILED, error=lost) if outcome.state == DONE else outcome
+                for outcome in outcomes
+            ]
         return outcomes
 
-    def _one(self, unit: Unit, batch: Batch) -> Outcome:
+    def _outcome(self, unit: Unit, batch: Batch) -> Outcome:
         killpoints.reading(unit.source)
         if self._local and not self._planning and not (unit.members or unit.replaces):
             outcome = None if unit.folder else self._by_shortcut(unit)
@@ -287,7 +295,7 @@ class Worker:
         return self._usual(unit, _ours_since(unit, batch, self._job))
 
     def _by_shortcut(self, unit: Unit) -> Outcome | None:
-        """Convert a file in the folders that are open, if the converter knows files like it."""
+        """Convert a file as an earlier one that begins alike; None if the converter cannot."""
         source, _, name = unit.source.rpartition("/")
         target, _, new = unit.target.rpartition("/")
         folders = self._open
@@ -300,19 +308,19 @@ class Worker:
         return Outcome(DONE, len(content), mtime, sha256(content).hexdigest())
 
     def _enter(self, source: str, target: str) -> Folders:
-        """Open other folders; that of the target is made. They stay open until others are."""
+        """Open the folders of a source and of a target, which is made, until others are entered."""
         self._leave()
         self._above = source, target
         folder = os.path.join(self._job.target, target)
-        with suppress(OSError):  # the ordinary way will tell
+        with suppress(OSError):  # the usual way reports it
             make_folders(folder)
         self._open = folders = Folders(os.path.join(self._job.source, source), folder)
-        with suppress(OSError):  # each file is asked for
+        with suppress(OSError):  # without the list, each file is asked for its sidecar
             self._listed = folders.list_sidecars(self._listed)
         return folders
 
     def _leave(self) -> None:
-        """Close the folders."""
+        """Close the open folders."""
         if self._open is not None:
             self._open.close()
             self._open = None
@@ -326,43 +334,45 @@ class Worker:
             except TargetExists:
                 if not self._is_ours(unit, since):
                     raise
-            # A worker that was given up has finished it at this moment.
+            # Just now, a worker that was believed to be dead has finished the same unit.
             return self._converted(unit, target, ours=True)
         except RaconvertError as error:
             return Outcome(FAILED, error=encoded(error))
         except OSError as error:
             return Outcome(FAILED, error=encoded(write_failed(target, error)))
         except MemoryError:
-            what = RaconvertError("needs more memory than there is", path=unit.source)
-            return Outcome(FAILED, error=encoded(what))
+            failure = RaconvertError("needs more memory than there is", path=unit.source)
+            return Outcome(FAILED, error=encoded(failure))
         except Exception as error:  # noqa: BLE001 - a mistake of ours, or of a plugin, stops no tree
             raise_interruption(error)
-            what = RaconvertError(f"failed in a way that is a mistake in the program: {error!r}",
-                                  path=unit.source)  # fmt: skip
-            return Outcome(FAILED, error=encoded(what))
+            what = f"failed in a way that is a mistake in the program: {error!r}"
+            return Outcome(FAILED, error=encoded(RaconvertError(what, path=unit.source)))
 
     def _with_source(self, unit: Unit, outcome: Outcome) -> Outcome:
-        """The outcome with the digest of the source, if that is still what it was."""
-        place = os.path.join(self._job.source, unit.source)
-        if outcome.state != DONE or "://" in place:
+        """Return the outcome with the digest of the source, unless that has changed since."""
+        source = os.path.join(self._job.source, unit.source)
+        if outcome.state != DONE or "://" in source:
             return outcome
         try:
-            if not unit.members and not os.path.isdir(place):
-                digest = _digest_of_file(place, self._goes_on)[1]
-                status = os.stat(place)
-                same = (status.st_size, status.st_mtime_ns) == (unit.size, unit.mtime)
-                return outcome._replace(source=digest) if same else outcome
-            files = [
-                (name, *_digest_of_file(os.path.join(place, name), self._goes_on))
-                for name in unit.members
-            ]
-            return outcome._replace(source=_digest_of_lines(files or _files_in(place)))
-        except (OSError, RaconvertError):  # gone, or odd, by now; what was made of it stays
+            if unit.members:
+                files = [
+                    (name, *_digest_of_file(os.path.join(source, name), self._goes_on))
+                    for name in unit.members
+                ]
+                digest = _digest_of_lines(files)
+            elif os.path.isdir(source):
+                files = _files_in(source)
+                digest = _digest_of_lines(files)
+            else:
+                files, digest = [], _digest_of_file(source, self._goes_on)[1]
+            paths = [os.path.join(source, name) for name, _, _ in files] or [source]
+            return outcome._replace(source=digest) if _is_as_planned(unit, paths) else outcome
+        except (OSError, RaconvertError):  # no digest of a source that is gone or unreadable by now
             return outcome
 
     def _is_ours(self, unit: Unit, since: float) -> bool:
         """True if the target of a unit was made after the time `since`."""
-        if self._away:  # the upload compares an existing object with the new bytes
+        if self._to_url:  # the upload compares an existing object with the new bytes
             return since < inf
         return _is_made(unit, self._job.target, since)
 
@@ -371,60 +381,60 @@ class Worker:
         job = self._job
         source = os.path.join(job.source, unit.source)
         folder = os.path.dirname(target)
-        if folder not in self._folders and not self._planning:
+        if folder not in self._made_folders and not self._planning:
             make_folders(folder)
-            self._folders.add(folder)
+            self._made_folders.add(folder)
         options: dict[str, Any] = dict(job.options, to=job.to, sync=False)
         if self._within is not None and (unit.size >= _LARGE or job.timed):
             options["progress"] = self._within
-        words = [os.path.join(source, name) for name in unit.members]
+        members = [os.path.join(source, name) for name in unit.members]
         if unit.replaces == 1 or ours:
             options.update(overwrite=True, update=False, skip_existing=False)
         if unit.folder and unit.members:
-            return labelled(words, target, Settings(**options)), target
+            return labelled(members, target, Settings(**options)), target
         if unit.folder:
-            inside = os.path.join(job.target, unit.folder)
-            return converted(source, target, inside, Settings(**options))
-        if words:
-            return convert_stack(words, target, Settings(**options)), target
+            container_folder = os.path.join(job.target, unit.folder)
+            return converted(source, target, container_folder, Settings(**options))
+        if members:
+            return convert_stack(members, target, Settings(**options)), target
         return self._converter.ordinary(source, target, settings=Settings(**options)), target
 
     def _converted(self, unit: Unit, target: str, *, ours: bool) -> Outcome:
-        if self._away and not self._planning:
+        if self._to_url and not self._planning:
             from raconvert.migration import remote
 
             return remote.converted(self._job, unit, self._made_here, ours=ours)
-        report, place = self._report(unit, target, ours=ours)
+        report, result = self._report(unit, target, ours=ours)
         if report.planned:
-            return Outcome(PLANNED, said=_said(report))
+            return Outcome(PLANNED, said=_remarks(report))
         if report.skipped and not report.written:
             return Outcome(SKIPPED, said={"notes": [report.skipped[0][1]]})
-        status = os.stat(place)
-        below = unit.folder if place != target else unit.target
+        status = os.stat(result)
+        below = unit.folder if result != target else unit.target
         if S_ISDIR(status.st_mode):
-            files = _files_in(place)
+            files = _files_in(result)
             size, digest = _size_of(files), _digest_of_lines(files)
             files = [(f"{below}/{path}", nbytes, one) for path, nbytes, one in files]
         else:
-            size, digest = _digest_of_file(place, self._goes_on)
+            size, digest = _digest_of_file(result, self._goes_on)
             files = self._with_partners(report)
         other = below if below != unit.target else ""
         return Outcome(
-            DONE, size, status.st_mtime_ns, digest, said=_said(report), target=other, files=files
+            DONE, size, status.st_mtime_ns, digest, said=_remarks(report), target=other, files=files
         )
 
     def _made_here(self, job: Job, unit: Unit) -> Outcome:
-        """Convert a unit into another tree, which is one of this machine."""
+        """Convert a unit into another tree, one on this machine."""
         target = os.path.join(job.target, unit.target)
         return Worker(job, self._within)._converted(unit, target, ours=False)
 
     def _goes_on(self) -> None:
-        """Let the driver know that there is progress, without bytes that count."""
+        """Report progress to the driver of a timed job, without a number of bytes."""
         if self._within is not None and self._job.timed:
             self._within(0, 0)
 
     def _with_partners(self, report: Report) -> list[tuple[str, int, str]]:
-        """List the files of a target that is more than one file; else nothing."""
+        """List the files of a target that has partner files; empty for a single file."""
         if len(report.written) < 2:
             return []
         root = self._job.target
@@ -434,16 +444,23 @@ class Worker:
         ]
 
 
-def _places_of(unit: Unit, outcome: Outcome) -> list[str]:
+def _is_as_planned(unit: Unit, paths: list[str]) -> bool:
+    """True if the files of a unit still have the size in all, and the last change, of the plan."""
+    statuses = [os.stat(path) for path in paths]
+    size = sum(status.st_size for status in statuses)
+    return (size, max(status.st_mtime_ns for status in statuses)) == (unit.size, unit.mtime)
+
+
+def _paths_of(unit: Unit, outcome: Outcome) -> list[str]:
     """Return the paths of a unit's result below the root: a file with its partners, or a folder."""
     target = target_of(unit, outcome)
     return [target, *(path for path, _, _ in outcome.files if not path.startswith(f"{target}/"))]
 
 
 def _ours_since(unit: Unit, batch: Batch, job: Job) -> float:
-    """Return the time since when a target can only be ours, left by a run or a worker that died.
+    """Return the time since which a target can only be ours, left by a dead run or worker.
 
-    Infinity if nobody was at work on it before: an existing target is not ours.
+    Infinity if nobody has tried the unit before: an existing target is not ours.
     """
     if unit.replaces == 2:
         return job.since
@@ -451,10 +468,10 @@ def _ours_since(unit: Unit, batch: Batch, job: Job) -> float:
 
 
 def ended_by(unit: Unit, job: Job, since: float, error: RaconvertError) -> Outcome:
-    """The outcome of a unit whose workers ended, by `error` if none of them made its target.
+    """The outcome of a unit whose workers ended: `error`, unless one of them made its target.
 
-    A target that appeared since the time `since` is whole: the unit is lost, and the next run looks
-    at it again.
+    A target that appeared after `since` is complete, but not recorded: the unit is marked LOST, and
+    the next run looks at it again.
     """
     if "://" not in job.target and _is_made(unit, job.target, since):
         error = RaconvertError(
@@ -467,9 +484,9 @@ def ended_by(unit: Unit, job: Job, since: float, error: RaconvertError) -> Outco
 
 
 def _is_made(unit: Unit, root: str, since: float) -> bool:
-    """True if the target of a unit was made after a time."""
-    places = {unit.target, unit.folder or unit.target}
-    return any(_made_since(os.path.join(root, place), since) for place in places)
+    """True if the target of a unit, a file or a folder, was made after a time."""
+    targets = {unit.target, unit.folder or unit.target}
+    return any(_made_since(os.path.join(root, target), since) for target in targets)
 
 
 def _made_since(target: str, since: float) -> bool:
@@ -479,19 +496,20 @@ def _made_since(target: str, since: float) -> bool:
         return False
 
 
-def _said(report: Report) -> dict[str, list[Any]] | None:
-    said: dict[str, list[Any]] = {
+def _remarks(report: Report) -> dict[str, list[Any]] | None:
+    """The notes of a report and the changes that it names, as plain values; None if it has none."""
+    remarks: dict[str, list[Any]] = {
         "notes": list(report.notes),
         "equivalent": [list(fit) for fit in report.equivalent],
         "allowed": [list(fit) for fit in report.allowed],
     }
-    return {name: items for name, items in said.items() if items} or None
+    return {name: items for name, items in remarks.items() if items} or None
 
 
 def digest_of(path: str) -> tuple[int, str]:
     """The size of a target in bytes and its SHA-256.
 
-    That of a folder is the one of the lines that `sha256sum` prints for the files in it, in the
+    The digest of a folder is that of the lines that `sha256sum` prints for the files in it, in the
     order of their names.
     """
     if not os.path.isdir(path):
@@ -501,8 +519,6 @@ def digest_of(path: str) -> tuple[int, str]:
 
 
 def _digest_of_file(path: str, progress: Callable[[], object] = bool) -> tuple[int, str]:
-    from hashlib import sha256
-
     digest, total = sha256(), 0
     with os.fdopen(open_regular(path), "rb", buffering=0) as file:
         while piece := file.read(_BLOCK):
@@ -515,9 +531,9 @@ def _digest_of_file(path: str, progress: Callable[[], object] = bool) -> tuple[i
 def _files_in(folder: str) -> list[tuple[str, int, str]]:
     """Path below the folder, size and SHA-256 of each file in it, in the order of their names."""
     files = []
-    for place, _, names in walk(folder):
+    for above, _, names in walk(folder):
         for name in names:
-            path = os.path.join(place, name)
+            path = os.path.join(above, name)
             below = os.path.relpath(path, folder).replace(os.sep, "/")
             files.append((below, *_digest_of_file(path)))
     return sorted(files)
@@ -528,38 +544,36 @@ def _size_of(files: list[tuple[str, int, str]]) -> int:
 
 
 def _digest_of_lines(files: list[tuple[str, int, str]]) -> str:
-    from hashlib import sha256
-
     return sha256(text_of({path: digest for path, _, digest in files})).hexdigest()
 
 
-# The clock of a destination: a file server has its own, and files bear its times -----------------
+# The clock of a destination: a file server has its own, and gives files its times ----------------
 
 
 _STEP = 0.02  # seconds that times of files may lag behind, as kernels count in ticks
 
 
 def clock_of(folder: str) -> Callable[[], float]:
-    """The clock of the file system of a folder, in seconds since 1970.
+    """Return the clock of the file system of a folder, in seconds since 1970.
 
-    Never ahead of the times that files get there: what is made after a reading is not older.
+    It is never ahead of the times that files get there: a file made after a reading is not older.
     """
-    place = temporary(os.path.join(folder, "clock"))
+    path = temporary(os.path.join(folder, "clock"))
     try:
-        descriptor = os.open(place, CREATE_FLAGS, 0o600)
+        descriptor = os.open(path, CREATE_FLAGS, 0o600)
     except OSError:  # writing into the folder reports the error
         return time
     try:
         skew = os.fstat(descriptor).st_ctime - time() - _STEP
     finally:
         os.close(descriptor)
-        os.unlink(place)
+        os.unlink(path)
     return lambda: time() + skew
 
 
 # Temporary files of processes that died, on whatever machine: found by a mark in their names -----
-# The mark belongs to a journal, and only one run at a time has that open: what bears it when a run
-# begins, or when all its batches are done, belongs to nobody any more.
+# The mark belongs to a journal, and only one run at a time has that open: files with the mark are
+# left over when a run begins, or when all its batches are done.
 
 
 def new_mark() -> str:
@@ -574,8 +588,8 @@ def clear(target: str, mark: str, units: Iterable[Unit]) -> None:
 
         give_up_uploads(target, [unit.target for unit in units])
         return
-    places = {os.path.dirname(os.path.join(target, unit.target)) for unit in units}
-    for folder in {target, *places} if mark else ():
+    folders = {os.path.dirname(os.path.join(target, unit.target)) for unit in units}
+    for folder in {target, *folders} if mark else ():
         for path in marked_temporaries(folder, mark):
             if os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path, ignore_errors=True)
