@@ -174,11 +174,11 @@ def plan(
     shuffle: bool = True,
     strings: str = "auto",
 ) -> Plan:
-    """Arrays in order, with groups, attributes, scales and links.
+    """Plan a file of the arrays in order, with groups, attributes, scales and links.
 
     `compress` is none, gzip, gzip:0 to gzip:9, or lzf; `chunks` auto, none, or a length for each
-    axis; `shuffle` sorts the bytes of elements before they are compressed; with `strings` fixed
-    none become strings of variable length again. `UsageError` for other words.
+    axis; `shuffle` sorts the bytes of elements before they are compressed; `strings` fixed writes
+    no strings of variable length. Raises `UsageError` for other words.
     """
     from .structure import fits_of, options_of, structure_of
 
@@ -204,7 +204,7 @@ def add(
     shuffle: bool = True,
     strings: str = "auto",
 ) -> Plan:
-    """A copy of the file with the arrays in it; options as those of `plan`; see `Add`."""
+    """Plan a copy of the file with the arrays added; options as those of `plan`; see `Add`."""
     from .adding import plan_added
     from .structure import options_of
 
@@ -214,7 +214,7 @@ def add(
 
 
 def programs(array: Array) -> dict[str, str]:
-    """h5py, HDF5.jl, h5read of MATLAB, rhdf5 and the library itself, for what each of them reads.
+    """Programs that read an array: h5py, HDF5.jl, h5read of MATLAB, rhdf5, the library itself.
 
     Raises nothing.
     """
@@ -226,8 +226,8 @@ def programs(array: Array) -> dict[str, str]:
     lines = dict(PROGRAMS)
     filters = {text.split()[0] for text in array.storage.get("filters", ())}
     if filters - USUAL_FILTERS:
-        more = "" if filters - USUAL_FILTERS == {"lzf"} else "import hdf5plugin  # its filters\n"
-        lines = {"Python": more + lines["Python"]}
+        first = "" if filters - USUAL_FILTERS == {"lzf"} else "import hdf5plugin  # its filters\n"
+        lines = {"Python": first + lines["Python"]}
     if kind == "bool":
         return {"Python": lines["Python"].replace("[()]", "[()].astype(bool)")}
     if kind not in ("int", "uint", "float", "complex"):

@@ -1,10 +1,10 @@
 """Adding or replacing datasets: a copy of the HDF5 file, to which libhdf5 adds them.
 
-All objects that are there keep their addresses and their bytes. Where a dimension scale of the name
-of an axis is in the group, with the same length and the same values (or where the axis says no
-values), the new dataset is attached to it, as netCDF shares dimensions; the library notes that in
-the attributes of the scale. A replaced dataset is detached and its name taken away: the library
-gives its room to nobody, and references to it lead nowhere.
+All existing objects keep their addresses and their bytes. If the group has a dimension scale with
+the name, the length and the values of an axis (or the axis has no values), the new dataset is
+attached to it, as netCDF shares dimensions; the library notes that in the attributes of the scale.
+A replaced dataset is detached and its name removed: its space stays unused, and references to it
+lead nowhere.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NETCDF = b"_NCProperties"  # attribute of the root of such a file
 def plan_added(
     bundle: Bundle, source: Source, held: Bundle, options: Options, *, overwrite: bool
 ) -> Plan:
-    """The copy of a file with the arrays in it."""
+    """Plan the copy of a file with the arrays of a bundle added; `held` are those in the file."""
     paths = {array.name: _path_of(array, source.path) for array in held.arrays}
     links = [paths.get(name) or link_names([name])[0] for name in bundle.names]
     structure: Structure = structure_of(bundle, options)._replace(links=links)
@@ -60,7 +60,7 @@ def plan_added(
         _refuse_julia(file, source)
         root = h5o.open(file, b"/")
         for name, link in zip(bundle.names, links, strict=True):
-            _check_place(root, name, link, source.path, held=name in paths, overwrite=overwrite)
+            _check_path(root, name, link, source.path, held=name in paths, overwrite=overwrite)
             if name in paths:
                 _refuse_scale(root, link, source.path)
                 notes.append(f"the room of the old '{name}' stays in the file, unused")
@@ -84,6 +84,7 @@ def _path_of(array: Array, path: str) -> str:
 
 
 def _refuse_julia(file: Any, source: Source) -> None:
+    """Raise `Unsupported` for a file whose user block ends with the mark of JLD or JLD2."""
     block = file.get_create_plist().get_userblock()
     at = block - dialects.MARK_BYTES
     if at >= 0 and source.read_at(at, 64).startswith(dialects.MARKS):
@@ -94,21 +95,19 @@ def _refuse_julia(file: Any, source: Source) -> None:
         )
 
 
-def _hard(group: Any, name: bytes) -> bool:
+def _is_hard(group: Any, name: bytes) -> bool:
     return bool(group.links.get_info(name).type == h5l.TYPE_HARD)
 
 
-def _check_place(
-    root: Any, name: str, link: str, path: str, *, held: bool, overwrite: bool
-) -> None:
-    """Refuse (`TargetExists`) what is in the way of a dataset, unless it is to be replaced."""
+def _check_path(root: Any, name: str, link: str, path: str, *, held: bool, overwrite: bool) -> None:
+    """Raise `TargetExists` if an object is in the way of a dataset, and is not to be replaced."""
     group = root
     *above, last = link.split("/")
     for depth, part in enumerate(above, 1):
         raw = part.encode()
         if not group.links.exists(raw):
             break
-        if not _hard(group, raw) or info_of(group, raw).kind != GROUP:
+        if not _is_hard(group, raw) or info_of(group, raw).kind != GROUP:
             shown = "/".join(above[:depth])
             raise not_an_array(path, shown, "a link, or something other than a group,")
         group = h5g.open(group, raw)
@@ -118,7 +117,7 @@ def _check_place(
             return
         if held and not overwrite:
             raise array_exists(path, name)
-        if not _hard(group, raw):
+        if not _is_hard(group, raw):
             raise not_an_array(path, name, "a link")
         if not held:
             kinds = {GROUP: "a group", DATASET: "a dataset that is not read as an array"}
@@ -145,7 +144,7 @@ def _named_axes(array: Array, link: str) -> Iterator[tuple[Axis, int, str]]:
 
 
 def _clashes(root: Any, array: Array, link: str) -> list[Fit]:
-    """A change for each axis whose name is that of something else in the group."""
+    """List the changes of axes that do not get the dimension of their name, or take its values."""
     clashes = []
     for axis, length, path in _named_axes(array, link):
         if path != link and _kind_at(root, path) and not shares(root, path, axis, length):
@@ -158,36 +157,36 @@ def _clashes(root: Any, array: Array, link: str) -> list[Fit]:
 
 
 def _taken(root: Any, array: Array, link: str) -> list[Fit]:
-    """A change for the axes that say nothing, to which the dimensions of their names say more."""
+    """List the change of axes without values that take those of the dimensions of their names."""
     paths = {axis.name: path for axis, _, path in _named_axes(array, link) if path != link}
-    more = []
+    taken_facts = []
     for axis, length in zip(array.ra_axes, array.dims, strict=False):
         path = paths.get(axis.name, "")
-        silent = bool(path) and values_of(axis, length) is None
-        taken = silent and shares(root, path, axis, length) and _says_values(root, path)
-        more.append(["labels", "units", "spacing", "origin"] if taken else [])
-    if not any(more):
+        has_none = bool(path) and values_of(axis, length) is None
+        taken = has_none and shares(root, path, axis, length) and _has_values(root, path)
+        taken_facts.append(["labels", "units", "spacing", "origin"] if taken else [])
+    if not any(taken_facts):
         return []
-    listed = ", ".join(facts_of_axes(array, more))
+    listed = ", ".join(facts_of_axes(array, taken_facts))
     reason = f"it takes the coordinates that the container has for its dimensions: {listed}"
     return [equivalent(array.name, "metadata", reason)]
 
 
-def _says_values(root: Any, path: str) -> bool:
+def _has_values(root: Any, path: str) -> bool:
     """True if a dimension scale has values, and is not a length alone."""
     name = h5ds.get_scale_name(h5d.open(root, path.encode()))
     return scales.NO_VARIABLE.encode() not in name
 
 
 def _kind_at(root: Any, path: str) -> int | None:
-    """The kind of the object that a path of hard links leads to; -1 for other links, None."""
+    """The kind of the object at a path; -1 if a link in it is not hard, None without an object."""
     group = root
     *above, last = path.split("/")
     for part in (*above, last):
         raw = part.encode()
         if not isinstance(group, h5g.GroupID) or not group.links.exists(raw):
             return None
-        if not _hard(group, raw):
+        if not _is_hard(group, raw):
             return -1
         kind = info_of(group, raw).kind
         group = h5g.open(group, raw) if kind == GROUP else None
@@ -203,11 +202,10 @@ def shares(root: Any, path: str, axis: Axis, length: int) -> bool:
         return False
     wanted = values_of(axis, length)
     dataset = h5py.Dataset(oid)
-    if axis.units and dataset.attrs.get("units", axis.units) not in (
-        axis.units,
-        axis.units.encode(),
-    ):
-        return False
+    if axis.units:
+        units = dataset.attrs.get("units", axis.units)
+        if units not in (axis.units, axis.units.encode()):
+            return False
     if wanted is None:
         return True
     if scales.NO_VARIABLE.encode() in h5ds.get_scale_name(oid):
@@ -225,7 +223,11 @@ def shares(root: Any, path: str, axis: Axis, length: int) -> bool:
 
 
 class Addition(Writer):
-    """A file that is copied and then added to."""
+    """The writer of a copy of a file, to which arrays are added.
+
+    `held` is the file, `names` are those of its arrays, `there` those that can be read, by path,
+    and `replaced` the paths of datasets to be removed.
+    """
 
     def __init__(
         self, bundle: Bundle, target: Target, options: Options, structure: Structure,
@@ -251,7 +253,7 @@ class Addition(Writer):
             with library(self.target.path):
                 self.netcdf = self.netcdf or h5a.exists(self.groups[""], _NETCDF)
                 for path in self.replaced:
-                    self._take_away(path)
+                    self._remove(path)
             for array in self.bundle.arrays:
                 self._dataset(array)
             with library(self.target.path):
@@ -260,6 +262,7 @@ class Addition(Writer):
             write_elements(self.raw, file, self.target)
 
     def _added(self) -> None:
+        """Write scales and attributes of the new datasets, and the order of all."""
         attached = self._scales()
         for array in self.bundle.arrays:
             self._describe(array, attached.get(array.name))
@@ -277,23 +280,24 @@ class Addition(Writer):
         return super()._free(path) and not any(map(self._blocks, (*parents(path), path)))
 
     def _blocks(self, path: str) -> bool:
+        """True if the file has something other than a group at a path."""
         return self._there(path) and _kind_at(self.groups[""], path) != GROUP
 
     def _may_be(self, path: str) -> bool:
         return super()._may_be(path) and not self._there(path)
 
     def _nearest(self, path: str, axis: Axis, length: int) -> str | None:
-        """The path of the nearest scale, in the group or around it, if it says what the axis says.
+        """The path of the nearest scale, in the group or around it, if it agrees with the axis.
 
-        Of one that says something else, nothing.
+        None if the nearest one has another length, unit or values.
         """
         root = self.groups[""]
-        for place in scales.around(path):
-            if place in self.made:
+        for scale in scales.around(path):
+            if scale in self.made:
                 return None
-            if shares(root, place, axis, length):
-                return place
-            if _kind_at(root, place) == DATASET and h5ds.is_scale(h5d.open(root, place.encode())):
+            if shares(root, scale, axis, length):
+                return scale
+            if _kind_at(root, scale) == DATASET and h5ds.is_scale(h5d.open(root, scale.encode())):
                 return None
         return None
 
@@ -305,13 +309,13 @@ class Addition(Writer):
             write_attribute(oid, _DIMID, number, "<i4")
 
     def _next_number(self) -> int | None:
-        """The number of a further dimension, if those of the file have numbers."""
+        """The number for a further dimension; None if those of the file have no numbers."""
         numbers: list[int] = []
         groups = [self.groups[""]]
         while groups:
             group = groups.pop()
             for name in group:
-                if not _hard(group, name):
+                if not _is_hard(group, name):
                     continue
                 kind = info_of(group, name).kind
                 if kind == GROUP and len(groups) < 1000:
@@ -322,17 +326,17 @@ class Addition(Writer):
                         numbers.append(int(h5py.Dataset(oid).attrs[_DIMID]))
         return max(numbers) + 1 if numbers else None
 
-    def _take_away(self, path: str) -> None:
-        """Detach a dataset from its scales, and take its name away."""
+    def _remove(self, path: str) -> None:
+        """Detach a dataset from its scales; remove its name, and scales made for it alone."""
         root = self.groups[""]
         oid = h5d.open(root, path.encode())
-        mine = []
+        detached = []
         if not h5ds.is_scale(oid):
             for index, dimension in enumerate(h5py.Dataset(oid).dims):
                 for scale in dimension.values():
                     h5ds.detach_scale(oid, scale.id, index)
-                    mine.append(scale.id)
-        for scale in mine:
+                    detached.append(scale.id)
+        for scale in detached:
             if not h5a.exists(scale, b"REFERENCE_LIST") and _is_of_axis(scale, self.held.limits):
                 name = h5i.get_name(scale)
                 if name and root.links.exists(name.strip(b"/")):
@@ -340,14 +344,14 @@ class Addition(Writer):
         root.unlink(path.encode())
 
     def _order(self) -> None:
-        """Put the new names into the order of all arrays, if the file has one of ours."""
+        """Add the new names to the order of all arrays, if the file has a record with it."""
         root = self.groups[""]
         if not h5a.exists(root, KEY.encode()):
             return
         text = h5py.Group(root).attrs[KEY]
         try:
-            known = roundtrip.is_marked(text)
-            record = roundtrip.record_in(text, self.held.limits) if known else {}
+            is_ours = roundtrip.is_marked(text)
+            record = roundtrip.record_in(text, self.held.limits) if is_ours else {}
         except (ValueError, RaconvertError):
             return
         if "order" not in record:

@@ -1,7 +1,7 @@
-"""AnnData in HDF5 and Zarr: what the groups of its on-disk format say of the arrays in them.
+"""AnnData in HDF5 and Zarr: facts of arrays from the groups of its on-disk format.
 
 Source: anndata 0.12, "On-disk format"; versions 0.7 for categories that an attribute points to.
-Groups say what they are by the attribute ``encoding-type``::
+The attribute ``encoding-type`` of a group is its kind::
 
     categorical      codes (-1: missing) and categories; attribute ``ordered``
     nullable-...     values, and mask (true: missing)
@@ -12,11 +12,11 @@ Groups say what they are by the attribute ``encoding-type``::
 In files of 0.7 the codes are the column itself; its attribute ``categories`` is a reference to, or
 the path of, ``__categories/NAME``, which has ``ordered``.
 
-All of that stays as it lies in the file, arrays of the same names, so that AnnData reads what is
-written of it. Beyond it, the codes get the attributes ``levels`` (the categories, if they are few)
-and ``ordered``, and values have their mask as a companion. With ``anndata=labels`` the arrays X,
-layers, obsm and varm have the axes obs and var, with labels if there are few; HDF5 and Zarr would
-write those as further arrays, which AnnData does not take.
+All of that stays as it is in the file, as arrays of the same names, so that AnnData reads the file
+that is written of it. In addition, the codes get the attributes ``levels`` (the categories, if they
+are few) and ``ordered``, and values have their mask as a companion. With ``anndata=labels`` the
+arrays X, layers, obsm and varm have the axes obs and var, with labels if there are few; HDF5 and
+Zarr would write those as further arrays, which AnnData does not take.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ ALONG = (("X", ("obs", "var")), ("layers/", ("obs", "var")), ("obsm/", ("obs",))
 def describe(bundle: Bundle, namespace: str, limits: Limits, *, labels: bool) -> None:
     """Add the facts in AnnData's groups to the metadata of the arrays of a bundle.
 
-    `namespace` is that of the format; `labels`: the axes of X get theirs, too. No more than
-    `Limits.scale_values` texts are read. An array that cannot be read keeps its reason for later.
+    `namespace` is that of the format; `labels`: name and label the axes of X, too. No more than
+    `Limits.scale_values` texts are read. An array that cannot be read raises when it is read.
     """
     kinds = {
         path: kind
@@ -57,18 +57,18 @@ def describe(bundle: Bundle, namespace: str, limits: Limits, *, labels: bool) ->
     pointing = [array for array in bundle.arrays if _points(array)]
     if not kinds and not pointing:
         return
-    marks = _Found(bundle, namespace, limits)
+    facts = _Facts(bundle, namespace, limits)
     for path, kind in kinds.items():
         if kind == "categorical":
-            marks.categorical(path)
+            facts.categorical(path)
         elif kind.startswith(NULLABLE):
-            marks.masked(f"{path}/values", f"{path}/mask")
+            facts.masked(f"{path}/values", f"{path}/mask")
     for array in pointing:
-        marks.pointed(array)
+        facts.pointed(array)
     _note_sparse(bundle, [path for path, kind in kinds.items() if kind in SPARSE])
     if labels:
         for root in _roots(bundle, kinds):
-            marks.axes(root)
+            facts.axes(root)
 
 
 def _points(array: Array) -> bool:
@@ -90,8 +90,8 @@ def _roots(bundle: Bundle, kinds: dict[str, str]) -> list[str]:
     return roots
 
 
-class _Found:
-    """The arrays of a bundle by name, and how many texts may still be read."""
+class _Facts:
+    """Adds facts to the arrays of a bundle; `left`: the number of texts that it may still read."""
 
     def __init__(self, bundle: Bundle, namespace: str, limits: Limits) -> None:
         self.bundle = bundle
@@ -111,7 +111,7 @@ class _Found:
 
         try:
             values = as_ndarray(array).tolist()
-            return [one.decode() if isinstance(one, bytes) else one for one in values]
+            return [value.decode() if isinstance(value, bytes) else value for value in values]
         except (RaconvertError, UnicodeDecodeError):
             return None  # reading it later reports the error
 
@@ -122,7 +122,7 @@ class _Found:
         self._levels(codes, self.arrays.get(f"{path}/{CATEGORIES}"), ordered)
 
     def pointed(self, codes: Array) -> None:
-        """Give a column its levels, to which it points."""
+        """Give a column the levels that its attribute ``categories`` points to."""
         path = codes.meta.attributes[CATEGORIES]
         group = codes.name.rpartition("/")[0]
         for name in (path.lstrip("/"), f"{group}/{path}" if group else path):
@@ -141,7 +141,7 @@ class _Found:
             codes.meta = codes.meta.replace(attributes={**codes.meta.attributes, **more})
 
     def masked(self, name: str, mask: str) -> None:
-        """Note that values are not whole without their mask; reading finds that again."""
+        """Make the mask a companion of values, which are incomplete without it."""
         array = self.arrays.get(name)
         if array is not None and mask in self.arrays:
             own = array.meta.formats.get(self.namespace, {})
@@ -150,11 +150,11 @@ class _Found:
 
     def axes(self, root: str) -> None:
         """Give the arrays of an AnnData the names of its axes, and their labels."""
-        known = {name: self._axis(root, name) for name in ("obs", "var")}
+        axes_of = {name: self._axis(root, name) for name in ("obs", "var")}
         for array, names in self._along(root):
             if array.meta.axes or array.ndim < len(names) or array.index_order != "C":
                 continue
-            axes = [known[name] for name in names]
+            axes = [axes_of[name] for name in names]
             if any(axis is None or axis[1] != length
                    for axis, length in zip(axes, array.shape, strict=False)):  # fmt: skip
                 continue
@@ -168,15 +168,19 @@ class _Found:
         if array is None or array.ndim != 1:
             return None
         labels = self.values(array)
-        texts = labels is not None and all(isinstance(one, str) for one in labels)
+        texts = labels is not None and all(isinstance(label, str) for label in labels)
         return Axis(name, labels=labels if texts else None), array.count
 
     def _along(self, root: str) -> Iterator[tuple[Array, tuple[str, ...]]]:
+        """Yield the arrays of an AnnData that have axes of its own, with their names."""
         for array in self.bundle.arrays:
             if not array.name.startswith(root) or array.problem is not None:
                 continue
             name = array.name[len(root) :]
-            for place, names in ALONG:
-                whole = name == place if not place.endswith("/") else name.startswith(place)
-                if whole and name.count("/") == place.count("/"):
+            for prefix, names in ALONG:
+                if prefix.endswith("/"):
+                    matches = name.startswith(prefix) and name.count("/") == prefix.count("/")
+                else:
+                    matches = name == prefix
+                if matches:
                     yield array, names

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
 
-# What plain values take: an attribute, a mapping, a list, a text, a number, a number below 256.
+# Bytes in memory of an attribute, and of a mapping, list, text, number, number below 256 in it.
 _ENTRY, _MAPPING, _LIST, _TEXT, _NUMBER, _SMALL = 512, 240, 64, 80, 40, 8
 
 
@@ -50,9 +50,9 @@ _ENTRY, _MAPPING, _LIST, _TEXT, _NUMBER, _SMALL = 512, 240, 64, 80, 40, 8
 def read_attributes(
     oid: Any, file: File, names: list[bytes], skip: frozenset[str] = frozenset()
 ) -> Attributes:
-    """The attributes of an object with these names.
+    """Read the attributes of an object with these names, except those in `skip`.
 
-    One that cannot be read is a problem of its own; the others are read all the same.
+    An attribute that cannot be read is listed in `problems`; the others are read nevertheless.
     """
     attributes = Attributes({}, {}, [])
     stored = Stored(oid, file)
@@ -82,7 +82,7 @@ def value_of(oid: Any, file: File, name: bytes) -> Any:
 
 
 def referred_by(oid: Any, file: File, name: str) -> Key | None:
-    """The object to which an attribute of one reference leads; None for any other attribute."""
+    """The key of the object that an attribute of one reference refers to; None for others."""
     try:
         aid = h5a.open(oid, name.encode())
         raw = Stored(oid, file).data(name.encode())
@@ -94,7 +94,7 @@ def referred_by(oid: Any, file: File, name: str) -> Key | None:
 
 
 class Stored:
-    """The attributes of one object as they lie in the file, looked up when first needed."""
+    """The stored bytes of the attributes of one object, looked up when first needed."""
 
     __slots__ = ("_data", "file", "oid")
 
@@ -104,7 +104,7 @@ class Stored:
         self._data: dict[bytes, bytes] | None = None
 
     def data(self, name: bytes) -> bytes | None:
-        """The stored bytes of an attribute; None if they cannot be seen."""
+        """The stored bytes of an attribute; None if only the library can find them."""
         if self.file.address_bytes != ADDRESS_BYTES:
             return None
         address = info_of(self.oid).address
@@ -116,7 +116,10 @@ class Stored:
         return None if stored is None else stored.data
 
     def spend(self, nbytes: int) -> None:
-        """Take so many bytes of what all attributes of the file may need as plain values."""
+        """Count bytes against the limit for the plain values of all attributes of the file.
+
+        Raises `Unsupported` beyond it.
+        """
         limits = self.file.source.limits
         most = min(limits.attribute_bytes, max(limits.memory, SMALL))
         if self.file.attributes + nbytes > most:
@@ -125,7 +128,7 @@ class Stored:
 
 
 def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
-    """The value of an attribute, and its type where that is worth remembering."""
+    """The value of an attribute, and its type; None for the type that is usual for the value."""
     aid = h5a.open(stored.oid, name)
     tid, space = aid.get_type(), aid.get_space()
     limits = stored.file.source.limits
@@ -146,7 +149,7 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
         aid.read(buffer, mtype=kind.memory or tid)
     try:
         value = _plain(_finished(kind, buffer), tid)
-    except Corrupt:  # stored as bools, with other values than 0 and 1
+    except Corrupt:  # bools with other values than 0 and 1 are read as integers
         value = _plain(buffer.view(without_bools(kind).buffer), tid)
     usual = _usual(value)
     if usual is not None and usual[0] == tid and usual[1] == shape and not kind.dims:
@@ -158,7 +161,7 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
 
 
 def _read_texts(aid: h5a.AttrID, name: bytes, stored: Stored, buffer: Values, kind: Kind) -> None:
-    """Fill a buffer with texts of variable length, without the library where they can be seen."""
+    """Fill a buffer with texts of variable length, past the library if their bytes can be found."""
     raw = stored.data(name)
     if raw is None:
         check_all_heaps(stored.file)
@@ -171,7 +174,7 @@ def _read_texts(aid: h5a.AttrID, name: bytes, stored: Stored, buffer: Values, ki
 
 
 def _plain_bytes(dtype: Dtype) -> int:
-    """About what an element takes as a plain value."""
+    """Estimate the bytes in memory of an element as a plain value."""
     if dtype.subdtype is not None:
         return _LIST + prod(dtype.shape) * _plain_bytes(dtype.base)
     if dtype.names is not None:
@@ -226,17 +229,18 @@ def _raw_strings(values: Values) -> Any:
 
 
 def _texts(value: Any, tid: h5t.TypeID) -> Any:
-    """Nested lists of bytes as text, without the padding; bytes where it is not UTF-8."""
+    """Turn nested lists of bytes into texts without padding; those not in UTF-8 stay bytes."""
     while tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()
-    fixed = not tid.is_variable_str()
-    return _nested(
-        value, lambda item: _text(bytes(item or b""), tid.get_strpad() if fixed else None)
-    )
+    padding = None if tid.is_variable_str() else tid.get_strpad()
+    return _nested(value, lambda item: _text(bytes(item or b""), padding))
 
 
 def _nested(value: Any, convert: Any) -> Any:
-    return [_nested(item, convert) for item in value] if isinstance(value, list) else convert(value)
+    """Apply `convert` to each item of nested lists."""
+    if isinstance(value, list):
+        return [_nested(item, convert) for item in value]
+    return convert(value)
 
 
 def _text(raw: bytes, padding: int | None) -> str | bytes:
@@ -256,14 +260,14 @@ def _text(raw: bytes, padding: int | None) -> str | bytes:
 def write_attribute(oid: Any, name: str, value: Any, remembered: Any = None) -> bool:
     """Write an attribute in its former type if that still holds the value, else in the usual one.
 
-    False (and nothing written) if HDF5 has no place for such a value.
+    Returns False, and writes nothing, if no attribute can hold the value.
     """
     if not name or "\0" in name or not _is_utf8(name):
         return False
     for attempt in (_as_remembered, _as_usual):
         try:
             prepared = attempt(value, remembered)
-        except PROBLEMS:  # it belongs to another value, or is not ours
+        except PROBLEMS:  # the remembered type is that of another value, or was edited
             prepared = None
         if prepared is not None:
             tid, space, buffer, memory = prepared
@@ -304,19 +308,19 @@ def _as_remembered(value: Any, remembered: Any) -> Any:
 
 
 def _prepared(value: Any, tid: h5t.TypeID, shape: tuple[int, ...]) -> Any:
-    """Type, space, buffer and memory type; ValueError if the value would not come back."""
+    """Type, space, buffer and memory type of a value; ValueError if it would not come back."""
     kind = kind_of(tid, DEFAULT)
-    whole = shape + kind.dims
-    buffer = _filled(value, whole, kind.buffer, tid)
-    again = _plain(buffer.copy() if kind.finish is None else kind.finish(buffer.copy()), tid)
-    if repr(again) != repr(value) or not alike(again, value):
+    full_shape = shape + kind.dims
+    buffer = _filled(value, full_shape, kind.buffer, tid)
+    read_back = _plain(buffer.copy() if kind.finish is None else kind.finish(buffer.copy()), tid)
+    if repr(read_back) != repr(value) or not alike(read_back, value):
         raise ValueError("the type does not hold this value")
     space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
     return tid, space, buffer, kind.memory or tid
 
 
 def _filled(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.TypeID) -> Values:
-    """Nested lists as an array of this shape; ValueError where they are not."""
+    """Turn nested lists into an array of this shape; ValueError if they have another one."""
     if dtype.names is not None:
         return _filled_structure(value, shape, dtype, tid)
     if dtype.kind == "c":
@@ -361,7 +365,8 @@ def _flat(value: Any, depth: int) -> list[Any]:
 def _filled_texts(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.TypeID) -> Values:
     while tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()
-    texts = [t.encode() if isinstance(t, str) else bytes(t) for t in _flat(value, len(shape))]
+    items = _flat(value, len(shape))
+    texts = [item.encode() if isinstance(item, str) else bytes(item) for item in items]
     if dtype.kind == "O":
         if any(b"\0" in text for text in texts):
             raise ValueError("variable strings end at a NUL")
@@ -379,7 +384,7 @@ def _filled_texts(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.Typ
 
 
 def _usual(value: Any) -> tuple[h5t.TypeID, tuple[int, ...]] | None:
-    """Type and shape in which a value without a remembered type is written; None: none."""
+    """Type and shape in which a value without a remembered type is written; None if it has none."""
     shape: list[int] = []
     inner = value
     while isinstance(inner, list):

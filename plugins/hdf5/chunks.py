@@ -6,10 +6,10 @@ stream), 2 (shuffle: all first bytes of the elements, then all second ones, ...)
 The library decodes one chunk at a time behind a lock, and lets a deflated chunk grow to whatever
 size it has. Here several threads decode, and no chunk becomes larger than it may be.
 
-Where the chunks are, the library tells; it is wrong about some of them. B-trees store the place of
-each chunk. The other indexes are arrays, in which the place is counted, and the library counts
-wrong (up to HDF5 2.0 at least) where an axis that is not the first is unlimited, older ones also
-where such an axis may still grow. A permutation of chunks looks sound, so nothing of that is used.
+The library lists the offsets of chunks, and is wrong about some of them. B-trees store the position
+of each chunk. The other indexes are arrays, in which positions are counted, and the library counts
+wrong (up to HDF5 2.0 at least) if an axis other than the first is unlimited, older ones also if
+such an axis may still grow. Permuted chunks look sound, so such indexes are not used here.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def deflated(raw: Values, level: int) -> bytes:
     """The bytes as a zlib stream."""
     try:
         import deflate
-    except ImportError:  # not built for this machine; zlib does the same, more slowly
+    except ImportError:  # not built for this machine; zlib is slower
         return zlib.compress(raw.data, level)
     return bytes(deflate.zlib_compress(raw.data, level))
 
@@ -80,7 +80,7 @@ def shuffled(raw: Values, width: int) -> Values:
 
 
 def unshuffled(raw: Any, width: int) -> Any:
-    """The bytes of elements whose first bytes come first, then their second bytes, ..."""
+    """The bytes of elements from `shuffled` ones: all first bytes, then all second bytes, ..."""
     count = len(raw) // width
     if width == 1 or count < 2:
         return raw
@@ -96,7 +96,7 @@ def unshuffled(raw: Any, width: int) -> Any:
 
 
 def fletcher32(raw: Any) -> int:
-    """The checksum of bytes."""
+    """The checksum of bytes, as the library computes it."""
     view = memoryview(raw).cast("B")
     odd = bytes(view[len(view) & ~1 :])
     words = np.frombuffer(view, "<u2", len(view) // 2)
@@ -121,7 +121,7 @@ def fletcher32(raw: Any) -> int:
 
 
 def _folded(total: int) -> int:
-    """A sum that is not 0 as the library's folding leaves it: 65535 in the place of 0."""
+    """A sum other than 0, modulo 65535 as the library folds it: 65535 instead of 0."""
     return (total - 1) % _MODULUS + 1
 
 
@@ -152,9 +152,10 @@ def is_decoded(filters: tuple[int, ...]) -> bool:
 def are_places_sure(
     space: tuple[int, ...], limits: tuple[int, ...], chunk: tuple[int, ...], *, stored: bool
 ) -> bool:
-    """True if the library gives right addresses of chunks: stored, or counted in one way only.
+    """True if the addresses of chunks that the library gives are right.
 
-    `limits` are the lengths that the axes may grow to.
+    They are if the index has `stored` the positions of chunks, or if counting them gives the same
+    whether the axes are as long as `space` or as the `limits` that they may grow to.
     """
     grown = zip(space[1:], limits[1:], chunk[1:], strict=True)
     return stored or all(-(-most // high) == -(-n // high) for n, most, high in grown)
@@ -163,7 +164,7 @@ def are_places_sure(
 class Chunks:
     """Index of the chunks of one dataset, and their decoder.
 
-    `unit` is the width of an element in bytes; `fill` those of one element where nothing is stored.
+    `unit` is the width of an element in bytes; `fill` are the bytes of an element without a chunk.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class Chunks:
         self._filters = filters
         self._fill = np.frombuffer(fill, f"V{unit}")
         self._grid = [-(-n // c) for n, c in zip(space, chunk, strict=True)]
-        self._bytes = prod(chunk) * unit
+        self._bytes = prod(chunk) * unit  # bytes of a decoded chunk
         checked = FLETCHER32 in filters
         self._inflate = inflater(self._bytes + CHECKSUM_BYTES * checked, strict=checked)
         self._numbers = self._offsets = self._lengths = self._masks = _NONE
@@ -197,11 +198,11 @@ class Chunks:
         """
         if self._masks.any():
             return "some of its chunks are stored without its filters"
-        places = np.stack(np.unravel_index(self._numbers, self._grid), axis=1).tolist()
-        rest = (0,) * len(axes)
+        positions = np.stack(np.unravel_index(self._numbers, self._grid), axis=1).tolist()
+        zeros = (0,) * len(axes)
         pieces = [
-            ((*index, *rest), self._source.extent(int(offset), int(length), swap))
-            for index, offset, length in zip(places, self._offsets, self._lengths, strict=True)
+            ((*index, *zeros), self._source.extent(int(offset), int(length), swap))
+            for index, offset, length in zip(positions, self._offsets, self._lengths, strict=True)
         ]
         fill = None
         if len(pieces) < prod(self._grid):
@@ -217,20 +218,20 @@ class Chunks:
         return Pieces((*self._chunk, *axes), pieces, filters, fill)
 
     def stretches(self) -> tuple[Values, Values]:
-        """The first bytes and the lengths of all chunks."""
+        """The offsets and the stored bytes of all chunks."""
         return self._offsets, self._lengths
 
-    def one(self, offset: int, length: int, mask: int) -> None:
-        """Take it that there is one chunk, and where."""
+    def set_single(self, offset: int, length: int, mask: int) -> None:
+        """Make an index of one chunk: its offset, stored bytes and filter mask."""
         self._numbers = np.zeros(1, np.int64)
         self._offsets, self._lengths, self._masks = (
             np.array([value], np.uint64) for value in (offset, length, mask)
         )
 
     def index(self, dataset: h5d.DatasetID) -> bool:
-        """Find out where every chunk is; False if the library contradicts itself about it.
+        """Read the index of all chunks; False if the library counts another number of them.
 
-        `Corrupt` for chunks that lie off the grid or outside the dataset, or twice in it.
+        Raises `Corrupt` for chunks that lie off the grid, outside the dataset, or twice in it.
         """
         numbers = self._numbered(self._list(dataset))
         order = np.argsort(numbers)
@@ -243,11 +244,11 @@ class Chunks:
         return len(numbers) == int(dataset.get_num_chunks())
 
     def _list(self, dataset: h5d.DatasetID) -> Values:
-        """Keep offset, length and filter mask of each chunk; return where chunks begin."""
-        places, offsets, lengths, masks = array("Q"), array("Q"), array("Q"), array("Q")
+        """Store offset, length and filter mask of each chunk; return the first index of each."""
+        corners, offsets, lengths, masks = array("Q"), array("Q"), array("Q"), array("Q")
 
         def note(info: Any) -> None:
-            places.extend(info.chunk_offset)
+            corners.extend(info.chunk_offset)
             offsets.append(info.byte_offset)
             lengths.append(info.size)
             masks.append(info.filter_mask)
@@ -255,14 +256,15 @@ class Chunks:
         dataset.chunk_iter(note)
         self._offsets, self._lengths, self._masks, starts = (
             np.frombuffer(column, np.uint64) if column else _NONE
-            for column in (offsets, lengths, masks, places)
+            for column in (offsets, lengths, masks, corners)
         )
         return starts
 
     def check_inflation(self, dataset: h5d.DatasetID, userblock: int) -> None:
         """Refuse (`Corrupt`) deflated chunks that grow larger than a chunk is.
 
-        For datasets that the library reads: it would let them. Where chunks belong does not matter.
+        For datasets that the library reads, since it does not bound them. The positions of chunks,
+        which the library may give wrong, do not matter here.
         """
         if [number for number in self._filters if number != FLETCHER32][-1:] != [DEFLATE]:
             return
@@ -272,15 +274,16 @@ class Chunks:
         with self._source.open() as file:
             for row in np.flatnonzero(large & (self._masks >> bit & 1 == 0)).tolist():
                 offset, length = int(self._offsets[row]), int(self._lengths[row])
-                for at in {offset, offset + userblock}:  # some libraries leave it out
+                for at in {offset, offset + userblock}:  # some versions leave out the user block
                     if at + length <= self._size:
                         raw = _read_at(handle_of(file), length, at)
                         self._check_inflated(raw, f"chunk at byte {at}")
 
     def _check_inflated(self, raw: bytes, where: str) -> None:
+        """Raise `Corrupt` if a stream inflates to more bytes than a chunk has."""
         parts = (raw[n : n + PIECE_BYTES] for n in range(0, len(raw), PIECE_BYTES))
         total = 0
-        with suppress(Corrupt):  # libhdf5 reports the damage, too
+        with suppress(Corrupt):  # libhdf5 reports a damaged stream itself
             for piece in Inflater(parts, ZLIB_WBITS, "").pieces(LARGEST_UNCHECKED):
                 total += len(piece)
                 if total > self._bytes + CHECKSUM_BYTES:
@@ -289,9 +292,9 @@ class Chunks:
             raise Corrupt(f"chunk inflates to more than {self._bytes} bytes", where=where)
 
     def check_found(self, dataset: h5d.DatasetID) -> None:
-        """Refuse (`Corrupt`) chunks that are there and that the library does not find.
+        """Raise `Corrupt` if the library does not find a listed chunk by its position.
 
-        It takes them for chunks that were never written where a key of its B-tree is damaged.
+        If a key of its B-tree is damaged, it would read the fill value instead.
         """
         for row, index in zip(*self._stored_in((0,) * len(self._space), self._space), strict=True):
             start = tuple(at * high for at, high in zip(index, self._chunk, strict=True))
@@ -303,23 +306,23 @@ class Chunks:
                 where = f"chunk {index}, byte {self._offsets[row]}"
                 raise Corrupt("chunk index leads to a chunk only in part", where=where) from error
 
-    def _numbered(self, places: Values) -> Values:
-        """The number of each chunk in row-major order from the places of all of them."""
-        at = places.reshape(-1, len(self._chunk))
+    def _numbered(self, corners: Values) -> Values:
+        """The number of each chunk in row-major order, from the first indices of all of them."""
+        first = corners.reshape(-1, len(self._chunk))
         chunk, space = np.array(self._chunk, np.uint64), np.array(self._space, np.uint64)
-        wrong = np.flatnonzero((at % chunk).any(axis=1) | (at >= space).any(axis=1))
-        if wrong.size:
+        misplaced = np.flatnonzero((first % chunk).any(axis=1) | (first >= space).any(axis=1))
+        if misplaced.size:
             raise Corrupt(
                 "chunk index lists a chunk that the dataset has no place for",
                 expected=f"multiples of {self._chunk} below {self._space}",
-                got=tuple(at[wrong[0]].tolist()),
+                got=tuple(first[misplaced[0]].tolist()),
             )
         steps = [prod(self._grid[axis + 1 :]) for axis in range(len(self._grid))]
-        return ((at // chunk) @ np.array(steps, np.uint64)).astype(np.int64)
+        return ((first // chunk) @ np.array(steps, np.uint64)).astype(np.int64)
 
     def fill(self, out: Values, start: tuple[int, ...]) -> None:
         """Fill `out`, elements as opaque units, with the box of the dataset from `start`."""
-        rows, places = self._stored_in(start, out.shape)
+        rows, indices = self._stored_in(start, out.shape)
         if len(rows) < prod(
             -(-(low + n) // high) - low // high
             for low, n, high in zip(start, out.shape, self._chunk, strict=True)
@@ -329,25 +332,25 @@ class Chunks:
         file = handle_of(opened)
         try:
             if out.nbytes < PARALLEL_BYTES or len(rows) < 2:
-                for row, index in zip(rows, places, strict=True):
-                    self._place(file, row, index, out, start)
+                for row, index in zip(rows, indices, strict=True):
+                    self._copy(file, row, index, out, start)
             else:
 
-                def place_some(first: int) -> None:
+                def copy_some(first: int) -> None:
                     for n in range(first, min(first + step, len(rows))):
-                        self._place(file, rows[n], places[n], out, start)
+                        self._copy(file, rows[n], indices[n], out, start)
 
-                # Small chunks by the hundred: a job costs more than one of them.
+                # Many small chunks in a job, since a job costs more than one of them.
                 step = max(1, min(len(rows) // 16, PARALLEL_BYTES // self._bytes))
                 with Threads(min(4, processors())) as threads:
-                    threads.run(place_some, range(0, len(rows), step), len(rows))
+                    threads.run(copy_some, range(0, len(rows), step), len(rows))
         finally:
             opened.close()
 
     def _stored_in(
         self, start: tuple[int, ...], count: tuple[int, ...]
     ) -> tuple[list[int], list[tuple[int, ...]]]:
-        """The rows of the index and the grid places of the chunks that a box touches."""
+        """The rows of the index, and the positions in the grid, of the stored chunks in a box."""
         if not count:
             return list(range(len(self._numbers))), [()] * len(self._numbers)
         first = [low // high for low, high in zip(start, self._chunk, strict=True)]
@@ -361,10 +364,10 @@ class Chunks:
         inside = np.flatnonzero(((at >= first) & (at <= last)).all(axis=1))
         return (low + inside).tolist(), [tuple(corner) for corner in at[inside].tolist()]
 
-    def _place(
+    def _copy(
         self, file: Handle, row: int, index: tuple[int, ...], out: Values, start: Any
     ) -> None:
-        """Copy the part of a chunk that lies in the box into `out`."""
+        """Copy the part of a chunk, by its grid `index`, that lies in the box from `start`."""
         inside, target = [], []
         for at, high, low, n in zip(index, self._chunk, start, out.shape, strict=True):
             first, last = max(low, at * high), min(low + n, (at + 1) * high)
@@ -374,7 +377,7 @@ class Chunks:
         out[tuple(target)] = units.reshape(self._chunk)[tuple(inside)]
 
     def _decoded(self, file: Handle, row: int, chunk_index: tuple[int, ...]) -> Any:
-        """The bytes of one chunk."""
+        """The decoded bytes of one chunk. Raises `Corrupt`."""
         offset, length = int(self._offsets[row]), int(self._lengths[row])
         where = f"chunk {chunk_index}, byte {offset}"
         if offset + length > self._size:
@@ -417,11 +420,11 @@ _SEEKING = Lock()
 
 
 def _read_at(file: Handle, nbytes: int, offset: int) -> bytes:
-    """The bytes at a place, fewer where the file ends; safe with threads."""
+    """Read the bytes at an offset, fewer at the end of the file; safe with threads."""
     if not isinstance(file, int):
         return file.read(nbytes, offset)
     if hasattr(os, "pread"):
         return os.pread(file, nbytes, offset)
-    with _SEEKING:  # Windows: the position belongs to all threads
+    with _SEEKING:  # on Windows all threads share the position in the file
         os.lseek(file, offset, os.SEEK_SET)
         return os.read(file, nbytes)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-ALIGN_FROM, ALIGN = 1 << 20, 4096  # data of large datasets begins on a page border
+ALIGN_FROM, ALIGN = 1 << 20, 4096  # bytes; data of datasets from the first begins on a page
 TRACKED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 
 
 @contextmanager
 def library(path: str) -> Iterator[None]:
-    """Turn what h5py raises while it writes into `WriteFailed`."""
+    """A ``with`` block in which errors of h5py become `WriteFailed`."""
     try:
         yield
     except RaconvertError:  # some are `OSError` too
@@ -37,11 +37,11 @@ def library(path: str) -> Iterator[None]:
 
 @contextmanager
 def closing(fid: h5f.FileID, path: str) -> Iterator[None]:
-    """Close a file that is written, at the end; an error of writing stays the first one.
+    """A ``with`` block that closes a new file at its end; the first error of writing is raised.
 
-    The library cannot close what it cannot write: it fails again with each object, and crashes
-    the process in the end. After an error, which leaves a file to be thrown away, it therefore
-    writes the rest to nowhere.
+    The library cannot close a file that it cannot write: it fails again with each object, and
+    crashes the process in the end. So after an error, when the file is discarded anyway, it writes
+    the rest to the null device.
     """
     try:
         yield
@@ -57,8 +57,8 @@ def closing(fid: h5f.FileID, path: str) -> Iterator[None]:
 
 
 def _discard(fid: h5f.FileID) -> None:
-    """Let everything that the library still writes to a file go to the null device."""
-    if os.name != "posix":  # its descriptors may be of another C library than Python's
+    """Redirect the descriptor of a file to the null device, for all that is still written."""
+    if os.name != "posix":  # elsewhere HDF5 and Python may have different C libraries
         return
     with suppress(*FAILURES):
         null = os.open(os.devnull, os.O_RDWR)
@@ -69,7 +69,7 @@ def _discard(fid: h5f.FileID) -> None:
 
 
 def create(path: str, userblock: int = 0) -> h5f.FileID:
-    """A new file: superblock 0, creation order kept, no times; behind `userblock` bytes."""
+    """Create a file: superblock 0, creation order kept, no times; after `userblock` bytes."""
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V110)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
@@ -82,7 +82,7 @@ def create(path: str, userblock: int = 0) -> h5f.FileID:
 
 
 def reopen(path: str) -> h5f.FileID:
-    """A file that is there, to be added to: what is new in it has the forms that `create` gives."""
+    """Open an existing file for additions; new objects have the forms that `create` gives."""
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
     access.set_fclose_degree(h5f.CLOSE_STRONG)

@@ -79,7 +79,7 @@ def kind_of(tid: h5t.TypeID, limits: Limits, *, bits_are_bools: bool = False) ->
 
 @lru_cache(64)
 def _kind_of_number(encoded: bytes, limits: Limits) -> Kind:
-    """The same of a number, which a file has tens of thousands of times."""
+    """The kind of an encoded type of numbers, cached: a file has it tens of thousands of times."""
     return _kind_of(h5t.decode(encoded), limits)
 
 
@@ -139,7 +139,7 @@ def layout_of(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> Layout:
 
 
 def check_levels(depth: int, most: int) -> None:
-    """Refuse a type inside so many others."""
+    """Raise `Unsupported` for a type inside more than `most` others."""
     if depth > most:
         raise cannot(f"its elements are of a type nested more than {most} deep")
 
@@ -177,7 +177,7 @@ def _integer(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
 
 
 def _same_order(dtype: Dtype, tid: h5t.TypeID) -> h5t.TypeID:
-    """The memory type of numbers that are not as wide as they look, in the byte order of the file.
+    """The memory type for numbers of an odd width, in the byte order of the file.
 
     Between two orders of one size the library (2.0) swaps bytes only, and extends no sign.
     """
@@ -193,14 +193,14 @@ def bits_type(size: int, endian: str) -> h5t.TypeID:
 
 @cache
 def _ieee() -> tuple[tuple[h5t.TypeID, Dtype], ...]:
-    """The floating-point types that NumPy has too."""
+    """The floating-point types that HDF5 and NumPy share, most frequent first."""
     codes = [f"{order}f{width}" for width in (4, 8, 2) for order in "<>"]
     return tuple((h5t.py_create(np.dtype(code)), np.dtype(code)) for code in codes)
 
 
 def _float(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
-    for known, dtype in _ieee():
-        if tid == known:
+    for ieee, dtype in _ieee():
+        if tid == ieee:
             return Layout(dtype, None)
     order = _order(tid)
     _, _, exponent_bits, _, mantissa_bits = tid.get_fields()
@@ -209,7 +209,7 @@ def _float(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
     if implied and tid.get_ebias() == (1 << (exponent_bits - 1)) - 1:
         for code, exponent, mantissa in (("f4", 8, 23), ("f8", 11, 52)):
             if exponent_bits <= exponent and mantissa_bits <= mantissa:
-                dtype = np.dtype(order + code)  # as in `_integer`
+                dtype = np.dtype(order + code)
                 return Layout(dtype, _same_order(dtype, tid), f"{name} were read as {dtype.name}")
     raise cannot(f"its elements are {name}, which no NumPy type holds on every machine")
 
@@ -226,7 +226,7 @@ def _opaque(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
     if tag.startswith(NUMPY_TAG) and _TAGGED.fullmatch(tag.removeprefix(NUMPY_TAG)):
         try:
             dtype = np.dtype(tag.removeprefix(NUMPY_TAG))
-        except TypeError:  # an unknown unit
+        except TypeError:  # NumPy does not know the unit of time
             dtype = None
         if dtype is not None and dtype.itemsize == size:
             return Layout(dtype, None)
@@ -235,7 +235,7 @@ def _opaque(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
 
 def _enum(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
     layout = layout_of(tid.get_super(), limits, depth + 1)
-    if layout.memory is not None:  # the library turns enums into integers, too
+    if layout.memory is not None:  # the library converts enums of odd widths to integers, too
         return layout
     if layout.dtype == np.dtype("i1") and enum_names(tid) == BOOL_NAMES:
         return Layout(np.dtype("?"), None)
@@ -270,7 +270,7 @@ def _complex_of(dtype: Dtype) -> Dtype:
 
 
 def _compound(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
-    """A structure with the offsets of the file, or packed where members are converted."""
+    """A structure with the offsets of the file; packed if the library converts members."""
     members = []
     for index in range(tid.get_nmembers()):
         member = tid.get_member_type(index)
@@ -291,7 +291,9 @@ def _compound(tid: h5t.TypeID, limits: Limits, depth: int) -> Layout:
             raise cannot(f"its structures have a member '{name}' that overlaps another")
         end = offset + layout.dtype.itemsize
     offsets, names, layouts, _ = zip(*members, strict=True)
-    return Layout(_structure(names, [x.dtype for x in layouts], offsets, tid.get_size()), None)
+    return Layout(
+        _structure(names, [layout.dtype for layout in layouts], offsets, tid.get_size()), None
+    )
 
 
 def _structure(names: Any, formats: Any, offsets: Any, itemsize: int) -> Dtype:
@@ -353,7 +355,7 @@ def name_of(name: bytes | str | None) -> str:
 
 
 def bfloat_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
-    """The kind of bfloat16, the upper half of a float32."""
+    """The kind of bfloat16, the upper half of a float32; None for other types."""
     if tid.get_class() != h5t.FLOAT or tid.get_size() != 2 or tid.get_fields() != BFLOAT_FIELDS:
         return None
     if tid.get_ebias() != BFLOAT_BIAS or tid.get_norm() != h5t.NORM_IMPLIED:
@@ -363,7 +365,7 @@ def bfloat_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
 
 
 def float8_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
-    """The kind of a float of one byte that is one of those that ml_dtypes has."""
+    """The kind of a float of one byte that ml_dtypes has; None for other types."""
     if tid.get_class() != h5t.FLOAT or tid.get_size() != 1:
         return None
     layout = (*tid.get_fields()[1:], tid.get_ebias())
@@ -374,28 +376,28 @@ def float8_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
 
 
 def complex_parts(tid: h5t.TypeID) -> tuple[Dtype, int, int, list[str]] | None:
-    """The float type of a compound that spells a complex number, and where its parts are.
+    """(float type, offset of the real part, of the imaginary part, names) of a complex number.
 
-    The names are those of the real and of the imaginary part. None if it is another compound.
+    None for a compound that is not one.
     """
     if tid.get_class() != h5t.COMPOUND or tid.get_nmembers() != 2:
         return None
     first, second = tid.get_member_type(0), tid.get_member_type(1)
     if first != second or first.get_class() != h5t.FLOAT:
         return None
-    layout = layout_of(first, DEFAULT)  # of a number
+    layout = layout_of(first, DEFAULT)
     if layout.memory is not None or layout.dtype.itemsize not in (4, 8):
         return None
     names = [name_of(tid.get_member_name(index)) for index in (0, 1)]
     for real, imag in ((0, 1), (1, 0)):
         if (names[real].lower(), names[imag].lower()) in COMPLEX_NAMES:
-            at = tid.get_member_offset
-            return layout.dtype, at(real), at(imag), [names[real], names[imag]]
+            offset = tid.get_member_offset
+            return layout.dtype, offset(real), offset(imag), [names[real], names[imag]]
     return None
 
 
 def _complex_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
-    """The kind of a complex number, in whatever way it is spelled."""
+    """The kind of a compound that is a complex number; None for other types."""
     parts = complex_parts(tid)
     if parts is None:
         return None
@@ -418,7 +420,7 @@ def _complex_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
 
 
 def checked_bools(values: Values) -> Values:
-    """The same values; `Corrupt` if any bool is neither 0 nor 1: the file can hold any byte.
+    """Return the values; raises `Corrupt` if any bool is neither 0 nor 1, as a file can have it.
 
     NumPy has no such bools: it copies their bytes, and counts, packs and compares them wrong.
     """
@@ -453,7 +455,7 @@ def _with_integers(dtype: Dtype) -> Dtype:
 
 
 def in_file(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> tuple[int, tuple[int, ...]]:
-    """The bytes of an element in the file, and where in them variable strings refer away.
+    """The bytes of an element in the file, and the offsets of references to variable strings in it.
 
     The library tells sizes and offsets in memory, where such a string is a pointer.
     """
@@ -461,22 +463,22 @@ def in_file(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> tuple[int, tuple
     if is_variable(tid):
         return REFERENCE_BYTES, (0,)
     if tid.get_class() == h5t.ARRAY:
-        size, places = in_file(tid.get_super(), limits, depth + 1)
+        size, offsets_in = in_file(tid.get_super(), limits, depth + 1)
         count = prod(tid.get_array_dims())
-        _check_texts(count * len(places), limits)
-        return count * size, tuple(n * size + at for n in range(count) for at in places)
+        _check_texts(count * len(offsets_in), limits)
+        return count * size, tuple(n * size + at for n in range(count) for at in offsets_in)
     if tid.get_class() != h5t.COMPOUND:
         return int(tid.get_size()), ()
     offsets: list[int] = []
-    more = 0
-    numbers = range(tid.get_nmembers())
-    for number in sorted(numbers, key=tid.get_member_offset):
-        member = tid.get_member_type(number)
-        size, places = in_file(member, limits, depth + 1)
-        _check_texts(len(offsets) + len(places), limits)
-        offsets += [tid.get_member_offset(number) + more + at for at in places]
-        more += size - int(member.get_size())
-    return int(tid.get_size()) + more, tuple(offsets)
+    grown = 0
+    indices = range(tid.get_nmembers())
+    for index in sorted(indices, key=tid.get_member_offset):
+        member = tid.get_member_type(index)
+        size, offsets_in = in_file(member, limits, depth + 1)
+        _check_texts(len(offsets) + len(offsets_in), limits)
+        offsets += [tid.get_member_offset(index) + grown + at for at in offsets_in]
+        grown += size - int(member.get_size())
+    return int(tid.get_size()) + grown, tuple(offsets)
 
 
 def _check_texts(count: int, limits: Limits) -> None:
@@ -485,7 +487,7 @@ def _check_texts(count: int, limits: Limits) -> None:
 
 
 def fixed_dtype(dtype: Dtype, widths: dict[tuple[str, ...], int], path: Path = ()) -> Dtype:
-    """A dtype with strings of these widths, by the names that lead to them, for objects."""
+    """The dtype with strings instead of objects: `widths` in bytes, by names of fields."""
     if dtype.subdtype is not None:
         return np.dtype((fixed_dtype(dtype.base, widths, path), dtype.shape))
     if dtype.names is not None:
@@ -494,7 +496,7 @@ def fixed_dtype(dtype: Dtype, widths: dict[tuple[str, ...], int], path: Path = (
 
 
 def texts_of(values: Values, path: Path = ()) -> Iterator[tuple[Path, Values]]:
-    """Yield the objects in an array, and the names that lead to them."""
+    """Yield the names that lead to each field of objects in an array, and the objects."""
     if values.dtype.names is not None:
         for name in values.dtype.names:
             yield from texts_of(values[name], (*path, name))

@@ -1,12 +1,12 @@
-"""Attributes in dense storage, found where the library finds them, and read without it.
+"""Attributes in dense storage, read past the library from where it reads them.
 
 File format specification 3.0, III.G "Disk Format: Level 1G - Fractal Heap", III.A.2 "Disk Format:
 Level 1A2 - Version 2 B-trees" (records of type 8, 1 and 7), III.I "Disk Format: Level 1I - Shared
 Object Header Message Table" and IV.A.2.v "The Attribute Info Message".
 
-An object with more than eight attributes, or with large ones, keeps their messages in a fractal
-heap, and a B-tree has the place of each. Of the bytes of a heap only those mean something that a
-record of the tree leads to: what was deleted or replaced lies there still.
+An object with more than eight attributes, or with large ones, has their messages in a fractal heap,
+and a B-tree has the heap ID of each. Only bytes of the heap that a record of the tree leads to are
+used: deleted and replaced messages are still in it.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _EXTENSION_FROM = 2  # the first version of the superblock with an extension
 _EXTENSION_AT = 20
 MAX_INDIRECT = 64  # nested indirect blocks; the library needs one per bit of a size
 
-# Signature, version, bytes of what names an object, of filters, flags, most bytes of a managed
-# object, number and tree of huge objects, ten sizes and counts, width of the table, bytes of the
-# first and of the largest block, bits of the heap, rows at first, root, its rows.
+# Signature, version, bytes of a heap ID, of filters, flags, most bytes of a managed object, number
+# and tree of huge objects, ten sizes and counts, width of the table, bytes of the first and of the
+# largest block, bits of the heap, rows at first, root, its rows.
 _HEAP = Struct("<4sBHHBIQQ10QHQQHHQH")
 _BLOCK = Struct("<4sBQ")  # signature, version, address of the heap
 _HUGE = Struct("<QQQ")  # address, bytes and number of a huge object
 _TABLE_ENTRY = Struct("<BBHIHHHQQ")  # (unused), flags of messages, (unused), index, heap
 
-# One attribute: what names it in its heap, and True for the heap of messages that are shared.
+# An attribute: its heap ID, and True if that is of the heap of shared messages.
 Named = namedtuple("Named", "id shared")
 
 
 class Dense:
-    """The attributes of one object that do not lie in its header: name to message."""
+    """The attributes of one object that are not in its header, by name."""
 
-    __slots__ = ("_file", "_found", "_heap", "_names", "_shared")
+    __slots__ = ("_file", "_heap", "_names", "_shared")
 
     def __init__(self, file: File, heap: int, tree: int) -> None:
         self._file = file
@@ -65,7 +65,7 @@ class Dense:
         records: list[bytes] = []
         check_tree(file, tree, ATTRIBUTE_NAMES, records=records)
         self._names = {}
-        # Sound objects share no bytes, so that the file is larger than all of them.
+        # Messages of a sound file share no bytes, so that they are not longer than the file.
         left = file.source.size
         for record in records:
             named = Named(record[:8], bool(record[8] & SHARED))
@@ -102,11 +102,11 @@ class Dense:
 
 
 def dense_attribute(file: File, address: int, name: bytes) -> Attribute | None:
-    """Return an attribute that lies outside the header of its object, or None.
+    """Return an attribute that is not in the header of its object; None if there is none.
 
-    Raises `Corrupt` where the library could not find it either.
+    Raises `Corrupt` if the library could not find it either.
     """
-    for raw in shared_attributes(file, address):  # shared attributes that lie in the header
+    for raw in shared_attributes(file, address):  # heap IDs in the header
         message = shared_heap(file).get(raw)
         attribute = attribute_of(message)
         if attribute is not None and attribute[0] == name:
@@ -118,7 +118,7 @@ def dense_attribute(file: File, address: int, name: bytes) -> Attribute | None:
                 int.from_bytes(body[at + n : at + n + ADDRESS_BYTES], "little") for n in (0, 8)
             )
             if NOWHERE not in (heap, tree):
-                # Cached, since objects are visited one after the other.
+                # The last one is cached, since objects are read one after the other.
                 if (heap, tree) not in file.dense:
                     file.dense = {(heap, tree): Dense(file, heap, tree)}
                 return file.dense[heap, tree].get(name)
@@ -134,7 +134,7 @@ def shared_heap(file: File) -> Heap:
         for entry in _TABLE_ENTRY.iter_unpack(raw[4:]):
             if entry[2] >> ATTRIBUTE & 1 and entry[8] != NOWHERE:
                 return Heap(file, entry[8])
-    raise Corrupt("an attribute is shared, and the file has no shared ones", path=file.path)
+    raise Corrupt("an attribute is shared, but the file has no shared ones", path=file.path)
 
 
 def _shared_tables(file: File) -> Iterator[tuple[int, int]]:
@@ -149,7 +149,7 @@ def _shared_tables(file: File) -> Iterator[tuple[int, int]]:
 
 
 class Heap:
-    """A fractal heap, of which the objects are read by what names them."""
+    """A fractal heap, whose objects are read by their heap IDs."""
 
     __slots__ = (
         "_first", "_huge", "_huge_tree", "_largest", "_length_bytes", "_offset_bytes", "_root",
@@ -173,16 +173,16 @@ class Heap:
         self._length_bytes = min(largest, -(-most.bit_length() // 8) or 1)
         self._huge: dict[int, tuple[int, int]] | None = None
 
-    def get(self, name: bytes) -> bytes:
-        """Read the bytes of an object; `Corrupt` if it does not exist."""
-        kind = name[0] >> 4 & 3
+    def get(self, heap_id: bytes) -> bytes:
+        """Read the bytes of an object. Raises `Corrupt` if it does not exist."""
+        kind = heap_id[0] >> 4 & 3
         if kind == TINY:
-            return name[1:][: (name[0] & 15) + 1]
+            return heap_id[1:][: (heap_id[0] & 15) + 1]
         if kind == HUGE:
-            return self._read(*self._huge_place(int.from_bytes(name[1:], "little")))
+            return self._read(*self._huge_object(int.from_bytes(heap_id[1:], "little")))
         end = 1 + self._offset_bytes
-        offset = int.from_bytes(name[1:end], "little")
-        nbytes = int.from_bytes(name[end : end + self._length_bytes], "little")
+        offset = int.from_bytes(heap_id[1:end], "little")
+        nbytes = int.from_bytes(heap_id[end : end + self._length_bytes], "little")
         if kind != MANAGED or not nbytes:
             raise self._damaged("has an object of an unknown kind")
         block, start, size = self._block(offset)
@@ -191,18 +191,19 @@ class Heap:
         self._check(block, b"FHDB")
         return self._read(block + offset - start, nbytes)
 
-    def _huge_place(self, number: int) -> tuple[int, int]:
+    def _huge_object(self, number: int) -> tuple[int, int]:
+        """Address and bytes of a huge object."""
         if self._huge is None:
             records: list[bytes] = []
             check_tree(self.file, self._huge_tree, HUGE_PLACES, records=records)
-            places = (_HUGE.unpack(record) for record in records)
-            self._huge = {one: (address, nbytes) for address, nbytes, one in places}
+            rows = map(_HUGE.unpack, records)
+            self._huge = {own: (address, nbytes) for address, nbytes, own in rows}
         if number not in self._huge:
             raise self._damaged("has no object of this number")
         return self._huge[number]
 
     def _block(self, offset: int) -> tuple[int, int, int]:
-        """The direct block that has an offset: its address, where it begins, its bytes.
+        """The direct block that contains an offset: its address, its own offset, its bytes.
 
         The blocks of the first two rows of a table are of one size, and those of each further row
         are twice as large; up to the largest size they hold objects, then further tables.

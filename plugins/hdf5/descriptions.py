@@ -1,7 +1,7 @@
-"""HDF5 datatypes in plain values, and the ones in which elements are written.
+"""Descriptions of HDF5 datatypes as plain values, and the types in which elements are written.
 
-A *description* is kept in the namespace ``hdf5`` where the element type alone would not lead back
-to the same HDF5 type::
+A *description* is in the namespace ``hdf5`` if the element type alone would not lead back to the
+same HDF5 type::
 
     '<i4' '>f8' '<c16' '|b1' '|V5'     the type that this plugin writes for this NumPy type
     {class: string, size: 7, padding: spacepad, charset: utf-8}      without size: variable
@@ -43,17 +43,11 @@ from .tables import FLOAT8_LAYOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from h5py import h5t
-
-    from raconvert.arrays.dtypes import Element
-    from raconvert.plugin import Array
-
-
-if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from raconvert.files.limits import Limits
+    from raconvert.plugin import Array
 
     Dtype = np.dtype[Any]
 
@@ -63,7 +57,7 @@ PADDINGS = {
     h5t.STR_SPACEPAD: "spacepad",
 }
 CHARSETS = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
-# A datatype message shares 64 KiB with its header and lies in one object header message.
+# A datatype is one message of an object header, which has at most 64 KiB with its own header.
 MAX_TYPE_BYTES = 64_000
 
 
@@ -77,7 +71,7 @@ def describe(tid: h5t.TypeID, limits: Limits, depth: int = 0) -> Any:
 
 
 def _code_of(tid: h5t.TypeID, limits: Limits) -> str | None:
-    """The type string of a type that this plugin writes for exactly that string."""
+    """The type string that this plugin would write as this very type; None if there is none."""
     if is_variable(tid) or tid.get_class() == h5t.ARRAY:
         return None
     if (bfloat := bfloat_kind(tid, ())) is not None:
@@ -151,7 +145,7 @@ def little_endian(description: Any) -> Any:
 
 
 def type_of(description: Any, order: str | None = None, depth: int = 0) -> h5t.TypeID:
-    """The type that was described; any error (all kinds) if the description is not ours.
+    """Build the type of a description; raises errors of any class if that is not valid.
 
     `order` replaces the byte order of the numbers at the top.
     """
@@ -163,6 +157,7 @@ def type_of(description: Any, order: str | None = None, depth: int = 0) -> h5t.T
 
 
 def _coded(code: str, order: str | None) -> h5t.TypeID:
+    """Build the type of a type string."""
     if code.endswith("bfloat16"):
         return _bfloat(order or code[0])
     if code in FLOAT8_LAYOUTS:
@@ -174,7 +169,7 @@ def _coded(code: str, order: str | None) -> h5t.TypeID:
 
 
 def string_type(size: int | None, padding: str, charset: str) -> h5t.TypeID:
-    """A string type in the words of a description; of variable length without a size."""
+    """The string type of a size (None: variable), padding and charset as in a description."""
     tid = h5t.C_S1.copy()
     tid.set_size(h5t.VARIABLE if size is None else size)
     tid.set_strpad(next(code for code, name in PADDINGS.items() if name == padding))
@@ -218,13 +213,17 @@ def _build_bitfield(description: dict[str, Any], order: str | None, depth: int) 
 
 
 _BUILDERS: dict[str, Callable[[Any, str | None, int], h5t.TypeID]] = {
-    "string": lambda d, order, depth: string_type(d.get("size"), d["padding"], d["charset"]),
-    "opaque": lambda d, order, depth: _opaque_type(d["size"], d["tag"]),
+    "string": lambda description, order, depth: string_type(
+        description.get("size"), description["padding"], description["charset"]
+    ),
+    "opaque": lambda description, order, depth: _opaque_type(
+        description["size"], description["tag"]
+    ),
     "bitfield": _build_bitfield,
     "enum": _build_enum,
     "complex": _build_complex,
-    "array": lambda d, order, depth: h5t.array_create(
-        type_of(d["base"], order, depth + 1), tuple(d["dims"])
+    "array": lambda description, order, depth: h5t.array_create(
+        type_of(description["base"], order, depth + 1), tuple(description["dims"])
     ),
     "compound": _build_compound,
 }
@@ -255,7 +254,7 @@ def _float8(name: str) -> h5t.TypeID:
 
 
 def type_of_element(element: Element) -> h5t.TypeID:
-    """The HDF5 type in which elements are written, bytes as they are in the core."""
+    """The HDF5 type in which elements are written, with the same bytes as in the core."""
     if element.kind == "bfloat":
         return _bfloat(element.order)
     if is_float8(element):
@@ -298,7 +297,7 @@ def _compound_type(dtype: Dtype) -> h5t.TypeID:
 
 
 def utf8_type(element: Element) -> h5t.TypeID:
-    """The HDF5 type that text is written in."""
+    """The HDF5 type in which text is written."""
     return string_type(element.nbytes, "nullpad", "utf-8")
 
 

@@ -1,13 +1,13 @@
-"""Files that Julia wrote with JLD2 or its forerunner JLD: what they have in a way of their own.
+"""Files that Julia wrote with JLD2 or its forerunner JLD: their own forms of HDF5.
 
 Source: JLD2.jl 0.6.5, src/file_header.jl, dataspaces.jl, datasets.jl, data/number_types.jl, and its
 history. Dims are written reversed, as HDF5.jl does. Before version 0.2 (2020) JLD2 began its files
-as JLD does. Bools are bitfields of one byte; before 0.3.3 they were a named opaque type, told apart
-by its attribute `julia_type` alone. An array without axes is one of length 1 with an attribute
+as JLD does. Bools are bitfields of one byte; before 0.3.3 they were a named opaque type, which only
+its attribute `julia_type` distinguishes. An array without axes is one of length 1 with an attribute
 `dimensions` of no elements.
 
 Compressed arrays are one chunk. Up to 0.6.5 the lengths of that chunk take 8 bytes each, where HDF5
-2.0 accepts no more bytes than they need and opens no such dataset. So they are read here.
+2.0 accepts no more bytes than they need and does not open the dataset. So they are read here.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ NAMED_FROM = 256  # filters from here on have a name
 
 DAMAGED: tuple[type[Exception], ...] = (*FAILURES, struct_error)
 
-# A dataset of one chunk: HDF5 type, shape, filters as ((number, client values), ...), where it is.
+# A dataset of one chunk: HDF5 type, shape, filters as ((number, client values), ...), and offset,
+# stored bytes and filter mask of the chunk.
 Packed = namedtuple("Packed", "tid shape filters offset stored mask")
 
 
@@ -67,7 +68,7 @@ def is_julia(file: File) -> bool:
 
 
 def take_shape(shape: tuple[int, ...], attributes: Attributes) -> tuple[int, ...]:
-    """The shape of an array; the attribute for an array of Julia without axes is removed."""
+    """The shape of an array; () if an attribute, which is removed, says that it has no axes."""
     if shape == (1,) and attributes.values.get(DIMENSIONS) == []:
         del attributes.values[DIMENSIONS]
         attributes.types.pop(DIMENSIONS, None)
@@ -76,7 +77,7 @@ def take_shape(shape: tuple[int, ...], attributes: Attributes) -> tuple[int, ...
 
 
 def is_opaque_bool(tid: h5t.TypeID, file: File, address: int) -> bool:
-    """True if elements are bools as JLD2 wrote them before it took bitfields."""
+    """True if elements are bools as JLD2 wrote them before it used bitfields."""
     if tid.get_class() != h5t.OPAQUE or tid.get_size() != 1 or file.address_bytes != ADDRESS_BYTES:
         return False
     named = named_type(file, address)
@@ -85,7 +86,7 @@ def is_opaque_bool(tid: h5t.TypeID, file: File, address: int) -> bool:
 
 
 def packed_of(file: File, address: int) -> Packed | None:
-    """The facts of a dataset that is one filtered chunk, from its header; None if not.
+    """The facts of a dataset that is one filtered chunk, from its header; None for others.
 
     The offset counts from the beginning of the file.
     """
@@ -114,7 +115,7 @@ def _type(file: File, address: int) -> h5t.TypeID | None:
         names = [name for name, kind, at in links if (kind, at) == (h5l.TYPE_HARD, named)]
         return h5o.open(file.fid, b"/".join((TYPES.encode(), names[0]))) if names else None
     body = datatype_of(file, address) or b""
-    # The library trusts the length of what it decodes, so only numbers, whose length is known.
+    # The library trusts the length of what it decodes: only numbers have a length that is checked.
     if len(body) < NUMBER_BYTES.get(body[0] & 15 if body else -1, len(body) + 1):
         return None
     return h5t.decode(ENCODED + body)

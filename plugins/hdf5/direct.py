@@ -30,10 +30,10 @@ def chunks_of(
 ) -> Chunks | None:
     """The decoder of the chunks of a dataset; None if the library must read it.
 
-    The index is checked in either case: where its B-tree has no checksum, the library takes a
-    chunk in a place that no chunk can have for one that was never written.
+    The index is checked in either case: if its B-tree has no checksum, the library takes a chunk
+    at an impossible position for one that was never written.
     """
-    # Julia writes chunks of another rank.
+    # Files of Julia may have chunks of another rank.
     if storage.chunk is None or len(storage.chunk) != len(values.space):
         return None
     kind, file = values.kind, values.file
@@ -66,7 +66,7 @@ def chunks_of(
 
 
 def _fill_bytes(plist: h5p.PropDCID, kind: Kind, unit: int) -> bytes | None:
-    """The bytes of an element that was never written; None if only the library knows."""
+    """The bytes of an element that was never written; None if only the library can tell them."""
     if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
         return bytes(unit)
     kinds = ("int", "uint", "float")

@@ -48,7 +48,10 @@ TASKS = 256  # chunks given to the threads at once
 
 
 def write_elements(raw: list[tuple[int, Array, Endings]], file: FileIO, target: Target) -> None:
-    """Copy the elements of contiguous datasets to their places: offset, array, ends of strings."""
+    """Copy the elements of contiguous datasets to their offsets.
+
+    `raw` has (offset, array, endings of its strings) for each.
+    """
     size = os.fstat(file.fileno()).st_size
     extents = [array.extent for _, array, _ in raw if array.extent is not None]
     if not any(map(_is_sparse, extents)):
@@ -75,7 +78,7 @@ def raw_blocks(array: Array, target: Target, endings: Endings) -> Iterator[Value
 
 
 def _padded(values: Values, endings: Endings, name: str, path: str) -> Values:
-    """Strings with the padding of the file; `Unsupported` for those that would end before."""
+    """Give strings the padding of the file; raises `Unsupported` if one would end elsewhere."""
     try:
         return with_padding(values, endings)
     except ValueError as error:
@@ -91,7 +94,7 @@ def _needs_encoding(array: Array) -> bool:
 
 
 def _encoded(block: Values, array: Array, done: int, path: str) -> Values:
-    """A block in the bytes that the file has: text in UTF-8; `done` elements were before it."""
+    """A block with the bytes of the file: text in UTF-8. `done`: number of elements before it."""
     return encoded_block(block, array, done, path) if is_text(array.element) else block
 
 
@@ -172,7 +175,7 @@ def write_chunks(
     """Write a dataset chunk by chunk, in slabs of whole chunks that follow each other in memory.
 
     `pieces` are the bytes of its elements in stored order; `name` is that of the array, for
-    messages. `Corrupt` if there are fewer or more of them than its shape says.
+    messages. Raises `Corrupt` if there are fewer or more bytes than its shape needs.
     """
     item = tid.get_size()
     budget = block_bytes(target.max_memory)
@@ -182,33 +185,33 @@ def write_chunks(
     check_memory(2 * row, target.max_memory, f"array '{name}': a row of its chunks")
     shuffle = options.shuffle and options.filter is not None and item > 1
     encode = partial(
-        _chunk,
+        _encoded_chunk,
         chunk=chunk,
         shuffle=shuffle,
         level=options.level if options.filter == "gzip" else None,
     )
     feed = Feed(pieces, np.dtype(np.uint8), f"array '{name}'")
-    room = np.empty(0, np.uint8)
+    buffer = np.empty(0, np.uint8)
     with Threads(min(4, processors())) as threads:
         for start, count in _slab_boxes(shape, axis, chunk[axis] * max(1, budget // row)):
             nbytes = prod(count) * item
-            if nbytes > room.size:  # for the first slab, which is the largest
-                room = np.empty(nbytes, np.uint8)
-            slab = feed.into(room[:nbytes]).view(f"V{item}").reshape(count)
+            if nbytes > buffer.size:  # for the first slab, which is the largest
+                buffer = np.empty(nbytes, np.uint8)
+            slab = feed.into(buffer[:nbytes]).view(f"V{item}").reshape(count)
             if options.filter == "lzf":
                 _write_slab(dataset, tid, slab, start, target)
                 continue
-            places = _places(count, chunk)
+            corners = _corners(count, chunk)
             with library(target.path):
-                for corner, data in threads.results(partial(encode, slab), places, TASKS):
-                    at = tuple(low + n for low, n in zip(start, corner, strict=True))
-                    dataset.write_direct_chunk(at, data)
+                for corner, data in threads.results(partial(encode, slab), corners, TASKS):
+                    first = tuple(low + n for low, n in zip(start, corner, strict=True))
+                    dataset.write_direct_chunk(first, data)
     if feed.more():
         raise Corrupt(f"array '{name}' is longer than its dims say")
 
 
 def _slab_axis(shape: tuple[int, ...], chunk: tuple[int, ...], item: int, budget: int) -> int:
-    """The axis along which slabs are cut: the slowest on which a row of chunks has room.
+    """The axis along which slabs are cut: the slowest with rows of chunks within `budget` bytes.
 
     Along a slower axis the chunks have length 1, so that a slab is still one piece of memory.
     """
@@ -239,14 +242,15 @@ def _write_slab(
         dataset.write(h5s.create_simple(slab.shape), space, slab.copy(), tid)
 
 
-def _places(shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _corners(shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the first index of each chunk, in order."""
     return product(*(range(0, n, c) for n, c in zip(shape, chunk, strict=True)))
 
 
-def _chunk(
+def _encoded_chunk(
     slab: Values, at: tuple[int, ...], *, chunk: tuple[int, ...], shuffle: bool, level: int | None
 ) -> Any:
-    """The encoded bytes of one chunk; what lies beyond the border is zeros."""
+    """The encoded bytes of the chunk of a slab from `at`; zeros beyond the border of the slab."""
     part = slab[tuple(slice(low, low + n) for low, n in zip(at, chunk, strict=True))]
     if part.shape != chunk:
         whole = np.zeros(chunk, slab.dtype)

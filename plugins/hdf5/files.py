@@ -1,7 +1,7 @@
-"""Open HDF5 files, where the objects in them lie and where they end, and what h5py raises of them.
+"""Open HDF5 files: their handles, the addresses of objects, their end, and the errors of h5py.
 
-What an object is, is asked without a look at its data: `h5py.h5o.get_info` asks for everything, the
-size of the index of its chunks included, and in a damaged index that call ends the process.
+The kind of an object is asked for without a look at its data: `h5py.h5o.get_info` asks for the size
+of its chunk index, too, and that call ends the process if the index is damaged.
 
 The end of a file is that of its superblock (HDF5 File Format Specification 3.0, II.A). Versions 0
 and 1 have 24 and 28 bytes before the addresses: base, free space, end of file, driver. Versions 2
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
     Key = tuple[tuple[int, ...], int]
 
-# version -> where the size of offsets is, where the addresses begin
+# By version of the superblock: offset of the size of offsets, offset of the addresses.
 LAYOUTS = {0: (13, 24), 1: (13, 28), 2: (9, 12), 3: (9, 12)}
 END = 2  # index of the end of file among the addresses
 FIRST_BLOCK = 512  # user blocks have this length, doubled any number of times
@@ -58,15 +58,15 @@ GROUP, DATASET, TYPE = h5o.TYPE_GROUP, h5o.TYPE_DATASET, h5o.TYPE_NAMED_DATATYPE
 # kind: h5o.TYPE_GROUP, h5o.TYPE_DATASET or h5o.TYPE_NAMED_DATATYPE, or another number.
 Info = namedtuple("Info", "kind fileno address")
 
-# Whatever the library says of a damaged file reaches Python as one of these.
+# All errors of the library about a damaged file reach Python as one of these.
 FAILURES: tuple[type[Exception], ...] = (
     OSError, RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
     UnicodeError, NotImplementedError, SystemError,
 )  # fmt: skip
-# These, and ours: where a value that a bundle remembers may not be what this plugin left there.
+# These, and ours: for values that a bundle remembers, which somebody may have edited.
 PROBLEMS: tuple[type[Exception], ...] = (*FAILURES, RaconvertError)
 _ERRNO = re.compile(r"errno = (\d+)")
-# h5py 3.16 at times reads the words of the library after it let them go: other bytes are there.
+# h5py 3.16 at times reads a message of the library after it was freed: it has other bytes then.
 _SPOKEN = "ynchronously"  # part of every intact message of libhdf5
 UNTOLD = "HDF5 gives a reason that cannot be read"
 
@@ -74,7 +74,7 @@ UNTOLD = "HDF5 gives a reason that cannot be read"
 def info_of(holder: Any, path: bytes = b".") -> Info:
     """Kind, number of the open file, and address of the object at a path from `holder`."""
     info = h5g.get_objinfo(holder, path)
-    low, high = info.objno  # halves where a C long has 32 bits; else all of it is in the first
+    low, high = info.objno  # two halves if a C long has 32 bits, else all of it is the first
     return Info(int(info.type), tuple(info.fileno), int(low) | int(high) << 32)
 
 
@@ -85,7 +85,7 @@ def key_of(oid: Any) -> Key:
 
 
 def name_in_link(raw: bytes | str) -> str:
-    """The name of a file or an object as a link has it, with its odd bytes kept."""
+    """The name of a file or an object in a link as text, with surrogates for odd bytes."""
     return raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else raw
 
 
@@ -101,36 +101,36 @@ _lost: dict[str, RaconvertError] = {}  # by URL: the error of reading it
 class Remote:
     """A file at a URL as the library reads it, which takes any failure for damage of the file.
 
-    So the first one is kept for `guarded`, and nothing is read after it. While the library reads,
-    it has its lock, for which each h5py object waits that is let go of. What is garbage must not be
-    collected by the thread that is waited for here: https://github.com/h5py/h5py/issues/2019.
+    So the first error is stored for `guarded`, and nothing is read after it. The library reads
+    under its lock, for which each h5py object waits when it is freed. So the garbage collector must
+    not run in a thread that we wait for here: https://github.com/h5py/h5py/issues/2019.
     """
 
     def __init__(self, file: Any) -> None:
         self._path: str = file.name
         self._handle = file.handle
         self._handle.ahead = False
-        self._place = 0
+        self._offset = 0
         _lost.pop(self._path, None)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Set the position."""
-        self._place = offset + (0 if whence == os.SEEK_SET else self._handle.size)
-        return self._place
+        """Set the position; return it."""
+        self._offset = offset + (0 if whence == os.SEEK_SET else self._handle.size)
+        return self._offset
 
     def tell(self) -> int:
-        """The position."""
-        return self._place
+        """Return the position, in bytes."""
+        return self._offset
 
     def readinto(self, memory: Any) -> int:
-        """Fill all of the memory; what lies behind the end of the file is zero."""
+        """Fill all of the memory; bytes behind the end of the file are zero."""
         if self._path in _lost:
             raise _lost[self._path]
         view = memoryview(memory).cast("B")
         collecting = gc.isenabled()
         gc.disable()
         try:
-            data = self._handle.read(len(view), self._place)
+            data = self._handle.read(len(view), self._offset)
         except RaconvertError as error:
             _lost[self._path] = error
             raise
@@ -158,7 +158,7 @@ def _local(cache: int | None) -> h5p.PropFAID:
 
 
 class Handle:
-    """The one identifier by which this process reads a local file, for all that opened it.
+    """The one identifier by which this process reads a local file, shared by all its readers.
 
     When the library opens a file again, both identifiers share all objects, and each object
     refers to the identifier that opened it last. For types of variable length that reference
@@ -177,12 +177,12 @@ class Handle:
         self.files = 0  # open files that use it
 
     def __del__(self) -> None:
-        """Close what was let go of without being closed."""
+        """Close an identifier whose readers were freed without being closed."""
         if _close is not None:  # None at the end of the interpreter
             _close(self.fid)
 
     def release(self) -> None:
-        """Let one of the files go; the last one closes the identifier."""
+        """Give up the use by one file; the last one closes the identifier."""
         with phil:
             self.files -= 1
             if not self.files:
@@ -201,7 +201,7 @@ _handles: WeakValueDictionary[tuple[int, int], Handle] = WeakValueDictionary()
 
 
 def _handle_of(source: Source, cache: int | None) -> Handle:
-    """Return the open handle of a local file, with one more reader; open the file if needed."""
+    """Return the handle of a local file, counted as used once more; open the file if needed."""
     identity = source.identity
     with phil:
         handle = _handles.get(identity[:2])
@@ -230,7 +230,7 @@ def _close(fid: h5f.FileID) -> None:
 
 @contextmanager
 def reading(source: Source) -> Iterator[h5f.FileID]:
-    """Give a local file, open for reading. Raises what the library raises."""
+    """A ``with`` block with a local file, open for reading. Raises `FAILURES`."""
     handle = _handle_of(source, None)
     try:
         yield handle.fid
@@ -243,8 +243,8 @@ class File:
 
     __slots__ = (
         "_end", "_fid", "_handle", "address_bytes", "attributes", "dense", "dense_bytes", "heaps",
-        "last", "places", "remote", "searched", "sorted", "source", "trees", "unwritten",
-        "userblock",
+        "index_bytes", "indexes", "last", "places", "remote", "searched", "sorted", "source",
+        "trees", "unwritten", "userblock",
     )  # fmt: skip
 
     def __init__(self, source: Source, cache: int | None = None) -> None:
@@ -260,11 +260,13 @@ class File:
         # Results of `dense.dense_attribute`, the last ones.
         self.dense: dict[tuple[int, int], Any] = {}
         self.dense_bytes = 0  # bytes read for them
+        self.indexes: set[int] = set()  # addresses of datasets whose index was counted
+        self.index_bytes = 0  # bytes of all these indexes
         self.attributes = 0  # bytes that its attributes take as plain values
         self.unwritten: dict[str, int] = {}  # bytes of datasets that are only a fill value
         if source.base:
             raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
-        source.identity  # noqa: B018 - opened here first: only regular files are
+        source.identity  # noqa: B018 - opens the file, and refuses all but regular files
         self._end: int | None = None
         self._fid: h5f.FileID | None = None
         self._handle: Handle | None = None
@@ -307,6 +309,21 @@ class File:
             self._end = _end_of(self) or 0
         return self._end
 
+    def count_index(self, address: int, nbytes: int) -> None:
+        """Count the bytes of a chunk index once for its dataset, the object at `address`.
+
+        Raises `TooLarge` if all indexes have more bytes than the limit: datasets may share one.
+        """
+        if address not in self.indexes and nbytes:
+            self.indexes.add(address)
+            self.index_bytes += nbytes
+        most = self.source.limits.index_passes
+        if self.index_bytes > most * self.source.size:
+            raise TooLarge(
+                "datasets share chunk indexes, which would be read again and again", path=self.path,
+                expected=f"at most {most} times the bytes of the file",
+            )  # fmt: skip
+
     def taken(self) -> tuple[Values, Values]:
         """The sorted offsets of the metadata read so far, and the furthest end up to each."""
         if self.sorted[0] != len(self.places):
@@ -327,7 +344,7 @@ class File:
         return self._fid
 
     def close(self) -> None:
-        """Close the file and whatever is open in it; what others opened of it stays open."""
+        """Close the file and its objects; those of other readers of the file stay open."""
         fid, self._fid = self._fid, None
         handle, self._handle = self._handle, None
         if handle is not None:
@@ -365,7 +382,7 @@ class Files:
         self._named: dict[str, File] = {}  # by name; with the main file, once another one is named
 
     def named(self, by: File, name: str, what: str) -> File:
-        """The file that `by` names, if it may be read."""
+        """The file that `by` names; `what` it is, for messages. Raises errors of `Source.named`."""
         refuse_remote(by, what)
         source = by.source.named(name, what)
         real = os.path.realpath(source.path)
@@ -379,7 +396,7 @@ class Files:
         return self._named[real]
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all files."""
         for file in self._named.values() or [self.main]:
             file.close()
 
@@ -393,7 +410,7 @@ def end_notes(file: File) -> list[str]:
 
 
 def _end_of(file: File) -> int | None:
-    """The address at which a file ends by its superblock; None if that is not seen."""
+    """The address of the end of a file by its superblock; None if that has another form."""
     head = file.source.read_at(file.userblock, MOST_BYTES)
     if len(head) < MOST_BYTES or head[8] not in LAYOUTS:
         return None
@@ -408,7 +425,7 @@ def _end_of(file: File) -> int | None:
 
 
 def _begin(source: Source) -> int:
-    """The place of the superblock: 0, or after a user block of 512, 1024, 2048, … bytes."""
+    """The offset of the superblock: 0, or after a user block of 512, 1024, 2048, … bytes."""
     begin = 0
     while begin < source.size:
         if source.read_at(begin, len(SIGNATURE)) == SIGNATURE:
@@ -421,7 +438,7 @@ def _begin(source: Source) -> int:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the message of an error of libhdf5 on one line, without its routine beginning."""
+    """Return the message of an error of libhdf5 on one line, without its usual opening words."""
     if isinstance(error, UnicodeDecodeError):
         return UNTOLD
     spoken = error.strerror if isinstance(error, OSError) and error.strerror else None
@@ -431,7 +448,7 @@ def reason_of(error: Exception) -> str:
 
 
 def system_reason(error: Exception) -> str:
-    """The system's reason for an error of the library, else what the library says."""
+    """The system's reason for an error of the library, else the library's own."""
     number = error.errno if isinstance(error, OSError) else None
     if not number:
         match = _ERRNO.search(str(error))
@@ -440,7 +457,7 @@ def system_reason(error: Exception) -> str:
 
 
 class guarded:  # noqa: N801 - used as a function; a generator would take three times as long
-    """Turn what h5py raises about a file into `Corrupt`, with the object in which it happened."""
+    """A ``with`` block in which errors of h5py about a file become `Corrupt`, with `where`."""
 
     __slots__ = ("_path", "_what", "_where")
 

@@ -45,7 +45,7 @@ Link = namedtuple("Link", "group name kind address")
 
 
 class Object:
-    """A group, a dataset or a named type: its identifier, where its header is, its attributes."""
+    """A group, a dataset or a named type: its identifier, its address, its attributes."""
 
     __slots__ = ("_attributes", "_dense", "address", "file", "oid")
 
@@ -57,12 +57,12 @@ class Object:
 
     @property
     def is_group(self) -> bool:
-        """True if it is a group."""
+        """True if the object is a group."""
         return isinstance(self.oid, h5g.GroupID)
 
     @property
     def is_dataset(self) -> bool:
-        """True if it is a dataset."""
+        """True if the object is a dataset."""
         return isinstance(self.oid, h5d.DatasetID)
 
     @property
@@ -76,29 +76,29 @@ class Object:
         return storage_of(self.oid, self.oid.get_create_plist(), self.file.userblock)
 
     def check_links(self) -> None:
-        """Refuse (`Corrupt`) a group of which links are hidden."""
+        """Raise `Corrupt` if links of a group are hidden."""
         check_links(self.file, self.address)
 
     def links(self) -> dict[bytes, Link]:
-        """The links of a group, in the order of writing where that was kept, else by name."""
+        """The links of a group by name, in creation order if the file has it, else sorted."""
         check_trees(self.file, self.address)
         return {
             link[0]: Link(self.oid, *link) for link in links_in(self.file, self.oid, self.address)
         }
 
     def has(self, name: bytes) -> bool:
-        """True if there is an attribute of this name."""
+        """True if the object has an attribute of this name."""
         return name in self._attributes or (self._dense and bool(h5a.exists(self.oid, name)))
 
     def number(self, name: bytes) -> int:
-        """An attribute that is one whole number; 0 if it is not there, TypeError for others."""
+        """An attribute that is one whole number; 0 if it does not exist, TypeError for others."""
         value = self._attribute(name)
         if isinstance(value, bytes):
             raise TypeError(f"attribute {name.decode()} is a text, not a number")
         return 0 if value is None else int(value)
 
     def word(self, name: bytes) -> str:
-        """An attribute that is a text; empty if it is not there, TypeError for others."""
+        """An attribute that is a text; empty if it does not exist, TypeError for others."""
         value = self._attribute(name)
         if value is None:
             return ""
@@ -157,7 +157,7 @@ def numbers_of(
     """The elements of a dataset that is neither virtual nor in other files, slowest axis first.
 
     `kind` is that of its type and has an element; `path` names it in messages. Raises `Corrupt`,
-    `TooLarge` or `MissingDependency` for what cannot be read.
+    `TooLarge` or `MissingDependency` if they cannot be read.
     """
     shape = space_of(dataset) or ()
     item = stored_bytes(dataset.get_type(), file.source.limits)

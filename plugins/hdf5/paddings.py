@@ -2,7 +2,7 @@
 
 File format specification 3.0, IV.A.2.d "The Datatype Message", class 3 (bits 0 to 3). NumPy's own
 strings end where nothing but NULs follows, as null-padded ones do. A null-terminated string ends at
-its first NUL, whatever stands behind; a space-padded one has no blanks at its end.
+its first NUL, whatever is behind it; a space-padded one has no blanks at its end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BLANK = 0x20
 
 
 def endings_of(tid: h5t.TypeID, path: tuple[str, ...] = ()) -> Endings:
-    """Return the strings of a type that do not end as NumPy's do; the type is one that is read."""
+    """Return the names that lead to strings that do not end as NumPy's do, with their padding."""
     while tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()
     if tid.get_class() == h5t.COMPOUND:
@@ -40,7 +40,7 @@ def endings_of(tid: h5t.TypeID, path: tuple[str, ...] = ()) -> Endings:
 
 
 def without_padding(values: Values, endings: Endings) -> None:
-    """Let strings that were read end as NumPy's do, in place."""
+    """Replace the padding of strings by NULs, as NumPy has it, in place."""
     for path, padding in endings:
         strings, raw = _raw(values, path)
         behind = _behind(raw, padding)
@@ -52,7 +52,7 @@ def without_padding(values: Values, endings: Endings) -> None:
 def with_padding(values: Values, endings: Endings) -> Values:
     """Return a copy whose strings have the padding of their type.
 
-    Raises ValueError if a string would end elsewhere than it does.
+    Raises ValueError if a string would end elsewhere with that padding.
     """
     from raconvert.arrays.dtypes import opaque
 
@@ -95,4 +95,5 @@ def _ends_blank(raw: Values, nuls: Values) -> Values:
 
 
 def _trailing(raw: Values, value: int) -> Values:
+    """Return True for each byte of a string from which on all bytes have a value."""
     return np.logical_and.accumulate(raw[:, ::-1] == value, axis=1)[:, ::-1]

@@ -75,26 +75,36 @@ if TYPE_CHECKING:
     from .datatypes import Kind
 
 
-NOTED_REASONS = 10  # of objects that are left out, in the error of a file without any other
+NOTED_REASONS = 10  # reasons in the error of a file of which all objects are left out
 NOTED_ALIASES = 5  # aliases noted one by one; the others are only counted
 MAX_NOTES = 100  # notes per file; more would not be read
-# What reading needs to know of the whole file; `names` of objects in the bundle by path.
-# `places`: the paths of objects; `scaled`: arrays, and the scales of their axes;
-# `bools`: "integers" reads them as such; `resolver`: makes that of virtual datasets when needed;
-# `models`: datasets by file and header, as those with the same header are. `numbers`: those that
-# netCDF gives to dimensions. `netcdf`: the file is one of netCDF-4. `pointing`: by the path of a
-# dataset, the object to which its attribute ``categories`` refers, as AnnData 0.7 has it.
+# State of reading one file.
+#   files      `Files`: the file, and those that it names
+#   walk       its objects and links
+#   notes      of the bundle
+#   julia      True for a file of JLD2 or JLD
+#   places     name of an array by the key of its dataset
+#   scaled     arrays, each with the scales of its axes
+#   broken     errors of arrays that cannot be read
+#   names      names in the bundle by the paths of objects
+#   bools      "integers" reads bools as these
+#   resolver   function that makes the `Resolver` of virtual datasets when first called
+#   models     `Model` by file and header
+#   numbers    `scales.Numbers`: the numbers that netCDF gives to dimensions
+#   netcdf     True for a file of netCDF-4
+#   pointing   by the path of a dataset, the key of the object to which its attribute
+#              ``categories`` refers, as AnnData 0.7 has it
 Context = namedtuple(
     "Context",
     "files walk notes julia places scaled broken names bools resolver models numbers netcdf "
     "pointing",
 )
-# A dataset as those with the same header are; `facts`: its storage in plain values.
+# Facts that datasets with the same header share; `facts`: the storage in plain values.
 Model = namedtuple("Model", "element dims kind shape storage facts swap")
 
 
 def read_file(source: Source, bools: str = "auto", *, labels: bool = False) -> Bundle:
-    """The datasets of a file as lazy arrays; the files stay open until it is closed."""
+    """The datasets of a file as lazy arrays; files stay open until the bundle is closed."""
     files = Files(source)
     try:
         with guarded(source.path):
@@ -141,14 +151,14 @@ def _bundle(source: Source, files: Files, bools: str, labels: bool) -> Bundle:
 
 
 def _cap(notes: list[str]) -> None:
-    """Leave the first notes, and how many more there were."""
+    """Cut a list of notes to the first ones and the number of the others."""
     if len(notes) > MAX_NOTES:
         more = len(notes) - MAX_NOTES
         notes[MAX_NOTES:] = [f"{more} more notes on objects and attributes of this file"]
 
 
 def _left_out(problems: list[tuple[str, RaconvertError]], but: str = "") -> list[str]:
-    """A note for each object that was left out."""
+    """Make a note for each object that was left out; `but` is added to its reason."""
     return [f"'{path}' was left out: {_why(problem)}{but}" for path, problem in problems]
 
 
@@ -162,11 +172,15 @@ def _refuse(
     left_out: list[tuple[str, RaconvertError]],
     arrays: bool,
 ) -> None:
-    """Raise why nothing can be read from a file: the first reason, or what all its objects are."""
+    """Raise the error of a file without a readable array: the first one, or one of all objects.
+
+    Returns if `arrays` lack nothing but the library that decodes them.
+    """
     errors = broken + [problem for _, problem in left_out]
     if arrays and any(isinstance(error, MissingDependency) for error in errors):
         return  # shapes and attributes are all there, only the data is not
-    if len(errors) > 1 and all(isinstance(error, Unsupported) for error in errors) and not broken:
+    all_unsupported = all(isinstance(error, Unsupported) for error in errors)
+    if len(errors) > 1 and all_unsupported and not broken:
         reasons = [f"'{path}': {_why(problem)}" for path, problem in left_out[:NOTED_REASONS]]
         more = [f"{len(left_out) - NOTED_REASONS} more"] * (len(left_out) > NOTED_REASONS)
         raise Unsupported(
@@ -202,7 +216,7 @@ def _take(member: Member, bundle: Bundle, space: dict[str, Any], context: Contex
 def _names_of(oid: Any, plist: Any = None) -> list[bytes]:
     """The names of the attributes of an object, by creation where that is tracked, else sorted.
 
-    (The library says of objects of JLD2 that there are none, when only asked for their number.)
+    (The names are listed, since the library counts none for objects of JLD2.)
     """
     names: list[bytes] = []
     if plist is None and hasattr(oid, "get_create_plist"):
@@ -220,7 +234,7 @@ def _attributes(
     context: Context,
     skip: frozenset[str] = frozenset(),
 ) -> tuple[Attributes, dict[str, Any]]:
-    """The attributes of an object and our record among them; those we cannot hold are noted."""
+    """The attributes of an object, and our record among them; a note for each one left out."""
     if not names:
         return Attributes({}, {}, []), {}
     attributes = read_attributes(oid, member.file, names, skip)
@@ -257,7 +271,7 @@ def _take_group(member: Member, bundle: Bundle, space: dict[str, Any], context: 
 
 
 def _finish(bundle: Bundle, space: dict[str, Any], context: Context, *, labels: bool) -> None:
-    """Settle what only the whole file tells: groups, links, order, scales."""
+    """Set groups, links, order and scales of the bundle, when all objects are read."""
     names = set(bundle.names)
     bundle.groups = bundle.explicit_groups()
     links = [[link.path, link.kind, link.target] for link in context.walk.links]
@@ -284,33 +298,33 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context, *, labels: 
 def _take_made(
     member: Member, key: Any, of: Any, scale: str | None, units: Any, context: Context
 ) -> None:
-    """Take a scale that was made from an axis of the array `of`, and where its values are."""
+    """Record a scale that this plugin made from an axis of the array `of`, for its array's axes."""
     last = member.path.rpartition("/")[2]
-    context.numbers.made[key] = scales.name_said(last, of)
+    context.numbers.made[key] = scales.axis_name_of(last, of)
     if scale is not None and not scale.startswith(scales.NO_VARIABLE):
         context.numbers.places[key] = member, units if isinstance(units, str) else None
 
 
 def _facts_of_made(context: Context, key: Any, length: int) -> dict[str, Any]:
-    """Read the facts of an axis from the scale that was made of it; empty if it is unreadable."""
-    if key not in context.numbers.places:  # one that has a length and no values
+    """Read the facts of an axis from the scale made from it; only the units if it is unreadable."""
+    if key not in context.numbers.places:  # the scale has no values
         return {}
     member, units = context.numbers.places[key]
-    said: dict[str, Any] = {"units": units} if units else {}
+    known_facts: dict[str, Any] = {"units": units} if units else {}
     try:
         dataset = h5d.open(member.file.fid, member.hard)
         plist, tid = dataset.get_create_plist(), dataset.get_type()
         shape, virtual, problem = _shape(member, dataset, plist, context)
         if shape != (length,):
-            return said
+            return known_facts
         array = _array(member, dataset, plist, tid, shape, virtual, problem, context)
-        return {**said, **conventions.facts_of(array, context.walk.limits)}
+        return {**known_facts, **conventions.facts_of(array, context.walk.limits)}
     except PROBLEMS:
-        return said
+        return known_facts
 
 
 def _point(bundle: Bundle, context: Context) -> None:
-    """Give datasets of AnnData 0.7 the path of their categories, to which they have a reference."""
+    """Replace the references of datasets of AnnData 0.7 to their categories by paths."""
     by_name = {array.name: array for array in bundle.arrays} if context.pointing else {}
     for path, key in context.pointing.items():
         array, target = by_name.get(context.names.get(path, path)), context.places.get(key)
@@ -319,14 +333,14 @@ def _point(bundle: Bundle, context: Context) -> None:
             context.notes.append(f"{what} was left out: it refers to no array of the file")
             continue
         group = path.rpartition("/")[0] + "/"
-        where = target.removeprefix(group) if target.startswith(group) else f"/{target}"
-        context.notes.append(f"{what} refers to an array, and is read as its path: {where}")
-        attributes = {**array.meta.attributes, anndata.CATEGORIES: where}
+        to = target.removeprefix(group) if target.startswith(group) else f"/{target}"
+        context.notes.append(f"{what} refers to an array, and is read as its path: {to}")
+        attributes = {**array.meta.attributes, anndata.CATEGORIES: to}
         array.meta = array.meta.replace(attributes=attributes)
 
 
 def _name_aliases(bundle: Bundle, context: Context) -> None:
-    """Give the further names of arrays and groups, and note the first of them."""
+    """Set the further names of arrays and groups in the bundle, with notes of the first ones."""
     inner = (dialects.TYPES,) if context.julia else ()
     for path, target in context.walk.aliases.items():
         if target.split("/")[0] not in inner:
@@ -358,7 +372,7 @@ def _take_dataset(member: Member, bundle: Bundle, space: dict[str, Any], context
     scale = scales.scale_name(dataset, member.file) if is_scale else None
     skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS
     attributes, record = _attributes(dataset, names, member, context, skip)
-    if record.get("axis_of"):  # made by this plugin from an axis, which says it all but the name
+    if record.get("axis_of"):  # made by this plugin from an axis, whose array has its other facts
         units = attributes.values.get("units")
         _take_made(member, key_of(dataset), record["axis_of"], scale, units, context)
         return
@@ -398,7 +412,10 @@ def _take_dataset(member: Member, bundle: Bundle, space: dict[str, Any], context
 
 
 def _remember(member: Member, array: Array, context: Context, *, alone: bool) -> None:
-    """Cache the facts of a dataset for others with the same header, if that alone decides them."""
+    """Cache the facts of a dataset for others with the same header, if the header decides them.
+
+    `alone`: neither attributes nor the dialect of Julia add to them.
+    """
     facts, extent, source = member.facts, array.extent, array.source
     if not alone or facts is None or extent is None or array.described or array.problem:
         return
@@ -406,22 +423,22 @@ def _remember(member: Member, array: Array, context: Context, *, alone: bool) ->
         return
     _, kind, shape, storage, _, _ = source.args
     offset = facts.address + member.file.userblock
-    where = extent.path, extent.offset, storage.offset, extent.nbytes
-    if kind.note or where != (member.file.path, offset, offset, facts.nbytes):
+    stored = extent.path, extent.offset, storage.offset, extent.nbytes
+    if kind.note or stored != (member.file.path, offset, offset, facts.nbytes):
         return
     model = Model(array.element, array.dims, kind, shape, storage, array.storage, extent.swap)
     context.models[member.file, facts.header] = model
 
 
 def _array_like(member: Member, context: Context) -> Array | None:
-    """The array of a dataset whose header is equal to that of another one; else None."""
+    """The array of a dataset whose header is equal to a cached one; else None."""
     facts, file = member.facts, member.file
     model = facts and context.models.get((file, facts.header))
     if model is None:
         return None
     offset, nbytes = facts.address + file.userblock, facts.nbytes
     if facts.address + nbytes > file.end or offset + nbytes > file.source.size:
-        return None  # it lies outside the file, or nowhere
+        return None  # outside the file, or without an address: to be reported as usual
     storage = model.storage._replace(offset=offset)
     source = partial(_contiguous, member, model.kind, model.shape, storage, model.element, nbytes)
     return Array(
@@ -438,7 +455,7 @@ def _array_like(member: Member, context: Context) -> Array | None:
 def _shape(
     member: Member, dataset: h5d.DatasetID, plist: h5p.PropDCID, context: Context
 ) -> tuple[tuple[int, ...] | None, Virtual | None, RaconvertError | None]:
-    """The shape of a dataset, its sources if it is virtual, and why it cannot be read."""
+    """The shape of a dataset, its sources if it is virtual, and its error if it cannot be read."""
     if plist.get_layout() != h5d.VIRTUAL:
         return space_of(dataset), None, None
     try:
@@ -459,7 +476,7 @@ def _array(
     problem: RaconvertError | None,
     context: Context,
 ) -> Array:
-    """The array of a dataset, or one that raises if it must not be read."""
+    """The array of a dataset; with an error as its `problem` if it must not be read."""
     file = member.file
     kind = _kind(tid, file, info_of(dataset).address, context)
     if plist.get_layout() == h5d.CHUNKED:
@@ -490,7 +507,7 @@ def _array(
             values = _values(member, kind, shape, storage, element, virtual, [], tid)
             element = fixed_width(values, dataset, plist, storage, virtual and virtual.longest)
     extent = None if problem else extent_of(kind, element, storage, pieces, nbytes, file)
-    if extent is not None and not pieces:  # usually only its bytes are asked for
+    if extent is not None and not pieces:  # usually, only the extent is used
         source = partial(_contiguous, member, kind, shape, storage, element, nbytes)
     else:
         values = _values(member, kind, shape, storage, element, virtual, pieces, tid)
@@ -540,7 +557,7 @@ def _contiguous(
     element: Element,
     nbytes: int,
 ) -> Dataset:
-    """The source of elements that also lie in the file as they are."""
+    """The source of elements that have an extent, too."""
     values = Dataset(member.file, member.hard, kind, shape, None, element)
     values.stored = storage.stored
     values.unwritten = unwritten_bytes(storage, nbytes, member.file)
@@ -562,9 +579,9 @@ def _packed_array(member: Member, address: int, packed: dialects.Packed, context
     kind = _kind(packed.tid, file, address, context)
     numbers = tuple(number for number, _ in packed.filters)
     if kind.element is None or kind.memory is not None or not is_decoded(numbers):
-        words = ", ".join(filter_text(*one) for one in packed.filters)
+        filters = ", ".join(filter_text(*pair) for pair in packed.filters)
         raise Unsupported(
-            f"is compressed ({words}) in a form of JLD2 that HDF5 2.0 does not open",
+            f"is compressed ({filters}) in a form of JLD2 that HDF5 2.0 does not open",
             remedy="save it again without compression",
         )
     chunk, unit = packed.shape, element_size(kind)
@@ -580,7 +597,7 @@ def _packed_array(member: Member, address: int, packed: dialects.Packed, context
     values = Dataset(file, member.hard, kind, packed.shape, chunk, kind.element)
     size = file.source.size
     values.chunks = Chunks(file.source, size, packed.shape, chunk, unit, numbers, bytes(unit))
-    values.chunks.one(packed.offset, packed.stored, packed.mask)
+    values.chunks.set_single(packed.offset, packed.stored, packed.mask)
     array = Array(
         kind.element,
         (packed.shape + kind.dims)[::-1],
@@ -591,7 +608,7 @@ def _packed_array(member: Member, address: int, packed: dialects.Packed, context
             "layout": storage.layout,
             "stored_bytes": storage.stored,
             "chunks": list(chunk),
-            "filters": [filter_text(*one) for one in packed.filters],
+            "filters": [filter_text(*pair) for pair in packed.filters],
         },
     )
     array.problem = problem
@@ -609,7 +626,7 @@ def _itself(values: Dataset) -> Dataset:
 
 
 def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:
-    """Keep the fill value of numbers, where one was set."""
+    """Store the fill value of numbers in the metadata, if one was set."""
     if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
         return
     if kind.buffer.kind in "iuf" and kind.element.kind in ("int", "uint", "float"):
@@ -621,17 +638,17 @@ def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:
 
 
 def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind, limits: Limits) -> None:
-    """Remember the HDF5 type where the element alone would be written in another one."""
+    """Store the HDF5 type in the metadata if the element alone would be written in another one."""
     if tid.get_class() == h5t.ENUM and kind.memory is not None:
         array.meta = array.meta.with_format(NAMESPACE, type=describe(tid, limits))
     if kind.memory is not None and (kind.element is not None or kind.buffer.names):
-        return  # as NumPy's own type, from now on
+        return  # converted: written as NumPy's type
     if array.element.kind == "bool" and tid.get_class() in (h5t.BITFIELD, h5t.OPAQUE):
-        return  # only Julia writes bools so
+        return  # bools as only Julia writes them
     while kind.element is None and tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()  # an array type of strings; its axes are ordinary ones
-    known = array.element.descr is None
-    usual = _usual_type(array.element) if known else type_of_element(array.element)
+    is_plain = array.element.descr is None
+    usual = _usual_type(array.element) if is_plain else type_of_element(array.element)
     if array.element == element_of(np.dtype("i1")) and tid == type_of_dtype(np.dtype("?")):
         description = {"class": "enum", "base": "|i1", "names": BOOL_NAMES}
         array.meta = array.meta.with_format(NAMESPACE, type=description)
@@ -658,7 +675,7 @@ def _described(
     member: Member,
     context: Context,
 ) -> Array:
-    """An array with what its attributes say: common fields, the others, and how to write them."""
+    """Return an array with its attributes as metadata: common fields, the others, their types."""
     own = {}
     if context.netcdf:
         without_type_of_missing(attributes, array.element)
@@ -673,7 +690,7 @@ def _described(
         array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)
     if record:
         array = roundtrip.apply(record, array, member.file.path, member.file.source.limits)
-    if is_text(array.element):  # the type in the file, UTF-8 in bytes, is not that of the array
+    if is_text(array.element):  # in the file it is UTF-8 bytes, a type that the array has not
         meta = array.meta.without_format(NAMESPACE, "type")
         array.meta = meta.replace(encoding=record.get("encoding"))
     if array.meta.formats.get(NAMESPACE) == {}:

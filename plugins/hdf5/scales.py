@@ -4,8 +4,8 @@ Specification: "HDF5 Dimension Scale Specification and Design Notes" (The HDF Gr
 netCDF-4 conventions for dimensions without a variable.
 
 An axis takes its name from the label of the dimension, else from its first scale; units from that
-scale; spacing and origin where its values are exactly regular, else the values as labels. The
-scales stay arrays. The namespace ``hdf5`` of an array remembers what was attached::
+scale; spacing and origin if its values are exactly regular, else the values as labels. The scales
+stay arrays. The namespace ``hdf5`` of an array remembers what was attached::
 
     scale: NAME                          this array is a dimension scale
     dimensions: [{axis: name, label: bool, scales: [path, ...]}, ...]
@@ -69,7 +69,7 @@ NUMBER, NUMBERS = b"_Netcdf4Dimid", b"_Netcdf4Coordinates"
 
 
 def is_netcdf_file(file: File) -> bool:
-    """True for a file that the netCDF library, h5netcdf or a name says to be netCDF-4."""
+    """True for a netCDF-4 file by its suffix, or by attributes that name its writer."""
     if file.source.place.lower().endswith(SUFFIXES):
         return True
     return any(h5a.exists(file.fid, name.encode()) for name in PROVENANCE)
@@ -78,23 +78,23 @@ def is_netcdf_file(file: File) -> bool:
 def without_single_lists(attributes: Attributes) -> None:
     """Make attributes of one element scalars, as netCDF has them.
 
-    The types of texts remember that they were vectors; numbers always are (`as_vectors`).
+    The types of texts remember that they were vectors; numbers always become some (`as_vectors`).
     """
     for name, value in attributes.values.items():
         if not isinstance(value, list) or len(value) != 1 or isinstance(value[0], list):
             continue
-        known = attributes.types.get(name)
-        if known is None:
+        remembered = attributes.types.get(name)
+        if remembered is None:
             attributes.values[name] = value[0]
             usual = None if type(value[0]) in (int, float) else usual_type(value)
             if usual is not None:
                 attributes.types[name] = {"type": describe(usual, DEFAULT), "shape": [1]}
-        elif known["shape"] == [1]:
+        elif remembered["shape"] == [1]:
             attributes.values[name] = value[0]
 
 
 def as_vectors(values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
-    """The values as they are written in a .nc: numbers of no remembered type are vectors."""
+    """The values as a .nc has them: numbers without a remembered type as vectors of one element."""
     return {
         name: [value] if type(value) in (int, float) and name not in types else value
         for name, value in values.items()
@@ -102,9 +102,9 @@ def as_vectors(values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_type_of_missing(attributes: Attributes, element: Element) -> None:
-    """Forget the type of `_FillValue` where it is that of the elements, as netCDF wants it."""
-    known = attributes.types.get(MISSING)
-    if known is not None and known == type_of_missing(element):
+    """Forget the type of `_FillValue` if it is that of the elements, as netCDF requires."""
+    remembered = attributes.types.get(MISSING)
+    if remembered is not None and remembered == type_of_missing(element):
         del attributes.types[MISSING]
 
 
@@ -116,22 +116,22 @@ def type_of_missing(element: Element) -> dict[str, Any] | None:
 
 
 def take_provenance(attributes: Attributes) -> dict[str, Any]:
-    """Take out the attributes of the root that netCDF's programs hide, for the namespace."""
+    """Remove the attributes of the root that netCDF's programs hide; return their record."""
     values = {key: attributes.values.pop(key) for key in PROVENANCE if key in attributes.values}
     types = {key: attributes.types.pop(key) for key in values if key in attributes.types}
     return {"provenance": {"attributes": values, "types": types}} if values else {}
 
 
 def numbers_of(dataset: Any, file: File) -> tuple[int | None, list[int]]:
-    """Return the number of a dimension, and those of the axes of a coordinate of several."""
+    """Return the number of a dimension, or None, and those of the axes of a scale of several."""
     number, numbers = (value_of(dataset, file, name) for name in (NUMBER, NUMBERS))
     number = number[0] if isinstance(number, list) and len(number) == 1 else number
-    several = isinstance(numbers, list) and all(type(one) is int for one in numbers)
+    several = isinstance(numbers, list) and all(type(item) is int for item in numbers)
     return number if type(number) is int else None, numbers if several else []
 
 
 def type_of_times(array: Array) -> h5t.TypeID:
-    """The type of the integers that dates or durations are, in their byte order."""
+    """The type of the integers that dates or durations become, in their byte order."""
     return type_of(">i8" if str(array.element.descr).startswith(">") else "<i8")
 
 
@@ -158,22 +158,22 @@ def scale_name(dataset: h5d.DatasetID, file: File) -> str:
 
 
 def attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:
-    """Label and scales of each dimension, slowest first; empty if missing."""
+    """Label and scales of each dimension, slowest first; empty if none has any."""
     attached = _attached_to(dataset, file)
     return attached if any(label or keys for label, keys in attached) else []
 
 
 class Numbers:
-    """The dimensions of netCDF by their numbers, and the scales whose axes they are."""
+    """The dimensions of netCDF by their numbers, and the scales that get them as axes."""
 
     def __init__(self) -> None:
         self.made: dict[Key, str] = {}  # names of scales that this plugin made from axes
-        self.places: dict[Key, tuple[Member, str | None]] = {}  # where those lie, and their units
+        self.places: dict[Key, tuple[Member, str | None]] = {}  # those with values, and their units
         self._names: dict[int, str] = {}
         self._scales: list[tuple[Array, str, list[int]]] = []
 
     def add(self, dataset: h5d.DatasetID, member: Member, array: Array | None = None) -> None:
-        """Take a scale of a file, and its array if it has values."""
+        """Record a scale of a file, and its array if it has values."""
         number, numbers = numbers_of(dataset, member.file)
         name = member.path.rpartition("/")[2]
         if number is not None:
@@ -203,28 +203,30 @@ def apply(
 ) -> None:
     """Fill the axes of every array from its scales; `places` has the path of each object.
 
-    `made`: the names of scales that are none of the array's, but were made from its axes. `facts`
-    reads what one of them says of an axis of a length: the record of the array may not.
+    `made`: the names of axes by the scales that were made from them, which are not arrays. `facts`
+    reads such a scale for an axis of a length, since the record of the array may lack its facts.
     """
     by_name = {array.name: array for array in arrays}
     cache: dict[str, dict[str, Any]] = {}
     for array, dimensions in attached:
         entries = []
-        own: list[Key | None] = []
+        made_scales: list[Key | None] = []
         for label, keys in dimensions:
             paths = [places[key] for key in keys if key in places]
             axis = label or (paths[0].rsplit("/", 1)[-1] if paths else "")
             axis = axis or next((made[key] for key in keys if key in made), "")
             entries.append({"axis": axis, "label": bool(label), "scales": paths})
-            own.append(None if paths else next((key for key in keys if key in made), None))
+            made_scales.append(None if paths else next((key for key in keys if key in made), None))
         if any(entry["axis"] for entry in entries):
             if any(entry["scales"] for entry in entries):
                 array.meta = array.meta.with_format(NAMESPACE, dimensions=entries)
             if not array.meta.axes:
                 axes = axes_of(entries, array, by_name, cache, limits)
-                for place, (key, length) in enumerate(zip(own[::-1], array.dims, strict=False)):
+                for index, (key, length) in enumerate(
+                    zip(made_scales[::-1], array.dims, strict=False)
+                ):
                     if key is not None:
-                        axes[place] = filled(axes[place], facts(key, length))
+                        axes[index] = filled(axes[index], facts(key, length))
                 order = 1 if array.index_order == "F" else -1
                 array.meta = array.meta.replace(axes=axes[::order])
 
@@ -268,7 +270,10 @@ def _addresses(dataset: h5d.DatasetID, file: File) -> list[list[int]]:
     check_all_heaps(file)
     values = np.empty(aid.shape, aid.dtype)
     aid.read(values)
-    return [[key_of(h5r.dereference(one, dataset))[1] for one in part] for part in values.tolist()]
+    return [
+        [key_of(h5r.dereference(reference, dataset))[1] for reference in references]
+        for references in values.tolist()
+    ]
 
 
 def axes_of(
@@ -278,7 +283,7 @@ def axes_of(
     cache: dict[str, dict[str, Any]],
     limits: Limits,
 ) -> list[Axis]:
-    """The axes, fastest first, that entries (slowest first) give an array."""
+    """The axes of an array, fastest first, by its entries (slowest first) and their scales."""
     axes = []
     for entry, length in zip(entries, array.dims[::-1], strict=False):
         fields = {"name": entry["axis"] or None}
@@ -304,7 +309,7 @@ def _facts(scale: Array, limits: Limits) -> dict[str, Any]:
 
 
 def settle(arrays: list[Array], space: dict[str, Any], limits: Limits, *, netcdf: bool) -> None:
-    """List what of the namespace is `LOCAL`: the writer makes it again from the rest."""
+    """List in the namespaces the fields that are `LOCAL`: the writer makes them from the rest."""
     known: Coordinates | None = None
     dimensions = space.get("dimensions", {})
     usual = {path: facts["length"] for path, facts in dimensions.items()
@@ -314,10 +319,10 @@ def settle(arrays: list[Array], space: dict[str, Any], limits: Limits, *, netcdf
         own = array.meta.formats.get(NAMESPACE)
         if own is None or array.problem is not None:
             continue
-        said = {"scale": _is_own(array, own)}
+        is_local = {"scale": _is_own(array, own)}
         if netcdf:
-            said |= {"fillvalue": _is_missing(array, own), "type": own.get("type") == TEXTS}
-        local = [field for field, is_so in said.items() if is_so and field in own]
+            is_local |= {"fillvalue": _is_missing(array, own), "type": own.get("type") == TEXTS}
+        local = [field for field, is_so in is_local.items() if is_so and field in own]
         if "dimensions" in own:
             known = known or Coordinates(arrays, [array.name for array in arrays], limits)
             paths = _made_from(array, own["dimensions"], known, usual)
@@ -325,24 +330,24 @@ def settle(arrays: list[Array], space: dict[str, Any], limits: Limits, *, netcdf
             local += ["dimensions"] * bool(paths)
         if local:
             array.meta = array.meta.with_format(NAMESPACE, **{roundtrip.LOCAL: local})
-    # A dimension of a group in which no array has it would be made in the groups of the arrays.
+    # A dimension that no array of its own group has would be made in the groups of its arrays.
     local = ["dimensions"] if dimensions and again >= dimensions.keys() else []
     if [*space.get("provenance", {}).get("attributes", {})] == [WRITER]:
-        local.append("provenance")  # which library wrote a file is not true of another one
+        local.append("provenance")  # the library that wrote this file does not write the next one
     if local:
         space[roundtrip.LOCAL] = local
 
 
 def _is_own(array: Array, own: dict[str, Any]) -> bool:
-    """True for a scale that has the values of its own axis, and the name of that."""
+    """True for a scale with the values of its own axis, whose name is also that of the scale."""
     axes, last = array.meta.axes, array.name.rpartition("/")[2]
     return len(axes) == len(array.dims) == 1 and own.get("scale") == axes[0].name == last
 
 
 def _is_missing(array: Array, own: dict[str, Any]) -> bool:
     """True if the fill value is that of missing elements, by an attribute or by netCDF itself."""
-    said = array.meta.attributes.get(MISSING, usual_fill(array.element))
-    return repr(own.get("fillvalue")) == repr(said)
+    missing = array.meta.attributes.get(MISSING, usual_fill(array.element))
+    return repr(own.get("fillvalue")) == repr(missing)
 
 
 TEXTS = {"class": "string", "padding": "nullterm", "charset": "utf-8"}  # as a .nc has them
@@ -358,7 +363,7 @@ def _group_of(path: str) -> str:
 
 
 def around(path: str) -> Iterator[str]:
-    """Yield a path, and those of the same last part in the groups around its group."""
+    """Yield a path, then those with the same last part in the groups around, innermost first."""
     *above, last = path.split("/")
     for depth in range(len(above), -1, -1):
         yield "/".join([*above[:depth], last])
@@ -388,9 +393,9 @@ def _made_from(
         if path is None:
             above = _group_of(array.name)
             paths_up = around(f"{above}/{name}" if above else name)
-            usable = [one for one in paths_up if one in usual]
-            same = [one for one in usable if usual[one] in (0, length)]  # 0: unlimited
-            if len(same) != 1 or usable[0] != same[0]:  # only the file says which one it is
+            usable = [scale for scale in paths_up if scale in usual]
+            same = [scale for scale in usable if usual[scale] in (0, length)]  # 0: unlimited
+            if len(same) != 1 or usable[0] != same[0]:  # only the file tells which one is attached
                 return set()
             path = same[0]
         if entry["label"] or entry["scales"] != [path]:
@@ -423,10 +428,10 @@ def _is_entry(entry: Any) -> bool:
     )
 
 
-def name_said(last: str, array: Any) -> str:
-    """The name of an axis by that of its scale; "" for the one that an axis without a name gets.
+def axis_name_of(last: str, array: Any) -> str:
+    """The name of an axis by the last part of its scale's path; "" for an axis without a name.
 
-    `array` is the name of the array that has the axis.
+    `array` is the name of the array with the axis.
     """
     stem, dot, number = last.rpartition(".")
     leaf = array.rpartition("/")[2] if isinstance(array, str) else ""
@@ -436,8 +441,8 @@ def name_said(last: str, array: Any) -> str:
 def unshared(bundle: Bundle, links: Sequence[str]) -> Iterator[tuple[Array, str]]:
     """Yield each array and axis whose scale gets another name, which other programs see.
 
-    The path that it would have is that of something else, or of the scale of an axis that says
-    something else. `links` are those of the arrays.
+    The path that the scale would have is that of another object, or of the scale of an axis with
+    other facts. `links` are those of the arrays.
     """
     taken = {*links, *bundle.groups, *(above for link in links for above in parents(link))}
     names = {*bundle.names}
@@ -460,9 +465,10 @@ def unshared(bundle: Bundle, links: Sequence[str]) -> Iterator[tuple[Array, str]
 
 
 def values_around(path: str, length: int, own: Mapping[str, Array]) -> Array | None:
-    """The array with the values of an axis: dimensions of a group are those of groups in it, too.
+    """The array with the values of an axis, in its group or around it; None if there is none.
 
-    `path` is that of the scale that the axis would have, `own` are arrays that are scales, by path.
+    Dimensions of a group are those of the groups in it, too. `path` is that of the scale that the
+    axis would have, `own` are arrays that are scales, by path.
     """
     above, _, name = path.rpartition("/")
     while True:

@@ -1,4 +1,4 @@
-"""Storage of a dataset: layout, filters, bytes; and the checks before it is read.
+"""The storage of a dataset: layout, filters, bytes; and the checks before it is read.
 
 External storage and the sources of virtual datasets are looked at under the rule of
 `raconvert.files.named` before the library sees them: it would open whatever they name, and
@@ -56,7 +56,7 @@ Storage = namedtuple("Storage", "layout stored chunk filters offset pieces")
 def space_of(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
     """The shape of a dataset, None for a null space.
 
-    Of a virtual dataset with unlimited axes this opens the sources: check them before.
+    For a virtual dataset with unlimited axes this opens the sources: check them before.
     """
     space = dataset.get_space()
     if space.get_simple_extent_type() == h5s.NULL:
@@ -65,7 +65,7 @@ def space_of(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
 
 
 def stored_bytes(tid: h5t.TypeID, limits: Limits) -> int:
-    """The bytes of one element in the file; of strings of variable length, a reference."""
+    """The bytes of one element in the file; a string of variable length counts as its reference."""
     return in_file(tid, limits)[0]
 
 
@@ -93,7 +93,7 @@ def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID, userblock: int) -> S
 
 
 def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> dict[str, Any]:
-    """The storage in plain values, for people."""
+    """The storage as plain values, for `Array.storage`."""
     facts: dict[str, Any] = {"layout": storage.layout, "stored_bytes": storage.stored}
     if storage.pieces:
         facts["layout"] = "external"
@@ -103,7 +103,7 @@ def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> d
         facts["files"] = sorted(map(name_in_link, names))
     if storage.chunk is not None:
         facts["chunks"] = list(storage.chunk)
-        facts["filters"] = [filter_text(*one) for one in storage.filters]
+        facts["filters"] = [filter_text(*pair) for pair in storage.filters]
         limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
         shape = dataset.get_space().get_simple_extent_dims()
         if limits != shape:
@@ -112,7 +112,7 @@ def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> d
 
 
 def filter_text(number: int, values: tuple[int, ...]) -> str:
-    """A filter in words."""
+    """The name of a filter, with its level if that is deflate's."""
     name = FILTERS.get(number, f"filter {number}")
     return f"{name} {values[0]}" if number == 1 and values else name
 
@@ -120,16 +120,16 @@ def filter_text(number: int, values: tuple[int, ...]) -> str:
 def extent_of(
     kind: Kind, element: Element, storage: Storage, pieces: list[Extent], nbytes: int, file: File
 ) -> Extent | None:
-    """Return the extent of the elements if they lie side by side as they are; else None."""
+    """The extent of the elements if their bytes are contiguous and of the array's type; else None."""
     as_is = kind.memory is None and kind.finish is None and not kind.endings
     verbatim = as_is and kind.element is not None
     if not verbatim or not nbytes or storage.filters or is_text(element):
         return None
     if len(pieces) == 1:
-        one = pieces[0]
-        swap = needs_swap(element)
-        whole = one.nbytes == nbytes
-        return Extent(one.path, one.offset, nbytes, swap, one.identity) if whole else None
+        piece = pieces[0]
+        if piece.nbytes != nbytes:
+            return None
+        return Extent(piece.path, piece.offset, nbytes, needs_swap(element), piece.identity)
     if storage.offset is None or storage.stored != nbytes:
         return None
     return file.source.extent(storage.offset, nbytes, needs_swap(element))
@@ -139,9 +139,9 @@ def extent_of(
 
 
 def check_filters(storage: Storage, path: str) -> None:
-    """Refuse a dataset with a filter that nothing here decodes (`MissingDependency`).
+    """Raise `MissingDependency` for a filter that nothing here decodes.
 
-    `Corrupt` for one with fewer values than the library takes from it uncounted (CVE-2026-19026).
+    Raises `Corrupt` for one with fewer values than the library reads unchecked (CVE-2026-19026).
     """
     for number, values in storage.filters:
         if len(values) < FEWEST_VALUES.get(number, 0):
@@ -175,7 +175,7 @@ def _missing(storage: Storage) -> list[int]:
 
 
 def declared_bytes(shape: tuple[int, ...], item: int) -> int:
-    """The bytes of a dataset; `Corrupt` if no file could have so many."""
+    """The bytes of a dataset. Raises `Corrupt` if no file can have so many."""
     nbytes = prod(shape) * item
     if nbytes >= MAX_BYTES:
         raise Corrupt(
@@ -195,7 +195,7 @@ def unwritten_bytes(storage: Storage, nbytes: int, file: File) -> int:
 
 
 def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
-    """Refuse what the file declares and cannot hold, before anything is read.
+    """Raise `Corrupt` or `TooLarge` for a dataset that the file cannot hold, before it is read.
 
     Elements that were never written read as a fill value; a few bytes can declare terabytes of it.
     """
@@ -225,23 +225,23 @@ def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
 
 
 def external_pieces(storage: Storage, nbytes: int, file: File) -> list[Extent]:
-    """The pieces of external storage, in order, each checked to be there."""
+    """The pieces of external storage, in order; raises `Corrupt` if a file is shorter than its piece."""
     left = nbytes
     pieces = []
     for raw, offset, length in storage.pieces:
         refuse_remote(file, "the external storage of a dataset")
         piece = file.source.named(os.fsdecode(raw), "the external storage of a dataset")
-        take = left if length == UNLIMITED else min(left, length)
+        nbytes_here = left if length == UNLIMITED else min(left, length)
         size = piece.size
-        if offset + take > size:
+        if offset + nbytes_here > size:
             raise Corrupt(
                 f"external storage '{os.fsdecode(raw)}' is shorter than the dataset in it",
                 path=file.path,
-                expected=f"{take} bytes from {offset}",
+                expected=f"{nbytes_here} bytes from {offset}",
                 got=f"a file of {size}",
             )
-        pieces.append(piece.extent(int(offset), int(take)))
-        left -= take
+        pieces.append(piece.extent(int(offset), int(nbytes_here)))
+        left -= nbytes_here
     if left:
         raise Corrupt("external storage is shorter than the dataset in it", path=file.path,
                       expected=f"{nbytes} bytes", got=nbytes - left)  # fmt: skip

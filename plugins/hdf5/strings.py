@@ -1,6 +1,6 @@
 """Strings of variable length as strings of a fixed width: as wide as the longest of them.
 
-Before the library reads any, the references to them are looked at as they lie in the file.
+Before the library reads any, the references to them are checked as the file stores them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def fixed_width(
 ) -> Element:
     """The element in which variable strings are read, alone or in structures.
 
-    `mapped`: of a virtual dataset the longest string in its sources, which were looked at.
+    `mapped`: for a virtual dataset, the bytes of the longest string in its checked sources.
     """
     kind, file = values.kind, values.file
     count = prod(values.shape)
@@ -62,29 +62,30 @@ def fixed_width(
     elif mapped is None and not kind.buffer.names:
         check_width(count, longest, file.source.max_memory)
     if _is_unwritten(storage):
-        values.space = (1,) * len(values.space)  # all of them are the fill value
+        values.space = (1,) * len(values.space)  # all elements are the fill value
     return element_of(widest(values, longest, count))
 
 
 def _is_unwritten(storage: Storage) -> bool:
+    """True if no element of a dataset was written: all are the fill value."""
     return storage.layout in ("contiguous", "chunked") and not storage.stored
 
 
 def longest_of(
     file: File, kind: Kind, dataset: h5d.DatasetID, plist: h5p.PropDCID, storage: Storage
 ) -> int | None:
-    """The largest length in the references of a dataset; None if they cannot be seen.
+    """The largest length in the references of a dataset; None if only the library can find them.
 
-    All of them are checked, and the heaps that they lead to.
+    All references are checked, and the heaps that they lead to.
     """
     if file.address_bytes != ADDRESS_BYTES:
         return None
     address = info_of(dataset).address
-    size, places = in_file(dataset.get_type(), file.source.limits)
-    filled = max((_largest(raw, size, places, file) for raw in fills(file, address)), default=0)
+    size, offsets = in_file(dataset.get_type(), file.source.limits)
+    filled = max((_largest(raw, size, offsets, file) for raw in fills(file, address)), default=0)
     compact = compact_data(file, address)
     if compact is not None:
-        return max(filled, _largest(compact, size, places, file))
+        return max(filled, _largest(compact, size, offsets, file))
     if _is_unwritten(storage):
         return filled
     space = space_of(dataset) or ()
@@ -92,26 +93,26 @@ def longest_of(
     if storage.offset is not None and not storage.filters:
         extent = file.source.extent(storage.offset, prod(space) * size)
         slabs = extent_slabs(extent, step * size)
-        return max(filled, *(_largest(slab, size, places, file) for slab in slabs))
+        return max(filled, *(_largest(slab, size, offsets, file) for slab in slabs))
     references = kind._replace(
         buffer=np.dtype(f"V{size}"), memory=None, finish=None, endings=(), dims=()
     )
     raw = Dataset(file, b"", references, space, storage.chunk, element_of(references.buffer))
-    unfilled = h5p.create(
-        h5p.DATASET_CREATE
-    )  # what was not written refers to nothing, but for fills
+    # Without a fill value: a chunk that was never written has null references.
+    unfilled = h5p.create(h5p.DATASET_CREATE)
     raw.chunks = chunks_of(raw, dataset, unfilled, storage)
     if raw.chunks is None:
         return None
     pieces = raw.stream(step * size)
-    return max(filled, *(_largest(piece.view(np.uint8), size, places, file) for piece in pieces))
+    return max(filled, *(_largest(piece.view(np.uint8), size, offsets, file) for piece in pieces))
 
 
-def _largest(raw: Any, size: int, places: tuple[int, ...], file: File) -> int:
-    """The largest length in the references at these places of each element."""
+def _largest(raw: Any, size: int, offsets: tuple[int, ...], file: File) -> int:
+    """The largest length in the references at these offsets of each element."""
     if size == REFERENCE_BYTES:
         return check_references(raw, file)
     parts = np.frombuffer(raw, np.uint8, len(raw) // size * size).reshape(-1, size)
     return max(
-        check_references(parts[:, at : at + REFERENCE_BYTES].tobytes(), file) for at in places
+        check_references(parts[:, offset : offset + REFERENCE_BYTES].tobytes(), file)
+        for offset in offsets
     )

@@ -1,4 +1,4 @@
-"""The file to be: options, chunks, names and types, and what of a bundle is changed or lost."""
+"""The planned file: options, chunks, names and types, and the fits of a bundle."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ CHUNK_BYTES = 1 << 20
 DEFAULT_LEVEL = 4
 MAX_CHUNK_BYTES = (1 << 32) - 1
 
-# What the options say: filter is None, "gzip" or "lzf"; chunk is "auto", None or a shape;
+# The options in terms of HDF5: filter is None, "gzip" or "lzf"; chunk is "auto", None or a shape;
 # strings is "auto" (of variable length where they once were) or "fixed".
 Options = namedtuple("Options", "filter level chunk shuffle strings")
 
 
 def options_of(compress: str, chunks: str, shuffle: bool, strings: str) -> Options:
-    """The options in terms of HDF5; `UsageError` where one of them is not understood."""
+    """The options in terms of HDF5. Raises `UsageError` if one of them is not understood."""
     name, _, level = compress.partition(":")
     if name not in ("none", "gzip", "lzf") or (level and name != "gzip"):
         raise UsageError(f"option compress={compress} is not understood",
@@ -90,8 +90,8 @@ def chunk_of(
 
 NAMED = 5  # further names that a reason lists
 
-# The names and types in a file: the link of each array; what further names lead to, and those of
-# them for which no link can be made; the type of each array, or why it has none.
+# The names and types in a file: the link of each array; the targets of further names, by name, and
+# further names for which no link can be made; the type of each array, or the error of making it.
 Structure = namedtuple("Structure", "links aliases unlinked types")
 
 
@@ -109,7 +109,7 @@ def structure_of(bundle: Bundle, options: Options) -> Structure:
 
 
 def fits_of(bundle: Bundle, options: Options, structure: Structure) -> list[Fit]:
-    """List what HDF5 changes in form, or cannot hold."""
+    """List the fits of a bundle: what HDF5 changes in form, or cannot hold."""
     fits: list[Fit] = []
     names: set[str] = set()
     links = dict(zip(bundle.names, structure.links, strict=True))
@@ -129,11 +129,13 @@ def fits_of(bundle: Bundle, options: Options, structure: Structure) -> list[Fit]
             "programs see another name, the axis itself is kept"
         )
         fits.append(equivalent(array.name, "metadata", reason))
-    left = structure.unlinked
-    if left:
-        some = [f"'{alias}' of '{bundle.aliases[alias] or '/'}'" for alias in left[:NAMED]]
-        more = ", …" * (len(left) > NAMED)
-        reason = f"no link can be made for further names: {', '.join(some)}{more}"
+    unlinked = structure.unlinked
+    if unlinked:
+        names_listed = [
+            f"'{alias}' of '{bundle.aliases[alias] or '/'}'" for alias in unlinked[:NAMED]
+        ]
+        more = ", …" * (len(unlinked) > NAMED)
+        reason = f"no link can be made for further names: {', '.join(names_listed)}{more}"
         fits.append(equivalent("", "metadata", reason))
     return fits
 
@@ -156,6 +158,7 @@ def _array_fits(array: Array, tid: Any, options: Options) -> Iterator[Fit]:
 
 
 def _type_fits(array: Array, tid: Any) -> Iterator[Fit]:
+    """Yield the fits of a type that is not a number; `tid` is its HDF5 type or an error."""
     element, name = array.element, array.name
     if element.kind != "user":
         return
@@ -188,13 +191,14 @@ def _type_fits(array: Array, tid: Any) -> Iterator[Fit]:
 
 
 def _has_tags(descr: Any) -> bool:
+    """True if a type, or a field of it, is stored as opaque bytes with h5py's tag."""
     if isinstance(descr, str):
         return descr[1:2] in "mMU"
     return any(_has_tags(field[1]) for field in descr or ())
 
 
 def _file_type(array: Array, options: Options) -> h5t.TypeID:
-    """The type in which an array is written: the remembered one, if it still is its own."""
+    """The type in which an array is written: the remembered one, if that still fits the array."""
     element = little(array.element)
     description = array.meta.formats.get(NAMESPACE, {}).get("type")
     if description is not None:
@@ -219,5 +223,5 @@ def _is_type_of(tid: h5t.TypeID, array: Array) -> bool:
     if element.kind == "user" and element.descr is None:  # bytes without a type
         element = element._replace(descr=f"|V{element.nbytes}")
     # Bools with bytes other than 0 and 1 are integers.
-    held = (kind.element, without_bools(kind).element)
-    return kind.memory is None and element in held
+    elements = (kind.element, without_bools(kind).element)
+    return kind.memory is None and element in elements

@@ -14,7 +14,7 @@ MAX_RANK = 32  # H5S_MAX_RANK
 MAX_LENGTH = (1 << 63) - 1  # longest axis
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-PLACES = (0, 512, 1024, 2048)  # in the head of a file; the library itself goes on doubling
+PLACES = (0, 512, 1024, 2048)  # offsets of the signature; the library goes on doubling
 # Byte 124 of a MAT file of version 7.3, in both byte orders: HDF5 too, with MATLAB's classes.
 MAT_MARKS = (b"\0\2IM", b"\2\0MI")
 
@@ -29,9 +29,9 @@ WRITE_OPTIONS = (
     Option("strings", "auto", ("auto", "fixed"), "fixed: null-padded, never of variable length"),
 )
 
-# Floats of one byte: exponent at and bits, mantissa at and bits, bias. HDF5 has no word for what
-# else their kinds differ in, infinities and NaN: the first of two alike is read, and the record of
-# an array names the other.
+# Floats of one byte: exponent at and bits, mantissa at and bits, bias. Their kinds also differ in
+# infinities and NaN, which HDF5 does not describe: of two with equal fields the first is read, and
+# the record of an array names the other.
 FLOAT8_LAYOUTS = {
     "float8_e4m3fn": (3, 4, 0, 3, 7),
     "float8_e4m3": (3, 4, 0, 3, 7),
@@ -42,7 +42,7 @@ FLOAT8_LAYOUTS = {
     "float8_e3m4": (4, 3, 0, 4, 3),
 }
 
-# Those below 256 are the library's own.
+# Numbers of filters; those below 256 are the library's own.
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3
 FILTERS = {
     DEFLATE: "deflate", SHUFFLE: "shuffle", FLETCHER32: "fletcher32", 4: "szip", 5: "nbit",
@@ -50,11 +50,11 @@ FILTERS = {
     32008: "bitshuffle", 32012: "b3d", 32013: "zfp", 32015: "zstd", 32016: "sz-legacy", 32017: "sz",
     32018: "fcidecomp", 32019: "jpeg", 32024: "sz3", 32026: "blosc2", 32028: "sperr",
 }  # fmt: skip
-# How many values the library takes from the message of a filter without counting them.
+# Number of values that the library reads from the message of a filter without counting them.
 FEWEST_VALUES = {4: 4, 5: 5, 6: 20}
 
-# What the attributes of one object say: plain values, the types worth remembering, and name and
-# reason of those left out.
+# The attributes of one object: plain values and unusual types by name, and (name, reason) of those
+# that cannot be read.
 Attributes = namedtuple("Attributes", "values types problems")
 
 # h5py with libver "v110", no times: x = [1, 2, 3] of uint8, compact
@@ -70,7 +70,7 @@ SAMPLE = (
 
 # Filters that every build of the library has.
 USUAL_FILTERS = frozenset(("deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"))
-# How others read a dataset: FILE, NAME and PATH are filled in for each language, TYPE, NATIVE and
+# Programs that read a dataset: FILE, NAME and PATH are filled in for each language, TYPE, NATIVE and
 # COUNT in C.
 PROGRAMS = {
     "Python": """\

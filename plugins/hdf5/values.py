@@ -49,10 +49,10 @@ class Dataset:
     """Array source over one dataset: the elements of `kind`, slowest axis first.
 
     `space` is the shape of the dataset; the axes of an array type come after it. `chunks` decodes
-    chunks outside the library, where that is possible. Without `opened` it is opened by `hard`, a
-    path of hard links, when it is first read; `place` names it in messages. Not a `Decoded`: the
-    library and `chunks` find any box by itself, so that a region needs neither the whole nor the
-    memory for it.
+    chunks outside the library, if that is possible. Without `opened` it is opened by `hard`, a path
+    of hard links, when it is first read; `place` names it in messages. It is not a `Decoded`: the
+    library and `chunks` find any box by themselves, so that a region needs neither the whole
+    dataset nor the memory for it.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Dataset:
         self.file = file
         self.hard = hard
         self._opened = opened
-        # Where this is, for messages.
+        # A name for messages.
         self.place = path or f"dataset '{hard.decode('utf-8', 'backslashreplace')}'"
 
     @property
@@ -91,7 +91,7 @@ class Dataset:
         return max(1 << 16, self.file.source.max_memory // 4)
 
     def in_pieces(self) -> Pieces | Extent | str:
-        """The location of the chunks, if others can decode them by the names of their filters."""
+        """The offsets of the chunks for other programs, or the extent of all; a reason if not possible."""
         is_bool = self.kind.element is not None and self.kind.element.kind == "bool"
         other = self.kind.memory is not None or self.kind.endings
         if other or (self.kind.finish is not None and not is_bool):
@@ -107,9 +107,9 @@ class Dataset:
         return "its chunks have filters that zarr has not, or places that nobody is sure of"
 
     def stretches(self) -> tuple[Values, Values]:
-        """The first bytes and the lengths of all chunks; none where nobody is sure of them."""
-        known = self.indexed or self.chunks
-        return (NO_PLACES, NO_PLACES) if known is None else known.stretches()
+        """The offsets and stored bytes of all chunks; empty if they are not sure."""
+        index = self.indexed or self.chunks
+        return (NO_PLACES, NO_PLACES) if index is None else index.stretches()
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""
@@ -122,7 +122,7 @@ class Dataset:
                 yield values[start : start + step]
 
     def _count_unwritten(self) -> None:
-        """Refuse (`TooLarge`) to make more of a fill value, in all of the file, than is allowed."""
+        """Raise `TooLarge` if all read datasets that are little more than a fill value are too large."""
         if not self.unwritten:
             return
         counted = self.file.unwritten
@@ -141,7 +141,7 @@ class Dataset:
         counted[self.place] = self.unwritten
 
     def _slabs(self, item: int, max_bytes: int) -> Iterator[tuple[int | slice, ...]]:
-        """Keys of slabs in stored order, on the borders of chunks where memory allows."""
+        """The keys of slabs in stored order, on the borders of chunks if memory allows."""
         if not self.chunk:
             return slabs(self.space, item, max_bytes)
         return chunk_slabs(self.space, self.chunk, item, max_bytes, self.budget)
@@ -151,10 +151,10 @@ class Dataset:
         keys = full_key(key, len(self.shape))
         first, box, then = [], [], []
         for part, length in zip(keys, self.shape, strict=True):
-            start, stop, rest = range_of(part, length)
+            start, stop, inner_key = range_of(part, length)
             first.append(start)
             box.append(stop - start)
-            then.append(rest)
+            then.append(inner_key)
         rank = len(self.space)
         what = f"a region of {self.place}"
         got = f"{self.stored} bytes stored in the file"
@@ -163,8 +163,8 @@ class Dataset:
         inner = tuple(
             slice(start, start + n) for start, n in zip(first[rank:], box[rank:], strict=True)
         )
-        # With an Ellipsis a single element stays an array: one of NumPy's bytes has no padding, and
-        # takes no empty index.
+        # With an Ellipsis a single element stays an array; as a scalar, bytes would lose their
+        # padding, and take no empty index.
         whole: tuple[Any, ...] = (..., *inner)
         picked: tuple[Any, ...] = (*then, ...)
         return values[whole][picked]
@@ -199,7 +199,7 @@ class Dataset:
         return buffer
 
     def _check_grid(self) -> None:
-        """Refuse (`TooLarge`) chunks without number; the library looks for each in the file."""
+        """Raise `TooLarge` for too many chunks, since the library looks for each of them."""
         pairs = zip(self.space, self.chunk or (), strict=False)
         count = prod(-(-n // high) for n, high in pairs)
         most = self.file.source.limits.unstored_chunks + self.file.source.size
@@ -210,6 +210,7 @@ class Dataset:
             )  # fmt: skip
 
     def _finished(self, buffer: Values) -> Values:
+        """Turn elements as they were read into those of the array."""
         without_padding(buffer, self.kind.endings)
         values = buffer if self.kind.finish is None else self.kind.finish(buffer)
         if values.dtype.hasobject:
@@ -239,9 +240,9 @@ def read_box(
     memory: h5t.TypeID,
     step: tuple[int, ...] | None = None,
 ) -> None:
-    """Let the library read a box of a dataset, of every `step` elements on each axis.
+    """Let the library read a box of a dataset into a buffer: every `step` elements on each axis.
 
-    It keeps some 6 kB for each chunk that a call touches: boxes of many are read in parts.
+    The library needs some 6 kB for each chunk that a call touches: large boxes are read in parts.
     """
     space = dataset.get_space()
     if not count:
@@ -257,7 +258,7 @@ def read_box(
 
 
 def _chunk(dataset: h5d.DatasetID) -> tuple[int, ...]:
-    """The shape of its chunks; () if it has none."""
+    """The shape of the chunks of a dataset; () for other layouts."""
     created = dataset.get_create_plist()
     chunk: tuple[int, ...] = created.get_chunk() if created.get_layout() == h5d.CHUNKED else ()
     return chunk
@@ -283,7 +284,7 @@ def _parts(
 
 
 def _as_units(buffer: Values, rank: int) -> Values:
-    """A buffer with each element of the dataset as one opaque unit."""
+    """View a buffer with each element of the dataset as one opaque unit."""
     shape = buffer.shape[:rank]
     unit = buffer.dtype.itemsize * prod(buffer.shape[rank:])
     return buffer.reshape(-1).view(np.uint8).view(f"V{unit}").reshape(shape)
@@ -306,7 +307,7 @@ def _bounds(
 
 
 def _fix(fixed: Values, values: Values) -> None:
-    """Fill strings of the fixed width that the first look at them found, and all between them."""
+    """Copy elements to those with strings of fixed width. Raises `Corrupt` for longer strings."""
     if values.dtype.names is not None:
         for name in values.dtype.names:
             _fix(fixed[name], values[name])
@@ -319,9 +320,9 @@ def _fix(fixed: Values, values: Values) -> None:
 
 
 def widest(dataset: Dataset, longest: int, count: int) -> np.dtype[Any]:
-    """The dtype that the longest strings need; `longest` is known to be no less.
+    """The dtype that the longest strings need; no string has more than `longest` bytes.
 
-    The strings are looked at in blocks that cannot need more than a bounded number of bytes;
+    The strings are read in blocks that cannot need more than a bounded number of bytes. Raises
     `TooLarge` as soon as `count` elements of that dtype are above the limit.
     """
     buffer = dataset.kind.buffer
@@ -340,5 +341,5 @@ def widest(dataset: Dataset, longest: int, count: int) -> np.dtype[Any]:
 
 
 def check_width(count: int, width: int, limit: int) -> None:
-    """Refuse (`TooLarge`) strings of variable length that need too many bytes in one width."""
+    """Raise `TooLarge` for strings of variable length that need too many bytes in one width."""
     check_memory(count * width, limit, f"{count} strings of variable length, {width} bytes wide,")

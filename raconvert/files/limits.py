@@ -100,6 +100,7 @@ class Limits(Record):
     Chunks and their files:
 
     chained_codecs: codecs in a chain
+    index_passes: times that the bytes of a file may be read as indexes of chunks
     shard_levels: shards inside shards
     shard_index_bytes: bytes of indexes of shards that are read to count their chunks
     shard_passes: times that the bytes of a shard may be decoded, as parts may overlap
@@ -180,6 +181,7 @@ class Limits(Record):
     repeated_uses: int = 1000
     skipped_variables: int = 8
     chained_codecs: int = 16
+    index_passes: int = 4
     shard_levels: int = 3
     shard_index_bytes: int = 16 << 20
     shard_passes: int = 16

@@ -498,6 +498,6 @@ def test_one_chunk_of_one_element(tmp_path: Path) -> None:
     out = np.empty((), "V4")
     chunks.fill(out, ())
     assert out.tobytes() == b"none"
-    chunks.one(2, source.size - 2, 0)
+    chunks.set_single(2, source.size - 2, 0)
     chunks.fill(out, ())
     assert out.tobytes() == b"abcd"

@@ -6,7 +6,7 @@ Version 1 B-trees", III.B "Group Symbol Table Nodes", III.D "Local Heaps", IV.A.
 Table Message".
 
 Version 2: libhdf5 trusts the kind and the number of records in a header whose checksum matches; if
-they are wrong it reads and writes out of bounds. So every node is counted first.
+they are wrong it reads and writes out of bounds. So the records of every node are counted first.
 
 Version 1: nothing has a checksum, and libhdf5 trusts the number of entries of a node. A smaller
 number hides chunks (they would read as the fill value) or links, and nothing else in the file
@@ -15,15 +15,15 @@ memory there), so only the counted entries, their keys and the heap of the names
 
 * The last name of a node of links is the key behind that node, and the last key of a node of a
   group is the key that the node above has there, unless the name of that key was removed.
-* A local heap has no room in it but for names, targets of soft links, free blocks, and 8 bytes here
-  and there that were too few for a free block. A longer text that no entry refers to was hidden.
+* A local heap has nothing in it but names, targets of soft links, free blocks, and 8 bytes here and
+  there that were too few for a free block. A longer text that no entry refers to was hidden.
 * Chunks of a dataset that cannot be resized are never removed: the last key of each node is the
   one that the node above has there, and the last key of all has no bytes.
 
 So links with names of at most 7 bytes may be hidden at the end of a whole group, and chunks of
-datasets that can be resized, without being found. Chunks that lie over each other, or over their
+datasets that can be resized, without being noticed. Chunks that lie over each other, or over their
 own index, groups or headers, were misplaced. A chunk without filters whose address leads to bytes
-that nothing else claims, or to the elements of another dataset, is not found: it may lie there.
+that nothing else claims, or to the elements of another dataset, is accepted: it may lie there.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ MAX_EMPTY_NODE = 1 << 12  # the library writes nodes of 512 and 2,048 bytes
 
 
 def check_trees(file: File, address: int) -> None:
-    """Check the trees in which an object keeps its links or attributes, each object once."""
+    """Check the trees with the links or attributes of an object, each object once."""
     if file.address_bytes != ADDRESS_BYTES or address in file.trees:
         return
     file.trees.add(address)
@@ -90,10 +90,11 @@ def check_trees(file: File, address: int) -> None:
 
 def check_tree(
     file: File, address: int, kind: int, rank: int = 0, records: list[bytes] | None = None
-) -> None:
-    """Compare the header of a tree with its nodes; `rank`: of the dataset, for chunks.
+) -> int:
+    """Compare the header of a tree with its nodes; return the bytes of its records.
 
-    Appends all records of the tree to `records`.
+    `rank` is that of the dataset, for chunks. Appends all records of the tree to `records`.
+    Raises `Corrupt`.
     """
     raw = file.source.read_at(file.userblock + address, _HEADER.size)
     if len(raw) < _HEADER.size:
@@ -106,11 +107,12 @@ def check_tree(
         raise _damaged(file, address, "has an impossible size")
     if root == NOWHERE or not total:
         if total or count:
-            raise _damaged(file, address, "has records, and no place for them")
-        return
+            raise _damaged(file, address, "has records, but no nodes")
+        return 0
     tree = _Tree(file, address, kind, node, record, depth, records)
     if tree.count(root, count, depth) != total:
         raise _damaged(file, address, "has another number of records than it says")
+    return int(total) * int(record)
 
 
 def _record_sizes(kind: int, rank: int) -> range:
@@ -122,7 +124,7 @@ def _record_sizes(kind: int, rank: int) -> range:
 
 
 class _Tree:
-    """The layout of the nodes of one tree, and how many there can be."""
+    """The layout of the nodes of one tree, and the number of nodes that the file can hold."""
 
     def __init__(
         self,
@@ -156,26 +158,26 @@ class _Tree:
         """The number of records in a node and below it."""
         self.left -= 1
         if self.left < 0 or records > self.most[level]:
-            raise _damaged(self.file, self.address, "has more in it than there is room for")
+            raise _damaged(self.file, self.address, "has more records or nodes than it can hold")
         raw = self.file.source.read_at(self.file.userblock + address, self.node)
         mark = b"BTIN" if level else b"BTLF"
         if len(raw) < self.node or _NODE.unpack_from(raw) != (mark, 0, self.kind):
             raise _damaged(self.file, self.address, "has a node of another kind")
         at = _NODE.size + records * self.record
         if self.records is not None:
-            places = range(_NODE.size, at, self.record)
-            self.records += [raw[address : address + self.record] for address in places]
+            offsets = range(_NODE.size, at, self.record)
+            self.records += [raw[offset : offset + self.record] for offset in offsets]
         if not level:
             return records
         widths = ADDRESS_BYTES, self.widths[0], self.totals[level - 1]
         total = records
         for _ in range(records + 1):
-            parts = []
+            pointer = []  # address of a node, its records, the records of all nodes below it
             for width in widths:
-                parts.append(int.from_bytes(raw[at : at + width], "little"))
+                pointer.append(int.from_bytes(raw[at : at + width], "little"))
                 at += width
-            inside = self.count(parts[0], parts[1], level - 1)
-            if widths[2] and inside != parts[2]:
+            inside = self.count(pointer[0], pointer[1], level - 1)
+            if widths[2] and inside != pointer[2]:
                 raise _damaged(
                     self.file, self.address, "has another number of records than it says"
                 )
@@ -196,7 +198,7 @@ _OLD_NODE = Struct("<4sBBHQQ")  # signature, kind, level, entries, siblings
 _SYMBOLS = Struct("<4sBxH")  # signature, version, entries
 _NAME = np.dtype([("name", "<u8")])
 _NAMED = np.dtype([("name", "<u8"), ("child", "<u8")])
-# Where the name is, the object, the kind of what is cached, where the target of a soft link is
+# Offset of the name, address of the object, kind of cached data, offset of a soft link's target.
 _SYMBOL = Struct("<QQI4xI12x")
 SOFT = 2  # kind of the cached data of a soft link
 _HEAP = Struct("<4sB3xQQQ")  # signature, version, bytes, first free block, address of the bytes
@@ -208,26 +210,28 @@ LEVELS = range(64)
 CHUNKS_OF_VERSION_0 = 64  # most entries of a node
 LAST_FREE = 1  # marks the last free block
 
-# A node: where it is, its level, keys and children, and the last key; `end`: the key that the node
+# A node: its address, its level, keys and children, and the last key; `end`: the key that the node
 # above has behind it, None at the right border of the tree.
 Node = namedtuple("Node", "address level entries last end nbytes")
 
 
-def check_chunks(file: File, address: int, *, resizable: bool) -> None:
-    """Refuse (`Corrupt`) a dataset of which chunks are hidden, or misplaced.
+def check_chunks(file: File, address: int, *, resizable: bool) -> int:
+    """Raise `Corrupt` if chunks are hidden or misplaced; return the bytes of the index.
 
-    `resizable`: the dataset may have been smaller, so that chunks may have been removed.
+    `resizable`: the dataset may have been made smaller, so that chunks may have been removed.
     """
+    nbytes = 0
     if file.address_bytes != ADDRESS_BYTES:
-        return
+        return nbytes
     for kind, body in messages(file, address):
         tree = _chunked(body) if kind == LAYOUT else None
         if tree is not None and tree[0] != NOWHERE:
-            _check_chunks(file, *tree, resizable=resizable)
+            nbytes += _check_chunks(file, *tree, resizable=resizable)
+    return nbytes
 
 
 def _chunked(body: bytes) -> tuple[int, int] | None:
-    """The address of the index of a chunked dataset and its rank; None of other layouts."""
+    """The address of the index of a chunked dataset and its rank; None for other layouts."""
     if body[:1] in (b"\1", b"\2") and len(body) >= _OLD_LAYOUT.size:
         _, rank, layout, address = _OLD_LAYOUT.unpack_from(body)
     elif body[:1] == b"\3" and len(body) >= _LAYOUT.size:
@@ -239,12 +243,12 @@ def _chunked(body: bytes) -> tuple[int, int] | None:
 
 @cache
 def _of_chunks(rank: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """The key of a node of chunks, and an entry; there are few ranks."""
+    """The types of a key and of an entry of a node of chunks, cached by rank."""
     key = [("nbytes", "<u4"), ("mask", "<u4"), ("place", "<u8", (rank,))]
     return np.dtype(key), np.dtype([*key, ("child", "<u8")])
 
 
-def _check_chunks(file: File, address: int, rank: int, *, resizable: bool) -> None:
+def _check_chunks(file: File, address: int, rank: int, *, resizable: bool) -> int:
     nodes = list(_nodes(file, address, CHUNKS, *_of_chunks(rank)))
     leaves = [node.entries for node in nodes if not node.level]
     chunks = np.concatenate(leaves) if leaves else nodes[0].entries[:0]
@@ -253,19 +257,20 @@ def _check_chunks(file: File, address: int, rank: int, *, resizable: bool) -> No
         ended = node.last["nbytes"] == 0 if node.end is None else node.last == node.end
         if not (ended or resizable):
             raise _hidden(file, "the index of the chunks", node)
-    _check_places(file, chunks[chunks["child"] != NOWHERE], nodes)
+    _check_overlaps(file, chunks[chunks["child"] != NOWHERE], nodes)
+    return sum(node.nbytes for node in nodes)
 
 
-def _check_places(file: File, chunks: Values, nodes: list[Node]) -> None:
-    """Refuse chunks that lie over each other, their index, or groups and headers of objects."""
+def _check_overlaps(file: File, chunks: Values, nodes: list[Node]) -> None:
+    """Raise `Corrupt` for chunks over each other, their index, or groups and headers of objects."""
     full = most_of(file)[CHUNKS] * nodes[0].entries.itemsize
-    own = {
+    index = {
         node.address: max(node.nbytes, node.nbytes - node.entries.nbytes + full) for node in nodes
     }
     starts = np.sort(chunks["child"])
     ends = starts + chunks["nbytes"][np.argsort(chunks["child"], kind="stable")]
     wrong = np.flatnonzero(ends[:-1] > starts[1:])
-    for start, reached in (sorted_places(own), file.taken()):
+    for start, reached in (sorted_places(index), file.taken()):
         if start.size:
             # Count of stretches that begin before the end of a chunk.
             before = np.searchsorted(start, ends)
@@ -279,7 +284,7 @@ def _check_places(file: File, chunks: Values, nodes: list[Node]) -> None:
 
 
 def most_of(file: File) -> tuple[int, int, int]:
-    """The most entries of nodes of groups and of chunks, and of links in a node; 0: unknown.
+    """The most entries of a node of groups, of one of chunks, and of one of links; 0: unknown.
 
     II.A "Disk Format: Level 0A": in the superblock, up to version 1.
     """
@@ -291,7 +296,7 @@ def most_of(file: File) -> tuple[int, int, int]:
 
 
 def check_links(file: File, address: int) -> None:
-    """Refuse (`Corrupt`) a group of which links are hidden."""
+    """Raise `Corrupt` if links of a group are hidden."""
     if file.address_bytes != ADDRESS_BYTES:
         return
     for kind, body in messages(file, address):
@@ -314,14 +319,14 @@ def _check_links(file: File, address: int, heap: int) -> None:
             continue
         keys = [*node.entries["name"].tolist(), int(node.last["name"])][1:]
         for child, key in zip(node.entries["child"].tolist(), keys, strict=True):
-            held = _symbols(file, child)
-            file.places[child] = _SYMBOLS.size + max(len(held), most[2]) * _SYMBOL.size
-            names += [name for name, _, _, _ in held]
-            targets += [target for _, _, kind, target in held if kind == SOFT]
-            left -= len(held) * _SYMBOL.size
+            symbols = _symbols(file, child)
+            file.places[child] = _SYMBOLS.size + max(len(symbols), most[2]) * _SYMBOL.size
+            names += [name for name, _, _, _ in symbols]
+            targets += [target for _, _, kind, target in symbols if kind == SOFT]
+            left -= len(symbols) * _SYMBOL.size
             if left < 0:
                 raise _damaged(file, child, "has more nodes than there is room for")
-            if not held or held[-1][0] != key:
+            if not symbols or symbols[-1][0] != key:
                 ends.append((node, key))
     _check_names(file, heap, names, targets, ends, nodes[0])
 
@@ -334,7 +339,7 @@ def _check_names(
     ends: list[tuple[Node, int]],
     root: Node,
 ) -> None:
-    """Compare the places of names with the local heap: each whole, once, in order, and all."""
+    """Compare the offsets of names with the local heap: all names, whole, once and in order."""
     raw = file.source.read_at(file.userblock + address, _HEAP.size)
     if len(raw) < _HEAP.size or raw[:4] != b"HEAP":
         raise Corrupt("a group has no names", path=file.path, where=f"address {address}")
@@ -349,12 +354,15 @@ def _check_names(
         return under >= 0 and at < blocks[starts[under]]
 
     before, seen = None, set()
+    left = size
     for at in names:
-        name = text[at : text.find(b"\0", at)]
-        inside = (
-            at % 8 and text[at - 1 : at] != b"\0"
-        )  # of another name; all begin at multiples of 8
-        if at >= size or inside or is_free(at) or at in seen or (before and name <= before):
+        end = text.find(b"\0", at)
+        name = text[at:end]
+        left -= len(name)  # below 0 if names overlap, which would take the square of their length
+        # All names begin at multiples of 8; others that are not behind a NUL are inside of a name.
+        inside = at % 8 and text[at - 1 : at] != b"\0"
+        whole = at < size and end >= 0 and left >= 0 and not inside and not is_free(at)
+        if not whole or at in seen or (before and name <= before):
             what = "the names of a group are not whole, each once, and in order"
             raise Corrupt(what, path=file.path, where=f"byte {at} of the heap at {address}")
         seen.add(at)
@@ -367,22 +375,29 @@ def _check_names(
         raise _hidden(file, "the index of a group", root)
 
 
-def _taken(text: bytes, places: list[int], blocks: dict[int, int]) -> Values:
-    """True for each 8 bytes of a local heap that a text, or a free block, has any of."""
+def _taken(text: bytes, offsets: list[int], blocks: dict[int, int]) -> Values:
+    """True for each 8 bytes of a local heap that a text or a free block has a part of.
+
+    Texts and blocks that overlap are not gone over twice.
+    """
     taken = np.zeros(len(text) // 8 + 1, bool)
     taken[0] = True  # the name of the root, which is empty
-    for at in places:
-        if at < len(text):
-            taken[at // 8 : max(text.find(b"\0", at), at) // 8 + 1] = True
-    for begin, end in blocks.items():
-        taken[begin // 8 : -(-end // 8)] = True
+    last, behind = text.rfind(b"\0"), 0
+    for at in sorted(offsets):
+        if behind <= at < len(text):  # a text inside of the one before ends with it
+            behind = 1 + (text.find(b"\0", at) if at <= last else at)
+            taken[at // 8 : (behind - 1) // 8 + 1] = True
+    behind = 0
+    for begin, end in sorted(blocks.items()):
+        taken[max(begin, behind) // 8 : -(-end // 8)] = True
+        behind = max(behind, min(end, len(text)))
     return taken
 
 
 def _has_more(text: bytes, taken: Values) -> bool:
     """True if a local heap has a text of 8 bytes or more that nothing refers to.
 
-    Where a shorter one was removed the library leaves its 8 bytes as they are.
+    The library leaves the 8 bytes of a shorter text as they are when it is removed.
     """
     left = ~taken[: len(text) // 8]
     words = np.frombuffer(text, np.uint8, left.size * 8).reshape(-1, 8)
@@ -391,7 +406,7 @@ def _has_more(text: bytes, taken: Values) -> bool:
 
 
 def _free_blocks(text: bytes, free: int) -> dict[int, int]:
-    """The free blocks of a local heap: where each begins and ends."""
+    """The free blocks of a local heap: the end of each by its offset."""
     blocks: dict[int, int] = {}
     while free != LAST_FREE and free + _FREE.size <= len(text) and free not in blocks:
         following, nbytes = _FREE.unpack_from(text, free)
@@ -401,7 +416,7 @@ def _free_blocks(text: bytes, free: int) -> dict[int, int]:
 
 
 def _symbols(file: File, address: int) -> list[tuple[int, int, int, int]]:
-    """The entries of a node of a group, as `_SYMBOL` has them."""
+    """The entries of a node of a group, with the fields of `_SYMBOL`; empty for other nodes."""
     offset = file.userblock + address
     raw = file.source.read_at(offset, _SYMBOLS.size)
     if len(raw) < _SYMBOLS.size or raw[:4] != b"SNOD":
@@ -413,9 +428,9 @@ def _symbols(file: File, address: int) -> list[tuple[int, int, int, int]]:
 def _nodes(
     file: File, address: int, kind: int, key: np.dtype[Any], entry: np.dtype[Any]
 ) -> Iterator[Node]:
-    """Yield the nodes of a tree, each once; `Corrupt` where they are not a tree."""
+    """Yield the nodes of a tree, each once; raises `Corrupt` if they are not a tree."""
     step, left = entry.itemsize, file.source.size
-    # Where a node is, its level and its last key, as the node above says.
+    # Address of a node, with its level and its last key by the node above.
     todo: list[tuple[int, int | None, bytes]] = [(address, None, b"")]
     while todo:
         node, level, end = todo.pop()
@@ -439,7 +454,8 @@ def _nodes(
         above = np.frombuffer(end, key)[0] if end else None
         yield Node(node, at, entries, np.frombuffer(last, key)[0], above, _OLD_NODE.size + nbytes)
         if at:
-            ends = [raw[(n + 1) * step :][: key.itemsize] for n in range(count - 1)]
+            starts = range(step, count * step, step)
+            ends = [raw[start : start + key.itemsize] for start in starts]
             below = zip(entries["child"].tolist(), [*ends, end and last], strict=False)
             todo += [(child, at - 1, key_after) for child, key_after in below][::-1]
 

@@ -1,8 +1,8 @@
 """Indexes of chunks, checked against the dataset before the library looks into them.
 
 File format specification 3.0, IV.A.2.i "The Data Layout Message" (version 4, class 2) and VII
-"Appendix C: Types of Indexes for Dataset Chunks". The library takes it for granted that the kind
-and the size of an index belong to the shape, and walks beyond its end where they do not.
+"Appendix C: Types of Indexes for Dataset Chunks". The library trusts that the kind and the size
+of an index belong to the shape, and walks beyond its end if they do not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 SINGLE, IMPLICIT, FIXED, EXTENSIBLE, TREE = 1, 2, 3, 4, 5
-# How many axes have no limit, 2 for more than one.
+# Number of axes without a limit; 2: two or more.
 _UNLIMITED_AXES = {SINGLE: 0, IMPLICIT: 0, FIXED: 0, EXTENSIBLE: 1, TREE: 2}
 # Bytes before the address in the header of these indexes.
 _BEFORE_ADDRESS = {FIXED: 1, EXTENSIBLE: 5, TREE: 6}
@@ -37,12 +37,15 @@ _EXTENSIBLE = Struct("<4sBBB")  # signature, version, client, bytes of an elemen
 
 
 def check_index(dataset: h5d.DatasetID, file: File) -> None:
-    """Refuse (`Corrupt`) a dataset whose index cannot be that of its shape."""
+    """Raise `Corrupt` if the chunk index of a dataset cannot be that of its shape.
+
+    Raises `TooLarge` if all indexes of the file have too many bytes (`File.count_index`).
+    """
     plist = dataset.get_create_plist()
     rank = dataset.get_space().get_simple_extent_ndims()
     if plist.get_layout() == CHUNKED and len(plist.get_chunk()) != rank:
-        # The library compares the two only when it creates a dataset, and reads such a one for
-        # ever (CVE-2026-19025).
+        # The library compares the two only when it creates a dataset, and reads such a dataset
+        # for ever (CVE-2026-19025).
         raise _damaged(file, "is of another rank than the shape", rank, len(plist.get_chunk()))
     if file.address_bytes != ADDRESS_BYTES:
         return
@@ -50,42 +53,47 @@ def check_index(dataset: h5d.DatasetID, file: File) -> None:
     space = dataset.get_space()
     shape = tuple(int(n) for n in space.get_simple_extent_dims())
     limits = [int(n) % (1 << 64) for n in space.get_simple_extent_dims(maxdims=1)]
-    check_chunks(file, address, resizable=list(shape) != limits)
+    file.count_index(address, 0)  # raises at once if there are too many bytes by now
+    nbytes = check_chunks(file, address, resizable=list(shape) != limits)
     for kind, body in messages(file, address):
         layout = chunked(body) if kind == LAYOUT else None
         if layout is not None:
-            _check_layout(file, layout, shape, limits, filtered=bool(plist.get_nfilters()))
+            filtered = bool(plist.get_nfilters())
+            nbytes += _check_layout(file, layout, shape, limits, filtered=filtered)
+    file.count_index(address, nbytes)
 
 
 def _check_layout(
     file: File, layout: Chunked, shape: tuple[int, ...], limits: list[int], *, filtered: bool
-) -> None:
+) -> int:
+    """Check a layout of version 4; return the bytes of the entries of its index, 0 if unknown."""
     chunk = (layout.lengths or ())[:-1]
     count, kind = len(chunk), layout.index
     if count != len(shape) or 0 in chunk or kind not in _UNLIMITED_AXES:
         raise _damaged(file, "is of another rank, or of an unknown kind")
-    many = min(2, limits.count(UNLIMITED))
+    unlimited = min(2, limits.count(UNLIMITED))
     beyond = any(n > most for n, most in zip(shape, limits, strict=True))
-    if many != _UNLIMITED_AXES[kind] or beyond:
+    if unlimited != _UNLIMITED_AXES[kind] or beyond:
         raise _damaged(file, "does not belong to the axes that are unlimited")
     entries = prod(-(-most // n) for most, n in zip(limits, chunk, strict=True))
     if kind == SINGLE and entries != 1:
         raise _damaged(file, "is for one chunk, and there are several")
     if kind not in _BEFORE_ADDRESS:
-        return
+        return 0
     offset = _BEFORE_ADDRESS[kind]
     address = int.from_bytes(layout.rest[offset : offset + ADDRESS_BYTES], "little")
     if address == NOWHERE:
-        return
+        return 0
     if kind == FIXED:
-        _check_fixed(file, address, entries, filtered=filtered)
-    elif kind == EXTENSIBLE:
+        return _check_fixed(file, address, entries, filtered=filtered)
+    if kind == EXTENSIBLE:
         _check_extensible(file, address, filtered=filtered)
-    else:
-        check_tree(file, address, FILTERED_CHUNKS if filtered else UNFILTERED_CHUNKS, count)
+        return 0
+    return check_tree(file, address, FILTERED_CHUNKS if filtered else UNFILTERED_CHUNKS, count)
 
 
-def _check_fixed(file: File, address: int, entries: int, *, filtered: bool) -> None:
+def _check_fixed(file: File, address: int, entries: int, *, filtered: bool) -> int:
+    """Check the header of a fixed array; return the bytes of its entries."""
     raw = file.source.read_at(file.userblock + address, _FIXED.size)
     if len(raw) < _FIXED.size:
         raise _damaged(file, "lies outside the file")
@@ -94,6 +102,7 @@ def _check_fixed(file: File, address: int, entries: int, *, filtered: bool) -> N
         raise _damaged(file, "does not belong to the shape", entries, listed)
     if not _is_entry(size, filtered=filtered):
         raise _damaged(file, "has entries of an impossible size")
+    return entries * size
 
 
 def _check_extensible(file: File, address: int, *, filtered: bool) -> None:
@@ -108,7 +117,7 @@ def _check_extensible(file: File, address: int, *, filtered: bool) -> None:
 
 
 def _is_entry(size: int, *, filtered: bool) -> bool:
-    """True for an address, or, of filtered chunks, an address, a size of 1 to 8 bytes, a mask."""
+    """True if an entry has as many bytes as an address; if filtered, with a size and a mask."""
     return size in range(13, 21) if filtered else size == ADDRESS_BYTES
 
 

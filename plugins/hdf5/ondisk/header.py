@@ -1,17 +1,17 @@
-"""References to data of variable length as they lie in the file, checked before the library reads.
+"""Object headers, and references to data of variable length, checked before the library reads.
 
 File format specification 3.0, III.E "Disk Format: Level 1E - Global Heap", IV.A.1 "Data Object
 Headers", IV.A.2.i "The Data Layout Message" and IV.A.2.m "The Attribute Message".
 
 An element of variable length is a reference of 16 bytes: its length (4), the address of a heap (8),
-a number in it (4). The library reserves, and clears, as much memory as the length says before it
+a number in it (4). The library allocates, and clears, as much memory as the length says before it
 looks whether the heap has it, and it runs in circles in a heap with an empty piece of free space;
-one damaged bit is gigabytes, or forever. So references and heaps are looked at first.
+one damaged bit costs gigabytes, or takes forever. So references and heaps are checked first.
 
-Where references cannot be seen (chunks in a filter that only the library has, or in other files),
-heaps are looked for in the whole file, as long as it is not too large for that. Bytes that look
-like a damaged heap need not be one, and no reference need lead there: a heap that was deleted, or
-elements. Then nothing is said of damage, but the data is not read.
+If only the library can find the references (chunks with filters that only it has, or in other
+files), the whole file is searched for heaps, unless it is too large for that. Bytes that look like
+a damaged heap need not be one, and no reference need lead there: they may be a deleted heap, or
+elements. So the error is not `Corrupt` then, but `Unsafe`: the data is not read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NULL = b"\2"  # the dataspace without elements
 CONTIGUOUS, CHUNKED, VIRTUAL = 1, 2, 3  # layout classes
 BTREE = 5  # the chunk index that is a B-tree of version 2
 PARTIAL_UNFILTERED = 1  # flag of a chunked layout
-SHARED = 0x02  # message flag: the message lies elsewhere
+SHARED = 0x02  # message flag: the body is elsewhere
 IN_HEAP, IN_OBJECT = 1, 2  # the message is in a heap of the file, or in another header
 
 
@@ -61,7 +61,7 @@ _SELECTION = Struct("<II")  # kind, version
 NOWHERE = (1 << 64) - 1  # the undefined address
 MAX_RANK = 32
 
-# Where the address of that object is, by the version of the shared message.
+# Offset of the address of the other header, by the version of the shared message.
 _SHARED_AT = {1: 8, 2: 2, 3: 2}
 _SHARED_LENGTH = 10
 
@@ -75,21 +75,21 @@ _BLOCK = Struct("<QQ")  # address, length
 _ATTRIBUTE = Struct("<BBHHH")  # version, flags, bytes of name, datatype and dataspace
 SHARED_TYPE = 1  # flag of an attribute: its datatype is a named one
 HEAD_BYTES = 512  # bytes; most headers are not longer
-KEPT_BYTES = 1 << 16  # bytes; a header up to this length is cached, since it is read again
+KEPT_BYTES = 1 << 16  # bytes; a header up to this length is cached: it is read several times
 
-# An attribute as it lies in a header; no datatype: it is a named one.
+# The parts of an attribute in a header; the datatype is empty if it is a named one.
 Attribute = namedtuple("Attribute", "datatype space data")
 # A chunked layout: its flags, the lengths of a chunk, the kind of its index, and what follows that.
 Chunked = namedtuple("Chunked", "flags lengths index rest")
 
 
 def messages(file: File, address: int) -> Iterable[tuple[int, bytes]]:
-    """(type, body) of each message of an object header that lies in it; quiet at its end."""
+    """(type, body) of each message of an object header, except shared ones; ends at damage."""
     return ((kind, body) for kind, shared, body in _messages(file, address) if not shared)
 
 
 def datatype_of(file: File, address: int) -> bytes | None:
-    """The datatype message of an object, also where that is a named one; None if unseen."""
+    """The datatype message of an object, or of the named datatype that it has; None without."""
     for kind, shared, body in _messages(file, address):
         if kind == DATATYPE and shared:
             named = named_type(file, address)
@@ -101,7 +101,7 @@ def datatype_of(file: File, address: int) -> bytes | None:
 
 
 def named_type(file: File, address: int) -> int | None:
-    """The address of the named datatype that the type of an object is, if it is one."""
+    """The address of the named datatype of an object; None if it has another type."""
     for kind, shared, body in _messages(file, address):
         if kind == DATATYPE and shared and len(body) >= _SHARED_LENGTH:
             version, where = body[0], body[1]
@@ -112,24 +112,25 @@ def named_type(file: File, address: int) -> int | None:
 
 
 def _messages(file: File, address: int) -> Iterable[tuple[int, bool, bytes]]:
-    """(type, shared, body) of each message; the body of a shared one says where it lies."""
+    """(type, shared, body) of each message; the body of a shared one is its address or heap ID."""
     if file.last is not None and file.last[0] == address:
         return file.last[1]
-    known, nbytes = [], 0
+    read, nbytes = [], 0
     further = _all_messages(file, address)
     for message in further:
-        known.append(message)
+        read.append(message)
         nbytes += 64 + len(message[2])
         if nbytes > KEPT_BYTES:
-            return chain(known, further)
-    file.last = address, known
-    return known
+            return chain(read, further)
+    file.last = address, read
+    return read
 
 
 def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
+    """Yield the messages of `_messages`, read from the file, block by block."""
     head = file.source.read_at(file.userblock + address, HEAD_BYTES)
     second = head.startswith(SECOND)
-    with suppress(struct_error):  # the library has read it before: another version, not for us
+    with suppress(struct_error):  # a header of another version, which the library reads alone
         if second:
             flags = head[5]
             offset = _V2_START + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
@@ -159,7 +160,7 @@ def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]
 
 
 def header_bytes(file: File, address: int) -> int:
-    """The bytes of the header of an object, as far as they lie at its address."""
+    """The bytes of the first block of the header of an object; of version 2, the least."""
     head = file.source.read_at(file.userblock + address, _V1.size)
     if len(head) == _V1.size and head[0] == 1:
         return _V1.size + min(int(_V1.unpack(head)[3]), file.source.limits.record_bytes)
@@ -169,7 +170,7 @@ def header_bytes(file: File, address: int) -> int:
 def message_places(head: bytes) -> tuple[int, list[tuple[int, bool, int, int]]] | None:
     """Return the end of a header's messages, and (type, shared, offset, bytes) of each.
 
-    None if it is in several blocks, or not whole in these bytes.
+    None if the header has several blocks, or is longer than these bytes.
     """
     second = head.startswith(SECOND)
     if len(head) < 2 * _V1.size or not (second or head[0] == 1):
@@ -185,15 +186,19 @@ def message_places(head: bytes) -> tuple[int, list[tuple[int, bool, int, int]]] 
         end = begin + _V1.unpack_from(head)[3]
     if end > len(head):
         return None
-    messages_found = list(_places(head, begin, end, second=second, ordered=bool(flags & 4)))
-    if any(kind == CONTINUATION for kind, _, _, _ in messages_found):
+    inside = list(_places(head, begin, end, second=second, ordered=bool(flags & 4)))
+    if any(kind == CONTINUATION for kind, _, _, _ in inside):
         return None
-    return end, messages_found
+    return end, inside
 
 
 def _places(
     raw: bytes, offset: int, end: int, *, second: bool, ordered: bool
 ) -> Iterator[tuple[int, bool, int, int]]:
+    """Yield (type, shared, offset, bytes) of each message between two offsets.
+
+    `second`: the header is of version 2; `ordered`: its messages have creation orders.
+    """
     head = _V2_MESSAGE if second else _V1_MESSAGE
     while offset + head.size <= end:
         kind, size, flags = head.unpack_from(raw, offset)
@@ -203,20 +208,21 @@ def _places(
 
 
 def attribute_data(file: File, address: int) -> dict[bytes, bytes]:
-    """The stored bytes of each attribute that lies in the header of an object."""
-    return {name: one.data for name, one in attributes_in(file, address)[0].items()}
+    """The stored bytes of each attribute in the header of an object, by name."""
+    attributes, _ = attributes_in(file, address)
+    return {name: attribute.data for name, attribute in attributes.items()}
 
 
 def attributes_in(file: File, address: int) -> tuple[dict[bytes, Attribute], bool]:
-    """The attributes that lie in the header of an object; True if there are others, elsewhere."""
+    """The attributes in the header of an object by name; and True if it has others elsewhere."""
     attributes = {}
     dense = False
     for kind, shared, body in _messages(file, address):
         if kind == ATTRIBUTE:
             dense |= shared
-            one = None if shared else attribute_of(body)
-            if one is not None:
-                attributes[one[0]] = one[1]
+            pair = None if shared else attribute_of(body)
+            if pair is not None:
+                attributes[pair[0]] = pair[1]
         elif kind == ATTRIBUTE_INFO and len(body) > 1:
             heap = body[4 if body[1] & 1 else 2 :][:ADDRESS_BYTES]
             dense |= int.from_bytes(heap, "little") != NOWHERE
@@ -228,7 +234,7 @@ def attribute_of(body: bytes) -> tuple[bytes, Attribute] | None:
     if len(body) <= _ATTRIBUTE.size:
         return None
     version, flags, *sizes = _ATTRIBUTE.unpack_from(body)
-    at = _ATTRIBUTE.size + (1 if version == 3 else 0)  # a character set
+    at = _ATTRIBUTE.size + (1 if version == 3 else 0)  # version 3 has a character set
     step = 8 if version == 1 else 1  # in version 1 each part is padded
     parts = []
     for size in sizes:
@@ -240,7 +246,7 @@ def attribute_of(body: bytes) -> tuple[bytes, Attribute] | None:
 
 
 def shared_attributes(file: File, address: int) -> Iterator[bytes]:
-    """Yield what names, in the heap of shared messages, attributes that a header refers to there.
+    """Yield the heap IDs of the attributes that a header has in the heap of shared messages.
 
     IV.A.2, "Shared Message", version 3.
     """
@@ -250,9 +256,10 @@ def shared_attributes(file: File, address: int) -> Iterator[bytes]:
 
 
 def single_value(attribute: Attribute) -> int | bytes:
-    """An attribute that is one whole number, or one text of fixed length, without NULs behind it.
+    """The value of an attribute that is one whole number, or one text of fixed length.
 
-    ValueError for all others. IV.A.2.d "The Datatype Message", classes 0 and 3.
+    Texts have no NULs at their end. Raises ValueError for other attributes. IV.A.2.d "The Datatype
+    Message", classes 0 and 3.
     """
     datatype, space, data = attribute
     if len(datatype) >= _DATATYPE.size and count_of(space) == 1:
@@ -266,7 +273,7 @@ def single_value(attribute: Attribute) -> int | bytes:
 
 
 def lengths_of(space: bytes) -> tuple[int, ...] | None:
-    """The lengths of a dataspace; None if it is null, or not seen. IV.A.2.b."""
+    """The lengths of a dataspace; None if it is null or of another version. IV.A.2.b."""
     version, rank = (*space[:2], 0, 0)[:2]
     start = {1: 8, 2: 4}.get(version, len(space))
     lengths = space[start : start + 8 * rank]
@@ -282,7 +289,7 @@ def count_of(space: bytes) -> int:
 
 
 def compact_data(file: File, address: int) -> bytes | None:
-    """The elements of a dataset that lie in its header; None if they lie elsewhere."""
+    """The bytes of the elements of a dataset in its header; None if they are elsewhere."""
     for kind, body in messages(file, address):
         if kind == LAYOUT and body[:1] in (b"\3", b"\4") and body[1:2] == b"\0":
             return body[4 : 4 + int.from_bytes(body[2:4], "little")]
@@ -290,10 +297,10 @@ def compact_data(file: File, address: int) -> bytes | None:
 
 
 def chunk_layout(file: File, address: int) -> tuple[bool, bool] | None:
-    """Two facts of a chunked dataset; None if its header is not seen.
+    """Two facts of a chunked dataset; None if its header is of another version.
 
-    Whether the index stores the place of each chunk (B-trees do, arrays count), and whether chunks
-    that are cut off by the border of the dataset go without filters.
+    True if the index stores the position of each chunk (B-trees do, arrays count); True if chunks
+    that the border of the dataset cuts off have no filters.
     """
     if file.address_bytes != ADDRESS_BYTES:
         return None
@@ -323,7 +330,8 @@ def chunked(body: bytes) -> Chunked | None:
 def check_references(raw: Any, file: File, width: int = 1) -> int:
     """Check references and the heaps that they lead to; return the largest length.
 
-    `width` is that of one element in bytes. `Corrupt` for what the library would choke on.
+    `width` is that of one element in bytes. Raises `Corrupt` for references and heaps with which
+    the library would allocate without bound, or never return.
     """
     view = memoryview(raw).cast("B") if len(raw) else memoryview(b"")
     parts = np.frombuffer(view, _REFERENCE, len(view) // REFERENCE_BYTES)
@@ -339,12 +347,12 @@ def check_references(raw: Any, file: File, width: int = 1) -> int:
         )
     for address in np.unique(parts["heap"]).tolist():
         if address in (0, NOWHERE):
-            lost = parts[(parts["heap"] == address) & (parts["length"] != 0)]
-            if lost.size:
+            nowhere = parts[(parts["heap"] == address) & (parts["length"] != 0)]
+            if nowhere.size:
                 raise Corrupt(
                     "declares an element of variable length that lies nowhere",
                     path=file.path,
-                    got=f"{int(lost['length'][0])} elements",
+                    got=f"{int(nowhere['length'][0])} elements",
                 )
             continue
         if address not in file.heaps:
@@ -354,7 +362,7 @@ def check_references(raw: Any, file: File, width: int = 1) -> int:
 
 
 def total_length(raw: bytes, count: int) -> int:
-    """The sum of the lengths in so many references."""
+    """The sum of the lengths in the first `count` references."""
     raw = raw[: count * REFERENCE_BYTES]
     parts = np.frombuffer(raw, _REFERENCE, len(raw) // REFERENCE_BYTES)
     return int(parts["length"].sum(dtype=np.uint64))
@@ -407,7 +415,7 @@ def _check_heap(file: File, address: int) -> None:
 
 
 def check_all_heaps(file: File) -> None:
-    """Check everything in a file that looks like a heap, once, where references cannot be seen.
+    """Check all bytes of a file that look like a heap, once, since references cannot be found.
 
     Raises `Unsafe` if the library might be led into one that is damaged.
     """
@@ -427,16 +435,16 @@ def check_all_heaps(file: File) -> None:
                 remedy="`h5repack -f NONE` writes the data without its filter",
             ) from error
         at = whole.find(HEAP_SIGNATURE, at + 1)
-    file.searched = True  # it was searched, and found sound
+    file.searched = True
 
 
 # --- datasets, before they are opened -------------------------------------------------------------
 
 
 def check_dataset_header(file: File, address: int) -> None:
-    """Check what the library takes on trust as soon as a dataset is opened.
+    """Check the parts of a header that the library trusts as soon as it opens a dataset.
 
-    Fill values of variable length, and the list of sources of a virtual dataset.
+    These are fill values of variable length, and the list of sources of a virtual dataset.
     """
     if file.address_bytes != ADDRESS_BYTES:
         return
@@ -454,8 +462,9 @@ def check_dataset_header(file: File, address: int) -> None:
 
 
 def fills(file: File, address: int) -> list[bytes]:
-    """The bytes of the fill values of a dataset, of each message that has one."""
-    values = (_fill_data(*one) for one in messages(file, address) if one[0] in (OLD_FILL, FILL))
+    """The bytes of the fill value of a dataset in each message that has one."""
+    inside = messages(file, address)
+    values = [_fill_data(kind, body) for kind, body in inside if kind in (OLD_FILL, FILL)]
     return [data for data in values if data]
 
 
@@ -474,12 +483,12 @@ def _fill_data(kind: int, body: bytes) -> bytes:
 
 
 def _check_mappings(file: File, address: int, index: int) -> None:
-    """Walk over the list of sources of a virtual dataset: names and selections, one by one."""
+    """Walk over the list of sources of a virtual dataset. Raises `Corrupt` if it is damaged."""
     if address == NOWHERE:
         return
     raw = bytes(dict(_heap_objects(file, address)).get(index, b""))
     try:
-        (0, 1).index(int.from_bytes(raw[:1], "little"))  # a version that is known
+        (0, 1).index(raw[0])  # raises ValueError for another version
         entries = int.from_bytes(raw[1:9], "little")
         at = 9
         # Numbers of the entries with names of their own.
@@ -560,6 +569,7 @@ def _after_selection(raw: bytes, at: int) -> int:
 
 
 def _inside(raw: bytes, at: int) -> int:
+    """Return an offset; raises ValueError if it is behind the end of the bytes."""
     if at > len(raw):
         raise ValueError("a selection that is cut off")
     return at
