@@ -120,7 +120,7 @@ def filter_text(number: int, values: tuple[int, ...]) -> str:
 def extent_of(
     kind: Kind, element: Element, storage: Storage, pieces: list[Extent], nbytes: int, file: File
 ) -> Extent | None:
-    """The extent of the elements if their bytes are contiguous and of the array's type; else None."""
+    """The extent of the elements if they are contiguous, in the array's own type; else None."""
     as_is = kind.memory is None and kind.finish is None and not kind.endings
     verbatim = as_is and kind.element is not None
     if not verbatim or not nbytes or storage.filters or is_text(element):
@@ -225,7 +225,7 @@ def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
 
 
 def external_pieces(storage: Storage, nbytes: int, file: File) -> list[Extent]:
-    """The pieces of external storage, in order; raises `Corrupt` if a file is shorter than its piece."""
+    """The pieces of external storage, in order. Raises `Corrupt` if one is not whole."""
     left = nbytes
     pieces = []
     for raw, offset, length in storage.pieces:

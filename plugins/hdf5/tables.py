@@ -70,8 +70,8 @@ SAMPLE = (
 
 # Filters that every build of the library has.
 USUAL_FILTERS = frozenset(("deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"))
-# Programs that read a dataset: FILE, NAME and PATH are filled in for each language, TYPE, NATIVE and
-# COUNT in C.
+# Programs that read a dataset. FILE, NAME and PATH are filled in for each language, in C also TYPE,
+# NATIVE and COUNT.
 PROGRAMS = {
     "Python": """\
 import h5py

@@ -91,7 +91,7 @@ class Dataset:
         return max(1 << 16, self.file.source.max_memory // 4)
 
     def in_pieces(self) -> Pieces | Extent | str:
-        """The offsets of the chunks for other programs, or the extent of all; a reason if not possible."""
+        """The chunks as pieces that others can decode, or one extent; a reason if they cannot."""
         is_bool = self.kind.element is not None and self.kind.element.kind == "bool"
         other = self.kind.memory is not None or self.kind.endings
         if other or (self.kind.finish is not None and not is_bool):
@@ -122,7 +122,7 @@ class Dataset:
                 yield values[start : start + step]
 
     def _count_unwritten(self) -> None:
-        """Raise `TooLarge` if all read datasets that are little more than a fill value are too large."""
+        """Raise `TooLarge` if datasets of little more than a fill value need too much memory."""
         if not self.unwritten:
             return
         counted = self.file.unwritten

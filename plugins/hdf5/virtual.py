@@ -1,12 +1,12 @@
-"""Virtual datasets, put together here: every source is opened under our own check.
+"""Virtual datasets, assembled here: every source is opened under our own check.
 
 "HDF5 Virtual Dataset" (RFC, The HDF Group) and its reference manual. The library would look for
 sources, and for the external storage of sources, relative to the working directory, and where the
 variables HDF5_VDS_PREFIX and HDF5_EXTFILE_PREFIX say, and would read a missing one as the fill
 value. Here `raconvert.files.named` resolves each file, and each source is read by itself.
 
-Axes without an end are as long as the sources make them, the view "last available" of the library
-(its default); sources by a pattern (``%b``) are those in a row that are there.
+Unlimited axes are as long as the sources make them, the view "last available" of the library (its
+default); sources by a pattern (``%b``) are read up to the first that is missing.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
     Axes = list[tuple[int, int, int, int]]
 
 
-# Selections of virtual datasets: which elements of a source are which of the whole ---------------
+# Selections of virtual datasets: they pair the elements of a source with those of the whole -------
 # "HDF5 User's Guide", 7.4.2 "Selecting a subset of a dataspace". A selection is an ordered list
 # of elements: those of a grid (on each axis blocks at equal distances), or any others by their
-# places. Nothing here is longer than what is asked for.
+# flat indices. No array here is longer than the box that is read.
 
 
 UNLIMITED = (1 << 64) - 1
@@ -73,7 +73,7 @@ class Run(namedtuple("Run", "start stride block length")):
     __slots__ = ()
 
     def inside(self, low: int, high: int) -> tuple[Places, Places]:
-        """The indices from `low` to `high` that are selected, and which ones these are."""
+        """The selected indices from `low` to `high`, and their positions in the run."""
         indices = np.arange(max(low, self.start), min(high, self.end), dtype=np.int64)
         whole, rest = np.divmod(indices - self.start, self.stride)
         which = whole * self.block + rest
@@ -81,7 +81,7 @@ class Run(namedtuple("Run", "start stride block length")):
         return indices[chosen], which[chosen]
 
     def at(self, which: Places) -> Places:
-        """The indices of these positions."""
+        """The indices at positions of the run."""
         whole, rest = np.divmod(which, self.block)
         return self.start + whole * self.stride + rest
 
@@ -104,18 +104,19 @@ class Grid:
         self.ends = tuple(run.end for run in runs)
 
     def inside(self, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Places]:
-        """The coordinates of the elements in a box, and which ones these are."""
+        """The coordinates of the selected elements in a box, and their positions among all."""
         parts = [r.inside(s, s + n) for r, s, n in zip(self.runs, start, count, strict=True)]
         if not parts:
             return (), np.zeros(1, np.int64)
         places = np.meshgrid(*(indices for indices, _ in parts), indexing="ij")
         which = np.meshgrid(*(number for _, number in parts), indexing="ij")
-        flat = np.ravel_multi_index([w.reshape(-1) for w in which], self.lengths) \
-            if which[0].size else np.zeros(0, np.int64)  # fmt: skip
+        flat = np.zeros(0, np.int64)
+        if which[0].size:
+            flat = np.ravel_multi_index([part.reshape(-1) for part in which], self.lengths)
         return tuple(index.reshape(-1) for index in places), flat
 
     def at(self, which: Places) -> tuple[Places, ...]:
-        """The coordinates of these elements of the selection."""
+        """The coordinates of the elements at positions of the selection."""
         if not self.runs:
             return ()
         parts = np.unravel_index(which, self.lengths)
@@ -123,7 +124,7 @@ class Grid:
 
 
 class Scattered:
-    """Any elements, in the order of their places in the whole."""
+    """Any elements, in the order of their flat indices."""
 
     def __init__(self, places: Places, shape: tuple[int, ...]) -> None:
         self.coordinates = np.unravel_index(places, shape)
@@ -131,7 +132,7 @@ class Scattered:
         self.ends = tuple(int(c.max()) + 1 if c.size else 0 for c in self.coordinates)
 
     def inside(self, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Places]:
-        """The coordinates of the elements in a box, and which ones these are."""
+        """The coordinates of the selected elements in a box, and their positions among all."""
         chosen = np.ones(self.size, bool)
         for places, low, n in zip(self.coordinates, start, count, strict=True):
             chosen &= (places >= low) & (places < low + n)
@@ -139,7 +140,7 @@ class Scattered:
         return self.at(which), which
 
     def at(self, which: Places) -> tuple[Places, ...]:
-        """The coordinates of these elements of the selection."""
+        """The coordinates of the elements at positions of the selection."""
         return tuple(places[which] for places in self.coordinates)
 
 
@@ -157,33 +158,34 @@ def regular(space: h5s.SpaceID) -> list[tuple[int, int, int, int]] | None:
 
 
 def unlimited_axis(axes: list[tuple[int, int, int, int]] | None) -> int | None:
-    """The axis on which a grid has no end, or None."""
-    return next((k for k, part in enumerate(axes or ()) if UNLIMITED in part[2:]), None)
+    """The unlimited axis of a grid, or None."""
+    unlimited = (axis for axis, part in enumerate(axes or ()) if UNLIMITED in part[2:])
+    return next(unlimited, None)
 
 
 def grid(axes: list[tuple[int, int, int, int]], axis: int | None = None, length: int = 0) -> Grid:
-    """A grid; on the `axis` without an end it has `length` positions."""
+    """Make a grid; on its unlimited `axis` it has `length` positions."""
     runs = []
     for number, (start, stride, count, block) in enumerate(axes):
-        endless = number == axis
+        is_unlimited = number == axis
         each = length if block == UNLIMITED else block
-        several = endless and block != UNLIMITED
+        several = is_unlimited and block != UNLIMITED
         step = stride if several or UNLIMITED > count > 1 else each
-        positions = length if endless else count * block
+        positions = length if is_unlimited else count * block
         runs.append(Run(start, max(1, step), max(1, each), positions))
     return Grid(runs)
 
 
 def block_at(axes: list[tuple[int, int, int, int]], axis: int, number: int) -> Grid:
-    """One block of a grid without an end."""
+    """Make the grid of one block of a grid with an unlimited axis."""
     start, stride, _, block = axes[axis]
-    one = list(axes)
-    one[axis] = (start + number * stride, 1, 1, block)
-    return grid(one)
+    of_block = list(axes)
+    of_block[axis] = (start + number * stride, 1, 1, block)
+    return grid(of_block)
 
 
 def positions_up_to(part: tuple[int, int, int, int], end: int) -> int:
-    """Count the positions below the index `end` on an axis without an end."""
+    """Count the positions below the index `end` on an unlimited axis."""
     start, stride, _, block = part
     if end <= start:
         return 0
@@ -194,7 +196,7 @@ def positions_up_to(part: tuple[int, int, int, int], end: int) -> int:
 
 
 def end_of(part: tuple[int, int, int, int], length: int) -> int:
-    """The index behind the last of `length` positions of an axis without an end."""
+    """The index behind the last of `length` positions on an unlimited axis."""
     start, stride, _, block = part
     if not length:
         return 0
@@ -204,7 +206,7 @@ def end_of(part: tuple[int, int, int, int], length: int) -> int:
 
 
 def scattered(space: h5s.SpaceID, limit: int) -> Scattered:
-    """A selection that is not a grid, in at most `limit` bytes."""
+    """Make a selection that is not a grid. Raises `TooLarge` above `limit` bytes of memory."""
     shape = tuple(int(n) for n in space.get_simple_extent_dims())
     count = int(space.get_select_npoints())
     check_memory(32 * count * (len(shape) + 1), limit, "a selection of a virtual dataset")
@@ -216,21 +218,22 @@ def scattered(space: h5s.SpaceID, limit: int) -> Scattered:
     return Scattered(np.sort(np.concatenate(offsets)), shape)
 
 
-# One mapping: which elements of `source` are which of the whole.
+# One mapping: the elements `there` of a source (`Part`) are the elements `here` of the whole.
 Piece = namedtuple("Piece", "source there here")
-# What a file says of one mapping, before its sources are looked at.
+# A mapping as the file has it: names of file and dataset, and two dataspaces.
 VirtualMapping = namedtuple("VirtualMapping", "file path there here")
 
 
 class Virtual:
-    """The sources of one virtual dataset, resolved: shape, pieces, and what they cost."""
+    """One virtual dataset with its sources resolved: its shape, and its pieces."""
 
     def __init__(self, shape: tuple[int, ...], pieces: list[Piece], fill: h5p.PropDCID) -> None:
         self.shape = shape
         self.pieces = pieces
-        self.reads = sum(1 + piece.source.reads for piece in pieces)
+        self.reads = sum(1 + piece.source.reads for piece in pieces)  # pieces, also of sources
         self.mapped = sum(piece.here.size for piece in pieces)  # elements that sources provide
         self.fill = fill
+        # Bytes of the longest string.
         self.longest = max((piece.source.longest for piece in pieces), default=1)
         lows, highs = [], []
         for piece in pieces:
@@ -242,7 +245,7 @@ class Virtual:
     def read(
         self, start: tuple[int, ...], count: tuple[int, ...], kind: Kind, tid: h5t.TypeID
     ) -> Values:
-        """A box of it: the fill value, and over it what every piece has inside."""
+        """Read a box: the fill value, and over it the elements of every piece."""
         out = np.zeros(count + kind.dims, kind.buffer)
         out[...] = self._fill_value(kind)
         for piece in self._pieces_in(start, count):
@@ -257,6 +260,7 @@ class Virtual:
         return out
 
     def _pieces_in(self, start: tuple[int, ...], count: tuple[int, ...]) -> Iterator[Piece]:
+        """Yield the pieces that may have elements in a box."""
         low = np.array(start, np.uint64)
         high = low + np.array(count, np.uint64)
         touched = ((self._lows < high) & (self._highs > low)).all(axis=1)
@@ -275,6 +279,7 @@ class Virtual:
 
 
 def _starts(selection: Selection) -> tuple[int, ...]:
+    """The lowest index of a selection on each axis."""
     if isinstance(selection, Grid):
         return tuple(run.start for run in selection.runs)
     return tuple(int(c.min()) if c.size else 0 for c in selection.coordinates)
@@ -288,7 +293,7 @@ def _copy_grid(
     kind: Kind,
     tid: h5t.TypeID,
 ) -> bool:
-    """Copy what a piece has in a box, axis by axis; False if its axes do not match in pairs."""
+    """Copy the elements of a piece in a box, axis by axis; False if axes do not match in pairs."""
     here, there = piece.here, piece.there
     long_here = [k for k, n in enumerate(here.lengths) if n != 1]
     long_there = [k for k, n in enumerate(there.lengths) if n != 1]
@@ -308,7 +313,7 @@ def _copy_grid(
 
 
 class Part:
-    """A source of a virtual dataset: a dataset that was checked as one that is read itself."""
+    """A source of a virtual dataset: a dataset with the checks of one that is read itself."""
 
     def __init__(self, dataset: h5d.DatasetID, file: File, path: str) -> None:
         self.dataset = dataset
@@ -322,7 +327,7 @@ class Part:
         self.pieces: list[Extent] = []
 
     def check_type(self, kind: Kind, tid: h5t.TypeID) -> None:
-        """Refuse a conversion of elements that are not read by the library."""
+        """Raise `Unsupported` if elements that the library does not read need a conversion."""
         if (self.virtual or self.pieces) and not self.tid == tid:
             raise Unsupported(
                 "source of a virtual dataset is stored elsewhere, in another type than the whole",
@@ -333,7 +338,7 @@ class Part:
             check_external_type(kind)
 
     def read(self, wanted: list[Places], kind: Kind, tid: h5t.TypeID) -> Values:
-        """The elements at all combinations of these indices."""
+        """Read the elements at all combinations of the indices of each axis. Raises `Corrupt`."""
         for indices, length in zip(wanted, self.shape, strict=True):
             if int(indices.max()) >= length:
                 raise Corrupt(
@@ -378,6 +383,7 @@ class Part:
         kind: Kind,
         tid: h5t.TypeID,
     ) -> Values:
+        """Read `count` elements on each axis, every `step`, from where the source has them."""
         if self.virtual is None and not self.pieces:
             buffer = np.zeros(count + kind.dims, kind.buffer)
             read_box(self.dataset, start, count, buffer, kind.memory or tid, step)
@@ -393,14 +399,14 @@ class Part:
 
 
 def _step(indices: Places) -> int:
-    """The distance of indices at equal distances; 0 for others."""
+    """The distance between indices if it is the same everywhere; else 0."""
     if len(indices) == 1:
         return 1
     steps = np.diff(indices)
     return int(steps[0]) if (steps == steps[0]).all() else 0
 
 
-# --- what the file says ---------------------------------------------------------------------------
+# --- mappings in a file ---------------------------------------------------------------------------
 
 
 class Resolver:
@@ -409,10 +415,10 @@ class Resolver:
     def __init__(self, files: Files, walk: Walk) -> None:
         self._files = files
         self._walk = walk
-        self._known: dict[tuple[int, bytes], Part] = {}
+        self._parts: dict[tuple[int, bytes], Part] = {}  # by number of the file object and path
 
     def virtual(self, dataset: h5d.DatasetID, file: File, depth: int = 0) -> Virtual:
-        """The pieces of a virtual dataset; every source was checked."""
+        """Resolve a virtual dataset, and check every source. Raises what the checks raise."""
         limits = file.source.limits
         if depth > limits.virtual_levels:
             raise Unsupported(
@@ -433,7 +439,7 @@ class Resolver:
                 pieces.append(piece)
                 ends = [max(a, b) for a, b in zip(ends, end, strict=True)]
         if axes:
-            shape = tuple(ends[k] if k in axes else n for k, n in enumerate(shape))
+            shape = tuple(ends[axis] if axis in axes else n for axis, n in enumerate(shape))
         for piece in pieces:
             _check_piece(piece, shape, file)
         values = Virtual(shape, pieces, plist)
@@ -449,20 +455,20 @@ class Resolver:
     def _pieces(
         self, mapping: VirtualMapping, file: File, depth: int
     ) -> Iterator[tuple[Piece, tuple[int, ...]]]:
-        """Yield the pieces of one mapping, and how far they reach on every axis."""
+        """Yield the pieces of one mapping, each with the end of its elements on every axis."""
         limit = file.source.max_memory
         here, there = regular(mapping.here), regular(mapping.there)
         axis = unlimited_axis(here)
         if axis is None or here is None:
             part = self._part(mapping.file, mapping.path, file, depth)
             if there is None:
-                taken: Selection = scattered(mapping.there, limit)
+                from_source: Selection = scattered(mapping.there, limit)
             elif mapping.there.get_select_type() == h5s.SEL_ALL:
-                taken = grid([(0, 1, 1, n) for n in part.shape])
+                from_source = grid([(0, 1, 1, n) for n in part.shape])
             else:
-                taken = grid(there)
+                from_source = grid(there)
             target = scattered(mapping.here, limit) if here is None else grid(here)
-            yield Piece(part, taken, target), target.ends
+            yield Piece(part, from_source, target), target.ends
             return
         from_axis = unlimited_axis(there)
         if from_axis is not None and there is not None:
@@ -478,7 +484,7 @@ class Resolver:
     def _patterned(
         self, mapping: VirtualMapping, here: Axes, axis: int, file: File, depth: int
     ) -> Iterator[tuple[Piece, tuple[int, ...]]]:
-        """Yield a piece for each source in a row that is there."""
+        """Yield a piece for each source of a pattern, up to the first that is missing."""
         there = regular(mapping.there)
         if here[axis][3] == UNLIMITED:
             raise Unsupported("virtual dataset takes its sources by a pattern, without an end",
@@ -496,15 +502,15 @@ class Resolver:
                 raise
             target = block_at(here, axis, number)
             if mapping.there.get_select_type() == h5s.SEL_ALL:
-                taken: Selection = grid([(0, 1, 1, n) for n in part.shape])
+                from_source: Selection = grid([(0, 1, 1, n) for n in part.shape])
             elif there is None:
-                taken = scattered(mapping.there, file.source.max_memory)
+                from_source = scattered(mapping.there, file.source.max_memory)
             else:
-                taken = grid(there)
-            yield Piece(part, taken, target), target.ends
+                from_source = grid(there)
+            yield Piece(part, from_source, target), target.ends
 
     def _part(self, name: str, path: str, file: File, depth: int, *, literal: bool = False) -> Part:
-        """A source, opened and checked; `literal` names have no ``%`` in place of two."""
+        """Open and check a source; in names that are not `literal`, ``%%`` stands for ``%``."""
         if not literal:
             name, path = name.replace("%%", "%"), path.replace("%%", "%")
         other = file
@@ -516,9 +522,9 @@ class Resolver:
             if info_of(other.fid, hard).kind != h5o.TYPE_DATASET:
                 raise ReadFailed(f"{where} is not a dataset", path=other.path)
             key = id(other), hard
-            if key not in self._known:
+            if key not in self._parts:
                 dataset = h5d.open(other.fid, hard)
-                self._known[key] = self._checked(Part(dataset, other, where), depth)
+                self._parts[key] = self._checked(Part(dataset, other, where), depth)
         except RaconvertError as error:
             error.where = error.where or where
             raise
@@ -526,10 +532,10 @@ class Resolver:
             raise ReadFailed(
                 f"{where} cannot be opened: {reason_of(error)}", path=other.path
             ) from error
-        return self._known[key]
+        return self._parts[key]
 
     def _checked(self, part: Part, depth: int) -> Part:
-        """Check a source as a dataset that is read itself."""
+        """Check a source like a dataset that is read itself; return it with its shape set."""
         dataset, file = part.dataset, part.file
         with guarded(file.path):
             check_index(dataset, file)
@@ -559,7 +565,7 @@ class Resolver:
 
 
 def stored_of(storage: Storage, virtual: Virtual, item: int) -> Storage:
-    """The storage of a virtual dataset with the bytes that its sources have for it."""
+    """The storage of a virtual dataset, with its elements in sources counted as stored."""
     return storage._replace(stored=virtual.mapped * item)
 
 
@@ -578,11 +584,12 @@ def _named(pattern: str, number: int) -> str:
 
 
 def _is_missing(error: RaconvertError) -> bool:
+    """True for the error of a file or link that does not exist."""
     return "does not exist" in error.what or "leads to nothing" in error.what
 
 
 def _check_piece(piece: Piece, shape: tuple[int, ...], file: File) -> None:
-    """Refuse a mapping whose two sides do not fit each other, or the datasets."""
+    """Raise `Corrupt` if the two sides of a mapping do not fit each other, or the datasets."""
     if piece.here.size != piece.there.size:
         raise Corrupt(
             "a virtual dataset maps selections of different sizes",
@@ -614,10 +621,10 @@ def read_pieces(
     kind: Kind,
     tid: h5t.TypeID,
 ) -> Values:
-    """A box of a dataset in external storage, read from the files that were checked."""
+    """Read a box of a dataset in external storage from the checked files."""
     unit = int(tid.get_size())
     out = np.empty(prod(count) * unit, np.uint8)
-    axis = len(shape)  # behind the last axis that is not taken whole
+    axis = len(shape)  # behind the last axis that is not read whole
     while axis and count[axis - 1] == shape[axis - 1]:
         axis -= 1
     outer = max(0, axis - 1)
@@ -625,10 +632,10 @@ def read_pieces(
     done = 0
     for index in np.ndindex(*count[:outer]):
         first = tuple(s + i for s, i in zip(start, index, strict=False)) + start[outer:]
-        filled = 0
+        flat = 0  # index of the first element in the dataset
         for i, n in zip(first, shape, strict=True):
-            filled = filled * n + i
-        _fill_from(pieces, filled * unit, out.data[done : done + run])
+            flat = flat * n + i
+        _fill_from(pieces, flat * unit, out.data[done : done + run])
         done += run
     if kind.memory is not None:
         wide = np.zeros(max(out.size, prod(count) * kind.memory.get_size()), np.uint8)
@@ -639,13 +646,13 @@ def read_pieces(
 
 
 def check_external_type(kind: Kind) -> None:
-    """Refuse strings of variable length in external storage, which only the library could read."""
+    """Raise `Unsupported` for strings of variable length in external storage."""
     if kind.element is None:
         raise Unsupported("strings of variable length in external storage")
 
 
 def _fill_from(pieces: list[Extent], start: int, view: memoryview) -> None:
-    """Fill a buffer from byte `start` of what pieces of files are together."""
+    """Fill a buffer from byte `start` of the pieces of files, one after the other."""
     for piece in pieces:
         take = min(piece.nbytes - start, len(view))
         if take > 0:

@@ -3,7 +3,7 @@
 The library would follow soft and external links by itself, wherever they lead, and run in circles
 where groups contain each other. Here every link is looked at first; objects are told apart by
 their address; files that a link names are opened only through `raconvert.files.named.resolve`;
-and what is opened is always named by hard links alone.
+and objects are opened only by paths of hard links.
 """
 
 from __future__ import annotations
@@ -54,18 +54,19 @@ if TYPE_CHECKING:
     from raconvert.plugin import Bundle
 
 
-FEW_OBJECTS = 8  # up to so many, asking the library is faster than comparing headers
+FEW_OBJECTS = 8  # up to so many objects, asking the library is faster than comparing headers
 
 # An object: `path` is its name in the bundle, `hard` its path by hard links in `file`, `address`
 # its address if its header is not parsed yet; `facts` those of its header, if another object has
 # an equal one (`HeaderFacts`); `key` its file number and address.
 Member = namedtuple("Member", "path kind file hard address facts key", defaults=(None, None, None))
-# A second way to an object, or a way to none: kind is hard, soft or external.
+# A further name of an object, or a link that leads to nothing: kind is hard, soft or external;
+# `file` is (file, path of the group) until it is followed.
 Link = namedtuple("Link", "path kind target file", defaults=(None,))
 
 
 class Walk:
-    """Result of a walk: objects in order, further links, and what was left out, with the reason."""
+    """Result of a walk: objects in order, further links, and errors of objects left out."""
 
     def __init__(self, files: Files) -> None:
         self.members: list[Member] = []
@@ -81,31 +82,32 @@ class Walk:
         self._links_asked: dict[tuple[File, bytes, bytes], tuple[int, Any]] = {}
         self._seen: dict[tuple[tuple[int, ...], int], str] = {}
         self._names: set[str] = set()
-        # Hard links first, so that an object has the name of one of them where it can.
+        # Links of other kinds, and their index among the members. Hard links are followed first, so
+        # that an object has the name of one of them if it has any.
         self._later: list[tuple[int, Link]] = []
         self._object(Member("", GROUP, files.main, b"/"))
         while self._later:
             self._follow_links()
 
     def _follow_links(self) -> None:
-        """Follow what was put off; what that finds goes where its link stood."""
+        """Follow the links in `_later`; their objects are inserted where the links stood."""
         later, self._later = self._later, []
         members, self.members = self.members, []
-        whole: list[Member] = []
+        merged: list[Member] = []
         index = 0
         moved: list[tuple[int, Link]] = []
         for at, link in later:
-            whole += members[index:at]
+            merged += members[index:at]
             index = at
             self._follow(link)
-            moved += [(len(whole) + inner, deeper) for inner, deeper in self._later]
-            whole += self.members
+            moved += [(len(merged) + inner, deeper) for inner, deeper in self._later]
+            merged += self.members
             self.members, self._later = [], []
-        self.members = whole + members[index:]
+        self.members = merged + members[index:]
         self._later = moved
 
     def _object(self, root: Member) -> None:
-        """Note an object and, where it is a group, all that hard links lead to from there."""
+        """Record an object and, if it is a group, all objects that hard links lead to from it."""
         stack: list[Iterator[Member | Link]] = [iter([root])]
         while stack:
             link = next(stack[-1], None)
@@ -171,7 +173,7 @@ class Walk:
         return self._inside(member)
 
     def _count(self, member: Member) -> None:
-        """Refuse (`TooLarge`) the whole file when it has too many objects, links or long names."""
+        """Raise `TooMany` if the file has too many objects, links, or characters in paths."""
         self._characters += len(member.path) + len(member.hard)
         self._check_totals(member.file)
 
@@ -189,22 +191,22 @@ class Walk:
                 raise TooMany(f"has more than {most} {what}", path=file.path)
 
     def _inside(self, group: Member) -> list[Any]:
-        """The links of a group in order: objects behind hard ones, and the others."""
+        """The links of a group in order: a `Member` for each hard one, a `Link` for the others."""
         inside: list[Any] = []
-        for raw, info, value in links_of(group.file, group.hard):
+        for raw, kind, value in links_of(group.file, group.hard):
             name = shown(raw)
             path = f"{group.path}/{name}" if group.path else name
-            if info == h5l.TYPE_HARD:
+            if kind == h5l.TYPE_HARD:
                 hard = group.hard.rstrip(b"/") + b"/" + raw
                 inside.append(Member(path, -1, group.file, hard, value))
-            elif info == h5l.TYPE_SOFT:
+            elif kind == h5l.TYPE_SOFT:
                 inside.append(Link(path, "soft", name_in_link(value), (group.file, group.hard)))
-            elif info == h5l.TYPE_EXTERNAL:
+            elif kind == h5l.TYPE_EXTERNAL:
                 target = [name_in_link(value[0]), name_in_link(value[1])]
                 inside.append(Link(path, "external", target, (group.file, group.hard)))
             else:
                 error = Unsupported(
-                    f"a user-defined link of class {info}, which cannot be followed"
+                    f"a user-defined link of class {kind}, which cannot be followed"
                 )
                 self.left_out.append((path, error))
         return inside
@@ -212,7 +214,7 @@ class Walk:
     def _follow(self, link: Link) -> None:
         """Follow a soft or external link: a second name, a new object, or nothing."""
         file, group = link.file
-        noted = link._replace(file=None)
+        recorded = link._replace(file=None)
         try:
             if link.kind == "soft":
                 file, hard = self.resolve(file, group, link.target)
@@ -222,18 +224,18 @@ class Walk:
             with guarded(file.path, f"object '{shown(hard)}'"):
                 info = info_of(file.fid, hard)
         except RaconvertError as error:
-            self.links.append(noted)
+            self.links.append(recorded)
             self.dangling.append((link.path, error))
             return
         seen = self._seen.get((info.fileno, info.address))
         if seen is not None:
             self.aliases[link.path] = seen
-            self.links.append(noted if link.kind == "soft" else Link(link.path, "hard", seen))
+            self.links.append(recorded if link.kind == "soft" else Link(link.path, "hard", seen))
             return
         self._object(Member(link.path, info.kind, file, hard))
 
     def resolve(self, file: File, group: bytes, target: str) -> tuple[File, bytes]:
-        """Follow a path link by link; return the file and the path by hard links at its end."""
+        """Follow a path link by link; return the file and the path by hard links where it ends."""
         parts = target.encode("utf-8", "surrogateescape").split(b"/")[::-1]
         here = b"/" if target.startswith("/") else group
         steps = 0
@@ -279,7 +281,7 @@ class Walk:
 
 
 class TooMany(TooLarge):
-    """A total of the whole file is above its limit; nothing of it is read."""
+    """Error of a total of the whole file above its limit; no object is read."""
 
 
 def shown(raw: bytes) -> str:
@@ -294,9 +296,9 @@ def links_of(file: File, group: bytes) -> list[tuple[bytes, int, Any]]:
 
 
 def links_in(file: File, gid: h5g.GroupID, address: int) -> list[tuple[bytes, int, Any]]:
-    """Do the work of `links_of` for an open group."""
+    """`links_of` for an open group at an address."""
     kinds = {kind for kind, _ in messages(file, address)}
-    # A group with a symbol table knows no order; to ask the library for it takes long.
+    # A group with a symbol table has no creation order; asking the library for it takes long.
     tracked = (SYMBOL_TABLE not in kinds or LINK_INFO in kinds) and (
         gid.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
     )
@@ -315,7 +317,7 @@ def _link(gid: h5g.GroupID, name: bytes) -> tuple[int, Any]:
 
 
 def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
-    """Class and value of one link of a group; `ReadFailed` if it is missing."""
+    """Class and value of one link of a group. Raises `ReadFailed` if it is missing."""
     with guarded(file.path, f"group '{shown(group)}'"):
         gid = _group(file, group)[0]
         try:
@@ -338,13 +340,13 @@ def _group(file: File, path: bytes) -> tuple[h5g.GroupID, int]:
     return group, address
 
 
-# --- datasets whose headers say the same ----------------------------------------------------------
+# --- datasets with equal headers ------------------------------------------------------------------
 
 # Thousands of small datasets are mostly of few kinds; the library is asked about the first of each.
-# A header is the same as another one if all of its bytes are but these: where the elements lie,
-# when it was written, and its checksum. Only headers are compared that lie in one block, of
-# contiguous data without attributes and without messages kept elsewhere: nothing of such a dataset
-# is said but in these bytes, and in where its elements lie. File format specification 3.0, IV.A.
+# Two headers are equal if all their bytes are, except the address of the elements, times, and the
+# checksum. Only headers in one block are compared, of contiguous data without attributes and shared
+# messages: they, and the address of the elements, decide everything about such a dataset. File
+# format specification 3.0, IV.A.
 
 NIL, OLD_TIME, TIME = 0x00, 0x0E, 0x12  # numbers of messages
 _ALONE = frozenset((NIL, DATASPACE, DATATYPE, OLD_FILL, FILL, OLD_TIME, TIME))
@@ -356,16 +358,16 @@ _TIMES = 0x20  # flag of a version-2 header: four times (4 bytes each) follow
 _MOST_FORMS = 8  # forms of headers cached per file
 _MOST_KINDS = 1000  # kinds of datasets cached per file
 
-# The facts of the header of a dataset: all of its bytes but the odd ones (one object for all
-# that are the same), its length as `header_bytes` has it, and address and bytes of the elements.
+# The facts of the header of a dataset: the bytes that are compared (one object for all equal ones),
+# its length as `header_bytes` returns it, and address and bytes of the elements.
 HeaderFacts = namedtuple("HeaderFacts", "header length address nbytes")
-# Where the odd bytes of headers are: `length` as above, the places of what is the same, and of the
-# address of the elements.
+# The form of alike headers: `length` as above, the ranges of the bytes that are compared, and the
+# offset of the address of the elements.
 _Form = namedtuple("_Form", "length same address")
 
 
 class Headers:
-    """Cache of the headers of one file that were found sound."""
+    """Cache of the sound headers of one file."""
 
     __slots__ = ("_forms", "_kinds")
 
@@ -403,6 +405,7 @@ def _head(file: File, address: int) -> bytes:
 
 
 def _same(head: bytes, form: _Form) -> bytes:
+    """The bytes of a header that are compared."""
     return b"".join([head[begin:end] for begin, end in form.same])
 
 
@@ -413,12 +416,12 @@ def _facts_of(head: bytes, form: _Form, kind: bytes) -> HeaderFacts:
 
 
 def _form_of(head: bytes) -> _Form | None:
-    """Return the form that alike headers share; None if it is not whole, or has other messages."""
-    places = message_places(head)
-    if places is None:
+    """The form of a header; None if it is in several blocks, or has other messages."""
+    parsed = message_places(head)
+    if parsed is None:
         return None
-    end, messages = places
-    odd: list[tuple[int, int]] = []
+    end, messages = parsed
+    left_out: list[tuple[int, int]] = []
     address = None
     for kind, shared, at, size in messages:
         body = head[at : at + size]
@@ -426,18 +429,18 @@ def _form_of(head: bytes) -> _Form | None:
             return None
         if kind == LAYOUT:
             address = at + 2
-            odd.append((address, address + ADDRESS_BYTES))
+            left_out.append((address, address + ADDRESS_BYTES))
         elif kind == TIME:
-            odd.append((at + _SECONDS, at + max(size, _SECONDS)))
+            left_out.append((at + _SECONDS, at + max(size, _SECONDS)))
     length = end
     if head.startswith(SECOND):
         length = _V1_START
-        odd += [(6, 22)] * bool(head[5] & _TIMES) + [(end, end + _CHECKSUM_BYTES)]
+        left_out += [(6, 22)] * bool(head[5] & _TIMES) + [(end, end + _CHECKSUM_BYTES)]
         end += _CHECKSUM_BYTES
     if address is None or end > len(head):
         return None
     same, at = [], 0
-    for first, last in sorted(odd):
+    for first, last in sorted(left_out):
         same.append((at, first))
         at = last
     return _Form(length, (*same, (at, end)), address)
@@ -449,12 +452,12 @@ def _is_place(kind: int, body: bytes) -> bool:
 
 
 def _is_nothing(kind: int, body: bytes) -> bool:
-    """True for an attribute info message that refers to no heap."""
+    """True for an attribute info message without a heap."""
     return kind == ATTRIBUTE_INFO and not set(body[4 if body[1:2] == b"\1" else 2 :]) - {0xFF}
 
 
 def note_dataset(file: File, facts: HeaderFacts, address: int) -> None:
-    """Note where the header and the elements of a dataset are, as of one that was looked at."""
+    """Record the addresses of the header and of the elements of a dataset, as for a checked one."""
     if facts.address != NOWHERE:
         file.places[facts.address] = min(facts.nbytes, file.source.size)
     file.places[address] = facts.length
@@ -467,7 +470,7 @@ UNNAMED = "data"  # the link of an array without a name
 
 
 def link_names(names: list[str]) -> list[str]:
-    """A path of links for each name: the name itself wherever HDF5 can have it."""
+    """A path of links for each name: the name itself if HDF5 can have it."""
     datasets: set[str] = set()
     groups: set[str] = set()
     links = []
@@ -493,9 +496,9 @@ def may_be_group(path: Any, taken: Collection[str]) -> bool:
 
 
 def kept_links(bundle: Bundle, space: dict[str, Any]) -> list[list[Any]]:
-    """Path, kind and target of the links that the file had, if the bundle is all of it.
+    """[path, kind, target] of each link that the file had, if the bundle is all of the file.
 
-    Of a part, only the further names of what was chosen go along (`Bundle.aliases`).
+    For a part of it, only the further names of its arrays are written (`Bundle.aliases`).
     """
     links = space.get("links")
     if not isinstance(links, list) or space.get("arrays", len(bundle)) != len(bundle):
@@ -508,26 +511,26 @@ def kept_links(bundle: Bundle, space: dict[str, Any]) -> list[list[Any]]:
 
 
 def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """The links that further names become, with what each leads to; and those left over.
+    """The targets of the further names that become links, by name; and the names that cannot.
 
-    What the namespace `space` of a file knows as links, dimensions or empty datasets is written
-    from there, and is neither.
+    Links, dimensions and empty datasets in the namespace `space` of a file are written from there,
+    and are neither.
     """
     links = dict(zip(bundle.names, link_names(bundle.names), strict=True))
     taken = set(links.values())
     groups = {"", *(path for path in bundle.groups if may_be_group(path, taken))}
     groups.update(*map(parents, (*taken, *groups)))
-    named = {path for path, _, _ in kept_links(bundle, space)}
-    taken |= named
+    kept_paths = {path for path, _, _ in kept_links(bundle, space)}
+    taken |= kept_paths
     for paths in (space.get("dimensions"), space.get("empty")):
         taken.update(paths if isinstance(paths, dict) else ())
     targets: dict[str, str] = {}
     left: list[str] = []
     for alias, name in bundle.aliases.items():
-        if alias in named:
+        if alias in kept_paths:
             continue
-        there = name in links or name in groups
-        if there and alias not in groups and may_be_group(alias, taken):
+        exists = name in links or name in groups
+        if exists and alias not in groups and may_be_group(alias, taken):
             targets[alias] = links.get(name, name)
             taken.add(alias)
             groups.update(parents(alias))
@@ -537,7 +540,7 @@ def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], 
 
 
 def component(part: str) -> str:
-    """One part of a path as HDF5 can have it."""
+    """One part of a path, changed to one that HDF5 can have."""
     part = part.encode("utf-8", "backslashreplace").decode().replace("\0", "_")
     return {"": "_", ".": "_"}.get(part, part)
 

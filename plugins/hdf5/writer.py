@@ -2,7 +2,7 @@
 
 First the library makes the structure: groups, datasets with their space already allocated,
 attributes, and all data that it has to encode itself. Then the file is closed, and the elements of
-contiguous datasets are copied to where they belong, past the library.
+contiguous datasets are copied to their offsets, past the library.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class Writer:
         self.taken = frozenset(self.links.values())
         self.paths: set[str] = set()
         self.scales: set[str] = set()  # names of datasets that are dimension scales
-        self.made: dict[str, tuple[int, str]] = {}  # scales made from axes, and what they say
+        self.made: dict[str, tuple[int, str]] = {}  # `says_of` of scales made from axes, by path
         self.coordinates: dict[str, Array] = {}  # arrays that are scales of their axes, by path
         self.netcdf = target.path.lower().endswith(".nc")
         self.lengths: dict[str, int] = {}  # dimensions that axes without values share, by path
-        # Of a file that is added to: its arrays by path, and that its dimensions have numbers.
+        # For a file that is added to: its arrays by path; True, as its dimensions may have numbers.
         self.there: dict[str, Array] = {}
         self.numbered = False
         if self.netcdf and options.strings == "auto":  # netCDF has no strings of fixed width
@@ -90,9 +90,9 @@ class Writer:
             times = times_of(array)
             if times is not None:
                 self.times[array.name], self.types[array.name] = times, type_of_times(array)
-        self.raw: list[tuple[int, Array, Endings]] = []
+        self.raw: list[tuple[int, Array, Endings]] = []  # for `write_elements`
         # Open datasets, whose data libhdf5 may still have to write.
-        self.held: list[h5d.DatasetID] = []
+        self.open_datasets: list[h5d.DatasetID] = []
         space = bundle.formats.get(NAMESPACE)
         self.space: dict[str, Any] = space if isinstance(space, dict) else {}
 
@@ -162,7 +162,7 @@ class Writer:
         if array.count == 0:
             return
         if variable or chunk is not None:
-            self.held.append(dataset)
+            self.open_datasets.append(dataset)
         if variable:
             write_strings(array, dataset, tid, shape, self.target)
         elif chunk is not None:
@@ -172,10 +172,11 @@ class Writer:
             with library(self.target.path):
                 offset = dataset.get_offset()
             if offset is None:
-                raise WriteFailed("the library gave a dataset no place", path=self.target.path)
+                raise WriteFailed("the library allocated no space", path=self.target.path)
             self.raw.append((offset, array, endings_of(tid)))
 
     def _plist(self, array: Array, tid: h5t.TypeID, chunk: Any, variable: bool) -> h5p.PropDCID:
+        """The properties of a new dataset: layout, filters and fill value."""
         plist = created(h5p.DATASET_CREATE)
         if chunk is not None:
             plist.set_chunk(chunk)
@@ -211,7 +212,7 @@ class Writer:
         self._aliases()
 
     def _free(self, path: Any) -> bool:
-        """True if something that is not an array may be put at this path."""
+        """True if an object that is not an array can be written at this path."""
         return isinstance(path, str) and path not in self.paths and may_be_group(path, self.taken)
 
     def _dimensions(self) -> None:
@@ -222,7 +223,7 @@ class Writer:
                 continue
             try:
                 tid, length = type_of(facts["type"]), int(facts["length"])
-                # An axis of this name was cut; those of length 0 are unlimited.
+                # Not if an axis of this name was cut; a length of 0 is unlimited.
                 if length and length not in lengths.get(path, {length}):
                     continue
                 dataset = self._unlinked(tid, h5s.create_simple((length,)))
@@ -251,7 +252,7 @@ class Writer:
     # scales
 
     def _scales(self) -> dict[str, bool]:
-        """Attach scales; return for each array whether its axes are all said by that."""
+        """Attach scales; return True for each array whose axes a reader gets from them in full."""
         for array in self.bundle.arrays:
             name = array.meta.formats.get(NAMESPACE, {}).get("scale")
             if isinstance(name, str):
@@ -274,14 +275,14 @@ class Writer:
     def _coordinate_of(self, array: Array, axes: list[Axis], index: int) -> Array | None:
         """The nearest array in the groups around another one that has the values of an axis."""
         name = shared_name(axes[index], axes[:index])
-        if array.name in self.scales or not name:  # a scale has none of its own
+        if array.name in self.scales or not name:  # a scale gets no scale
             return None
         link = self.links[array.name]
         path = link[: link.rfind("/") + 1] + name
         return scales.values_around(path, array.dims[::-1][index], self.coordinates)
 
     def _attach(self, array: Array, by_name: dict[str, Array], cache: dict[str, Any]) -> bool:
-        """Attach the remembered scales of an array, else make some; True if they say it all."""
+        """Attach the remembered scales of an array, else make some; True if they hold its axes."""
         dataset = self._opened(array.name)
         axes = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
         dims = array.dims[::-1]
@@ -301,12 +302,14 @@ class Writer:
             if not attached and array.name not in self.scales:
                 attached += self._shared(array, index)
             itself = array.name in self.scales and is_own(array, self.links[array.name])
-            known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
+            # A dimension that had no scale gets none, unless its axis has values.
+            had_none = (
+                entry is not None and not self.netcdf and values_of(axis, dims[index]) is None
+            )
             made = None
-            says_nothing = known and values_of(axis, dims[index]) is None
-            if array.name not in self.scales and not attached and not says_nothing:
+            if array.name not in self.scales and not attached and not had_none:
                 made = self._make_scale(array, index)
-            # To netCDF a label is an attribute like others: the name of the scale says it there.
+            # To netCDF a label is an attribute like others: there the name of the scale is enough.
             named = itself or (self.netcdf and made is not None and _last(made) == axis.name)
             labelled = axis.name and (not attached or (entry and entry["label"])) and not named
             label = axis.name if labelled else None
@@ -319,14 +322,15 @@ class Writer:
             entries_made.append({"axis": name, "label": bool(label), "scales": attached})
         again = scales.axes_of(entries_made, array, by_name, cache, DEFAULT)
         wanted = [axis.to_dict() for axis in array.ra_axes]
-        remembered = [
-            axis.to_dict() for axis in again
-        ]  # scales may say more, which no record takes away
-        pairs = zip(remembered, wanted, strict=False)
-        return len(remembered) == len(wanted) and all({**one, **said} == one for one, said in pairs)
+        read_back = [axis.to_dict() for axis in again]
+        # Scales may have more facts than the axes, which a record could not remove.
+        pairs = zip(read_back, wanted, strict=False)
+        return len(read_back) == len(wanted) and all(
+            {**from_scale, **facts} == from_scale for from_scale, facts in pairs
+        )
 
     def _shared(self, array: Array, index: int) -> list[str]:
-        """Attach the scale that the file already has for an axis; its path, or nothing."""
+        """Attach the scale that the file already has for an axis; return [its path], or []."""
         axes = coordinates(array.ra_axes, array.meta.space)[::-1] or [Axis()] * array.ndim
         name = shared_name(axes[index], axes[:index])
         if not name:
@@ -340,20 +344,22 @@ class Writer:
         return [path]
 
     def _nearest(self, path: str, axis: Axis, length: int) -> str | None:
-        """The path of the nearest dimension of an axis without values, in its group or around it.
+        """The path of the nearest dimension for an axis without values; None for another length.
 
         Dimensions of a group are those of the groups in it, too. `path` is in the group itself.
         """
         if axis.units or values_of(axis, length) is not None:
             return None
-        place = next((place for place in scales.around(path) if place in self.lengths), None)
-        return place if place is not None and self.lengths[place] in (0, length) else None
+        nearest = next((scale for scale in scales.around(path) if scale in self.lengths), None)
+        if nearest is None or self.lengths[nearest] not in (0, length):
+            return None
+        return nearest
 
     def _make_scale(self, array: Array, index: int) -> str | None:
         """Attach a scale made from the metadata of an axis, for other programs; return its path.
 
-        Axes of one group that say the same share it, as dimensions of netCDF do. Where an axis
-        says nothing, the scale has a length and no values.
+        Axes of one group with the same facts share it, as dimensions of netCDF do. For an axis
+        without values, the scale has only a length. None if its path is taken.
         """
         axes = coordinates(array.ra_axes, array.meta.space)[::-1] or [Axis()] * array.ndim
         axis, length = axes[index], array.dims[::-1][index]
@@ -375,6 +381,7 @@ class Writer:
         return path
 
     def _may_be(self, path: str) -> bool:
+        """True if a new scale can have this path."""
         return self._free(path) and path not in self.aliases
 
     def _new_scale(self, path: str, axis: Axis, length: int, array: Array) -> None:
@@ -407,8 +414,8 @@ class Writer:
 
     # attributes
 
-    def _describe(self, array: Array, axes_said: bool | None) -> None:
-        """Write the metadata of an array: as attributes, the rest in the attribute of ours."""
+    def _describe(self, array: Array, axes_in_scales: bool | None) -> None:
+        """Write the metadata of an array: as attributes, the rest in a record (one attribute)."""
         own = _mapping(array.meta.formats.get(NAMESPACE))
         fields, was = roundtrip.record_of(array), self._was(array)
         if not fields and not was:
@@ -421,25 +428,25 @@ class Writer:
         write_each(dataset, self.times.get(array.name, {}), {})
         types = self._types(own.get("attributes"), array.element)
         left = self._write_each(dataset, values, types)
-        again = {field: fields[field] for name, field in common.items() if name in left}
+        record = {field: fields[field] for name, field in common.items() if name in left}
         rest = {**others, **{name: value for name, value in left.items() if name not in common}}
         formats = {n: space for n, space in fields.get("formats", {}).items() if n != NAMESPACE}
         if rest:
-            again["attributes"] = rest
+            record["attributes"] = rest
         if formats:
-            again["formats"] = formats
-        if axes_said is False and fields.get("axes"):
-            again["axes"] = fields["axes"]
+            record["formats"] = formats
+        if axes_in_scales is False and fields.get("axes"):
+            record["axes"] = fields["axes"]
         if "space" in fields:
-            again["space"] = fields["space"]
+            record["space"] = fields["space"]
         if fields.get("encoding") and not self._is_marked_utf8(array):
-            again["encoding"] = fields["encoding"]
+            record["encoding"] = fields["encoding"]
         if was:
-            again["was"] = was
-        write_record(dataset, **again)
+            record["was"] = was
+        write_record(dataset, **record)
 
     def _is_marked_utf8(self, array: Array) -> bool:
-        """True for strings whose type in the file says that they are UTF-8, and no text (U)."""
+        """True for bytes (S) whose type in the file is a string in UTF-8."""
         tid = self.types[array.name]
         is_string = tid.get_class() == h5t.STRING and tid.get_cset() == h5t.CSET_UTF8
         return is_string and is_utf8(array)
@@ -450,7 +457,7 @@ class Writer:
         return {**({MISSING: missing} if missing else {}), **_mapping(remembered)}
 
     def _write_each(self, oid: Any, values: dict[str, Any], types: Any) -> dict[str, Any]:
-        """Write attributes; return those that have no place, as they were."""
+        """Write attributes; return those that no attribute can hold, as they were."""
         types = _mapping(types)
         left = write_each(oid, as_vectors(values, types) if self.netcdf else values, types)
         return {name: values[name] for name in left}
@@ -482,20 +489,20 @@ class Writer:
         hidden = _mapping(self.space.get("provenance"))
         write_each(root, _mapping(hidden.get("attributes")), _mapping(hidden.get("types")))
         left = self._write_each(root, self.bundle.attributes, self.space.get("attributes"))
-        again: dict[str, Any] = {"attributes": left} if left else {}
+        record: dict[str, Any] = {"attributes": left} if left else {}
         kept = roundtrip.record_of_file(self.bundle).get("formats", {})
         formats = {name: space for name, space in kept.items() if name != NAMESPACE}
         if formats:
-            again["formats"] = formats
-        lost = {path: v for path, v in self.bundle.groups.items() if path not in self.groups}
-        if lost:
-            again["groups"] = lost
+            record["formats"] = formats
+        unwritten = {path: v for path, v in self.bundle.groups.items() if path not in self.groups}
+        if unwritten:
+            record["groups"] = unwritten
         if self._walked() != self.bundle.names:
-            again["order"] = self.bundle.names
-        write_record(root, **again)
+            record["order"] = self.bundle.names
+        write_record(root, **record)
 
     def _walked(self) -> list[str]:
-        """The names in the order in which a walk finds them."""
+        """The names of the arrays in the order in which reading will list them."""
         tree: dict[str, Any] = {}
         for name in self.bundle.names:
             *above, last = self.links[name].split("/")
@@ -516,8 +523,8 @@ class Writer:
         return names
 
     def _links(self) -> None:
-        """Write the second names of objects, and links that lead nowhere, as they were."""
-        known = {**{link: link for link in self.paths}, **self.links, "": ""}
+        """Write the further names of objects, and links that lead nowhere, as the file had them."""
+        paths = {**{link: link for link in self.paths}, **self.links, "": ""}
         for path, kind, target in kept_links(self.bundle, self.space):
             if not self._free(path):
                 continue
@@ -525,8 +532,8 @@ class Writer:
             if above and above not in self.groups:
                 continue
             group = self.groups[above]
-            if kind == "hard" and isinstance(target, str) and known.get(target) is not None:
-                target_path = known[target].encode()
+            if kind == "hard" and isinstance(target, str) and paths.get(target) is not None:
+                target_path = paths[target].encode()
                 oid = h5o.open(self.groups[""], target_path) if target_path else self.groups[""]
                 h5o.link(oid, group, name.encode(), lcpl=utf8())
             elif kind == "soft" and isinstance(target, str) and target:
@@ -537,14 +544,16 @@ class Writer:
                 group.links.create_external(name.encode(), file, path_in, lcpl=utf8())
 
     def _aliases(self) -> None:
-        """Write the further names that the file did not leave as links of its own."""
-        first = {path: index for index, path in reversed(list(enumerate(self._in_order())))}
+        """Write the further names that are not among the links of the file."""
+        first: dict[str, int] = {}  # index of each path in the order of making
+        for index, path in enumerate(self._in_order()):
+            first.setdefault(path, index)
         for path, target in self.aliases.items():
             if not self._free(path):
                 continue
             here, there = _parting(path, target)
             if target and first.get(here, len(first)) < first.get(there, len(first)):
-                # A walk would come to a hard link before it comes to the name that is meant.
+                # Reading would come to a hard link before it comes to the name of the array.
                 above, _, name = path.rpartition("/")
                 group = self._group(above)
                 group.links.create_soft(name.encode(), f"/{target}".encode(), lcpl=utf8())
@@ -580,7 +589,7 @@ def _set_fill_value(plist: h5p.PropDCID, array: Array, value: Any) -> None:
 
 
 def _bytes_of(element: Element) -> Element:
-    """UTF-8 of the width that a text (U) has."""
+    """The element of UTF-8 bytes of the width that a text (U) has."""
     return element._replace(descr=f"|S{element.nbytes}")
 
 
@@ -612,13 +621,13 @@ def _utf8_bytes(text: str) -> bytes:
 
 
 def write_record(oid: Any, **record: Any) -> None:
-    """Write the attribute of what has no other place, if there is anything."""
+    """Write a record as an attribute, if it has any field."""
     if record:
         write_attribute(oid, KEY, roundtrip.text_of(record))
 
 
 def write_each(oid: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
-    """Write attributes in order; return those that HDF5 has no place for."""
+    """Write attributes in order; return those that no attribute can hold."""
     return {
         name: value
         for name, value in values.items()

@@ -107,11 +107,11 @@ FORMAT = Format(
     spec="https://zarr-specs.readthedocs.io",
     losses="what single items of a stack have of their own; structures with padding",
 )
-LOOKED_AT = 1 << 20  # bytes of a document
+LOOKED_AT = 1 << 20  # bytes of a document that are searched by `sniff`
 
 
 def sniff(source: Source) -> int:
-    """Sure by the words ``"zarr_format"`` in a JSON object, unless images are named in it."""
+    """Sure by the key ``"zarr_format"`` in a JSON object, unless it is of OME-Zarr."""
     head = source.head
     if not head.lstrip().startswith(b"{"):
         return NO
@@ -157,7 +157,7 @@ def add(
     endian: str = "auto",
     strings: str = "auto",
 ) -> Plan:
-    """The hierarchy, all its files kept, with the arrays in its version; see `Add`."""
+    """Plan the hierarchy with the arrays added in its version, and all other files; see `Add`."""
     from .adding import plan_added
 
     def options_for(version: int) -> Options:
@@ -174,13 +174,13 @@ def add(
 
 
 def programs(array: Array) -> dict[str, str]:
-    """zarr-python and Zarr.jl, of numbers. Raises nothing."""
+    """Programs of zarr-python and Zarr.jl that read an array of numbers. Raises nothing."""
     from .values import Chunks
 
     if not isinstance(array.data, Chunks) or not array.name.isprintable():
         return {}
-    known = array.element.kind in ("int", "uint", "float", "complex", "bool")
-    if not known or array.data.key not in ("", array.name):
+    is_number = array.element.kind in ("int", "uint", "float", "complex", "bool")
+    if not is_number or array.data.key not in ("", array.name):
         return {}
     axes = ", ".join(":" * array.ndim) or "1"
     lines = {language: text.replace("AXES", axes) for language, text in PROGRAMS.items()}

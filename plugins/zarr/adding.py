@@ -1,12 +1,12 @@
-"""A hierarchy with an array more, or another one: the files of all others stay as they are.
+"""Adding or replacing arrays of a hierarchy: the files of all others stay as they are.
 
 The new folder begins with further names of all files of the old one (`Folder.keep`). Only documents
 that list others are written anew: consolidated metadata of the groups above the array, and the
-order of the arrays that we keep. The array is written in the version of the hierarchy.
+order of the arrays in our record. The array is written in the version of the hierarchy.
 
 Dimensions of one name in one group are one dimension to xarray. An axis of the new array shares the
-name, and what stands along it, where that is the same; otherwise other programs see a dimension of
-another name, and the name of the axis stays in our record.
+dimension of its name if that has the same length and coordinate; otherwise other programs see a
+dimension of another name, and the name of the axis is in our record.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ARRAY, _GROUP = "array", "group"
 
 
 class Hierarchy:
-    """A hierarchy that exists: its folder, its version, and what lies at a key."""
+    """An existing hierarchy: its folder, its version, and its nodes by key."""
 
     def __init__(self, source: Source) -> None:
         self.folder = os.path.dirname(source.path)
@@ -64,14 +64,12 @@ class Hierarchy:
     def document(self, key: str) -> Document | None:
         """Read a metadata file; None if it does not exist."""
         text = self.store.text(key)
-        return (
-            None
-            if text is None
-            else header.document(text, self.store.path(key), self.store.source.limits)
-        )
+        if text is None:
+            return None
+        return header.document(text, self.store.path(key), self.store.source.limits)
 
     def kind(self, key: str) -> str:
-        """Return the kind of node at a key: array, group, something else, or empty for nothing."""
+        """Return "array", "group" or "something else" by what is at a key; empty for nothing."""
         path = os.path.join(self.folder, *key.split("/")) if key else self.folder
         if os.path.islink(path):
             raise Unsafe("is a link, which is not followed", path=path)
@@ -87,14 +85,14 @@ class Hierarchy:
         return "something else" if os.path.lexists(path) else ""
 
     def node(self, key: str) -> Node | None:
-        """The array at a key as its metadata describes it; None if that cannot be understood."""
+        """The metadata of the array at a key; None if there is none that can be read."""
         try:
             return node_at(self.store, key)
         except RaconvertError:
             return None
 
     def nodes_in(self, group: str) -> dict[str, Node]:
-        """The arrays in a group, by key."""
+        """The metadata of the arrays in a group, by key."""
         if self.kind(group) != _GROUP:
             return {}
         keys = [_below(group, name) for name in self.store.folders(group)[0]]
@@ -116,16 +114,16 @@ def plan_added(
     bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool,
     options_for: Callable[[int], Options],
 ) -> Plan:  # fmt: skip
-    """The hierarchy with the arrays in it."""
-    there = Hierarchy(source)
-    options = options_for(there.version)
+    """Plan the hierarchy with the arrays of a bundle added; `held` are those in it."""
+    hierarchy = Hierarchy(source)
+    options = options_for(hierarchy.version)
     keys = {array.name: _key_of(array) for array in held.arrays}
-    places = [_place(there, name, keys, overwrite=overwrite) for name in bundle.names]
-    forms = [form_of(a, key, options) for a, key in zip(bundle.arrays, places, strict=True)]
-    replaced = [key for name, key in zip(bundle.names, places, strict=True) if name in keys]
-    orphans = _orphans(there, places, replaced)
-    coordinates = _coordinates(held, keys, bundle, places, source.limits)
-    made, apart = _dimensions(there, bundle, places, {*replaced, *orphans}, coordinates)
+    new_keys = [_new_key(hierarchy, name, keys, overwrite=overwrite) for name in bundle.names]
+    forms = [form_of(a, key, options) for a, key in zip(bundle.arrays, new_keys, strict=True)]
+    replaced = [key for name, key in zip(bundle.names, new_keys, strict=True) if name in keys]
+    orphans = _orphans(hierarchy, new_keys, replaced)
+    coordinates = _coordinates(held, keys, bundle, new_keys, source.limits)
+    made, apart = _dimensions(hierarchy, bundle, new_keys, {*replaced, *orphans}, coordinates)
 
     def write(target: Folder) -> None:
         from .writer import Writer
@@ -136,10 +134,10 @@ def plan_added(
         for key in (*replaced, *orphans):
             target.discard(key)
         writer.nodes(new)
-        for key in _groups_above(places):
-            if not there.kind(key):
+        for key in _groups_above(new_keys):
+            if not hierarchy.kind(key):
                 writer.group(key)
-        _listed(there, writer.documents, target, [*replaced, *orphans], held, bundle)
+        _put_documents(hierarchy, writer.documents, target, [*replaced, *orphans], held, bundle)
 
     fits = [*fits_of(bundle, forms, options), *apart_fits(apart, "which the container has")]
     return Plan(fits, write, names=bundle.names)
@@ -156,23 +154,24 @@ def _key_of(array: Array) -> str:
     return array.name
 
 
-def _place(there: Hierarchy, name: str, keys: dict[str, str], *, overwrite: bool) -> str:
-    """The key of an array, old or new. Raises `TargetExists` for what is in its way."""
+def _new_key(hierarchy: Hierarchy, name: str, keys: dict[str, str], *, overwrite: bool) -> str:
+    """The key of an array to be written. Raises `TargetExists` if something is in its way."""
     if name in keys:
         if not overwrite:
-            raise array_exists(there.path, name)
+            raise array_exists(hierarchy.path, name)
         return keys[name]
     key = key_of(name, keys)
     for group in _groups_above([key]):
-        if there.kind(group) not in (_GROUP, ""):
-            raise not_an_array(there.path, group, "something other than a group")
-    kind = there.kind(key)
+        if hierarchy.kind(group) not in (_GROUP, ""):
+            raise not_an_array(hierarchy.path, group, "something other than a group")
+    kind = hierarchy.kind(key)
     if kind:
-        raise not_an_array(there.path, name, f"a {kind}" if kind == _GROUP else kind)
+        raise not_an_array(hierarchy.path, name, f"a {kind}" if kind == _GROUP else kind)
     return key
 
 
 def _groups_above(keys: list[str]) -> list[str]:
+    """The keys of all groups above nodes, each once, outer ones first."""
     groups: dict[str, None] = {}
     for key in keys:
         parts = key.split("/")
@@ -183,12 +182,12 @@ def _groups_above(keys: list[str]) -> list[str]:
 # Dimensions ---------------------------------------------------------------------------------------
 
 
-def _orphans(there: Hierarchy, places: list[str], replaced: list[str]) -> list[str]:
-    """The keys of coordinates that were made for a replaced array, and that no other one shares."""
-    keys, limits = [], there.store.source.limits
+def _orphans(hierarchy: Hierarchy, new_keys: list[str], replaced: list[str]) -> list[str]:
+    """The keys of coordinates that were made for replaced arrays, and that no other one shares."""
+    keys, limits = [], hierarchy.store.source.limits
     for key in replaced:
         group = key.rpartition("/")[0]
-        nodes = there.nodes_in(group)
+        nodes = hierarchy.nodes_in(group)
         others = [node for other, node in nodes.items() if other != key]
         shared = [n for node in others if not is_scale(node, limits) for n in dimension_names(node)]
         keys += [
@@ -196,32 +195,32 @@ def _orphans(there: Hierarchy, places: list[str], replaced: list[str]) -> list[s
             for other, node in nodes.items()
             if is_scale(node, limits) and other.rpartition("/")[2] not in shared
         ]
-    return [key for key in dict.fromkeys(keys) if key not in places]
+    return [key for key in dict.fromkeys(keys) if key not in new_keys]
 
 
 def _coordinates(
-    held: Bundle, keys: dict[str, str], bundle: Bundle, places: list[str], limits: Limits
+    held: Bundle, keys: dict[str, str], bundle: Bundle, new_keys: list[str], limits: Limits
 ) -> Coordinates:
-    """The coordinates of the new hierarchy, those that stay among them."""
+    """The coordinates of the new hierarchy, with those of the arrays that stay."""
     arrays = {keys[array.name]: array for array in held.arrays}
-    arrays.update(zip(places, bundle.arrays, strict=True))
+    arrays.update(zip(new_keys, bundle.arrays, strict=True))
     return Coordinates([*arrays.values()], [*arrays], limits)
 
 
 def _dimensions(
-    there: Hierarchy,
+    hierarchy: Hierarchy,
     bundle: Bundle,
-    places: list[str],
-    gone: set[str],
+    new_keys: list[str],
+    removed: set[str],
     coordinates: Coordinates,
 ) -> tuple[list[tuple[str, str, Array]], dict[str, set[str]]]:
-    """The coordinates to write; by array the axes that share no dimension."""
-    scales = scales_of(bundle, places, {}, coordinates)
+    """The coordinates to write, as in `scales_of`; by array, the axes that share no dimension."""
+    scales = scales_of(bundle, new_keys, {}, coordinates)
     wanted = {key: (name, made) for key, name, made in scales}
-    apart = apart_of(bundle, places)
-    for array, folder in zip(bundle.arrays, places, strict=True):
+    apart = apart_of(bundle, new_keys)
+    for array, folder in zip(bundle.arrays, new_keys, strict=True):
         group = folder.rpartition("/")[0]
-        nodes = {key: node for key, node in there.nodes_in(group).items() if key not in gone}
+        nodes = {key: node for key, node in hierarchy.nodes_in(group).items() if key not in removed}
         lengths: dict[str, set[int]] = {}
         for node in nodes.values():
             for name, length in zip(dimension_names(node), node.shape, strict=False):
@@ -232,45 +231,43 @@ def _dimensions(
             made = wanted.get(key)
             clash = lengths.get(name, {length}) != {length}
             if not clash and key in nodes and made is not None:
-                clash = not _same(there.values(key, nodes[key]), made[1].data)
+                clash = not _same(hierarchy.values(key, nodes[key]), made[1].data)
             if name and clash:
                 apart.setdefault(array.name, set()).add(name)
             if clash or key in nodes:
                 wanted.pop(key, None)
-            elif made is not None and there.kind(key) and key not in gone:
+            elif made is not None and hierarchy.kind(key) and key not in removed:
                 wanted.pop(key)
     return [(key, name, made) for key, (name, made) in wanted.items()], apart
 
 
 def _same(old: Any, new: Any) -> bool:
-    if (
-        old is None
-        or old.shape != new.shape
-        or (old.dtype.kind in "US") != (new.dtype.kind in "US")
-    ):
+    """True if the values of two coordinates are equal; `old` is None if it cannot be read."""
+    if old is None or old.shape != new.shape:
         return False
-    return bool((old == new).all())
+    both_texts_or_numbers = (old.dtype.kind in "US") == (new.dtype.kind in "US")
+    return both_texts_or_numbers and bool((old == new).all())
 
 
 # Documents ----------------------------------------------------------------------------------------
 
 
-def _listed(
-    there: Hierarchy, new: dict[str, Document], target: Folder, gone: list[str], held: Bundle,
+def _put_documents(
+    hierarchy: Hierarchy, new: dict[str, Document], target: Folder, gone: list[str], held: Bundle,
     bundle: Bundle,
 ) -> None:  # fmt: skip
-    """Write the new documents, and those of groups above that list what is in them."""
+    """Write the new documents, and those of groups above that list their nodes."""
     order = [*held.names, *(name for name in bundle.names if name not in held.names)]
     for key in ("", *_groups_above([*new])):
-        if there.kind(key) != _GROUP:
+        if hierarchy.kind(key) != _GROUP:
             continue
         own = {
             name: fields for name, fields in new.items() if not key or name.startswith(f"{key}/")
         }
-        cut = len(key) + 1 if key else 0
-        inside = {name[cut:]: fields for name, fields in own.items()}
-        dead = [name[cut:] for name in gone if not key or name.startswith(f"{key}/")]
-        for name, fields in _group_documents(there, key, inside, dead, order).items():
+        start = len(key) + 1 if key else 0
+        inside = {name[start:]: fields for name, fields in own.items()}
+        removed = [name[start:] for name in gone if not key or name.startswith(f"{key}/")]
+        for name, fields in _group_documents(hierarchy, key, inside, removed, order).items():
             target.discard(name)
             _put(target, name, fields)
     for name, fields in new.items():
@@ -282,35 +279,32 @@ def _put(target: Folder, key: str, fields: Document) -> None:
 
 
 def _group_documents(
-    there: Hierarchy, key: str, new: dict[str, Document], gone: list[str], order: list[str]
+    hierarchy: Hierarchy, key: str, new: dict[str, Document], gone: list[str], order: list[str]
 ) -> dict[str, Document]:
-    """The documents of a group that change, by their keys; in it the nodes `new` and `gone`."""
+    """The documents of a group that change, by key; `new` and `gone` are nodes in it."""
     changed: dict[str, Document] = {}
-    if there.version == 3:
+    if hierarchy.version == 3:
         name = _below(key, V3_FILE)
-        fields = there.document(name) or {}
+        fields = hierarchy.document(name) or {}
         listed = (fields.get("consolidated_metadata") or {}).get("metadata")
         if isinstance(listed, dict):
             nodes = {node.rpartition("/")[0]: own for node, own in new.items()}
             fields["consolidated_metadata"]["metadata"] = _with(listed, nodes, gone)
             changed[name] = fields
         attributes = fields.get("attributes")
-        if (
-            not key
-            and isinstance(attributes, dict)
-            and _with_order(attributes, order, there.store.source.limits)
-        ):
+        is_root = not key and isinstance(attributes, dict)
+        if is_root and _set_order(attributes, order, hierarchy.store.source.limits):
             changed[name] = fields
         return changed
     name = _below(key, V2_ATTRIBUTES)
-    attributes = there.document(name)
+    attributes = hierarchy.document(name)
     if (
         not key
         and attributes is not None
-        and _with_order(attributes, order, there.store.source.limits)
+        and _set_order(attributes, order, hierarchy.store.source.limits)
     ):
         changed[name] = attributes
-    everything = there.document(_below(key, V2_ALL))
+    everything = hierarchy.document(_below(key, V2_ALL))
     listed = (everything or {}).get("metadata")
     if everything is not None and isinstance(listed, dict):
         own = {V2_ATTRIBUTES: attributes} if name in changed and attributes is not None else {}
@@ -320,6 +314,7 @@ def _group_documents(
 
 
 def _with(listed: Document, new: dict[str, Document], gone: list[str]) -> Document:
+    """Consolidated metadata with new nodes, and without removed ones and those below them."""
     inside = tuple(f"{key}/" for key in gone)
     left = {
         key: new.get(key, fields)
@@ -329,8 +324,8 @@ def _with(listed: Document, new: dict[str, Document], gone: list[str]) -> Docume
     return {**left, **new}
 
 
-def _with_order(attributes: Document, order: list[str], limits: Limits) -> bool:
-    """Put the order of all arrays into the record of ours, if it has one; True if it has."""
+def _set_order(attributes: Document, order: list[str], limits: Limits) -> bool:
+    """Set the order of all arrays in our record, if that has one; True if it has."""
     text = attributes.get(KEY)
     if text is None or not roundtrip.is_marked(text):
         return False

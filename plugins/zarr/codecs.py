@@ -1,7 +1,7 @@
 """Codecs of chunks: checked once for an array, decoded within bounds, and encoded.
 
-Every step is decoded to the number of bytes that it must have; a frame that says otherwise, or
-would say nothing and go on, is refused before there is room for it.
+Every step is decoded to the number of bytes that it must have; a frame that declares more, or has
+more without declaring it, is refused before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
     Step = Callable[[Any], Any]
 
-HEADROOM = 1 << 16  # bytes that an encoded chunk may have more than its elements, and one eighth
+HEADROOM = 1 << 16  # an encoded chunk may have one eighth and so many bytes more than its elements
 CHECKSUMS = {"crc32c": 4, "crc32": 4, "adler32": 4, "fletcher32": 4, "jenkins_lookup3": 4}
 # Filters of numcodecs between numbers and numbers: name -> its settings and their types.
 FILTERS: dict[str, dict[str, tuple[type, ...]]] = {
@@ -49,6 +49,7 @@ NUMBER = re.compile(
     r"|bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128)"
 )
 VARIABLE = ("vlen-utf8", "vlen-bytes")
+FEW_BYTES = 512  # of a further member of a gzip file, at first
 
 
 class Pipeline:
@@ -56,8 +57,8 @@ class Pipeline:
 
     `shape` is that of the chunk, slowest axis first; `variable` is the most bytes that a chunk
     of texts of variable length may have, 0 for all other chunks. `most` is the number of bytes that
-    a stored chunk has at most, `needs` what the largest step decodes to. `Unsupported` for codecs
-    that are not known, `Unsafe` for those that make objects of bytes.
+    a stored chunk has at most, `needs` that of the largest decoded step. Raises `Unsupported` for
+    codecs that are not known, `Corrupt` for wrong settings.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Pipeline:
                 raise
 
     def _add(self, name: str, settings: dict[str, Any], path: str) -> None:
-        """Add a step that decodes to `most` bytes, or to exactly so many."""
+        """Add a step that decodes to at most, or exactly, `most` bytes; set `most` to its input."""
         if name == "transpose" and not (self.variable and len(self.shape) > 1):
             self._transpose(settings, path)
         elif name == "bytes":
@@ -108,6 +109,7 @@ class Pipeline:
             raise Unsupported(f"array is encoded by '{name[:80]}', which is not known here")
 
     def _transpose(self, settings: dict[str, Any], path: str) -> None:
+        """Apply an order of axes to the one by which elements are stored."""
         order, rank = settings.get("order"), len(self.shape)
         if self._steps:
             raise Unsupported("array is transposed after it was encoded", path=path)
@@ -123,7 +125,7 @@ class Pipeline:
         self._order = tuple(self._order[axis] for axis in order)
 
     def decoded(self, data: bytes) -> Values:
-        """The elements of a chunk, or the bytes of one of texts of variable length.
+        """Decode a chunk: its elements, or the bytes of its texts of variable length.
 
         Raises `Corrupt` for bytes that are not a chunk.
         """
@@ -142,14 +144,14 @@ class Pipeline:
         nbytes = prod(self.shape) * self.dtype.itemsize
         if raw.size != nbytes:
             raise Corrupt("has another size than a chunk", expected=f"{nbytes} bytes", got=raw.size)
-        there = tuple(self.shape[axis] for axis in self._order)
-        values = raw.view(self.dtype).reshape(there)
-        back = sorted(range(len(there)), key=self._order.__getitem__)
-        return values.transpose(back)
+        stored_shape = tuple(self.shape[axis] for axis in self._order)
+        values = raw.view(self.dtype).reshape(stored_shape)
+        inverse = sorted(range(len(stored_shape)), key=self._order.__getitem__)
+        return values.transpose(inverse)
 
 
 def _raw(value: Any) -> Values:
-    """Bytes or an array as bytes."""
+    """View bytes, or an array, as an array of bytes."""
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
     return np.frombuffer(value, np.uint8)
@@ -168,6 +170,7 @@ def _location(name: str, settings: dict[str, Any]) -> str:
 
 
 def _checked(name: str, location: str, value: Any) -> Any:
+    """Verify the checksum of bytes; return them without it. Raises `Corrupt`."""
     data = _raw(value)
     if data.size < CHECKSUMS[name]:
         raise Corrupt("is too short for its checksum", got=f"{data.size} bytes")
@@ -191,9 +194,9 @@ def _filter(
     name: str, settings: dict[str, Any], nbytes: int, *, exact: bool
 ) -> tuple[Step, int, int]:
     """Return a filter that decodes to `nbytes` bytes: the step, its input bytes, and its memory."""
-    known = FILTERS[name]
+    types = FILTERS[name]
     for key, value in settings.items():
-        if key not in known or isinstance(value, bool) or not isinstance(value, known[key]):
+        if key not in types or isinstance(value, bool) or not isinstance(value, types[key]):
             if value is None and key == "astype":
                 continue
             raise Corrupt(f"codec '{name}' has a wrong setting '{key[:40]}'", got=repr(value)[:80])
@@ -212,12 +215,12 @@ def _filter(
         codec = numcodecs.get_codec({"id": name, **settings})
     except (TypeError, ValueError, OverflowError) as error:
         raise Corrupt(f"codec '{name}' lacks a setting: {error}"[:200]) from error
-    before, count, becomes = _sizes(name, settings, nbytes, exact=exact)
-    # A value that no integer can have is an error, not what the processor makes of it.
-    odd: Literal["raise", "ignore"] = "raise" if becomes.kind in "iub" else "ignore"
+    before, count, decoded = _sizes(name, settings, nbytes, exact=exact)
+    # A value that no integer can have is an error, not the result of the processor's conversion.
+    invalid: Literal["raise", "ignore"] = "raise" if decoded.kind in "iub" else "ignore"
 
     def step(value: Any) -> Any:
-        with np.errstate(divide="raise", invalid=odd, over="ignore", under="ignore"):
+        with np.errstate(divide="raise", invalid=invalid, over="ignore", under="ignore"):
             return codec.decode(_raw(value))
 
     working = 16 * count if name == "fixedscaleoffset" else 0  # numbers of double precision
@@ -225,6 +228,7 @@ def _filter(
 
 
 def _is_usable(value: Any, *, zero: bool) -> bool:
+    """True for a finite number; for 0 only if `zero`."""
     try:
         return isfinite(value) and (zero or value != 0)
     except OverflowError:
@@ -234,7 +238,7 @@ def _is_usable(value: Any, *, zero: bool) -> bool:
 def _sizes(
     name: str, settings: dict[str, Any], nbytes: int, *, exact: bool
 ) -> tuple[int, int, np.dtype[Any]]:
-    """The bytes that a filter decodes to `nbytes` (at most), and count and type of the numbers."""
+    """The bytes of input of a filter, and count and type of its numbers, for `nbytes` of output."""
     if name == "packbits":
         return 1 + -(-nbytes // 8), nbytes, np.dtype("?")
     if name not in ("delta", "fixedscaleoffset", "quantize", "astype"):
@@ -256,6 +260,7 @@ def _sizes(
 
 
 def _check_number(name: str, declared: str) -> None:
+    """Raise `Corrupt` if a setting is not the name of a type of numbers."""
     if NUMBER.fullmatch(declared[:64]) is None or len(declared) > 64:
         raise Corrupt(f"codec '{name}' has a type that is not a number", got=declared[:80])
     try:
@@ -272,17 +277,24 @@ def _too_long(limit: int, got: object = "more") -> Corrupt:
 
 
 def _inflated(wrapping: int, _: dict[str, Any], size: int | None, limit: int, data: Any) -> bytes:
-    rest, pieces, room = bytes(_raw(data)), [], limit
-    while rest:
-        decoder = zlib.decompressobj(wrapping)
-        piece = decoder.decompress(rest, room + 1)
-        room -= len(piece)
-        if room < 0:
-            raise _too_long(limit)
-        if not decoder.eof:
-            raise Corrupt("ends inside its deflated bytes")
-        pieces.append(piece)
-        rest = decoder.unused_data if wrapping > 15 else b""
+    """Inflate a zlib stream, or the members of a gzip file, one after the other."""
+    raw, pieces, left = memoryview(bytes(_raw(data))), [], limit
+    step = len(raw)  # nearly all files have one member
+    while raw:
+        decoder, nbytes = zlib.decompressobj(wrapping), step
+        while not decoder.eof:
+            if not raw:
+                raise Corrupt("ends inside its deflated bytes")
+            piece = decoder.decompress(raw[:nbytes], left + 1)
+            left -= len(piece)
+            if left < 0:
+                raise _too_long(limit)
+            pieces.append(piece)
+            raw = raw[min(nbytes, len(raw)) - len(decoder.unused_data) :]
+            nbytes *= 2
+        if wrapping <= zlib.MAX_WBITS:
+            break
+        step = FEW_BYTES  # zlib copies the bytes behind a member: few, as there may be many members
     return b"".join(pieces)
 
 
@@ -297,16 +309,15 @@ def _unlzma(
     if form not in (0, 1, 2, 3) or (filters is not None and not isinstance(filters, list)):
         raise Corrupt("codec 'lzma' has a wrong setting", got=repr(settings)[:80])
     if form == lzma.FORMAT_RAW:
-        if any(
-            isinstance(f, dict) and f.get("dict_size", 0) > limits.lzma_dictionary_bytes
-            for f in filters or ()
-        ):
+        sizes = [row.get("dict_size", 0) for row in filters or () if isinstance(row, dict)]
+        if any(nbytes > limits.lzma_dictionary_bytes for nbytes in sizes):
             raise Corrupt("codec 'lzma' asks for a very large dictionary")
         return _by_decoder(lzma.LZMADecompressor(form, None, filters), limit, data)
     return _by_decoder(lzma.LZMADecompressor(form, limit + limits.lzma_decoder_bytes), limit, data)
 
 
 def _by_decoder(decoder: Any, limit: int, data: Any) -> bytes:
+    """Decompress bytes of one stream to at most `limit` bytes. Raises `Corrupt`."""
     decoded: bytes = decoder.decompress(bytes(_raw(data)), limit + 1)
     if len(decoded) > limit:
         raise _too_long(limit)
@@ -316,23 +327,23 @@ def _by_decoder(decoder: Any, limit: int, data: Any) -> bytes:
 
 
 def _unzstd(_: dict[str, Any], size: int | None, limit: int, data: Any) -> Any:
-    """Frames of known sizes, which numcodecs adds up, or of one that ends where it should."""
+    """Decompress frames that declare their sizes, which numcodecs adds up, or one of known size."""
     from numcodecs.zstd import Zstd
 
     raw = _raw(data)
     declared = frame_size(raw[:18].tobytes())
     if declared is None and size is None:
-        raise Unsupported("is a Zstandard frame that does not say its size, and neither can we")
-    # One frame needs no more room than it declares; several are refused if `limit` is not enough.
+        raise Unsupported("is a Zstandard frame that does not declare its size")
+    # One frame needs no more than it declares; several are refused if `limit` is not enough.
     lengths = {limit} if size is not None or declared is None else {min(declared, limit), limit}
-    for room in (np.empty(length, np.uint8) for length in sorted(lengths)):
+    for buffer in (np.empty(length, np.uint8) for length in sorted(lengths)):
         try:
-            Zstd().decode(raw, room)
+            Zstd().decode(raw, buffer)
         except ValueError as error:
-            if room.size == limit:
+            if buffer.size == limit:
                 raise _too_long(limit) from error
             continue
-        return room if declared in (None, room.size) else Zstd().decode(raw)
+        return buffer if declared in (None, buffer.size) else Zstd().decode(raw)
     raise _too_long(limit)
 
 
@@ -374,10 +385,10 @@ def _unlz4(_: dict[str, Any], size: int | None, limit: int, data: Any) -> Any:
 
 
 def spans_of(data: memoryview, count: int) -> Iterator[tuple[int, int]]:
-    """Yield where each text of variable length in a chunk begins and ends.
+    """Yield the offsets of the begin and the end of each text of variable length in a chunk.
 
-    The chunk has the number of its texts, then each with its length. Raises `Corrupt` for bytes
-    that are not that.
+    The chunk has the number of its texts, then each with its length. Raises `Corrupt` for other
+    bytes.
     """
     declared = int.from_bytes(data[:4], "little")
     if len(data) < 4 or declared != count:
@@ -398,8 +409,8 @@ def spans_of(data: memoryview, count: int) -> Iterator[tuple[int, int]]:
 
 def _gzip(level: int, width: int, inner: str) -> Step:
     def encode(data: Any) -> bytes:
-        made = zlib.compressobj(level, wbits=zlib.MAX_WBITS | 16)
-        return made.compress(data) + made.flush()
+        stream = zlib.compressobj(level, wbits=zlib.MAX_WBITS | 16)
+        return stream.compress(data) + stream.flush()
 
     return encode
 
@@ -436,13 +447,13 @@ COMPRESSORS: dict[str, tuple[Callable[..., Any], Callable[[int, int, str], Step]
 
 
 def encoder(name: str, level: int, width: int, inner: str) -> Step | None:
-    """Return the function that compresses chunks of elements of `width` bytes; None for none."""
+    """Return the function that compresses chunks of elements of `width` bytes; None for "none"."""
     make = COMPRESSORS[name][1] if name in COMPRESSORS else None
     return None if make is None else make(level, width, inner)
 
 
 def with_crc32c(data: Any) -> bytes:
-    """The bytes with their checksum behind them."""
+    """The bytes followed by their checksum (CRC-32C)."""
     import google_crc32c
 
     raw = bytes(data)

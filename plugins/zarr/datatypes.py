@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
 
 
-# The fields of a metadata document, each with its check ------------------------------------------
+# The fields of a metadata document ---------------------------------------------------------------
 
 
 def short(value: Any) -> str:
@@ -26,7 +26,7 @@ def short(value: Any) -> str:
 
 
 class Fields:
-    """The fields of a document, each with its check."""
+    """Checks of the fields of a document; `where` is the path of fields to it, for messages."""
 
     def __init__(self, fields: Any, path: str, where: str = "") -> None:
         if not isinstance(fields, dict):
@@ -46,7 +46,7 @@ class Fields:
         )  # fmt: skip
 
     def lengths(self, name: str, least: int) -> tuple[int, ...]:
-        """A list of lengths, none below `least`."""
+        """A field that is a list of lengths, each at least `least`, for at most `MAX_RANK` axes."""
         value = self.fields.get(name)
         good = isinstance(value, list) and all(
             type(n) is int and least <= n < 1 << 63 for n in value
@@ -60,7 +60,7 @@ class Fields:
         return tuple(value or ())
 
     def named(self, name: str) -> tuple[str, dict[str, Any]]:
-        """The name and the configuration of an extension point of version 3."""
+        """The name and the configuration of a field that is an extension point of version 3."""
         value = self.fields.get(name)
         if isinstance(value, str):
             return value, {}
@@ -72,7 +72,7 @@ class Fields:
         return value["name"], settings
 
 
-# The types of NumPy that elements can have, without the lists of fields that NumPy would parse.
+# Names of types of NumPy that elements can have; not the texts of several fields that NumPy parses.
 _CODE = re.compile(
     r"[<>|=]?(?:[biufcSUVmM][0-9]{0,10}(?:\[[0-9]{0,10}[A-Za-z\u03bc]{1,8}\])?|\?)"
     r"|bool|u?int[0-9]{0,2}|float[0-9]{0,2}|complex[0-9]{0,3}"
@@ -80,18 +80,18 @@ _CODE = re.compile(
 
 
 def type_of_3(declared: Any, path: str, limits: Limits) -> tuple[Element, str]:
-    """The element type, and how elements of variable length are stored."""
+    """The element type of version 3, and the form of elements of variable length, else empty."""
     if isinstance(declared, str) and declared in ELEMENTS:
         return ELEMENTS[declared], ""
     name, settings = Fields({"data_type": declared}, path).named("data_type")
     if name in VARIABLE:
         return Element("user", 0, "|"), VARIABLE[name]
-    known = Fields(settings, path, "data_type.")
+    checks = Fields(settings, path, "data_type.")
     if name in BYTES_TYPES or name == TEXT_TYPE:
         unit = 4 if name == TEXT_TYPE else 1
         nbytes = settings.get("length_bytes")
         if type(nbytes) is not int or not 0 < nbytes < 1 << 31 or nbytes % unit:
-            raise known.wrong("length_bytes", "a number of bytes")
+            raise checks.wrong("length_bytes", "a number of bytes")
         letter = BYTES_TYPES.get(name)
         code = f"|{letter}{nbytes}" if letter else f"<U{nbytes // 4}"
         return Element("user", nbytes, "|", code), ""
@@ -100,17 +100,17 @@ def type_of_3(declared: Any, path: str, limits: Limits) -> tuple[Element, str]:
         if bits and bits % 8 == 0:
             return Element("user", bits // 8, "|", f"|V{bits // 8}"), ""
     if name in DATE_TYPES:
-        return _date(name, settings, known), ""
+        return _date(name, settings, checks), ""
     if name in STRUCTURED:
         return _structure_of_3(settings, path, limits), ""
     raise Unsupported(f"array has elements of type '{name[:80]}'", path=path)
 
 
-def _date(name: str, settings: dict[str, Any], known: Fields) -> Element:
+def _date(name: str, settings: dict[str, Any], checks: Fields) -> Element:
     unit, factor = settings.get("unit"), settings.get("scale_factor", 1)
     units = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as", "generic")
     if unit not in units or type(factor) is not int or not 0 < factor < 1 << 31:
-        raise known.wrong("unit", "a unit of time and a factor")
+        raise checks.wrong("unit", "a unit of time and a factor")
     unit = "us" if unit == "μs" else unit
     step = "" if unit == "generic" else f"[{factor if factor != 1 else ''}{unit}]"
     return Element("user", 8, "|", f"<{DATE_TYPES[name]}8{step}")
@@ -148,7 +148,10 @@ def code_of_element(element: Element) -> Any:
 
 
 def type_of_2(declared: Any, names: set[str], path: str, limits: Limits) -> tuple[Element, str]:
-    """The element type of version 2; `names` are the ids of the codecs."""
+    """The element type of version 2, and the form of elements of variable length, else empty.
+
+    `names` are the ids of the codecs.
+    """
     if declared in ("|O", "O", "<O", ">O"):
         for name, form in (("vlen-utf8", "utf8"), ("vlen-bytes", "bytes")):
             if name in names:
@@ -177,11 +180,12 @@ def type_of_2(declared: Any, names: set[str], path: str, limits: Limits) -> tupl
 
 
 def is_code(declared: str, limits: Limits) -> bool:
-    """True for the name of one type of NumPy, which NumPy may be asked for."""
+    """True for the name of one type, which is safe for NumPy to parse."""
     return len(declared) <= limits.type_name_characters and _CODE.fullmatch(declared) is not None
 
 
 def _by_numpy(declared: Any, limits: Limits) -> Element:
+    """The element of a type of NumPy, or of a list of fields; raises ValueError or TypeError."""
     import numpy as np
 
     from raconvert.arrays.dtypes import element_of

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Bundle
 
-_UNNAMED = "__xarray_dataarray_variable__"  # xarray's, which looks for it by this name
-_DOCUMENTS = ("zarr.json", "bundle.yaml")  # files by which a folder is known
+_UNNAMED = "__xarray_dataarray_variable__"  # xarray's name of an array without one
+_DOCUMENTS = ("zarr.json", "bundle.yaml")  # files that mark a folder as one of a format
 
 
 def keys_of(bundle: Bundle) -> tuple[list[str], dict[str, str]]:
@@ -35,7 +35,7 @@ def keys_of(bundle: Bundle) -> tuple[list[str], dict[str, str]]:
 
 
 def key_of(name: str, known: Mapping[str, str]) -> str:
-    """The key of a further array; `known` are the keys of those that are there, by name."""
+    """The key of a further array; `known` are the keys of existing arrays, by name."""
     return paths_of([_unreserved(name)], "", known=known)[0]
 
 
@@ -51,12 +51,12 @@ def key_beside(key: str, name: str) -> str | None:
 
 
 def same_on_disk(key: str) -> str:
-    """The value that keys share if they are one folder on some system."""
+    """The form of a key that is the same for keys that are one folder on some system."""
     return folded(key)
 
 
 def _unreserved(name: str) -> str:
-    """The name without parts that have a meaning in a hierarchy: they are escaped."""
+    """The name with an escape before parts that have a meaning in a hierarchy."""
     return "/".join(
         f" {part}"
         if part.lower() in _DOCUMENTS or (part.startswith("__") and part != _UNNAMED)
@@ -68,7 +68,7 @@ def _unreserved(name: str) -> str:
 CHUNK_BYTES = 1 << 20
 NAMES = ("none", *WRITTEN)
 INNER = ("zstd", "lz4", "lz4hc", "blosclz", "zlib")
-MAX_CHUNK_BYTES = (1 << 31) - 1  # what Blosc takes, and readers of 32 bits
+MAX_CHUNK_BYTES = (1 << 31) - 1  # limit of Blosc, and of readers of 32 bits
 
 WRITE_OPTIONS = (
     Option("format", "3", ("3", "2"), "version of Zarr"),
@@ -100,8 +100,8 @@ class Form(Record):
     """The stored form of an array: its key, data type, chunks, and the shape under one file."""
 
     key: str
-    data_type: Any  # None: there is none
-    order: str  # of its bytes: < or >, | where that means nothing
+    data_type: Any  # None: Zarr has none for it
+    order: str  # of its bytes: < or >; | if they have none
     chunk: tuple[int, ...]
     unit: tuple[int, ...]  # the shard, else the chunk
 
@@ -116,33 +116,34 @@ def options_of(
     *,
     checksum: bool,
 ) -> Options:
-    """The checked options; `UsageError` where one of them is not understood."""
-    name, *more = compress.split(":")
-    inner = more.pop(0) if name == "blosc" and more and not more[0].isdecimal() else "zstd"
-    known = name in WRITTEN or (name == "none" and not more)
-    if not known or len(more) > 1 or inner not in INNER:
+    """The options in terms of Zarr. Raises `UsageError` if one of them is not understood."""
+    name, *words = compress.split(":")
+    inner = words.pop(0) if name == "blosc" and words and not words[0].isdecimal() else "zstd"
+    is_known = name in WRITTEN or (name == "none" and not words)
+    if not is_known or len(words) > 1 or inner not in INNER:
         raise UsageError(
             f"option compress={compress} is not understood",
             expected=f"{', '.join(NAMES)}, with :LEVEL; blosc also with {', '.join(INNER)}",
         )
     least, most, level = WRITTEN[name].levels if name in WRITTEN else (0, 0, 0)
-    if more:
-        good = more[0].isascii() and more[0].isdecimal() and len(more[0]) < 3
-        if not good or not least <= int(more[0]) <= most:
+    if words:
+        is_level = words[0].isascii() and words[0].isdecimal() and len(words[0]) < 3
+        if not is_level or not least <= int(words[0]) <= most:
             raise UsageError(
                 f"level of option compress={compress} is out of range",
                 expected=f"{least} to {most}",
             )
-        level = int(more[0])
+        level = int(words[0])
     if version == "2" and (shards != "none" or checksum):
         raise UsageError("version 2 has neither shards nor checksums", expected="format=3")
+    shard = None if shards == "none" else _shape(shards, "shards")
     return Options(
-        int(version), _shape(chunks, "chunks"), None if shards == "none" else
-        _shape(shards, "shards"), name, level, inner, checksum, endian, strings,
-    )  # fmt: skip
+        int(version), _shape(chunks, "chunks"), shard, name, level, inner, checksum, endian, strings
+    )
 
 
 def _shape(text: str, name: str) -> Any:
+    """The value of the option `chunks` or `shards`: "auto", None or a shape."""
     if text in ("auto", "none") and name == "chunks":
         return text if text == "auto" else None
     parts = text.split(",")
@@ -155,7 +156,7 @@ def _shape(text: str, name: str) -> Any:
 
 
 def chunk_of(shape: tuple[int, ...], item: int, options: Options) -> tuple[int, ...]:
-    """The shape of the chunks of an array: by itself whole rows of about 1 MiB."""
+    """The shape of the chunks of an array: by default whole rows of about 1 MiB."""
     if isinstance(options.chunks, tuple):
         pairs = zip(options.chunks, shape, strict=True)
         if options.shards is not None:
@@ -169,13 +170,13 @@ def chunk_of(shape: tuple[int, ...], item: int, options: Options) -> tuple[int, 
         chunk[axis] = max(1, min(length, CHUNK_BYTES // max(1, inner)))
         if chunk[axis] > 1 or inner < CHUNK_BYTES:
             break
-    if options.shards is not None:  # the largest that its shard is a multiple of
+    if options.shards is not None:  # the largest chunk of which the shard is a multiple
         return tuple(_divisor(n, high) for n, high in zip(options.shards, chunk, strict=True))
     return tuple(chunk)
 
 
 def _divisor(length: int, most: int) -> int:
-    """The largest divisor that is not above `most`, of a length below 2**31."""
+    """The largest divisor of a length below 2**31 that is at most `most`."""
     best, low = 1, 1
     while low * low <= length:
         if length % low == 0:
@@ -185,7 +186,7 @@ def _divisor(length: int, most: int) -> int:
 
 
 def codecs_of(options: Options, width: int, form: Form) -> list[dict[str, Any]]:
-    """The codecs of a chunk in version 3: `width` bytes an element."""
+    """The codecs of a chunk in version 3; an element has `width` bytes."""
     first: dict[str, Any] = {"name": "bytes"}
     if form.data_type == TEXT:
         first, width = {"name": TEXT_CODEC}, 1
@@ -201,6 +202,6 @@ def codecs_of(options: Options, width: int, form: Form) -> list[dict[str, Any]]:
 
 
 def compressor_of(options: Options) -> dict[str, Any] | None:
-    """The compressor in version 2."""
+    """The compressor in version 2; None for chunks that are not compressed."""
     row = WRITTEN.get(options.compressor)
     return None if row is None else {"id": row.name, **row.settings_2(options)}

@@ -1,4 +1,4 @@
-"""Metadata documents: JSON of both versions as one record of an array, all checked, and back."""
+"""Metadata documents: JSON of both versions, checked, as one record of an array."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Codec(Record):
 class Node(Record):
     """An array as its metadata describes it; shapes slowest axis first.
 
-    `grid` is the shape of what one key holds (a chunk, or a shard); `codecs` are applied in order
+    `grid` is the shape of a chunk, or of a shard, which one key has; `codecs` are applied in order
     when a chunk is written. `fill` is as the document has it. `variable` is "utf8" or "bytes" for
-    elements of variable length, whose `element` is not known yet.
+    elements of variable length, whose `element` has no width yet.
     """
 
     version: int
@@ -61,8 +61,8 @@ class Node(Record):
             return self.separator.join(["c", *map(str, index)])
         return self.separator.join(map(str, index)) if index else "0"
 
-    def place(self, key: str) -> tuple[int, ...] | None:
-        """The place in the grid of the chunk that has a key; None if no chunk has it."""
+    def index_of(self, key: str) -> tuple[int, ...] | None:
+        """The index in the grid of the chunk with a key; None if no chunk has it."""
         parts = key.split(self.separator) if self.shape or self.default_keys else []
         if self.default_keys:
             parts = parts[1:]
@@ -78,9 +78,9 @@ class Node(Record):
 
 
 def document(text: bytes, path: str, limits: Limits) -> dict[str, Any]:
-    """The JSON object that a metadata file holds; `Corrupt` for anything else.
+    """Parse the JSON object of a metadata file. Raises `Corrupt` for anything else.
 
-    `TooLarge` where its values need more than `Limits.memory`: counted before it is parsed.
+    Raises `TooLarge` if its values need more than `Limits.memory`, counted before it is parsed.
     """
     try:
         fields = parsed(text, limits.memory, f"metadata '{os.path.basename(path)}'", _unique)
@@ -95,18 +95,19 @@ def document(text: bytes, path: str, limits: Limits) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("an object has a key twice")
     return mapping
 
 
 def _check_nesting(value: Any, most: int) -> None:
+    """Raise ValueError for objects and lists nested more than `most` levels deep."""
     level: list[Any] = [value]
     for _ in range(most):
         level = [
             inner
-            for one in level
-            if isinstance(one, (dict, list))
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(inner, (dict, list))
         ]
         if not level:
@@ -136,7 +137,7 @@ def _version(version: Any, expected: int, path: str) -> RaconvertError:
 
 
 def attributes_of(fields: dict[str, Any], path: str) -> dict[str, Any]:
-    """The attributes in a document of version 3."""
+    """The attributes in a document of version 3. Raises `Corrupt`."""
     attributes = fields.get("attributes", {})
     if not isinstance(attributes, dict):
         raise Fields(fields, path).wrong("attributes", "a mapping")
@@ -147,18 +148,18 @@ def attributes_of(fields: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def node_of_3(fields: dict[str, Any], path: str, limits: Limits) -> Node:
-    """The array of a ``zarr.json``."""
-    known = Fields(fields, path)
-    grid = _grid_of_3(known)
+    """Check the ``zarr.json`` of an array. Raises `Corrupt`, `Unsupported` or `Unsafe`."""
+    checks = Fields(fields, path)
+    grid = _grid_of_3(checks)
     _refuse_extensions(fields, path)
     element, variable = type_of_3(fields.get("data_type"), path, limits)
     codecs = codecs_of_3(fields.get("codecs"), path, limits)
     if "fill_value" not in fields:
-        raise known.wrong("fill_value", "a value")
+        raise checks.wrong("fill_value", "a value")
     names = fields.get("dimension_names")
-    good = isinstance(names, list) and all(n is None or isinstance(n, str) for n in names)
-    if names is not None and (not good or len(names) != len(grid.shape)):
-        raise known.wrong("dimension_names", "a name or null for each axis")
+    are_names = isinstance(names, list) and all(n is None or isinstance(n, str) for n in names)
+    if names is not None and (not are_names or len(names) != len(grid.shape)):
+        raise checks.wrong("dimension_names", "a name or null for each axis")
     node = grid._replace(
         element=_ordered(element, codecs), codecs=codecs, fill=fields["fill_value"],
         attributes=attributes_of(fields, path), names=names, variable=variable,
@@ -167,15 +168,15 @@ def node_of_3(fields: dict[str, Any], path: str, limits: Limits) -> Node:
     return _checked(node, path)
 
 
-def _grid_of_3(known: Fields) -> Node:
+def _grid_of_3(checks: Fields) -> Node:
     """Parse shape, chunks and keys of an array of version 3, and nothing else."""
-    fields, path = known.fields, known.path
-    shape = known.lengths("shape", 0)
-    name, settings = known.named("chunk_grid")
+    fields, path = checks.fields, checks.path
+    shape = checks.lengths("shape", 0)
+    name, settings = checks.named("chunk_grid")
     if name != "regular":
         raise Unsupported(f"array has a chunk grid '{name[:80]}'", path=path, expected="regular")
     grid = Fields(settings, path, "chunk_grid.").lengths("chunk_shape", 1)
-    name, settings = known.named("chunk_key_encoding")
+    name, settings = checks.named("chunk_key_encoding")
     if name not in ("default", "v2"):
         raise Unsupported(f"array has chunk keys '{name[:80]}'", path=path, expected="default, v2")
     separator = settings.get("separator", "/" if name == "default" else ".")
@@ -187,13 +188,13 @@ def _grid_of_3(known: Fields) -> Node:
     )  # fmt: skip
 
 
-_NOTHING = Element("user", 0, "|")
+_NOTHING = Element("user", 0, "|")  # of a node whose data type is not parsed
 
 
 def grid_of(fields: dict[str, Any], path: str) -> Node | None:
-    """Parse a document as far as the keys of chunks need; None for a group.
+    """Parse a document as far as the keys of chunks depend on it; None for a group.
 
-    Raises `Corrupt` or `Unsupported` if they cannot be known.
+    Raises `Corrupt` or `Unsupported` if that part is not valid.
     """
     if fields.get("zarr_format") != 2:
         return _checked(_grid_of_3(Fields(fields, path)), path) if is_array(fields, path) else None
@@ -207,6 +208,7 @@ _FIELDS_OF_3 = {
 
 
 def _refuse_extensions(fields: dict[str, Any], path: str) -> None:
+    """Raise `Unsupported` for fields that must be understood, and are not of the specification."""
     if fields.get("storage_transformers"):
         raise Unsupported("array has storage transformers", path=path)
     for name, value in fields.items():
@@ -258,7 +260,7 @@ def codecs_of_3(listed: Any, path: str, limits: Limits, depth: int = 0) -> tuple
 
 
 def _check_codec(name: str, known: frozenset[str], path: str) -> None:
-    """Refuse (`Unsafe`, `Unsupported`) a codec that is not in the table of its version."""
+    """Raise `Unsafe` or `Unsupported` for a codec that is not in the table of its version."""
     if name.removeprefix("numcodecs.") in UNSAFE:
         raise Unsafe(
             f"array is encoded by '{name}', which makes objects of bytes", path=path,
@@ -272,6 +274,7 @@ def _check_codec(name: str, known: frozenset[str], path: str) -> None:
 
 
 def _shards(settings: dict[str, Any], path: str, limits: Limits, depth: int) -> dict[str, Any]:
+    """Check the settings of the codec of shards; return them with `Codec`s in place of lists."""
     if depth >= limits.shard_levels:
         raise Unsupported(
             "array has shards inside shards", path=path, expected=f"{limits.shard_levels}"
@@ -298,14 +301,14 @@ def _shards(settings: dict[str, Any], path: str, limits: Limits, depth: int) -> 
 def node_of_2(
     fields: dict[str, Any], attributes: dict[str, Any], path: str, limits: Limits
 ) -> Node:
-    """The array of a ``.zarray``, with what its ``.zattrs`` says."""
+    """Check the ``.zarray`` of an array; `attributes` are those of its ``.zattrs``."""
     if fields.get("zarr_format") != 2:
         raise _version(fields.get("zarr_format"), 2, path)
-    known = Fields(fields, path)
-    grid, order = _grid_of_2(known), fields.get("order", "C")
+    checks = Fields(fields, path)
+    grid, order = _grid_of_2(checks), fields.get("order", "C")
     if order not in ("C", "F"):
-        raise known.wrong("order", "C or F")
-    codecs = _codecs_of_2(known, order, len(grid.shape), limits)
+        raise checks.wrong("order", "C or F")
+    codecs = _codecs_of_2(checks, order, len(grid.shape), limits)
     element, variable = type_of_2(
         fields.get("dtype"), {codec.name for codec in codecs}, path, limits
     )
@@ -317,39 +320,39 @@ def node_of_2(
 
 
 def _fill_of_2(fill: Any, kind: str) -> Any:
-    """The fill value as it is meant: jzarr, of bioformats2raw, writes numbers as texts."""
+    """The fill value; as a number if it is the text of one, as jzarr (bioformats2raw) has it."""
     if isinstance(fill, str) and kind in NUMBERS_AS_TEXT and NUMBER.fullmatch(fill):
         return int(fill) if fill.lstrip("-").isdecimal() else float(fill)
     return fill
 
 
-def _grid_of_2(known: Fields) -> Node:
+def _grid_of_2(checks: Fields) -> Node:
     """Parse shape, chunks and keys of an array of version 2, and nothing else."""
-    shape, grid = known.lengths("shape", 0), known.lengths("chunks", 1)
-    separator = known.fields.get("dimension_separator", ".")
+    shape, grid = checks.lengths("shape", 0), checks.lengths("chunks", 1)
+    separator = checks.fields.get("dimension_separator", ".")
     if separator not in ("/", "."):
-        raise known.wrong("dimension_separator", "/ or .")
+        raise checks.wrong("dimension_separator", "/ or .")
     return Node(
-        2, shape, grid, _NOTHING, (), known.fields.get("fill_value"), separator,
+        2, shape, grid, _NOTHING, (), checks.fields.get("fill_value"), separator,
         default_keys=False, attributes={}, names=None,
     )  # fmt: skip
 
 
-def _codecs_of_2(known: Fields, order: str, rank: int, limits: Limits) -> tuple[Codec, ...]:
-    filters, compressor = known.fields.get("filters"), known.fields.get("compressor")
-    listed = [*(filters if isinstance(filters, list) else ())]
+def _codecs_of_2(checks: Fields, order: str, rank: int, limits: Limits) -> tuple[Codec, ...]:
+    filters, compressor = checks.fields.get("filters"), checks.fields.get("compressor")
+    entries = [*(filters if isinstance(filters, list) else ())]
     if filters is not None and not isinstance(filters, list):
-        raise known.wrong("filters", "a list, or null")
-    listed += [] if compressor is None else [compressor]
-    if len(listed) > limits.chained_codecs:
-        raise known.wrong("filters", f"at most {limits.chained_codecs}")
+        raise checks.wrong("filters", "a list, or null")
+    entries += [] if compressor is None else [compressor]
+    if len(entries) > limits.chained_codecs:
+        raise checks.wrong("filters", f"at most {limits.chained_codecs}")
     codecs = []
     if order == "F" and rank > 1:
         codecs.append(Codec("transpose", {"order": "F"}))
-    for entry in listed:
+    for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
-            raise known.wrong("filters" if entry is not compressor else "compressor", "an id")
-        _check_codec(entry["id"], KNOWN_2, known.path)
+            raise checks.wrong("filters" if entry is not compressor else "compressor", "an id")
+        _check_codec(entry["id"], KNOWN_2, checks.path)
         codecs.append(Codec(entry["id"], {k: v for k, v in entry.items() if k != "id"}))
     return tuple(codecs)
 
@@ -358,6 +361,7 @@ def _codecs_of_2(known: Fields, order: str, rank: int, limits: Limits) -> tuple[
 
 
 def _checked(node: Node, path: str) -> Node:
+    """Return a node; raises `Corrupt` for chunks of another rank, and for sizes beyond 2**63."""
     for chunk in _grids(node):
         if len(chunk) != len(node.shape):
             raise Corrupt(
@@ -375,7 +379,7 @@ def _checked(node: Node, path: str) -> Node:
 
 
 def chunk_count(node: Node) -> int:
-    """Return the number of keys of the array, if all exist."""
+    """Return the number of chunks of the array, present or absent; with shards, of shards."""
     return prod(-(-n // high) for n, high in zip(node.shape, node.grid, strict=True))
 
 
@@ -385,19 +389,19 @@ def part_count(node: Node) -> int:
 
 
 def absent_note(name: str, absent: int, total: int, node: Node) -> str:
-    """The line that says how many chunks of an array are not there. Raises nothing."""
+    """The note on the chunks of an array that are absent. Raises nothing."""
     fill = "0" if node.fill is None else short(node.fill)
     chunks = "chunk" if total == 1 else "chunks"
     return f"array '{name}': {absent} of {total} {chunks} absent: fill value {fill}"
 
 
 def inner_of(node: Node) -> tuple[int, ...]:
-    """The shape of the chunks that are decoded at once: of shards the innermost."""
+    """The shape of the chunks that are decoded at once; with shards, of the innermost ones."""
     return _grids(node)[-1]
 
 
 def _grids(node: Node) -> list[tuple[int, ...]]:
-    """The shapes of the chunks, the outermost first: of shards, and of what is in them."""
+    """The shapes of the chunks, the outermost first: of shards, and of the chunks in them."""
     grids, codecs = [node.grid], node.codecs
     while codecs and codecs[0].name == "sharding_indexed":
         grids.append(codecs[0].settings["chunk_shape"])
@@ -415,21 +419,21 @@ def words_of(codecs: tuple[Codec, ...]) -> list[str]:
             big = " big-endian" if codec.name == "bytes" else ""
             level = codec.settings.get("level", codec.settings.get("clevel"))
             inner = codec.settings.get("cname")
-            more = f" {inner}" * isinstance(inner, str) + f" {level}" * isinstance(level, int)
-            words.append(codec.name[:40] + big + more)
+            suffix = f" {inner}" * isinstance(inner, str) + f" {level}" * isinstance(level, int)
+            words.append(codec.name[:40] + big + suffix)
     return words
 
 
-# Fill values: what stands in the place of chunks that are not there ------------------------------
+# Fill values: the elements of absent chunks ------------------------------------------------------
 
 
 ODD_FLOATS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 
 
 def fill_of(node: Node, path: str) -> Any:
-    """The fill value as a NumPy scalar array of the element's type; zeros if it is missing.
+    """The fill value as a NumPy array of one element, of the array's type; zeros without one.
 
-    Raises `Corrupt` for a value that no element has.
+    Raises `Corrupt` for a value that no element can have.
     """
     import numpy as np
 
@@ -450,6 +454,7 @@ def fill_of(node: Node, path: str) -> Any:
 
 
 def _set(raw: Any, value: Any, element: Element, dtype: Any) -> None:
+    """Set an array of one element to a value of JSON. Raises TypeError, ValueError, …."""
     kind = element.kind
     if kind == "bool":
         if value not in (True, False, 0, 1):
@@ -507,14 +512,16 @@ def _set_float(raw: Any, value: Any) -> None:
         raw.view(f"{kind}{raw.dtype.itemsize}")[0] = bits
         return
     if isinstance(value, str):
-        value = ODD_FLOATS[value] if value in ODD_FLOATS else float("x")
+        if value not in ODD_FLOATS:
+            raise ValueError
+        value = ODD_FLOATS[value]
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise TypeError
     raw[0] = float(value)
 
 
 def _set_bytes(raw: Any, value: Any, element: Element) -> None:
-    """Bytes and structures: base64, or a list of numbers; 0 and "" for nothing."""
+    """Set bytes or a structure by base64, or a list of numbers; 0 and "" leave it zeros."""
     if value in (0, ""):
         return
     if isinstance(value, list) and all(type(n) is int and 0 <= n < 256 for n in value):

@@ -1,9 +1,8 @@
-"""Metadata: what becomes attributes and dimension names, and what has no place there.
+"""Metadata: as attributes and dimension names, and the rest as a record.
 
-The latter is one attribute, the text of a record (`raconvert.metadata.roundtrip`). On an array:
-what its names of dimensions and JSON do not hold, and its own `name` where no folder can have it.
-On a group: such attributes, and its `name`. On the root: the record of the file, and the `order` of
-the arrays.
+The record is one attribute, of text (`raconvert.metadata.roundtrip`). On an array it has what names
+of dimensions and JSON do not hold, and its own `name` if no folder can have that. On a group: such
+attributes, and its `name`. On the root: the record of the file, and the `order` of the arrays.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def take_named(attributes: dict[str, Any], path: str, limits: Limits) -> dict[str, Any]:
-    """Take our record, which may have a name, out of attributes."""
+    """Remove our record, which may have a name, from attributes; return it. Raises `Corrupt`."""
     record = take_record(attributes, path, limits)
     if not isinstance(record.get("name", ""), str):
         raise Corrupt(f"attribute '{KEY}' has the wrong form", path=path)
@@ -49,7 +48,7 @@ def take_named(attributes: dict[str, Any], path: str, limits: Limits) -> dict[st
 
 
 def describe(array: Array, node: Node, stem: str, path: str, limits: Limits) -> Array:
-    """Return the array with its metadata; `stem` is the last part of its key."""
+    """Return the array with the metadata of its node; `stem` is the last part of its key."""
     attributes = dict(node.attributes)
     record = take_named(attributes, path, limits)
     names = _names(node, attributes)
@@ -82,12 +81,12 @@ def complete(array: Array, key: str, coordinates: Coordinates) -> None:
 
 
 def _is_name(name: str | None, stem: str, axis: int) -> bool:
-    """True unless a dimension has no name, or the one that stands for none."""
+    """True unless a dimension has no name, or the placeholder for it."""
     return bool(name) and name != placeholder(stem, axis)
 
 
 def placeholder(stem: str, axis: int) -> str:
-    """The name of a dimension that has none: xarray opens no array without names."""
+    """The placeholder for the name of a dimension: xarray opens no array without names."""
     return f"{stem}_dim_{axis}"
 
 
@@ -112,13 +111,13 @@ def _names(node: Node, attributes: dict[str, Any]) -> list[str | None] | None:
 
 
 def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of Zarr alone: another fill value."""
+    """Return the fields of our namespace: a fill value other than 0 or that of missing elements."""
     own: dict[str, Any] = {}
     usual = (None, 0, "", False, NOT_A_TIME, [0, 0])
-    said = MISSING in attributes and (
+    is_missing = MISSING in attributes and (
         json_number(attributes[MISSING]) == json_number(_number(node.fill))
     )
-    if not said and node.fill not in usual and isinstance(node.fill, (int, float, str, list)):
+    if not is_missing and node.fill not in usual and isinstance(node.fill, (int, float, str, list)):
         own["fill_value"] = node.fill
     return own
 
@@ -130,8 +129,8 @@ def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _take_missing(attributes: dict[str, Any], array: Array, node: Node, *, by_xarray: bool) -> None:
-    """Put the value for missing elements among the attributes as the number that it is."""
-    if node.variable:  # texts, whose type is not looked for yet
+    """Set the value for missing elements in the attributes as a number."""
+    if node.variable:  # texts, whose width is not read yet
         return
     kind, missing = array.element.kind, attributes.get(MISSING)
     if missing is None and by_xarray and kind in ("int", "uint", "float"):
@@ -159,14 +158,16 @@ def _of_base64(text: str) -> float | None:
 
 
 def json_number(value: Any) -> Any:
-    """Return a number as a document has it: the floats that JSON lacks by their names."""
+    """Return a number as a document has it: floats that JSON lacks as their names."""
     if type(value) is not float or isfinite(value):
         return value
-    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def missing_of(array: Array) -> Any:
-    """Return the value for missing elements, if it is one that an element can have, else None."""
+    """Return the value for missing elements if an element can have it; else None."""
     value, element = array.meta.attributes.get(MISSING), array.element
     if element.kind == "float" and type(value) in (int, float):
         return float(value)
@@ -178,7 +179,7 @@ def missing_of(array: Array) -> Any:
 
 
 def _encoded_missing(array: Array, version: int) -> dict[str, Any] | None:
-    """Return the attribute for missing elements; None if readers would stumble over it."""
+    """Return the attribute for missing elements as a dict; None if readers would fail by it."""
     value = missing_of(array)
     if value is None:
         return None
@@ -197,8 +198,8 @@ def divided(
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
     """Divide an array's metadata: attributes, names of dimensions, and the record of the rest.
 
-    `coordinates` are read back with the array. `apart`: names of axes that are not those of
-    dimensions.
+    `coordinates` are those that are read back with the array; `apart` are names of axes that are
+    not names of dimensions.
     """
     fields = roundtrip.record_of(array)
     fields.pop("items", None)
@@ -211,17 +212,19 @@ def divided(
         encoded = _encoded_missing(array, version) if name == MISSING else None
         if encoded is not None:
             attributes.update(encoded)
+        elif _is_held(name, value, array):
+            attributes[name] = value
         else:
-            (attributes if _is_held(name, value, array) else rest)[name] = value
+            rest[name] = value
     for name, field in FIELDS.items():
         text = fields.get(field)
         if text and name not in attributes:
             attributes[name] = fields.pop(field)
     if rest:
         fields["attributes"] = rest
-    more = {k: v for k, v in own.items() if k not in ("fill_value", "variable", "description")}
-    if more:
-        fields.setdefault("formats", {})[OWN] = more
+    other = {k: v for k, v in own.items() if k not in ("fill_value", "variable", "description")}
+    if other:
+        fields.setdefault("formats", {})[OWN] = other
     names = _dimensions(array, key, fields, coordinates, apart)
     return attributes, names, fields
 
@@ -230,12 +233,12 @@ def _is_held(name: str, value: Any, array: Array) -> bool:
     """True for an attribute that is read back as it is."""
     if name in (KEY, AXES_OF_V2, MISSING) or not _is_json(value):
         return False
-    # A text would be read as the common field; one that is the field already stands for it.
+    # A text would be read as the common field, which is written under this name, too.
     return not is_field(name, value)
 
 
 def unheld(array: Array) -> list[str]:
-    """Return the names of attributes that other programs do not find."""
+    """Return the names of attributes that only the record has, which other programs do not read."""
     return [
         name
         for name, value in array.meta.attributes.items()
@@ -249,24 +252,21 @@ def _dimensions(
     array: Array, key: str, fields: dict[str, Any], coordinates: Coordinates,
     apart: Collection[str],
 ) -> list[str]:  # fmt: skip
-    """The names of the dimensions; what they do not tell of the axes stays in the record.
-
-    Neither does what the coordinates of these names tell.
-    """
+    """The names of the dimensions; removes from the record what names and coordinates hold."""
     stem = key.rpartition("/")[2]
     names = [placeholder(stem, axis) for axis in range(array.ndim)]
     if "axes" not in fields:
         return names
     axes = [dict(axis) for axis in fields["axes"]][::-1]  # as listed in C order
-    for axis, known in enumerate(axes):
-        name = known.get("name")
+    for axis, facts_of_axis in enumerate(axes):
+        name = facts_of_axis.get("name")
         if name and name != names[axis] and name not in apart and _is_text(name):
-            whole = Axis(**known)
+            whole = Axis(**facts_of_axis)
             facts = coordinates.along(key, whole, array.dims[::-1][axis])
-            known = unsaid(whole, facts).to_dict()  # noqa: PLW2901
+            facts_of_axis = unsaid(whole, facts).to_dict()  # noqa: PLW2901
             names[axis] = name
-            known.pop("name", None)
-            axes[axis] = known
+            facts_of_axis.pop("name", None)
+            axes[axis] = facts_of_axis
     if any(axes):
         fields["axes"] = axes[::-1]
     else:
@@ -275,12 +275,13 @@ def _dimensions(
 
 
 def json_and_rest(attributes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The attributes of a group that JSON holds, and the others."""
+    """Divide the attributes of a group: those that JSON holds, and the others."""
     held = {k: v for k, v in attributes.items() if k != KEY and _is_text(k) and _is_json(v)}
     return held, {k: v for k, v in attributes.items() if k not in held}
 
 
 def _is_text(text: str) -> bool:
+    """True for a text without surrogates, which UTF-8 cannot have."""
     return text.isprintable() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
@@ -301,13 +302,13 @@ def _is_json(value: Any, depth: int = 0) -> bool:
     return value is None or type(value) in (bool, int)
 
 
-# Coordinates that zarr's readers know: an array beside the others for what stands along an axis
-# xarray takes a one-dimensional array that has the name of a dimension for its coordinate. Each
-# has a record ``axis_of`` and is left out when it is read: the axes say it all.
+# Coordinates for other readers: an array for the values along an axis -----------------------------
+# To xarray, a one-dimensional array with the name of a dimension is its coordinate. Those that we
+# make have a record ``axis_of``, and are not read as arrays: the axes have all of it.
 
 
-MOST = 1 << 20  # places along an axis that has a coordinate
-OF = "axis_of"  # in the record of one
+MOST = 1 << 20  # values of a coordinate
+OF = "axis_of"  # field in its record
 
 
 def is_scale(node: Node, limits: Limits) -> bool:
@@ -327,11 +328,11 @@ def scales_of(
     groups: Mapping[str, str],
     around: Coordinates | None = None,
 ) -> list[tuple[str, str, Array]]:
-    """Key, name of the array that has the axis, and coordinate, for each axis that says one.
+    """List (key, name of the array with the axis, coordinate) for each axis with values.
 
-    `keys` are those of the arrays, `groups` maps the names of groups to theirs. None where another
-    array or group has the key, where axes of one group say different things of it, and where no
-    folder can have the name of the axis. `around`: the coordinates that are read back with them.
+    `keys` are those of the arrays, `groups` maps the names of groups to theirs. An axis gets no
+    coordinate if another array or group has the key, if axes of this name in one group differ, and
+    if no folder can have its name. `around`: the coordinates that are read back with the arrays.
     """
     scales: dict[str, tuple[str, str, Array, dict[str, Any], int] | None] = {}
     apart = apart_of(bundle, keys)
@@ -349,17 +350,17 @@ def scales_of(
             if around.at(array_key, name, length) and _is_said(
                 axis, around.along(array_key, axis, length)
             ):
-                continue  # by an array of a group around it, which stands for this one, too
+                continue  # an array of a group around it is already its coordinate
             folded = same_on_disk(key)
             made = _coordinate(axis, length)
-            said = {k: v for k, v in axis.to_dict().items() if k != "kind"}
-            known = scales.get(folded)
+            facts = {k: v for k, v in axis.to_dict().items() if k != "kind"}
+            earlier = scales.get(folded)
             if folded not in scales:
-                scales[folded] = None if made is None else (key, array.name, made, said, length)
-            elif known is not None and (known[0], *known[3:]) != (key, said, length):
+                scales[folded] = None if made is None else (key, array.name, made, facts, length)
+            elif earlier is not None and (earlier[0], *earlier[3:]) != (key, facts, length):
                 scales[folded] = None
     used = {same_on_disk(key) for key in (*keys, *groups.values())}
-    return [one[:3] for folded, one in scales.items() if one is not None and folded not in used]
+    return [row[:3] for folded, row in scales.items() if row is not None and folded not in used]
 
 
 def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
@@ -390,7 +391,7 @@ def _is_said(axis: Axis, facts: Mapping[str, Any]) -> bool:
 
 
 def _coordinate(axis: Axis, length: int) -> Array | None:
-    """Return the values along an axis as an array; None if it has none, or not plain ones."""
+    """Return the values along an axis as an array; None if it has none, or not numbers or texts."""
     values = axis.values(length) if 1 <= length <= MOST else None
     if values is None or values.dtype.kind not in "ifU":
         return None

@@ -1,4 +1,4 @@
-"""Plan of a hierarchy: names, types, chunks, and what does not fit."""
+"""Plan of a hierarchy: names, types and chunks, and the fits of a bundle."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plan(
     endian: str = "auto",
     strings: str = "auto",
 ) -> Plan:
-    """A group of arrays; `UsageError` for options that are not understood."""
+    """Plan a group of arrays. Raises `UsageError` for options that are not understood."""
     options = options_of(format, chunks, shards, compress, endian, strings, checksum=checksum)
     keys, groups = keys_of(bundle)
     forms = [form_of(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
@@ -74,8 +74,8 @@ def form_of(array: Array, key: str, options: Options) -> Form:
     data_type = data_type_of(array, options)
     order = order_of(array.element, options.endian)
     fits = len(shape) <= MAX_RANK and all(
-        not isinstance(known, tuple) or len(known) == len(shape)
-        for known in (options.chunks, options.shards)
+        not isinstance(given, tuple) or len(given) == len(shape)
+        for given in (options.chunks, options.shards)
     )
     if not fits:
         return Form(key, data_type, order, shape, shape)
@@ -84,14 +84,14 @@ def form_of(array: Array, key: str, options: Options) -> Form:
 
 
 def whole_form(array: Array, key: str, options: Options) -> Form:
-    """The form of an array in one chunk."""
+    """The form of an array that is stored in one chunk."""
     order = order_of(array.element, options.endian)
     shape = array.dims[::-1]
     return Form(key, data_type_of(array, options), order, shape, shape)
 
 
 def data_type_of(array: Array, options: Options) -> Any:
-    """The data type of an array: UTF-8 in bytes is text of variable length."""
+    """The data type of an array; bytes in UTF-8 become variable text. None if Zarr has none."""
     if options.strings == "auto" and is_utf8(array):
         return TEXT if options.version == 3 else "|O"
     return type_of(array.element, options.version)
@@ -105,7 +105,7 @@ def is_utf8(array: Array) -> bool:
 
 
 def order_of(element: Element, endian: str) -> str:
-    """The byte order in which elements are written; | where it means nothing."""
+    """The byte order in which elements are written; | if they have none."""
     if element.kind == "user":
         descr = element.descr
         return descr[0] if isinstance(descr, str) and descr[0] in "<>" else "|"
@@ -115,7 +115,7 @@ def order_of(element: Element, endian: str) -> str:
 
 
 def type_of(element: Element, version: int) -> Any:
-    """The data type, or type of NumPy in version 2, or None."""
+    """The data type (in version 2, a type of NumPy); None if Zarr has none."""
     if version == 2:
         return _type_of_2(element)
     if element.kind != "user":
@@ -139,7 +139,7 @@ def type_of(element: Element, version: int) -> Any:
 
 
 def _structure_of_3(descr: Any) -> Any:
-    """A structure of plain fields in little-endian order: the extension says no more."""
+    """The data type of a structure of plain little-endian fields; None for other structures."""
     fields = []
     for field in descr:
         code = field[1] if len(field) == 2 else None
@@ -159,6 +159,7 @@ def _type_of_2(element: Element) -> Any:
 
 
 def _lists(code: Any) -> Any:
+    """Turn nested tuples of a type code into lists, as JSON has them."""
     return [_lists(part) for part in code] if isinstance(code, (tuple, list)) else code
 
 
@@ -197,7 +198,7 @@ def fits_of(bundle: Bundle, forms: list[Form], options: Options) -> Iterator[Fit
 
 
 def apart_fits(apart: dict[str, set[str]], why: str) -> Iterator[Fit]:
-    """The axes that share no dimension, by array; `why` is a clause about the dimension."""
+    """Yield a fit for each axis that shares no dimension; `why` is a clause about the dimension."""
     for array, names in apart.items():
         for name in sorted(names):
             reason = (
@@ -218,9 +219,9 @@ def _array_fits(array: Array, form: Form, options: Options) -> Iterator[Fit]:
         return
     if form.data_type is None:
         yield _no_type(array, options)
-    for what, known in (("chunks", options.chunks), ("shards", options.shards)):
-        if isinstance(known, tuple) and len(known) != len(shape):
-            reason = f"{what} of {len(known)} axes do not fit its {len(shape)}"
+    for what, given in (("chunks", options.chunks), ("shards", options.shards)):
+        if isinstance(given, tuple) and len(given) != len(shape):
+            reason = f"{what} of {len(given)} axes do not fit its {len(shape)}"
             yield refused(name, "storage", reason)
             return
     if options.shards and any(a % b for a, b in zip(form.unit, form.chunk, strict=True)):
@@ -246,6 +247,7 @@ def _metadata_fits(array: Array) -> Iterator[Fit]:
 
 
 def _no_type(array: Array, options: Options) -> Fit:
+    """The refusal of an array for whose elements Zarr has no data type."""
     element, name = array.element, array.name
     if ml_name(element) is not None:
         reason = f"version 2 has no {type_name(element)}; version 3 has (`--out-opt format=3`)"

@@ -36,15 +36,20 @@ if TYPE_CHECKING:
 
     from .header import Node
 
-    Found = tuple[str, "dict[str, Any] | None", "Node | RaconvertError | None"]
+    # Key, attributes of a group, and the node of an array or the error of reading it.
+    Row = tuple[str, "dict[str, Any] | None", "Node | RaconvertError | None"]
 
 
 def read_store(
     source: Source, *, metadata_file: str = "", described: bool = True, labels: bool = False
 ) -> Bundle:
-    """The arrays of a folder, or of the one that the metadata file named lies in."""
+    """The arrays of a folder, or of the folder of a metadata file, as lazy arrays.
+
+    `described`: with metadata; `labels`: with those of AnnData's axes. Raises `Unsupported` without
+    an array, the first reason if no array can be read.
+    """
     if not is_remote(source.path) and not os.path.isdir(source.path):
-        _ = source.size  # which says what is wrong with it
+        _ = source.size  # raises the reason if the path cannot be read
     store = Store(source, os.path.dirname(source.path) if metadata_file else source.path)
     if metadata_file:
         store.root = store.root or "."
@@ -53,7 +58,7 @@ def read_store(
     order: Any = None
     keys: list[str] = []  # of arrays
     renamed: dict[str, str] = {}
-    nodes = _single(store, metadata_file) if _is_odd(metadata_file) else _nodes(store)
+    nodes = _single(store, metadata_file) if _has_own_name(metadata_file) else _nodes(store)
     for key, attributes, node in nodes:
         if node is None and attributes is not None:
             order = _take_group(store, key, attributes, bundle, renamed) or order
@@ -90,11 +95,13 @@ def _complete(arrays: Sequence[Array], keys: list[str], limits: Limits) -> None:
             metadata.complete(array, key, coordinates)
 
 
-def _is_odd(metadata_file: str) -> bool:
+def _has_own_name(metadata_file: str) -> bool:
+    """True for a metadata file without one of the names that mark a folder."""
     return bool(metadata_file) and metadata_file not in MARKS
 
 
 def _stem(root: str) -> str:
+    """The name of a folder or URL without the suffix of Zarr."""
     name = os.path.basename(os.path.abspath(root) if not is_remote(root) else root.rstrip("/"))
     return name.removesuffix(".zarr") or name
 
@@ -116,6 +123,7 @@ def _name(key: str, renamed: dict[str, str]) -> str:
 def _take_group(
     store: Store, key: str, stored: dict[str, Any], bundle: Bundle, renamed: dict[str, str]
 ) -> Any:
+    """Add the attributes of a group to the bundle; return the order of arrays that the root has."""
     attributes = dict(stored)
     path = store.path(key)
     record = metadata.take_named(attributes, path, store.source.limits)
@@ -140,6 +148,7 @@ def _array(
     described: bool,
     tell: Callable[[str], object],
 ) -> Array:
+    """The lazy array of a node; a note on absent chunks goes to `tell`."""
     present = _present(store, key, node)
     total = header.part_count(node)
     path = store.path(key)
@@ -164,11 +173,11 @@ def _array(
 
 
 def _present(store: Store, key: str, node: Node) -> int | None:
-    """Count the chunks of an array that exist, those in shards one by one; None if not counted."""
+    """Count the chunks of an array that exist, also inside shards; None if not counted."""
     count = store.count(key, node)
     if not count or node.variable or node.grid == header.inner_of(node):
         return count
-    from .values import counted  # with numpy
+    from .values import counted  # imports numpy
 
     return counted(store, key, node, count)
 
@@ -176,12 +185,12 @@ def _present(store: Store, key: str, node: Node) -> int | None:
 def _texts(
     node: Node, dims: tuple[int, ...], name: str, data: Callable[[], Any], storage: dict[str, Any]
 ) -> Array:
-    """An array of texts or bytes of variable length, which are read when their width is needed."""
+    """An array of texts or bytes of variable length, which are read once its width is asked for."""
     opened = cache(data)  # both for the width and for the elements
-    words = f"{'text' if node.variable == 'utf8' else 'bytes'} of variable length"
+    kind = "text" if node.variable == "utf8" else "bytes"
     array = LateArray(
-        words, lambda: opened().node.element, dims, name=name, index_order="C",
-        data=opened, storage=storage,
+        f"{kind} of variable length", lambda: opened().node.element, dims, name=name,
+        index_order="C", data=opened, storage=storage,
     )  # fmt: skip
     if node.variable == "utf8":
         array.meta = array.meta.replace(encoding="utf-8")
@@ -191,7 +200,7 @@ def _texts(
 def _values(
     store: Store, key: str, name: str, node: Node, tell: Callable[[str], object], *, known: bool
 ) -> Any:
-    from .values import Chunks, Texts  # with numpy
+    from .values import Chunks, Texts  # imports numpy
 
     return (Texts if node.variable else Chunks)(store, key, name, node, tell, known=known)
 
@@ -199,8 +208,8 @@ def _values(
 # The nodes ----------------------------------------------------------------------------------------
 
 
-def _single(store: Store, name: str) -> Iterator[Found]:
-    """The one array of a metadata file that has a name of its own."""
+def _single(store: Store, name: str) -> Iterator[Row]:
+    """Yield the array of a metadata file with a name of its own, or the nodes that it lists."""
     source = store.source
     limits = source.limits
     if source.size > limits.document_bytes:
@@ -215,26 +224,26 @@ def _single(store: Store, name: str) -> Iterator[Found]:
     fields = header.document(text, source.path, limits)
     if "node_type" in fields or fields.get("zarr_format") == 3:
         if not header.is_array(fields, source.path):
-            all_of = fields.get("consolidated_metadata")
-            if not isinstance(all_of, dict):
+            consolidated = fields.get("consolidated_metadata")
+            if not isinstance(consolidated, dict):
                 raise Unsupported("is a group without its folder", path=source.path)
-            yield from _consolidated_3(store, fields, all_of, source.path)
+            yield from _consolidated_3(store, fields, consolidated, source.path)
             return
         yield "", None, header.node_of_3(fields, source.path, limits)
         return
     yield "", None, header.node_of_2(fields, {}, source.path, limits)
 
 
-def _nodes(store: Store) -> Iterator[Found]:
-    """Key and attributes of each group, key and array of each array; groups first."""
+def _nodes(store: Store) -> Iterator[Row]:
+    """Yield the nodes of a hierarchy, each group before those in it."""
     limits = store.source.limits
     text = store.text(V3_FILE, limits.hierarchy_bytes)
     if text is not None:
         fields = header.document(text, store.path(V3_FILE), limits)
-        all_of = fields.get("consolidated_metadata")
-        store.listed = _listed(all_of)
-        if store.remote and isinstance(all_of, dict):
-            yield from _consolidated_3(store, fields, all_of, store.path(V3_FILE))
+        consolidated = fields.get("consolidated_metadata")
+        store.listed = _listed(consolidated)
+        if store.remote and isinstance(consolidated, dict):
+            yield from _consolidated_3(store, fields, consolidated, store.path(V3_FILE))
         else:
             yield from _walk(store, _node_3, fields)
         return
@@ -244,7 +253,7 @@ def _nodes(store: Store) -> Iterator[Found]:
     except RaconvertError:
         if store.remote:
             raise
-        fields = None  # it says only what the folder says, too
+        fields = None  # the folder itself has the same metadata
     if fields is not None:
         store.listed = [key.rpartition("/")[0] for key in _listed(fields)]
         if store.remote:
@@ -262,12 +271,13 @@ def _nodes(store: Store) -> Iterator[Found]:
 
 
 def _listed(consolidated: Any) -> list[str]:
-    """The keys of consolidated metadata in their order, which is that of the arrays."""
+    """The keys of consolidated metadata, in the order in which arrays are listed."""
     listed = consolidated.get("metadata") if isinstance(consolidated, dict) else None
     return list(dict.fromkeys(listed)) if isinstance(listed, dict) else []
 
 
-def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Found]:
+def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Row]:
+    """Yield the nodes of a folder, looked for by `look`; `root` is the document of the first."""
     left = [""]
     count = 0
     limits = store.source.limits
@@ -302,7 +312,8 @@ def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Foun
         left += [above + name for name in reversed(inner)]
 
 
-def _node_3(store: Store, key: str, fields: dict[str, Any] | None) -> Found | None:
+def _node_3(store: Store, key: str, fields: dict[str, Any] | None) -> Row | None:
+    """The node of version 3 at a key, by `fields` or its document; None if there is none."""
     name = f"{key}/{V3_FILE}" if key else V3_FILE
     path = store.path(name)
     if fields is None:
@@ -313,13 +324,14 @@ def _node_3(store: Store, key: str, fields: dict[str, Any] | None) -> Found | No
     return _of_3(store, key, fields, path)
 
 
-def _of_3(store: Store, key: str, fields: dict[str, Any], path: str) -> Found:
+def _of_3(store: Store, key: str, fields: dict[str, Any], path: str) -> Row:
     if header.is_array(fields, path):
         return key, None, header.node_of_3(fields, path, store.source.limits)
     return key, header.attributes_of(fields, path), None
 
 
-def _node_2(store: Store, key: str, _: object) -> Found | None:
+def _node_2(store: Store, key: str, _: object) -> Row | None:
+    """The node of version 2 at a key; None if there is none."""
     above = f"{key}/" if key else ""
     array = store.text(above + V2_ARRAY)
     group = store.text(above + V2_GROUP) if array is None else None
@@ -338,23 +350,23 @@ def _node_2(store: Store, key: str, _: object) -> Found | None:
 
 
 def node_at(store: Store, key: str) -> Node | None:
-    """The array at a key, None if there is none. Raises what reading its metadata raises."""
+    """The array at a key; None if there is none. Raises errors of reading its metadata."""
     at_key = _node_3(store, key, None) or _node_2(store, key, None)
     node = at_key[2] if at_key is not None else None
     return None if isinstance(node, RaconvertError) else node
 
 
 def _consolidated_3(
-    store: Store, fields: dict[str, Any], all_of: Any, path: str
-) -> Iterator[Found]:
+    store: Store, fields: dict[str, Any], consolidated: Any, path: str
+) -> Iterator[Row]:
     yield _of_3(store, "", fields, path)
-    listed = all_of.get("metadata")
+    listed = consolidated.get("metadata")
     for key in _keys(listed, path, store.source.limits):
         yield _tried(key, partial(_of_3, store, key, listed[key], path))
 
 
-def _tried(key: str, look: Callable[[], Found]) -> Found:
-    """Read a node; return the error in its place if it cannot be read."""
+def _tried(key: str, look: Callable[[], Row]) -> Row:
+    """Read a node; if it cannot be read, return a row with the error."""
     try:
         return look()
     except RaconvertError as error:
@@ -376,7 +388,7 @@ def _keys(listed: Any, path: str, limits: Limits) -> list[str]:
     return sorted(listed, key=lambda key: key.split("/"))
 
 
-def _consolidated_2(store: Store, fields: dict[str, Any]) -> Iterator[Found]:
+def _consolidated_2(store: Store, fields: dict[str, Any]) -> Iterator[Row]:
     path, limits = store.path(V2_ALL), store.source.limits
     listed: Any = fields.get("metadata")
     for name in sorted(_keys(listed, path, limits), key=lambda key: key.split("/")[:-1]):
@@ -389,5 +401,5 @@ def _consolidated_2(store: Store, fields: dict[str, Any]) -> Iterator[Found]:
             yield _tried(key, partial(_array_of_2, key, make))
 
 
-def _array_of_2(key: str, make: Callable[[], Node]) -> Found:
+def _array_of_2(key: str, make: Callable[[], Node]) -> Row:
     return key, None, make()

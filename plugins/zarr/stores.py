@@ -1,7 +1,7 @@
-"""Stores of a hierarchy: map keys to files of a folder, or of one at a URL; never outside of it.
+"""Stores of a hierarchy: the files by key of a folder, or of one at a URL; never outside of it.
 
 A key is a path below the root of the store. Links are followed only to files in the same folder
-tree, and folders that are links are not looked into.
+tree, and links to folders are not followed.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Store:
         self.remote = is_remote(root)
         self.source = source
         self.listed: list[str] = []  # keys of nodes in the order of consolidated metadata
-        # What names the files: by the rules of `Source.named` they lie in its folder.
+        # Files are named from here: the rules of `Source.named` keep them in its folder.
         self._listing = source.at(self.root + "/" + V3_FILE)
         if not self.remote:
             self._refuse_link(V3_FILE)
 
     def _refuse_link(self, key: str) -> None:
-        """Refuse a link: what it names would be looked for where it ends."""
+        """Raise `Unsafe` for a link: other files would be looked for beside its target."""
         if os.path.islink(self.path(key)) and not self.source.trust_external:
             raise Unsafe(
                 "metadata is a link, which may lead out of the folder", path=self.path(key),
@@ -60,23 +60,23 @@ class Store:
             )  # fmt: skip
 
     def path(self, key: str) -> str:
-        """The path, or URL, of a key; of the root that of what was named."""
+        """The path, or URL, of a key; for the root, the path that the user named."""
         return f"{self.root}/{key}" if key else self.source.path
 
     def _folder(self, key: str) -> str:
         return f"{self.root}/{key}" if key else self.root
 
     def find(self, key: str, what: str) -> Source | None:
-        """The file of a key, None if it does not exist; the caller closes it.
+        """The source of a key; None if it does not exist. The caller closes it.
 
-        Raises `Unsafe` for a file outside the folder and for what is not a regular file.
+        Raises `Unsafe` for a file outside the folder, and for one that is not a regular file.
         """
         if self.remote:
             return self._find_at_url(key, what)
         return self._listing.named(key, what) if os.path.lexists(self.path(key)) else None
 
     def _find_at_url(self, key: str, what: str) -> Source | None:
-        """Do the work of `find` with one request, the one for the first bytes."""
+        """`find` at a URL, with one request: that for the first bytes."""
         from raconvert.files.remote.listing import is_missing, place_of_partner
 
         source = self._listing.at(place_of_partner(self._listing.path, key, what))
@@ -89,7 +89,7 @@ class Store:
         return source
 
     def text(self, key: str, most: int | None = None) -> bytes | None:
-        """The whole of a metadata file; None if it is not there."""
+        """Read a whole metadata file; None if it does not exist. Raises `Corrupt` above `most`."""
         most = self.source.limits.document_bytes if most is None else most
         source = self.find(key, f"file '{key[-200:]}'")
         if source is None:
@@ -105,7 +105,7 @@ class Store:
             source.close()
 
     def folders(self, key: str) -> tuple[list[str], list[str]]:
-        """The names of the folders below a key, sorted, and of those that are links."""
+        """The names of the folders in that of a key, sorted, and of links to folders."""
         if self.remote:
             return self._folders_at_url(key), []
         inner, links = [], []
@@ -137,7 +137,7 @@ class Store:
         return number if number <= most else None
 
     def chunks(self, key: str, node: Node) -> Iterator[tuple[tuple[int, ...], int]]:
-        """Yield the place in the grid and the bytes of each chunk of an array in a folder."""
+        """Yield the index in the grid and the bytes of each chunk of an array in a folder."""
         for index, entry in self._keys(key, node):
             try:
                 yield index, entry.stat(follow_symlinks=False).st_size
@@ -146,7 +146,7 @@ class Store:
 
     def _keys(self, key: str, node: Node) -> Iterator[tuple[tuple[int, ...], os.DirEntry[str]]]:
         for name, entry in files_below(self._folder(key)):
-            index = node.place(name)
+            index = node.index_of(name)
             if index is not None:
                 yield index, entry
 
@@ -171,7 +171,7 @@ def files_below(folder: str, above: str = "", depth: int = MAX_RANK) -> Iterator
 
 
 def _strangers(folder: str) -> str | None:
-    """The path of a file in a folder that is neither metadata nor a chunk of an array, or None."""
+    """The path of a file in a folder that is neither metadata nor a chunk; None if all are."""
     if not any(os.path.isfile(os.path.join(folder, mark)) for mark in MARKS):
         return next(iter(os.listdir(folder)))
     left = [folder]
@@ -180,13 +180,13 @@ def _strangers(folder: str) -> str | None:
         array = _array_in(below)
         for name in sorted(os.listdir(below)):
             path = os.path.join(below, name)
-            strange: str | None = name
+            strange: str | None = name  # all but what follows
             if os.path.islink(path):
                 pass
             elif name in DOCUMENTS and os.path.isfile(path):
                 strange = None
             elif array is not None:
-                strange = _no_chunk(array, path, name)
+                strange = _not_a_chunk(array, path, name)
             elif any(os.path.isfile(os.path.join(path, mark)) for mark in MARKS):
                 strange = None
                 left.append(path)
@@ -196,7 +196,7 @@ def _strangers(folder: str) -> str | None:
 
 
 def _array_in(folder: str) -> Node | None:
-    """The array of which a folder has the metadata; None for a group, and if nothing reads it."""
+    """The array whose metadata a folder has; None for a group, and if it cannot be read."""
     try:
         for name in (V3_FILE, V2_ARRAY):
             path = os.path.join(folder, name)
@@ -213,22 +213,22 @@ def _array_in(folder: str) -> Node | None:
     return None
 
 
-def _no_chunk(array: Node, path: str, name: str) -> str | None:
+def _not_a_chunk(array: Node, path: str, name: str) -> str | None:
     """The first file, in a folder or itself, that is not a chunk of an array; None if all are."""
     if not os.path.isdir(path):
-        return None if array.place(name) is not None else name
+        return None if array.index_of(name) is not None else name
     count = 0
     for file, entry in files_below(path, f"{name}/"):
         count += 1
-        if array.place(file) is None or entry.is_symlink():
+        if array.index_of(file) is None or entry.is_symlink():
             return file
     return None if count or array.separator == "/" else name
 
 
 def check_target(path: str, *, overwrite: bool) -> None:
-    """Refuse (`TargetExists`) a destination that is there, unless it is an empty folder.
+    """Raise `TargetExists` if a destination exists, unless it is an empty folder.
 
-    With `overwrite` a hierarchy may be replaced, if there is nothing else in its folder.
+    With `overwrite`, a folder with nothing but a hierarchy may be replaced.
     """
     check_folder(path, overwrite=overwrite, strangers=_strangers, what=WHAT)
 
@@ -240,7 +240,7 @@ class ZarrTarget(Folder):
     WHAT = WHAT
 
     def strangers(self, folder: str) -> str | None:
-        """The path of what is not part of the hierarchy in a folder, or None."""
+        """The path of a file in a folder that is not part of a hierarchy, or None."""
         return _strangers(folder)
 
 

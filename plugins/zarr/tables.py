@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 OWN = "zarr"  # the namespace
 V3_FILE = "zarr.json"
 V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_ALL = ".zarray", ".zgroup", ".zattrs", ".zmetadata"
-MARKS = (V3_FILE, V2_GROUP, V2_ARRAY)  # the files by which a folder is known
+MARKS = (V3_FILE, V2_GROUP, V2_ARRAY)  # files that mark a folder as a node
 AXES_OF_V2 = "_ARRAY_DIMENSIONS"  # xarray's attribute
 
 MAX_RANK = 64  # NumPy's
@@ -30,7 +30,7 @@ ELEMENTS: dict[str, Element] = {name: element(kind, nbytes) for name, kind, nbyt
 ELEMENTS |= {name: float8(name) for name in FLOAT8}
 NAMES = {(kind, nbytes): name for name, kind, nbytes in _ROWS}
 
-# Registered extensions whose elements have a width; what zarr-python writes.
+# Registered extensions whose elements have a width, as zarr-python writes them.
 BYTES_TYPES = {"null_terminated_bytes": "S", "raw_bytes": "V"}
 TEXT_TYPE = "fixed_length_utf32"
 DATE_TYPES = {"numpy.datetime64": "M", "numpy.timedelta64": "m"}
@@ -48,8 +48,8 @@ SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 class CodecRow(Record):
     """Facts of a codec; `codecs.py` has the functions, under the same name.
 
-    `levels` are the least, the most and the usual one of a codec that is written; its settings are
-    functions of the options and, in version 3, of the bytes of an element.
+    `levels` are the least, the most and the default one of a codec that is written; its settings
+    are functions of the options and, in version 3, of the bytes of an element.
     """
 
     name: str
@@ -59,7 +59,7 @@ class CodecRow(Record):
     settings_2: Any = None
 
 
-# One row for each codec, of reading and writing.
+# One row for each codec that is read; those with `levels` are written, too.
 CODECS = (
     *map(CodecRow, ("crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3")),
     *map(CodecRow, ("shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "packbits")),
@@ -94,7 +94,7 @@ WRITTEN = {row.name: row for row in CODECS if row.levels is not None}
 # Codecs that make objects of bytes.
 UNSAFE = frozenset(("pickle", "json2", "msgpack2", "categorize", "vlen-array"))
 
-# A whole store in one file each: arrays of which no chunk is there.
+# Stores of one file each: arrays without chunks.
 SAMPLE_3 = (
     b'{"zarr_format":3,"node_type":"array","shape":[2,3],"data_type":"int16",'
     b'"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,2]}},'
@@ -107,7 +107,8 @@ SAMPLE_2 = (
     b'"level":1},"fill_value":"NaN","order":"F","filters":null}'
 )
 
-# How others read an array of a group: FILE and NAME are filled in for each language, AXES in Julia.
+# Programs that read an array of a group: FILE and NAME are filled in for each language, AXES in
+# Julia.
 PROGRAMS = {
     "Python": """\
 import zarr

@@ -1,4 +1,4 @@
-"""Array sources over chunks: only those are read that a region touches."""
+"""Array sources over chunks: only chunks that a region touches are read."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 
 LARGE = 1 << 20  # bytes of a region from which chunks are decoded by several threads
 THREADS = min(4, os.cpu_count() or 1)
-TASKS = 64  # chunks that are handed to them at once
-NOT_THERE = (1 << 64) - 1  # offset and length in the index of a shard
+TASKS = 64  # chunks that are handed to the threads at once
+NOT_THERE = (1 << 64) - 1  # offset and length of an absent chunk in the index of a shard
 PAGE = 4096  # bytes that the index of a shard costs at least
 DIRECT = 1000  # chunks of a region that are looked for one by one, without listing the folder
 
 
 class Part:
-    """A stretch of a file, as a file: a chunk in a shard."""
+    """A part of a file, with the methods of a file: a chunk in a shard."""
 
     def __init__(self, whole: Bytes, offset: int, size: int) -> None:
         self._whole, self._offset, self.size = whole, offset, size
@@ -67,7 +67,7 @@ class Part:
 
 
 class Form:
-    """The form of the bytes under a key: one chunk, or a shard of smaller ones."""
+    """The form of a stored piece: one chunk, or a shard of smaller ones (`inner`)."""
 
     def __init__(
         self, codecs: tuple[Codec, ...], shape: tuple[int, ...], dtype: np.dtype[Any], path: str,
@@ -104,7 +104,7 @@ class Form:
 
     @property
     def unit(self) -> int:
-        """The bytes of what is decoded at once."""
+        """The bytes of a chunk that is decoded at once."""
         return self.nbytes if self.inner is None else self.inner.unit
 
     def needs(self) -> int:
@@ -114,16 +114,18 @@ class Form:
         return int(2 * self.index_bytes + (self.inner.needs() if self.inner else 0))
 
     def fill(self, out: Values, start: tuple[int, ...], data: Bytes, work: Work) -> None:
-        """Copy into `out`, which has the fill value, the box of this chunk that begins at `start`.
+        """Copy a box of this chunk, from `start`, into `out`, which has the fill value.
 
-        `work` bounds what is decoded of the parts of a shard. Raises `Corrupt` for bytes that are
-        not a chunk, `TooLarge` where its parts have far more bytes than it.
+        `work` bounds the bytes that are decoded of the parts of a shard. Raises `Corrupt` for bytes
+        that are not a chunk, `TooLarge` if its parts have far more bytes than it.
         """
         if self.inner is None:
             work.parts += not any(start)
             values = self.decoded(data)
             key: Any = tuple(slice(a, a + n) for a, n in zip(start, out.shape, strict=True))
-            opaque(out)[...] = opaque(values[(*key, ...)])  # a scalar has forgotten its byte order
+            opaque(out)[...] = opaque(
+                values[(*key, ...)]
+            )  # ...: a scalar would lose its byte order
             return
         work.spend(self.index_bytes, "a shard")
         index = self._index(data)
@@ -133,8 +135,8 @@ class Form:
                 for low, count, n in zip(start, out.shape, self.inner.shape, strict=True)
             )
             parts = index[box].reshape(-1, 2)
-            there = parts[(parts != NOT_THERE).any(axis=1), 1]
-            work.spend(float(there.sum(dtype=np.float64)), "a shard")
+            sizes = parts[(parts != NOT_THERE).any(axis=1), 1]
+            work.spend(float(sizes.sum(dtype=np.float64)), "a shard")
         for chunk, low, part in overlaps(start, out.shape, self.inner.shape):
             offset, nbytes = (int(n) for n in index[chunk])
             if offset == nbytes == NOT_THERE:
@@ -147,20 +149,20 @@ class Form:
             self.inner.fill(out[part], low, Part(data, offset, nbytes), work)
 
     def count(self, data: Bytes, inside: tuple[int, ...]) -> int:
-        """Count the chunks of a shard that exist, among those that begin in its first elements.
+        """Count the chunks of a shard that exist, among those in its first elements.
 
-        `inside` is the shape of these: elements beyond the border of the array have no chunks.
+        `inside` is the shape of these elements: there are no chunks beyond the border of the array.
         """
         if self.inner is None:
             return 1
         box = tuple(
             slice(0, -(-n // high)) for n, high in zip(inside, self.inner.shape, strict=True)
         )
-        there = (self._index(data)[box] != NOT_THERE).any(axis=-1)
-        return int(there.sum())
+        present = (self._index(data)[box] != NOT_THERE).any(axis=-1)
+        return int(present.sum())
 
     def decoded(self, data: Bytes) -> Values:
-        """The whole chunk; for texts of variable length its bytes."""
+        """Decode the whole chunk; for texts of variable length, to their bytes."""
         pipeline = self.pipeline
         if pipeline is None:
             raise Unsupported("texts of variable length in shards are not read")
@@ -172,6 +174,7 @@ class Form:
         return pipeline.decoded(data.read_at(0, data.size))
 
     def _index(self, data: Bytes) -> Values:
+        """Decode the index of a shard: offset and length of each chunk. Raises `Corrupt`."""
         if data.size < self.index_bytes:
             raise Corrupt(
                 "is too short for the index of a shard", expected=f"{self.index_bytes} bytes",
@@ -187,21 +190,21 @@ class Form:
 def overlaps(
     start: tuple[int, ...], lengths: tuple[int, ...], chunk: tuple[int, ...]
 ) -> Iterator[Piece]:
-    """The chunks that a box touches: place in the grid, where the box begins in it, its part."""
+    """Yield (index, start of the box in it, its part of the box) for each chunk of a box."""
     counts = [
         range(low // high, -(-(low + n) // high))
         for low, n, high in zip(start, lengths, chunk, strict=True)
     ]
-    for index in _places(counts):
+    for index in _indices(counts):
         yield overlap(index, start, lengths, chunk)
 
 
-def _places(counts: list[range]) -> Iterator[tuple[int, ...]]:
-    """The places of a grid in C order; itertools would make a list of each axis."""
+def _indices(counts: list[range]) -> Iterator[tuple[int, ...]]:
+    """Yield the indices of a grid in C order; itertools would make a list of each axis."""
     if not counts:
         yield ()
         return
-    for outer in _places(counts[:-1]):
+    for outer in _indices(counts[:-1]):
         for last in counts[-1]:
             yield (*outer, last)
 
@@ -212,13 +215,13 @@ def overlap(
     lengths: tuple[int, ...],
     chunk: tuple[int, ...],
 ) -> Piece:
-    """A chunk that a box touches: place in the grid, where the box begins in it, its part."""
+    """The chunk at an index: (index, start of the box in it, its part of the box)."""
     begins, parts = [], []
     for at, low, count, high in zip(index, start, lengths, chunk, strict=True):
         first, last = max(low, at * high), min(low + count, (at + 1) * high)
         begins.append(first - at * high)
         parts.append(slice(first - low, last - low))
-    return index, tuple(begins), (*parts, ...)  # a view, also of no axis
+    return index, tuple(begins), (*parts, ...)  # ...: a view, also without axes
 
 
 def _dotted(index: tuple[int, ...]) -> str:
@@ -240,7 +243,7 @@ class Chunks:
         *,
         known: bool,
     ) -> None:
-        """`tell` takes a note on absent chunks, unless their number is `known`."""
+        """`tell` is called with a note on absent chunks, unless that was `known` before."""
         self.known = known
         self.store, self.key, self.name, self.node = store, key, name, node
         self.shape = node.shape
@@ -292,21 +295,22 @@ class Chunks:
             self._tell(absent_note(self.name, parts - listed.parts, parts, self.node))
 
     def _listing(self) -> Found:
+        """A new count of present and absent chunks."""
         return Found(
             self.limits, max(1, self.form.nbytes), f"array '{self.name}'",
             self.store.path(self.key), asked=self.store.remote,
         )  # fmt: skip
 
     def _check_declared(self, chunks: Found, total: int) -> None:
-        """Refuse (`TooLarge`), before anything is made, what is little more than a fill value.
+        """Raise `TooLarge` for an array of little more than a fill value, before it is made.
 
         In a folder the files are counted. A server is asked for chunks all over the array until it
-        has one; what it does not have later is counted then.
+        has one; its absent chunks are counted while the array is read.
         """
         known = self._listing()
         listed = self._all()
         if listed is not None:
-            known.there, known.stored = len(listed.places), listed.stored
+            known.there, known.stored = len(listed.indices), listed.stored
         elif self._is_any_there(chunks.limits):
             return
         known.absent = total - known.there
@@ -319,7 +323,7 @@ class Chunks:
         total = prod(grid)
         count = min(total, limits.absent_ratio)
         for number in range(count):
-            # Far apart from each other from the beginning: by the golden ratio.
+            # The golden ratio spreads the first chunks, too, far apart from each other.
             flat = int(number * 0.6180339887498949 * total) % total
             index = []
             for length in reversed(grid):
@@ -330,6 +334,7 @@ class Chunks:
         return False
 
     def _stored_bytes(self, index: tuple[int, ...]) -> int | None:
+        """The stored bytes of a chunk; None if it is absent."""
         key = self.node.key(index)
         source = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
         if source is None:
@@ -340,7 +345,7 @@ class Chunks:
             source.close()
 
     def _all(self) -> Listed | None:
-        """The chunks that are there, listed once; None for a server, which cannot be asked."""
+        """The chunks that exist, listed once; None for a server, which is not asked for a list."""
         if self._listed is None and not self.store.remote:
             self._listed = Listed(self.store, self.key, self.node)
         return self._listed
@@ -348,7 +353,7 @@ class Chunks:
     def box(
         self, start: tuple[int, ...], count: tuple[int, ...], listed: Found | None = None
     ) -> Values:
-        """The elements of a box; pieces that are looked for are counted in `listed`."""
+        """The elements of a box; `listed` counts the pieces that are looked for."""
         nbytes = prod(count) * self.dtype.itemsize
         check_memory(nbytes, self.max_memory, f"a region of array '{self.name}'")
         out: Values = np.empty(count, self.dtype)
@@ -376,7 +381,7 @@ class Chunks:
         return out
 
     def _check_touched(self, listed: Found) -> None:
-        """Refuse (`TooLarge`) to ask a server for very many chunks of which it has none."""
+        """Raise `TooLarge` if a server would be asked for very many chunks, all absent it seems."""
         if not listed.there and not self._is_any_there(listed.limits):
             listed.absent += listed.limits.absent_ratio
             raise listed.too_many(listed.limits.absent_requests)
@@ -394,7 +399,7 @@ class Chunks:
     def _take(
         self, task: Task, listed: Found, use: Callable[[Values, tuple[int, ...], Source], int]
     ) -> None:
-        """Read one chunk; errors name it."""
+        """Read one chunk by `use`, which returns the number of its parts; errors name the chunk."""
         index, low, out = task
         key = self.node.key(index)
         source = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
@@ -422,7 +427,7 @@ class Chunks:
 def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
     """Count the chunks that exist in an array of shards, by the shard indexes; None if unknown.
 
-    Raises nothing: reading says what is wrong with a shard.
+    Raises nothing: reading a damaged shard reports it.
     """
     try:
         limits, path = store.source.limits, store.path(key)
@@ -450,9 +455,9 @@ def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
 
 
 class Listed:
-    """The chunks of an array that its folder has: `places` in the grid, `stored` bytes in all.
+    """The chunks of an array that its folder has: `indices` in the grid, `stored` bytes in all.
 
-    Not `complete` if there are more than `Limits.listed_files`.
+    It is not `complete` if there are more than `Limits.listed_files`.
     """
 
     def __init__(self, store: Store, key: str, node: Node) -> None:
@@ -466,7 +471,7 @@ class Listed:
                 break
         self.complete = count <= most
         places = np.frombuffer(flat, np.int64) if flat else np.empty(0, np.int64)
-        self.places = places.reshape(count, len(node.shape))
+        self.indices = places.reshape(count, len(node.shape))
 
     def inside(
         self, start: tuple[int, ...], count: tuple[int, ...], grid: tuple[int, ...]
@@ -476,8 +481,8 @@ class Listed:
         high = np.array(
             [(a + c - 1) // n for a, c, n in zip(start, count, grid, strict=True)], np.int64
         )
-        picked = ((self.places >= low) & (self.places <= high)).all(axis=1)
-        for index in self.places[picked]:
+        picked = ((self.indices >= low) & (self.indices <= high)).all(axis=1)
+        for index in self.indices[picked]:
             yield tuple(index.tolist())
 
 
@@ -494,7 +499,7 @@ def _box_of(
 
 
 class Texts(Chunks):
-    """The elements of variable length, in the width of the longest; known once all were read."""
+    """Elements of variable length, in the width of the longest, which all chunks are read for."""
 
     variable = True
 
@@ -525,6 +530,7 @@ class Texts(Chunks):
         self.fill = np.array([self._least], self.dtype)
 
     def _fill_text(self) -> bytes:
+        """The fill value as bytes. Raises `Corrupt`."""
         value = self._declared_fill
         if value in (None, 0, ""):
             return b""
@@ -536,7 +542,7 @@ class Texts(Chunks):
         )  # fmt: skip
 
     def _longest(self) -> int:
-        """The bytes of the longest element: every chunk is decoded for it, one after the other."""
+        """The bytes of the longest element; every chunk is decoded, one after the other."""
         longest = len(self._least)
         listed = self._listing()
         total = chunk_count(self.node)
@@ -555,7 +561,7 @@ class Texts(Chunks):
             return not any(low)
 
         for index, low, part in self._pieces(zero, self.shape, total) if total else ():
-            shape = tuple(one.stop - one.start for one in part[:-1])
+            shape = tuple(axis.stop - axis.start for axis in part[:-1])
             self._take((index, low, np.broadcast_to(np.uint8(0), shape)), listed, look)
         return longest
 
@@ -563,7 +569,7 @@ class Texts(Chunks):
         return np.ascontiguousarray(self.form.decoded(source)).data
 
     def _last(self, out: Values) -> int:
-        """The last element of a chunk that lies in the box `out`, which begins with the chunk."""
+        """The flat index in its chunk of the last element of a box, which begins with the chunk."""
         flat = 0
         for length, high in zip(out.shape, self.node.grid, strict=True):
             flat = flat * high + length - 1

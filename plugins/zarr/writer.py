@@ -64,9 +64,9 @@ class Writer:
         groups: dict[str, str], apart: dict[str, set[str]] | None = None,
         coordinates: Coordinates | None = None,
     ) -> None:  # fmt: skip
-        """`apart`: by array the names of axes that are not those of dimensions.
+        """`apart`: the names of axes that are not names of dimensions, by array.
 
-        `coordinates`: those that are read back with the arrays, if not only these themselves.
+        `coordinates`: those that are read back with the arrays; by default, only of the arrays.
         """
         self.bundle = bundle
         self.target = target
@@ -77,17 +77,17 @@ class Writer:
         keys = [form.key for form in forms]
         self.coordinates = coordinates or Coordinates(bundle.arrays, keys, DEFAULT)
         self.documents: dict[str, dict[str, Any]] = {}
-        self.widths: dict[str, list[int]] = {}  # of texts: the longest of each chunk, by key
+        self.widths: dict[str, list[int]] = {}  # bytes of the longest text of each chunk, by key
 
     def run(self, scales: Sequence[tuple[Form, str, Array]]) -> None:
-        """Write the whole hierarchy; `scales`: form, whose axis it is, and coordinate."""
+        """Write the whole hierarchy; `scales`: (form, name of the axis's array, coordinate)."""
         self.nodes(scales)
         for name, key in self.groups.items():
-            held, rest = metadata.json_and_rest(self.bundle.groups.get(name, {}))
+            attributes, rest = metadata.json_and_rest(self.bundle.groups.get(name, {}))
             record: dict[str, Any] = {"attributes": rest} if rest else {}
             if name != key:
                 record["name"] = name
-            self._group(key, held, record)
+            self._group(key, attributes, record)
         self._root()
         for key, fields in self.documents.items():
             if key not in (V3_FILE, V2_GROUP):
@@ -108,9 +108,9 @@ class Writer:
             self._scale(form, name, scale)
 
     def _scale(self, form: Form, name: str, scale: Array) -> None:
-        """Write a coordinate in one chunk, and the name of the array that has the axis."""
+        """Write a coordinate in one chunk; its record names the array with the axis."""
         part = _ordered(scale.data, form.order)
-        # Not in the main thread, as all chunks (see `_array`).
+        # In a thread, as all chunks are encoded (see `_array`).
         with Threads(1) as threads:
             ((_, data),) = threads.results(self._encoder(scale.element.nbytes, form), [part], 1)
         self._put(form, (0,), data)
@@ -123,6 +123,7 @@ class Writer:
         self.target.put(key, [text.encode()])
 
     def _group(self, key: str, attributes: dict[str, Any], record: dict[str, Any]) -> None:
+        """Add the documents of a group."""
         if record:
             attributes = {**attributes, KEY: roundtrip.text_of(record)}
         if self.options.version == 3:
@@ -134,15 +135,16 @@ class Writer:
             self.documents[_below(key, V2_ATTRIBUTES)] = attributes
 
     def _root(self) -> None:
+        """Add the documents of the root, with the record of the file."""
         record = roundtrip.record_of_file(self.bundle)
         record.pop("groups", None)
-        held, rest = metadata.json_and_rest(record.pop("attributes", {}))
+        attributes, rest = metadata.json_and_rest(record.pop("attributes", {}))
         if rest:
             record["attributes"] = rest
-        self._group("", held, record)
+        self._group("", attributes, record)
 
     def _finish(self) -> None:
-        """Write what makes the folder a hierarchy, with all metadata for those who cannot list."""
+        """Write the documents of the root, with all metadata for readers that cannot list files."""
         if self.options.version == 3:
             root = self.documents.pop(V3_FILE)
             nodes = {key.rpartition("/")[0]: fields for key, fields in self.documents.items()}
@@ -157,6 +159,7 @@ class Writer:
         self._document(V2_GROUP, self.documents[V2_GROUP])
 
     def _describe(self, array: Array, form: Form, more: dict[str, Any] | None = None) -> None:
+        """Add the documents of an array; `more` are further fields of its record."""
         if array.described:
             array.meta = array.meta.completed()
         attributes, names, record = metadata.divided(
@@ -167,22 +170,25 @@ class Writer:
         elif form.key != array.name:
             record["name"] = array.name
         width = max(1, *self.widths.get(form.key, ()), 0)
-        if _is_text(form):  # which says that it is UTF-8
+        if _is_text(form):  # the data type has the encoding
             record.pop("encoding", None)
-        if _is_text(form) and width != array.element.nbytes:  # they are read as wide as the longest
+        if (
+            _is_text(form) and width != array.element.nbytes
+        ):  # texts are read as wide as the longest
             record["was"] = {"type": code_of(array.element)}
-        if record:
-            attributes[KEY] = roundtrip.text_of(record)
         own = array.meta.formats.get(OWN, {}) if array.described else {}
         missing = metadata.json_number(metadata.missing_of(array))
         fill = _fill(own.get("fill_value", missing), array.element)
-        shape = list(array.dims[::-1])
         if self.options.version == 2:
             # xarray takes the fill value of version 2 for that of missing elements.
             fill = None if missing is None else missing
             if "fill_value" in own:
-                kept = record.setdefault("formats", {}).setdefault(OWN, {})
-                kept["fill_value"] = own["fill_value"]
+                remembered = record.setdefault("formats", {}).setdefault(OWN, {})
+                remembered["fill_value"] = own["fill_value"]
+        if record:
+            attributes[KEY] = roundtrip.text_of(record)
+        shape = list(array.dims[::-1])
+        if self.options.version == 2:
             fields = {
                 "zarr_format": 2, "shape": shape, "chunks": list(form.chunk),
                 "dtype": _in_order(form), "compressor": compressor_of(self.options),
@@ -202,6 +208,7 @@ class Writer:
         }  # fmt: skip
 
     def _codecs(self, array: Array, form: Form) -> list[dict[str, Any]]:
+        """The codecs of an array in version 3; if there are shards, inside the codec of these."""
         listed = codecs_of(self.options, max(1, array.element.nbytes), form)
         if self.options.shards is None:
             return listed
@@ -214,7 +221,7 @@ class Writer:
     # elements
 
     def _array(self, array: Array, form: Form) -> None:
-        """Write the chunks of an array, in slabs of whole ones or, without room, one by one."""
+        """Write the chunks of an array, in slabs of whole ones or, with little memory, one by one."""
         if not array.count:
             return
         encode = self._encoder(array.element.nbytes, form)
@@ -234,21 +241,21 @@ class Writer:
         check_memory(2 * row, self.target.max_memory, what)
         dtype = dtype_of(little(array.element))
         feed = Feed(self.target.counted(blocks(array, budget)), dtype, f"array '{array.name}'")
-        room = np.empty(0, dtype)
+        buffer = np.empty(0, dtype)
         with Threads(THREADS) as threads:
             for start, count in _slabs(shape, axis, form.unit[axis] * max(1, budget // row)):
                 size = prod(count)
-                if size > room.size:
-                    room = np.empty(size, dtype)
-                slab = _ordered(feed.into(room[:size]).reshape(count), form.order)
-                places = product(*(range(0, n, c) for n, c in zip(count, form.unit, strict=True)))
+                if size > buffer.size:
+                    buffer = np.empty(size, dtype)
+                slab = _ordered(feed.into(buffer[:size]).reshape(count), form.order)
+                corners = product(*(range(0, n, c) for n, c in zip(count, form.unit, strict=True)))
                 cut = partial(_cut, slab, form.unit, encode)
-                # Blosc gives the same bytes again only where it is not in the main thread.
-                alone = all(n <= c for n, c in zip(count, form.unit, strict=True))
-                if alone and self.options.compressor != "blosc":
-                    done = ((index, cut(index)) for index in places)
+                # Blosc gives the same bytes again only outside of the main thread.
+                is_single = all(n <= c for n, c in zip(count, form.unit, strict=True))
+                if is_single and self.options.compressor != "blosc":
+                    done = ((index, cut(index)) for index in corners)
                 else:
-                    done = threads.results(cut, places, TASKS)
+                    done = threads.results(cut, corners, TASKS)
                 for index, data in done:
                     low = tuple(a + b for a, b in zip(start, index, strict=True))
                     self._put(form, low, data)
@@ -256,6 +263,7 @@ class Writer:
             raise Corrupt(f"array '{array.name}' is longer than its dims say")
 
     def _one_by_one(self, array: Array, form: Form, encode: Callable[[Values], Any]) -> None:
+        """Write each chunk by the region of the array that it holds."""
         shape, dtype = array.dims[::-1], dtype_of(little(array.element))
 
         def pieces() -> Iterator[Values]:
@@ -272,6 +280,7 @@ class Writer:
             pass
 
     def _put(self, form: Form, low: tuple[int, ...], data: Any) -> None:
+        """Write the file of the chunk or shard that begins at an index of the array."""
         index = [a // c for a, c in zip(low, form.unit, strict=True)]
         if self.options.version == 3:
             key = "/".join(["c", *map(str, index)])
@@ -280,7 +289,7 @@ class Writer:
         self.target.put(f"{form.key}/{key}", [data])
 
     def _encoder(self, width: int, form: Form) -> Callable[[Values], Any]:
-        """Return the function that encodes the elements of one unit as the bytes of its file."""
+        """Return the function that encodes the elements of a chunk, or shard, for its file."""
         text = _is_text(form)
         width = 1 if text else width
         compress = encoder(self.options.compressor, self.options.level, width, self.options.inner)
@@ -314,7 +323,7 @@ def _is_text(form: Form) -> bool:
 
 
 def _encoded_texts(texts: list[bytes]) -> bytes:
-    """Texts as the codec vlen-utf8 has them: their number, then the length and bytes of each."""
+    """Texts as the codec vlen-utf8 stores them: their number, then the length and bytes of each."""
     parts = [_LENGTH.pack(len(texts))]
     for text in texts:
         parts += (_LENGTH.pack(len(text)), text)
@@ -322,9 +331,9 @@ def _encoded_texts(texts: list[bytes]) -> bytes:
 
 
 def _by_group(nodes: dict[str, Any]) -> dict[str, Any]:
-    """The nodes with each group beside the arrays of its own group, whose order stays.
+    """Order nodes so that each group is beside the arrays of its own group, whose order stays.
 
-    zarr-python 3.1 takes, of each depth, the last run of nodes of one group for all of them.
+    zarr-python 3.1 lists, at each depth, only the last run of nodes of one group.
     """
     groups: dict[str, list[str]] = {}
     for key, fields in nodes.items():
@@ -353,7 +362,7 @@ def _in_order(form: Form) -> Any:
 
 
 def _fill(kept: Any, element: Element) -> Any:
-    """The fill value: the one that the array had, if it still is one; else as zarr-python does."""
+    """The fill value: `kept`, that of the file, if an element can have it; else zarr-python's."""
     kind = element.kind
     if type(kept) is int and kind in ("int", "uint"):
         bits = 8 * element.nbytes
@@ -370,6 +379,7 @@ def _fill(kept: Any, element: Element) -> Any:
 
 
 def _fill_of_bytes(element: Element) -> Any:
+    """The fill value of dates, texts and bytes, as zarr-python has it."""
     from base64 import b64encode
 
     letter = element.descr[1] if isinstance(element.descr, str) else "V"
@@ -387,7 +397,7 @@ def _reads_regions(array: Array) -> bool:
 
 
 def _slab_axis(shape: tuple[int, ...], unit: tuple[int, ...], item: int, budget: int) -> int:
-    """The axis along which slabs are cut: the slowest on which a row of chunks has room."""
+    """The axis along which slabs are cut: the slowest with rows of chunks within `budget` bytes."""
     axis = 0
     while axis < len(shape) - 1 and unit[axis] == 1 and prod(shape[axis + 1 :]) * item > budget:
         axis += 1
@@ -395,7 +405,7 @@ def _slab_axis(shape: tuple[int, ...], unit: tuple[int, ...], item: int, budget:
 
 
 def _slabs(shape: tuple[int, ...], axis: int, high: int) -> Iterator[Box]:
-    """Start and lengths of slabs that are at most `high` along an axis, in stored order."""
+    """Yield start and lengths of slabs of at most `high` along an axis, in stored order."""
     rest = shape[axis + 1 :]
     for outer in product(*(range(n) for n in shape[:axis])):
         for low in range(0, shape[axis], high):
@@ -404,7 +414,7 @@ def _slabs(shape: tuple[int, ...], axis: int, high: int) -> Iterator[Box]:
 
 
 def _ordered(values: Values, order: str) -> Values:
-    """The values in the byte order of the file; texts, dates and structures have theirs."""
+    """Return numbers in the byte order of the file; texts, dates and structures have their own."""
     if order == ">" and values.dtype.kind in "iufc":
         return values.astype(values.dtype.newbyteorder(">"))
     if order == ">" and values.dtype.itemsize > 1 and values.dtype.name in ML_DTYPES:
@@ -415,12 +425,13 @@ def _ordered(values: Values, order: str) -> Values:
 def _cut(
     slab: Values, unit: tuple[int, ...], encode: Callable[[Values], Any], at: tuple[int, ...]
 ) -> Any:
+    """Encode the chunk, or shard, of a slab that begins at an index."""
     part = slab[tuple(slice(low, low + n) for low, n in zip(at, unit, strict=True))]
     return encode(_whole(part, unit))
 
 
 def _whole(part: Values, unit: tuple[int, ...]) -> Values:
-    """The elements of a unit, as bytes without a type; zeros beyond the border."""
+    """The elements of a chunk, or shard, as bytes without a type; zeros beyond the border."""
     part = part.view(f"V{part.dtype.itemsize}") if part.dtype.itemsize else part
     if part.shape == unit:
         return part
@@ -430,7 +441,7 @@ def _whole(part: Values, unit: tuple[int, ...]) -> Values:
 
 
 def _shard(chunk: tuple[int, ...], encode: Callable[[Values], Any], values: Values) -> bytes:
-    """The chunks of a shard in C order, and their index behind them."""
+    """Encode a shard: its chunks in C order, then their index."""
     counts = tuple(a // b for a, b in zip(values.shape, chunk, strict=True))
     index = np.full((*counts, 2), NOT_THERE, "<u8")
     chunks, offset = [], 0

@@ -192,7 +192,7 @@ def test_a_source_that_changed_meanwhile_has_no_digest(
 ) -> None:
     from raconvert.migration.work import Worker
 
-    convert = Worker._one
+    convert = Worker._outcome
 
     def changing(worker: Worker, unit: Unit, since: float) -> Outcome:
         outcome = convert(worker, unit, since)
@@ -200,7 +200,7 @@ def test_a_source_that_changed_meanwhile_has_no_digest(
             (tree / unit.source).write_bytes(b"other")
         return outcome
 
-    monkeypatch.setattr(Worker, "_one", changing)
+    monkeypatch.setattr(Worker, "_outcome", changing)
     facts, _ = certified(tree, tmp_path, jobs=1)
 
     assert by_source(facts)["wide.npy"]["result"] == "exact"

@@ -549,10 +549,10 @@ def test_keys_are_the_places_of_a_grid(shape: list[int], data: Any) -> None:
             counts = [range(-(-n // 2)) for n in shape]
             places = [tuple(place) for place in np.ndindex(*map(len, counts))]
             keys = [node.key(place) for place in places]
-            assert [node.place(key) for key in keys] == places
+            assert [node.index_of(key) for key in keys] == places
             assert len(set(keys)) == len(keys)
             for odd in ("", "c", "00", "c/-1", "c/99/99/99", "0.0.0.9", "zarr.json", "é", "c/²"):
-                assert odd in keys or node.place(odd) is None
+                assert odd in keys or node.index_of(odd) is None
 
 
 # Overwriting --------------------------------------------------------------------------------------
