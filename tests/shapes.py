@@ -1422,6 +1422,23 @@ def hdf5_of_chunks(size: int) -> bytes:
     return hdf5(fill)
 
 
+@shape(".h5", 1 << 19)
+def hdf5_of_a_shared_index(size: int) -> bytes:
+    def fill(file: object) -> None:
+        chunks = {"dtype": "u1", "chunks": (1,), "maxshape": (None,)}
+        count = size // 80
+        whole = file.create_dataset("whole", (count,), **chunks)
+        for n in range(count):
+            whole.id.write_direct_chunk((n,), b"x")
+        for n in range(size // 800):
+            file.create_dataset(f"d{n:06}", (count,), **chunks)
+
+    raw = hdf5(fill)
+    layout, rest = b"\3\2\2", struct.pack("<2I", 1, 1)  # of version 3; lengths of a chunk
+    at = raw.index(layout) + len(layout)  # of the first dataset, which alone has an index
+    return raw.replace(layout + b"\xff" * 8 + rest, layout + raw[at : at + 8] + rest)
+
+
 @shape(".h5", 1 << 18)
 def hdf5_of_fields(size: int) -> bytes:
     def fill(file: object) -> None:

@@ -118,6 +118,10 @@ def hdf5(fill: Callable[[h5py.File], object], **options: Any) -> Make:
     return make
 
 
+def chunked(file: h5py.File) -> None:
+    file.create_dataset("c", data=np.arange(9), chunks=(1,))
+
+
 def many_attributes(file: h5py.File) -> None:
     for number in range(20):
         file["a"].attrs[f"k{number}"] = "text"
@@ -375,6 +379,7 @@ CASES: dict[str, Case] = {
     "repeated_uses": Case(of_matlab, 0, "used too often"),
     "skipped_variables": Case(large_variable, -1, "refused", {"memory": 1 << 18}),
     "chained_codecs": Case(shape("zarr_word"), 0, "1 to 0 codecs"),
+    "index_passes": Case(hdf5(chunked), 0, "datasets share chunk indexes"),
     "shard_levels": Case(shape("zarr_parts"), 0, "shards inside shards"),
     "shard_index_bytes": Case(sharded, 0, "-15 of 16 chunks absent"),
     "shard_passes": Case(overlapping_shard, -1, "again and again"),

@@ -221,7 +221,7 @@ class Writer:
     # elements
 
     def _array(self, array: Array, form: Form) -> None:
-        """Write the chunks of an array, in slabs of whole ones or, with little memory, one by one."""
+        """Write the chunks of an array, in slabs of whole ones or, if those are large, singly."""
         if not array.count:
             return
         encode = self._encoder(array.element.nbytes, form)

@@ -207,6 +207,31 @@ def test_a_source_that_changed_meanwhile_has_no_digest(
     assert by_source(facts)["wide.npy"]["sha256"] is None
 
 
+def test_a_stack_that_changed_meanwhile_has_no_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raconvert.migration.work import Worker
+
+    convert = Worker._outcome
+    (tmp_path / "in/s").mkdir(parents=True)
+    for folder in ("s", "t"):
+        (tmp_path / "in" / folder).mkdir(exist_ok=True)
+        for number in range(3):
+            np.save(tmp_path / "in" / folder / f"{number}.npy", np.arange(4))
+
+    def changing(worker: Worker, unit: Unit, since: float) -> Outcome:
+        outcome = convert(worker, unit, since)
+        if unit.source == "s":
+            np.save(tmp_path / "in/s/1.npy", np.arange(5))
+        return outcome
+
+    monkeypatch.setattr(Worker, "_outcome", changing)
+    facts, _ = certified(tmp_path / "in", tmp_path, jobs=1, stack_folders=True)
+
+    assert by_source(facts)["s"]["sha256"] is None
+    assert by_source(facts)["t"]["sha256"] is not None
+
+
 # A stranger checks it ---------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ Nothing hangs, nothing outside is read, written or removed, and each error is on
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -356,6 +357,36 @@ def test_a_batch_of_no_time_and_no_number(column: str, tree: Path) -> None:
     change(tree / "out" / LOG, f"UPDATE batches SET {column}")
 
     assert look(tree) >= 1
+
+
+def test_a_journal_that_is_locked_is_in_use_and_not_damaged(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate()
+    connect = sqlite3.connect
+    base = connect(tree / "out" / LOG)
+    base.execute("BEGIN EXCLUSIVE")
+
+    def impatient(*words: Any, **options: Any) -> sqlite3.Connection:
+        return connect(*words, **{**options, "timeout": 0.05})
+
+    monkeypatch.setattr(journal.sqlite3, "connect", impatient)
+    for look_at in (journal.read, journal.Journal):
+        with pytest.raises(TargetExists, match="journal is in use"):
+            look_at(str(tree / "out" / LOG))
+    base.close()
+
+
+def test_a_mount_with_odd_letters_is_found(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tree / "d\u00e4 ta"
+    folder.mkdir()
+    name = os.fsencode(folder).replace(b" ", b"\\040")
+    lines = b"1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / %s rw - nfs4 host:/x rw\n" % name
+    monkeypatch.setattr(journal, "open", lambda *_: io.BytesIO(lines), raising=False)
+    monkeypatch.setattr(journal.sys, "platform", "linux")
+
+    assert journal.is_local(str(tree))
+    assert not journal.is_local(str(folder))
 
 
 # Trees -------------------------------------------------------------------------------------------

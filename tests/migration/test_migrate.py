@@ -96,6 +96,21 @@ def test_a_flipped_bit_is_found_by_paranoid_and_written_again(tree: Path, tmp_pa
     assert place.read_bytes() == whole
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+def test_a_target_that_cannot_be_looked_at_is_not_called_missing(
+    tree: Path, tmp_path: Path
+) -> None:
+    raconvert.migrate(tree, tmp_path / "out", to="ra", jobs=1)
+    path = tmp_path / "out/b/c/x7.ra"
+    path.unlink()
+    path.symlink_to(path.name)
+
+    again = raconvert.migrate(tree, tmp_path / "out", to="ra", jobs=1)
+
+    assert again.notes == []
+    assert "symbolic links" in str(dict(again.failed)["b/c/x7.npy"])
+
+
 def test_a_target_that_was_edited_is_left_alone(tree: Path, tmp_path: Path) -> None:
     raconvert.migrate(tree, tmp_path / "out", to="ra", jobs=1)
     place = tmp_path / "out/b/c/x7.ra"

@@ -6,18 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import h5py
 import numpy as np
 import pytest
+import shapes
 from h5py import h5t
 from raconvert.plugins import hdf5
 from raconvert.plugins.hdf5 import values as hdf5_values
 from raconvert.plugins.hdf5 import walk
+from raconvert.plugins.hdf5.ondisk import btrees
 from raconvert.plugins.hdf5.reader import MAX_NOTES
 
 from raconvert.arrays.blocks import as_ndarray
-from raconvert.errors import RaconvertError, TooLarge
+from raconvert.errors import Corrupt, RaconvertError, TooLarge
 from raconvert.files.limits import DEFAULT, Limits
 from raconvert.files.source import Source
 
@@ -432,3 +435,38 @@ def test_what_links_find_stands_where_they_do(tmp_path: Path) -> None:
         assert bundle.aliases["four"] == "one"
         assert bundle.aliases["two/deep/t"] == "five"
         assert bundle["six"].meta.attributes == {"about": "the last"}
+
+
+def test_datasets_that_share_a_chunk_index_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    path.write_bytes(shapes.hdf5_of_a_shared_index(1 << 15))
+
+    bundle = read(path)
+
+    reasons = [str(array.problem or "") for array in bundle.arrays]
+    bundle.close()
+    assert reasons[0] == ""
+    assert "datasets share chunk indexes" in reasons[-1]
+    assert 1 < sum(not reason for reason in reasons) < 20
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [(b"a" * 64, [8]), (b"a" * 63 + b"\0", [8, 16, 24]), (b"a" * 63 + b"\0", [24, 16, 8])],
+)
+def test_names_of_a_group_end_and_do_not_overlap(text: bytes, names: list[int]) -> None:
+    """Else their length in all would be the square of the bytes of the heap."""
+    head = btrees._HEAP.pack(b"HEAP", 0, len(text), btrees.LAST_FREE, btrees._HEAP.size)
+    source = Mock(size=1 << 10, read_at=lambda offset, n: (head + text)[offset : offset + n])
+    file = Mock(source=source, userblock=0, places={}, path="x.h5")
+
+    with pytest.raises(Corrupt, match="not whole, each once, and in order"):
+        btrees._check_names(file, 0, names, [], [], Mock())
+
+
+def test_taken_bytes_of_a_heap_with_texts_and_blocks_in_each_other() -> None:
+    text = b"a" * 30 + b"\0" + b"b" * 33
+
+    taken = btrees._taken(text, [8, 16, 8, 40, 48], {1: 3, 48: 90, 56: 60})
+
+    assert taken.tolist() == [True, True, True, True, False, True, True, True, False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import tracemalloc
 import warnings
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -248,6 +250,48 @@ def test_a_fill_value_that_is_a_number_as_text(tmp_path: Path, fill: str) -> Non
     expected = zarr.open(path, mode="r")[...]
     assert expected[2, 5] == int(fill)
     assert np.array_equal(raconvert.read(path, "x"), expected)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_a_fill_value_is_kept_in_both_versions(version: str, tmp_path: Path) -> None:
+    path = by_hand(tmp_path / "x.zarr", fill_value=7)
+
+    raconvert.convert(path, tmp_path / "y.zarr", out_opts={"format": version})
+
+    with raconvert.open(tmp_path / "y.zarr") as bundle:
+        assert bundle.arrays[0].meta.formats == {"zarr": {"fill_value": 7}}
+
+
+def test_gzip_members_of_a_chunk_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All bytes behind a member are copied by zlib: those of many members are their square."""
+    copied = 0
+
+    class Counting:
+        def __init__(self, wbits: int) -> None:
+            self.real = zlib.decompressobj(wbits)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.real, name)
+
+        def decompress(self, data: Any, most: int) -> bytes:
+            nonlocal copied
+            piece = self.real.decompress(data, most)
+            copied += len(self.real.unused_data)
+            return piece
+
+    values = np.arange(4000, dtype="<i2")
+    raw = values.tobytes()
+    parts = [raw[:2], *[b""] * 2000, raw[2:5000], raw[5000:]]
+    data = b"".join(gzip.compress(part) for part in parts)
+    by_hand(tmp_path / "x.zarr", shape=[4000], chunks=[4000], compressor={"id": "gzip", "level": 1})
+    (tmp_path / "x.zarr" / "0").write_bytes(data)
+    fake = SimpleNamespace(**{**vars(zlib), "decompressobj": Counting})
+    monkeypatch.setattr("raconvert.plugins.zarr.codecs.zlib", fake)
+
+    assert np.array_equal(raconvert.read(tmp_path / "x.zarr", "x"), values)
+    assert 0 < copied < 40 * len(data)
 
 
 @pytest.mark.parametrize("damage", ["cut", "longer", "bits", "empty", "shorter"])
