@@ -469,4 +469,4 @@ def test_taken_bytes_of_a_heap_with_texts_and_blocks_in_each_other() -> None:
 
     taken = btrees._taken(text, [8, 16, 8, 40, 48], {1: 3, 48: 90, 56: 60})
 
-    assert taken.tolist() == [True, True, True, True, False, True, True, True, False]
+    assert taken.tolist() == [True, True, True, True, False, True, True, True, True]
