@@ -379,7 +379,7 @@ CASES: dict[str, Case] = {
     "repeated_uses": Case(of_matlab, 0, "used too often"),
     "skipped_variables": Case(large_variable, -1, "refused", {"memory": 1 << 18}),
     "chained_codecs": Case(shape("zarr_word"), 0, "1 to 0 codecs"),
-    "index_passes": Case(hdf5(chunked), 0, "datasets share chunk indexes"),
+    "index_passes": Case(hdf5(chunked), 0, "objects share indexes"),
     "shard_levels": Case(shape("zarr_parts"), 0, "shards inside shards"),
     "shard_index_bytes": Case(sharded, 0, "-15 of 16 chunks absent"),
     "shard_passes": Case(overlapping_shard, -1, "again and again"),

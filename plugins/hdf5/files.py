@@ -260,8 +260,8 @@ class File:
         # Results of `dense.dense_attribute`, the last ones.
         self.dense: dict[tuple[int, int], Any] = {}
         self.dense_bytes = 0  # bytes read for them
-        self.indexes: set[int] = set()  # addresses of datasets whose index was counted
-        self.index_bytes = 0  # bytes of all these indexes
+        self.indexes: set[int] = set()  # addresses of datasets whose chunk index was counted
+        self.index_bytes = 0  # bytes of these, and of the indexes of links and attributes
         self.attributes = 0  # bytes that its attributes take as plain values
         self.unwritten: dict[str, int] = {}  # bytes of datasets that are only a fill value
         if source.base:
@@ -309,18 +309,16 @@ class File:
             self._end = _end_of(self) or 0
         return self._end
 
-    def count_index(self, address: int, nbytes: int) -> None:
-        """Count the bytes of a chunk index once for its dataset, the object at `address`.
+    def count_index(self, nbytes: int) -> None:
+        """Count the bytes of an index of chunks, links or attributes.
 
-        Raises `TooLarge` if all indexes have more bytes than the limit: datasets may share one.
+        Raises `TooLarge` if those of all objects exceed the limit: damaged ones may share an index.
         """
-        if address not in self.indexes and nbytes:
-            self.indexes.add(address)
-            self.index_bytes += nbytes
+        self.index_bytes += nbytes
         most = self.source.limits.index_passes
         if self.index_bytes > most * self.source.size:
             raise TooLarge(
-                "datasets share chunk indexes, which would be read again and again", path=self.path,
+                "objects share indexes, which would be read again and again", path=self.path,
                 expected=f"at most {most} times the bytes of the file",
             )  # fmt: skip
 

@@ -100,7 +100,7 @@ class Limits(Record):
     Chunks and their files:
 
     chained_codecs: codecs in a chain
-    index_passes: times that the bytes of a file may be read as indexes of chunks
+    index_passes: times that the bytes of a file may be read as indexes of chunks and objects
     shard_levels: shards inside shards
     shard_index_bytes: bytes of indexes of shards that are read to count their chunks
     shard_passes: times that the bytes of a shard may be decoded, as parts may overlap

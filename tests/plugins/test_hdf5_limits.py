@@ -446,7 +446,7 @@ def test_datasets_that_share_a_chunk_index_are_counted(tmp_path: Path) -> None:
     reasons = [str(array.problem or "") for array in bundle.arrays]
     bundle.close()
     assert reasons[0] == ""
-    assert "datasets share chunk indexes" in reasons[-1]
+    assert "objects share indexes" in reasons[-1]
     assert 1 < sum(not reason for reason in reasons) < 20
 
 

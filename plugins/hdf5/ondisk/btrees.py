@@ -85,7 +85,8 @@ def check_trees(file: File, address: int) -> None:
                 root = int.from_bytes(body[at : at + ADDRESS_BYTES], "little")
                 at += ADDRESS_BYTES
                 if root != NOWHERE:
-                    check_tree(file, root, _KINDS[kind][number])
+                    file.count_index(0)  # raises at once if there are too many bytes by now
+                    file.count_index(check_tree(file, root, _KINDS[kind][number]))
 
 
 def check_tree(

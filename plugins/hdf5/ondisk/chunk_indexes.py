@@ -53,14 +53,18 @@ def check_index(dataset: h5d.DatasetID, file: File) -> None:
     space = dataset.get_space()
     shape = tuple(int(n) for n in space.get_simple_extent_dims())
     limits = [int(n) % (1 << 64) for n in space.get_simple_extent_dims(maxdims=1)]
-    file.count_index(address, 0)  # raises at once if there are too many bytes by now
+    is_new = address not in file.indexes
+    if is_new:
+        file.indexes.add(address)
+        file.count_index(0)  # raises at once if there are too many bytes by now
     nbytes = check_chunks(file, address, resizable=list(shape) != limits)
     for kind, body in messages(file, address):
         layout = chunked(body) if kind == LAYOUT else None
         if layout is not None:
             filtered = bool(plist.get_nfilters())
             nbytes += _check_layout(file, layout, shape, limits, filtered=filtered)
-    file.count_index(address, nbytes)
+    if is_new:
+        file.count_index(nbytes)
 
 
 def _check_layout(

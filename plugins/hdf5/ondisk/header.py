@@ -488,7 +488,7 @@ def _check_mappings(file: File, address: int, index: int) -> None:
         return
     raw = bytes(dict(_heap_objects(file, address)).get(index, b""))
     try:
-        (0, 1).index(raw[0])  # raises ValueError for another version
+        (0, 1).index(int.from_bytes(raw[:1], "little"))  # ValueError for another version
         entries = int.from_bytes(raw[1:9], "little")
         at = 9
         # Numbers of the entries with names of their own.
