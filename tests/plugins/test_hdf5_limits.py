@@ -156,9 +156,9 @@ def test_empty_chunks_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     from raconvert.plugins.hdf5.chunks import Chunks
 
     visited = []
-    real = Chunks._place
+    real = Chunks._copy
     monkeypatch.setattr(
-        Chunks, "_place", lambda self, *parts: (visited.append(parts), real(self, *parts))
+        Chunks, "_copy", lambda self, *parts: (visited.append(parts), real(self, *parts))
     )
     with h5py.File(tmp_path / "x.h5", "w") as file:
         x = file.create_dataset("x", (1 << 22,), "u1", chunks=(2,), fillvalue=7)
