@@ -647,8 +647,8 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind, limits: Limits) -> Non
         return  # bools as only Julia writes them
     while kind.element is None and tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()  # an array type of strings; its axes are ordinary ones
-    is_plain = array.element.descr is None
-    usual = _usual_type(array.element) if is_plain else type_of_element(array.element)
+    has_no_descr = array.element.descr is None
+    usual = _usual_type(array.element) if has_no_descr else type_of_element(array.element)
     if array.element == element_of(np.dtype("i1")) and tid == type_of_dtype(np.dtype("?")):
         description = {"class": "enum", "base": "|i1", "names": BOOL_NAMES}
         array.meta = array.meta.with_format(NAMESPACE, type=description)

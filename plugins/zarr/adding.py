@@ -292,8 +292,8 @@ def _group_documents(
             fields["consolidated_metadata"]["metadata"] = _with(listed, nodes, gone)
             changed[name] = fields
         attributes = fields.get("attributes")
-        is_root = not key and isinstance(attributes, dict)
-        if is_root and _set_order(attributes, order, hierarchy.store.source.limits):
+        limits = hierarchy.store.source.limits
+        if not key and isinstance(attributes, dict) and _set_order(attributes, order, limits):
             changed[name] = fields
         return changed
     name = _below(key, V2_ATTRIBUTES)
