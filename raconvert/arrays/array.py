@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 BLOCK_BYTES = 4 << 20  # read at once while somebody iterates along the first axis
-STRIDED_BLOCK_BYTES = 64 << 20  # of an array whose first axis is the fastest: each reads it all
+STRIDED_BLOCK_BYTES = 64 << 20  # the same for column-major arrays, read as a whole for each block
 
 
 # Operators of Python, and the functions of NumPy that they stand for.
@@ -105,7 +105,7 @@ class Operators:
         ) -> np.ndarray[Any, Any]: ...
 
     def __bool__(self) -> bool:
-        """The truth of the one element; `ValueError`, as of an ndarray, for any other number."""
+        """True if the one element is; raises `ValueError`, as an ndarray does, for several."""
         return bool(self.__array__())
 
     def __contains__(self, value: object) -> bool:
@@ -125,10 +125,12 @@ class Operators:
 
 
 def _operator(function: str, *, reflected: bool = False) -> Callable[..., Any]:
+    """Make the method of an operator: a function of NumPy on all elements."""
+
     def applied(self: Any, *others: Any) -> Any:
         import numpy as np
 
-        values = [np.asarray(one) if isinstance(one, Operators) else one for one in others]
+        values = [np.asarray(other) if isinstance(other, Operators) else other for other in others]
         operands = [*values, np.asarray(self)] if reflected else [np.asarray(self), *values]
         return getattr(np, function)(*operands)
 
@@ -149,7 +151,7 @@ class Protocols(Shown, Operators):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        """Name the way to what an ndarray has: that reads all elements."""
+        """Refuse an attribute; for one of ndarrays the message says how to read all elements."""
         if name in _OF_NDARRAYS:
             raise AttributeError(
                 f"an Array has no '{name}': np.asarray(array).{name} has it, of all elements"
@@ -215,7 +217,7 @@ class Protocols(Shown, Operators):
     def astype(self, dtype: Any, *, casting: str = "unsafe") -> Self:
         """Return the array with its elements converted as numpy does, when they are read.
 
-        Names, labels and all else that is known stay. ``casting="safe"`` refuses (`TypeError`)
+        Names, labels and all other metadata stay. ``casting="safe"`` refuses (`TypeError`)
         types that cannot hold every value.
 
         >>> with raconvert.open("grid.ra") as array:
@@ -224,11 +226,11 @@ class Protocols(Shown, Operators):
 
         Raises `Unsupported` for types without a place in RA.
         """
-        from raconvert.arrays.astype import Again, as_type
+        from raconvert.arrays.astype import Reconversion, as_type
 
         made = self.replace(**as_type(self, dtype, casting))
         if self.origin is not None:
-            made.comes_from(Again(self, dtype, casting))
+            made.comes_from(Reconversion(self, dtype, casting))
         return made
 
     def tolist(self) -> Any:
@@ -274,7 +276,7 @@ class Protocols(Shown, Operators):
     def to_dataframe(self, *, index: bool = True) -> DataFrame:
         """Return a long table: a row for each element, a level of the index for each axis.
 
-        `index=False` gives the levels as columns. A table is written back as the array it is of.
+        `index=False` gives the levels as columns. `raconvert.write` makes the same array of it.
 
         >>> with raconvert.open("grid.ra") as array:
         ...     array.to_dataframe().loc[(1, 2)].item()
@@ -293,17 +295,17 @@ class Protocols(Shown, Operators):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        """The parts along the first axis, in order, several of which are read at once."""
+        """Iterate over the parts along the first axis, in order; several are read at once."""
         if not self.shape:
             raise TypeError("iteration over an array without axes")
         count = self.shape[0]
-        most = STRIDED_BLOCK_BYTES if self.index_order == "F" else BLOCK_BYTES
-        step = max(1, most * count // max(1, self.count * self.itemsize))
-        return (one for start in range(0, count, step) for one in self[start : start + step])
+        block_bytes = STRIDED_BLOCK_BYTES if self.index_order == "F" else BLOCK_BYTES
+        step = max(1, block_bytes * count // max(1, self.count * self.itemsize))
+        return (part for start in range(0, count, step) for part in self[start : start + step])
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """The elements for libraries that know NumPy's interface, mapped where they can be.
+        """The elements for libraries that know NumPy's interface, mapped from the file if possible.
 
         Its `data` is a buffer, which keeps the elements alive however long they are looked at.
         Elements of types that the interface cannot name (records, bfloat16) have none: numpy then
@@ -325,25 +327,25 @@ class Protocols(Shown, Operators):
             "data": stored.reshape(-1).view(np.uint8).data,
         }
 
-    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **asked: Any) -> Any:
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **options: Any) -> Any:
         """The elements for another library, in the order of bytes of this machine.
 
-        They are shared where they are mapped from a file, and the other library knows of memory
-        that is not to be written to (DLPack 1.0); else they are copied.
+        Elements that are mapped from a file are shared with a library that knows read-only memory
+        (DLPack 1.0), and copied for any other.
         """
         values = self.__array__()
         if not values.dtype.isnative:
             values = values.astype(values.dtype.newbyteorder("="))
         elif not values.flags.writeable and (max_version or (0, 0)) < (1, 0):
             values = values.copy("K")
-        return values.__dlpack__(max_version=max_version, **asked)
+        return values.__dlpack__(max_version=max_version, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The device of the elements: always the memory of the processor."""
         return 1, 0
 
 
-UNKNOWN = Element("user", 0, "|", None)  # of an array of which nothing can be read
+UNKNOWN = Element("user", 0, "|", None)  # the element of an array whose type cannot be read
 
 
 class Array(Protocols):
@@ -359,8 +361,8 @@ class Array(Protocols):
     the array (layout, chunks, filters, stored bytes), for people to read. `meta`, what is known of
     it beyond its elements, is an immutable value: assign a new one to change it. `problem` is the
     error why its elements cannot be read, raised when they are asked for; None for nearly all.
-    `row_major` is True for an array of a row-major format that lies in Fortran order in this one
-    file: where axes are only listed, it is moved to row-major, as its equals are listed.
+    `row_major` is True for an array in Fortran order of a format that is usually row-major: for
+    formats that only list axes it is moved to row-major order, to be listed as the usual ones are.
 
     >>> array = Array(element("int", 2), (4, 3), name="x", index_order="C", data=np.zeros((3, 4)))
     >>> array.dims, array.shape, array.count, array.nbytes
@@ -374,7 +376,7 @@ class Array(Protocols):
         "meta", "origin", "owner", "problem", "row_major", "storage",
     )  # fmt: skip
     pending: str = ""  # the type in words, if finding it takes a look at all elements (LateArray)
-    renamed: int = 0  # how often any array was renamed: what bundles know of names may be stale
+    renamed: int = 0  # how often any array was renamed, by which a bundle knows a stale index
 
     def __init__(
         self,
@@ -532,7 +534,7 @@ class Array(Protocols):
         self.origin, self._opened_by = origin, os.getpid()
 
     def _open_anew(self, origin: Callable[[], Array]) -> None:
-        """Take the data from where it is: what another process has opened is not shared."""
+        """Open the data in this process: files that another process has open are not shared."""
         opened = origin()
         if (opened.dims, opened.element) != (self.dims, self.element):
             raise changed(getattr(opened.owner, "path", ""))
@@ -639,6 +641,7 @@ class Array(Protocols):
         return Slicer(self)
 
     def _picked(self, key: Any) -> Any:
+        """Pick elements as `__getitem__` does, which explains a `MemoryError`."""
         from raconvert.arrays.regions import chosen, only_basic, without_new_axes
 
         if only_basic(key):
@@ -647,10 +650,8 @@ class Array(Protocols):
             return values if added is None else values[added]
         if self.problem is not None:
             raise self.problem
-        of_fields = self.dtype.names is not None and (
-            isinstance(key, str) or (isinstance(key, list) and key[:1] and isinstance(key[0], str))
-        )
-        if of_fields:
+        first = key[0] if isinstance(key, list) and key else key
+        if self.dtype.names is not None and isinstance(first, str):  # fields of a structure
             return self.__array__()[key].copy()
         from raconvert.arrays.dtypes import opaque, opaque_dtype
 
@@ -663,6 +664,7 @@ class Array(Protocols):
         return values.view(dtype)
 
     def _region(self, key: Any) -> Any:
+        """Return the region of integers, slices and an Ellipsis, read from the file if possible."""
         import numpy as np
 
         from raconvert.arrays.regions import full_key, is_basic, picked
@@ -688,9 +690,9 @@ class Array(Protocols):
         else:
             values = np.asarray(picked(data, key[::-1])).T
         if isinstance(values, np.ndarray):
-            return np.asarray(values)  # of no subclass
+            return np.asarray(values)  # not as a subclass, such as a memmap
         if isinstance(values, np.void) and values.dtype.names is not None:
-            return np.asarray(values)  # with all its bytes
+            return np.asarray(values)  # the padding of the structure included
         return np.asarray(values, dtype=data.dtype)  # a scalar has forgotten its byte order
 
     def _read_from(self, key: tuple[Any, ...]) -> Extent | None:
@@ -726,6 +728,7 @@ class Array(Protocols):
             raise out_of_memory(self.name, self.nbytes, self.storage) from error
 
     def _whole(self, dtype: Any, copy: bool | None) -> np.ndarray[Any, Any]:
+        """Return all elements as `__array__` does, which explains a `MemoryError`."""
         import numpy as np
 
         values = self.data
@@ -812,7 +815,7 @@ def _other_shape(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> Usa
 
 
 def take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
-    """Put values, as their index order sees them, into the fields of an array."""
+    """Set the fields of an array to values in logical order; see `Array.replace`."""
     values = values_of(fields["data"])
     column_major = fields["index_order"] == "F"
     shape = tuple(fields["dims"] if column_major else fields["dims"][::-1])
@@ -832,9 +835,10 @@ def take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
 
 
 def values_of(values: Any) -> np.ndarray[Any, Any]:
-    """The ndarray that numpy makes of values; `UsageError` where it makes none, and for a mask.
+    """Return the ndarray that numpy makes of values.
 
-    No format here keeps a mask. Lists of unequal lengths are not an array.
+    Raises `UsageError` if it makes none, as of lists of unequal lengths, and for a mask, which no
+    format here keeps.
     """
     import numpy as np
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 
-class Again:
-    """A conversion by `as_type` that is pickled, and carried out again in another process."""
+class Reconversion:
+    """The origin of a converted array: converts it again in a process that gets its pickle."""
 
     def __init__(self, array: Any, dtype: np.dtype[Any], casting: str) -> None:
         self.array: Any = array
@@ -60,7 +60,7 @@ class AsType:
 
 
 def _slabs(shape: tuple[int, ...], most: int) -> Iterator[tuple[slice, ...]]:
-    """The keys of contiguous parts of at most so many elements, in order."""
+    """Yield the keys of contiguous parts of at most `most` elements, in order."""
     if prod(shape) <= most:
         yield ()
         return
@@ -83,7 +83,9 @@ def as_type(array: Any, dtype: Any, casting: Any) -> dict[str, Any]:
             expected="numbers, bools, or texts of a given width, such as 'U8'",
         )
     if not np.can_cast(array.dtype, dtype, casting):
-        raise TypeError(f"array '{array.name}' of {array.dtype} is no {dtype} by '{casting}' rules")
+        raise TypeError(
+            f"array '{array.name}' of {array.dtype} cannot become {dtype} by '{casting}' rules"
+        )
     return {
         "element": element_of(dtype),
         "extent": None,

@@ -106,10 +106,10 @@ def _region(source: Any, key: tuple[Any, ...]) -> Any:
 def chunk_slabs(
     shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int, max_bytes: int, budget: int
 ) -> Iterator[tuple[int | slice, ...]]:
-    """Yield keys of slabs in stored order, on the borders of chunks where memory allows.
+    """Yield keys of slabs in stored order, on the borders of chunks if memory allows.
 
-    Each has about `max_bytes`, and up to `budget` bytes where one row of chunks is larger. Where
-    not even that is room for a row, chunks are decoded more than once.
+    Each has about `max_bytes`, or up to `budget` bytes if one row of chunks is larger. If a row
+    does not fit into that either, chunks are decoded more than once.
 
     >>> [key[0].stop - key[0].start for key in chunk_slabs((10, 4), (3, 2), 1, 24, 64)]
     [6, 4]
@@ -142,7 +142,7 @@ def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.
 
 
 def region_of(array: Array, key: Any) -> np.ndarray[Any, Any]:
-    """The elements that a key picks, slowest axis first: read, where they lie in a file.
+    """Return the elements that a key picks, slowest axis first; those in a file are read.
 
     A conversion maps nothing: a file that is cut meanwhile would end the process.
     """
@@ -157,13 +157,13 @@ def region_of(array: Array, key: Any) -> np.ndarray[Any, Any]:
 
 
 def index_of(array: Array, position: int) -> tuple[int, ...]:
-    """Return the logical index of the element at this place in stored order."""
+    """Return the logical index of the element with this number in stored order."""
     if not array.dims:
         return ()
     import numpy as np
 
-    seen = tuple(int(i) for i in np.unravel_index(position, array.dims[::-1]))
-    return seen[::-1] if array.index_order == "F" else seen
+    stored = tuple(int(i) for i in np.unravel_index(position, array.dims[::-1]))
+    return stored[::-1] if array.index_order == "F" else stored
 
 
 def runs(array: Array, count: int, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
@@ -174,13 +174,13 @@ def runs(array: Array, count: int, max_bytes: int) -> Iterator[np.ndarray[Any, A
 def recut(
     pieces: Iterable[np.ndarray[Any, Any]], count: int, dtype: np.dtype[Any]
 ) -> Iterator[np.ndarray[Any, Any]]:
-    """Cut pieces anew: each of `count` elements, the last of what is left.
+    """Yield the elements of pieces in pieces of `count` elements; the last may have fewer.
 
     Each is valid until the next is asked for. Padding of structures is kept.
     """
     import numpy as np
 
-    buffer = np.empty(0, opaque_dtype(dtype))  # as large as is needed: small arrays are many
+    buffer = np.empty(0, opaque_dtype(dtype))  # it grows, since many arrays are small
     filled = 0
     for piece in pieces:
         rest = opaque(piece.reshape(-1))
@@ -204,9 +204,9 @@ def recut(
 
 
 class Feed:
-    """The elements of pieces in stored order, as many as are asked for at a time.
+    """The elements of pieces in stored order, taken in any numbers.
 
-    `what` names the data in messages: it is `Corrupt` if it has fewer elements than asked for.
+    `what` names the data in messages. `Corrupt` is raised if fewer elements are left than taken.
     """
 
     def __init__(
@@ -258,9 +258,9 @@ class Feed:
 def gathered(
     pieces: Iterable[np.ndarray[Any, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], what: str
 ) -> np.ndarray[Any, Any]:
-    """Put pieces in stored order into one array; `Corrupt` if they are fewer or more than it has.
+    """Put pieces in stored order into one array; `Corrupt` if they have fewer or more elements.
 
-    Copied as bytes, so that the padding of structures is kept.
+    They are copied as bytes, so that the padding of structures is kept.
     """
     import numpy as np
 
@@ -283,17 +283,17 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
     >>> as_ndarray(array_of(np.arange(6, dtype=">i2").reshape(2, 3))).dtype
     dtype('int16')
 
-    `TooLarge` names the need when it is above `max_memory` bytes; `Corrupt` or `ReadFailed` for
-    data that cannot be read.
+    Raises `TooLarge` if it needs more than `max_memory` bytes, `Corrupt` or `ReadFailed` for data
+    that cannot be read.
     """
     if array.problem is not None:
         raise array.problem
     if array.ndim > MAX_RANK:
         raise too_many_axes(array.name, array.ndim, array.extent.path if array.extent else None)
-    # What decodes whole needs its own room beside the result.
-    more = 0 if array.extent is not None else getattr(array.data, "decoding_bytes", 0)
+    # A source that decodes all at once needs memory of its own beside the result.
+    decoding = 0 if array.extent is not None else getattr(array.data, "decoding_bytes", 0)
     what = f"array '{array.name}' whole in memory"
-    check_memory(array.nbytes + more, max_memory, what, stored_bytes(array.storage))
+    check_memory(array.nbytes + decoding, max_memory, what, stored_bytes(array.storage))
     dtype = dtype_of(little(array.element))
     try:
         if array.extent is not None and array.extent.nbytes == array.nbytes > 0:
@@ -304,7 +304,7 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
 
 
 def _read_whole(extent: Extent, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Read an extent into memory of its own, where it stays: no byte of it is copied twice."""
+    """Read an extent into the memory of the result: no byte of it is copied twice."""
     import numpy as np
 
     raw = np.empty(extent.nbytes, np.uint8)
@@ -316,9 +316,9 @@ def _read_whole(extent: Extent, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 def write_raw(target: Target, header: bytes, array: Array, trailer: bytes = b"") -> FileIO:
     """Write `header`, the array's elements little-endian in stored order, and `trailer`.
 
-    The whole of an exporter of raw data: by a file-to-file copy where the array has an extent
-    (numpy is imported only if bytes must be swapped), else block by block, in bounded memory.
-    Returns the open file.
+    This is all that an exporter of raw data does. Elements in an extent are copied from file to
+    file (numpy is imported only if bytes must be swapped), others written block by block, in
+    bounded memory. Returns the open file.
 
     >>> with Target("raw.bin") as target:
     ...     file = write_raw(target, b"HEAD", array_of(np.arange(3, dtype=">u2")))
@@ -342,7 +342,7 @@ def write_raw(target: Target, header: bytes, array: Array, trailer: bytes = b"")
 def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> None:
     waiting = [header]
     for block in target.counted(blocks(array, block_bytes(target.max_memory))):
-        if waiting:  # only now: data that is refused when it is asked for takes no room
+        if waiting:  # after the first block: data that cannot be read takes no room
             check_room(file, len(header) + array.nbytes)
             write_all(file, waiting)
             waiting.clear()
@@ -353,17 +353,17 @@ def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> 
 
 # Where the elements of an array source lie in files: what its method `in_pieces` returns ---------
 # An array source has `in_pieces` if its elements lie in a file, as they are or encoded in ways
-# that other programs know by name. It returns `Pieces`, or one `Extent`, or in a few words why
-# there is nothing of the kind; it reads no element.
+# that other programs know by name. It returns `Pieces`, or one `Extent`, or the reason in words if
+# there are none; it reads no element.
 
 
 class Pieces(Record):
     """Equal boxes of elements, each a stretch of a file.
 
     `chunk` is the shape of a box, slowest axis first; at the end of an axis it may reach beyond the
-    array. `places` has the place of each box in the grid and its stretch. `filters` are (name,
-    options) in the order of writing, as numcodecs calls them. `fill` is the value of elements in
-    boxes that are not there; None if all are.
+    array. `places` has the index of each stored box in the grid, and its stretch. `filters` are
+    (name, options) in the order of writing, as numcodecs calls them. `fill` is the value of the
+    elements in boxes that are not stored; None if all are.
     """
 
     chunk: tuple[int, ...]
@@ -375,7 +375,10 @@ class Pieces(Record):
 def pieces_of_runs(
     shape: Sequence[int], itemsize: int, extents: Sequence[Extent]
 ) -> Pieces | Extent | str:
-    """Stretches that follow each other in stored order as pieces; `shape` is slowest axis first."""
+    """Return stretches in stored order as pieces, or the reason (str) if they are not equal boxes.
+
+    `shape` is slowest axis first; one stretch alone is returned as it is.
+    """
     if len(extents) == 1:
         return extents[0]
     count = extents[0].nbytes // itemsize if extents else 0
@@ -391,11 +394,11 @@ def pieces_of_runs(
     whole = all(n % c == 0 for n, c in zip(shape, chunk, strict=True))
     if prod(chunk) != count or not whole or prod(grid) != len(extents):
         return "it lies in parts that are not equal boxes of it"
-    return Pieces(tuple(chunk), [(_place(n, grid), one) for n, one in enumerate(extents)])
+    return Pieces(tuple(chunk), [(_index_in(grid, n), extent) for n, extent in enumerate(extents)])
 
 
-def _place(number: int, grid: Sequence[int]) -> tuple[int, ...]:
-    """The place with this number, the last axis fastest."""
+def _index_in(grid: Sequence[int], number: int) -> tuple[int, ...]:
+    """Return the index of the box with this number in a grid, the last axis fastest."""
     indices = []
     for length in reversed(grid):
         number, index = divmod(number, length)

@@ -35,7 +35,7 @@ def _state(arrays: list[Array]) -> tuple[int, int]:
 
 
 def _above(paths: list[str]) -> set[str]:
-    """The groups that something lies in."""
+    """Return all groups around these paths."""
     groups: set[str] = set()
     for path in paths:
         while "/" in path and (path := path.rpartition("/")[0]) not in groups:
@@ -107,8 +107,8 @@ class Bundle(Shown, Mapping[str, Array]):
     holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
     array. `aliases` maps further names that the file has for arrays and groups to their own.
     `more` are arrays that are read only if they are named, such as the lower levels of an image.
-    `alike` returns how the elements are found in files that begin and end as this one (`Alike`),
-    or None; it is left out if the bytes between may say more than the elements of one array.
+    `alike` returns how to find the elements in files that begin and end as this one (`Alike`), or
+    None; it is left out if the bytes between may hold more than the elements of one array.
 
     >>> with raconvert.open("two.npz") as bundle:
     ...     print(bundle)
@@ -143,14 +143,14 @@ class Bundle(Shown, Mapping[str, Array]):
         self.notes: list[str] = [] if notes is None else notes  # may grow while data is read
         self.aliases: dict[str, str] = {} if aliases is None else aliases
         self.alike: Callable[[], Alike | None] | None = alike
-        # Set by a plugin, for `--unscale`: the values of an array that is stored as blocks.
+        # Set by a plugin, for `--unscale`: decodes the values of an array that is stored as blocks.
         self.decoded: Callable[[Array], Array | None] | None = None
         self.more: list[Array] = []
         self.named: bool = False  # True if the user names its one array: ``FILE#NAME``
         self._closers = [] if closers is None else closers
-        self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
+        self._places: dict[str, int] = {}  # the index of each array by name, for the state `_known`
         self._known: tuple[Any, ...] = ()
-        self._above: tuple[Any, ...] = (None, set())  # of the groups, as of the places
+        self._above: tuple[Any, ...] = (None, set())  # a state, and all groups around names then
         # Set by the core: where the bundle comes from, and the name of the format it is in.
         self.path: str = ""
         self.format: str = ""
@@ -207,25 +207,26 @@ class Bundle(Shown, Mapping[str, Array]):
 
         Raises nothing.
         """
-        index = self._own(name)
-        if index is None and self.aliases and (real := self.without_aliases(name)) != name:
-            index = self._own(real)
-        return default if index is None else index
+        array = self._own(name)
+        if array is None and self.aliases and (real := self.without_aliases(name)) != name:
+            array = self._own(real)
+        return default if array is None else array
 
     def without_aliases(self, path: str) -> str:
         """Return a path with every alias on its way replaced by what it stands for.
 
         Raises nothing.
         """
-        here = ""
+        real = ""
         for part in path.split("/"):
-            here = f"{here}/{part}" if here else part
-            here = self.aliases.get(here, here)
-        return here
+            real = f"{real}/{part}" if real else part
+            real = self.aliases.get(real, real)
+        return real
 
     def _own(self, name: str) -> Array | None:
+        """Return the first array of this name, aliases aside, or None."""
         for _ in range(2):
-            index = self._place(name)
+            index = self._index(name)
             if index is None:
                 return None
             if self.arrays[index].name == name:
@@ -233,7 +234,7 @@ class Bundle(Shown, Mapping[str, Array]):
             self._known = ()  # the list was sorted, or an array in it replaced
         return None
 
-    def _place(self, name: str) -> int | None:
+    def _index(self, name: str) -> int | None:
         """The index of the array of this name; the names are listed again if they changed."""
         known = self._known
         if not known or known[0] is not self.arrays or known[1:] != _state(self.arrays):
@@ -268,7 +269,7 @@ class Bundle(Shown, Mapping[str, Array]):
         """Refuse names in groups so deep that their paths take very much memory.
 
         A name of 20 KB can lie in 10,000 groups, whose paths have 100 MB. The limits are those of
-        the source, asked for where there are groups. Raises `Unsupported`.
+        the source, and looked up only if there are groups. Raises `Unsupported`.
         """
         total = 0
         for name in (*self.names, *self.groups, *self.aliases):
@@ -288,7 +289,7 @@ class Bundle(Shown, Mapping[str, Array]):
                 )
 
     def explicit_groups(self) -> dict[str, dict[str, Any]]:
-        """Return the groups that have attributes, or that nothing else shows to be there.
+        """Return the groups with attributes, and those in which no array and no group lies.
 
         Raises nothing.
         """
@@ -301,18 +302,15 @@ class Bundle(Shown, Mapping[str, Array]):
     def forms(self) -> dict[str, str]:
         """The forms of groups that their members do not show, such as an array of structs, by path.
 
-        All mappings `forms` of the namespaces together, of groups that are there.
+        All mappings `forms` of the namespaces together, for groups of this bundle.
         """
         spaces = [space.get("forms") for space in self.formats.values() if isinstance(space, dict)]
         forms_by_path = {path: form for forms in spaces if isinstance(forms, dict)
                  for path, form in forms.items() if isinstance(form, str)}  # fmt: skip
         if not forms_by_path:
             return {}
-        there = set(self.groups)
-        for path in [*self.names, *self.groups]:
-            while "/" in path and (path := path.rpartition("/")[0]) not in there:
-                there.add(path)
-        return {path: form for path, form in forms_by_path.items() if path in there}
+        existing = {*self.groups, *_above([*self.names, *self.groups])}
+        return {path: form for path, form in forms_by_path.items() if path in existing}
 
     def only(self) -> Array:
         """Return the one array, which from now on closes the bundle when it is closed.
@@ -328,7 +326,7 @@ class Bundle(Shown, Mapping[str, Array]):
         return array
 
     def like(self, arrays: list[Array]) -> Bundle:
-        """Return a bundle of other arrays that says the same of itself; it closes nothing.
+        """Return a bundle of other arrays with the same metadata of the file; it closes nothing.
 
         Raises nothing.
         """
@@ -393,9 +391,9 @@ class Bundle(Shown, Mapping[str, Array]):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a pickle: the arrays are opened again, nothing open is included."""
         left_out = {"_above", "_closers", "_known", "_places", "alike"}
-        kept = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
+        state = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
         empty = Bundle([])
-        return {**kept, **{name: getattr(empty, name) for name in left_out}}
+        return {**state, **{name: getattr(empty, name) for name in left_out}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -421,9 +419,9 @@ class Bundle(Shown, Mapping[str, Array]):
 class Alike(Record):
     """A beginning and an end that many files share, and the way to their elements (`Bundle.alike`).
 
-    `elements` is given the bytes between the two ends, and returns the elements, slowest axis first
-    and little-endian; None if anything is odd, so that reading the file has more to say. It raises
-    nothing, and never needs more memory than reading does.
+    `elements` takes the bytes between the two ends, and returns the elements, slowest axis first
+    and little-endian; None if anything is odd, so that the file must be read the usual way. It
+    raises nothing, and never needs more memory than reading does.
     """
 
     begin: bytes
@@ -457,7 +455,7 @@ def raw_alike(source: Source, array: Array) -> Callable[[], Alike | None]:
 
 
 def _swapped(elements: bytes, width: int) -> bytes:
-    """Big-endian elements, little-endian."""
+    """Return elements with the bytes of each number reversed."""
     from raconvert.files.copy import swap_in_place
 
     swapped = bytearray(elements)

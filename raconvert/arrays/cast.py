@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 class Converted:
     """Array source: another one with a function applied to every block.
 
-    `convert` takes a block and the count of elements before it. `rounded` becomes True when a value
-    was not kept exactly.
+    `convert` takes a block and the number of elements before it. `rounded` becomes True when a
+    value was rounded.
     """
 
     rounded = False
@@ -87,10 +87,10 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
         return array
 
     def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
-        if block.dtype.kind == "b":  # their bytes, which a file can make 2
+        if block.dtype.kind == "b":  # as bytes: a file can hold others than 0 and 1
             block = block.view(np.uint8)
         if small:
-            block = block.astype(np.float32)  # which holds every value of them
+            block = block.astype(np.float32)  # exact: it holds every float of one byte
         values = _cast_block(
             block, dtype, round_values, lambda i: index_of(array, done + i), array.name
         )
@@ -103,7 +103,7 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
 
 
 def as_bool(array: Array, numbers: tuple[int, ...] = (0, 1, 255)) -> Array:
-    """Numbers that stand for false and true as bool: 0 and 1, or 0 and 255 (images)."""
+    """Return numbers that stand for false and true as bools: 0 and 1, or 0 and 255 (images)."""
 
     def convert(block: np.ndarray[Any, Any], done: int) -> Mask:
         if block.dtype == np.uint8 and block.max(initial=0) <= 1:
@@ -123,7 +123,7 @@ def as_bool(array: Array, numbers: tuple[int, ...] = (0, 1, 255)) -> Array:
 
 
 def parse_dtype(name: str) -> np.dtype[Any]:
-    """Return the numpy dtype of a name such as ``uint8``; numbers and bools only."""
+    """Return the numpy dtype of a name such as ``uint8``; `UsageError` if it is not numeric."""
     if name in ML_DTYPES and name not in FLOAT8:
         return ml_dtype(name)
     if name in FLOAT8:
@@ -136,7 +136,7 @@ def parse_dtype(name: str) -> np.dtype[Any]:
     except TypeError as error:
         raise UsageError(
             f"unknown element type '{name}'", expected="such as uint8 or float32"
-        ) from (error)
+        ) from error
     if dtype.kind not in "biufc":
         raise UsageError(f"`--dtype {name}` is not a numeric type")
     return dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
@@ -149,6 +149,11 @@ def _cast_block(
     index: Callable[[int], tuple[int, ...]],
     name: str,
 ) -> np.ndarray[Any, Any]:
+    """Cast a block; `WouldLose` for the first value that does not fit.
+
+    `index` returns the logical index of an element by its number in the block; `name` is the
+    array's.
+    """
     source = _rounded(block) if round_values and dtype.kind in "iu" else block
     with np.errstate(all="ignore"):
         cast_values = _astype(source, dtype)
@@ -161,13 +166,13 @@ def _cast_block(
         raise WouldLose(
             f"value {value[0]} of array '{name}' does not fit {dtype.name}",
             where=f"index {list(index(first))}",
-            remedy=f"nothing was written; {_way_out(value, dtype, round_values)}",
+            remedy=f"nothing was written; {_remedy_of(value, dtype, round_values)}",
         )
     return cast_values
 
 
-def _way_out(value: np.ndarray[Any, Any], dtype: np.dtype[Any], round_values: bool) -> str:
-    """The remedy for a value that does not fit."""
+def _remedy_of(value: np.ndarray[Any, Any], dtype: np.dtype[Any], round_values: bool) -> str:
+    """Return the remedy for a value (an array of one element) that does not fit a type."""
     if not round_values:
         try:
             _cast_block(value, dtype, True, lambda _: (), "")
@@ -183,7 +188,7 @@ def _way_out(value: np.ndarray[Any, Any], dtype: np.dtype[Any], round_values: bo
 
 
 def _rounded(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return floating-point numbers as whole ones; an imaginary part stays, to be refused."""
+    """Return floats rounded to whole numbers; imaginary parts stay, to be refused later."""
     if block.dtype.kind == "c":
         source = block.copy()
         source.real = np.rint(block.real) + 0.0
@@ -193,15 +198,16 @@ def _rounded(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _astype(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Cast values; for a real type without the imaginary parts, which `_same` then misses."""
     if values.dtype.kind == "c" and dtype.kind != "c":
         return values.real.astype(dtype)
     return values.astype(dtype)
 
 
 def _only_rounded(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> Any:
-    """True for each element of which nothing but precision is lost.
+    """True for each element that a cast between floats changed by rounding at most.
 
-    Rounding is not leave to turn a finite value into infinity, or to drop an imaginary part.
+    A finite value that became infinity, or lost an imaginary part, was not only rounded.
     """
     if before.dtype.kind == "c":
         if after.dtype.kind == "c":
@@ -216,11 +222,11 @@ def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> Mask:
     numpy compares integers with floats in float64, which rounds above 2^53; so floats are
     compared as floats and integers as integers, after a range check.
     """
-    if before.dtype.kind == "c" and after.dtype.kind != "c":  # a zero of either sign may go
+    if before.dtype.kind == "c" and after.dtype.kind != "c":  # imaginary zeros of either sign go
         return _same(before.real, after) & (before.imag == 0)
     if after.dtype.kind == "c":
-        parts = (_part(before), _part(after)), (_part(before, "imag"), _part(after, "imag"))
-        return _same(*parts[0]) & _same(*parts[1])
+        same_imaginary = _same(_imaginary(before), _imaginary(after))
+        return _same(before.real, after.real) & same_imaginary
     if before.dtype.kind in "biu" and after.dtype.kind in "biu":
         return _integers_equal(before, after)
     if before.dtype.kind in "biu":
@@ -234,12 +240,9 @@ def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> Mask:
     return (wide == back) | (np.isnan(wide) & np.isnan(back))
 
 
-def _part(values: np.ndarray[Any, Any], name: str = "real") -> np.ndarray[Any, Any]:
-    """Return the real or imaginary part; of real numbers the latter is zero, of their own type."""
-    if values.dtype.kind == "c":
-        part: np.ndarray[Any, Any] = getattr(values, name)
-        return part
-    return values if name == "real" else np.zeros_like(values)
+def _imaginary(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the imaginary parts; for real numbers zeros of their own type."""
+    return values.imag if values.dtype.kind == "c" else np.zeros_like(values)
 
 
 def _integers_equal(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Mask:
@@ -250,29 +253,23 @@ def _integers_equal(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Mask:
 
 
 def _low(dtype: np.dtype[Any]) -> float:
+    """Return the least number of a type of integers or bools."""
     return 0.0 if dtype.kind == "b" else float(np.iinfo(dtype).min)
 
 
 def _beyond(dtype: np.dtype[Any]) -> float:
+    """Return the first number above those of a type of integers or bools."""
     return 2.0 if dtype.kind == "b" else float(int(np.iinfo(dtype).max) + 1)
 
 
 def _float_to_integer(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Cast floats to integers; values outside the type become one that cannot be equal."""
     inside = (values >= _low(dtype)) & (values < _beyond(dtype))
-    return (
-        np.where(inside, values, 0).astype(dtype)
-        if inside.all()
-        else _marked(values, inside, dtype)
-    )
-
-
-def _marked(
-    values: np.ndarray[Any, Any], inside: np.ndarray[Any, Any], dtype: np.dtype[Any]
-) -> np.ndarray[Any, Any]:
-    back = np.where(inside, values, 0).astype(dtype).astype(object)
-    back[~inside] = None
-    return back
+    if inside.all():
+        return values.astype(dtype)
+    integers = np.where(inside, values, 0).astype(dtype).astype(object)
+    integers[~inside] = None
+    return integers
 
 
 # Bools as bytes: a file can hold others than 0 and 1, on their own or inside structures ----------
@@ -298,7 +295,7 @@ def bool_bytes(values: Values, field: str = "") -> Iterator[tuple[str, Values]]:
 def checked_bools(array: Array) -> Array:
     """Return an array of which every bool must be 0 or 1, for a format that has no others.
 
-    An NPY or RA file can hold any byte; other formats would make 1 of it, without a word.
+    NPY and RA files can hold any byte; other formats would silently change it to 1.
     """
     dtype = dtype_of(little(array.element))
     if not has_bools(dtype):
@@ -308,7 +305,7 @@ def checked_bools(array: Array) -> Array:
         for field, raw in bool_bytes(block):
             if raw.max(initial=0) > 1:
                 first = int(np.flatnonzero(raw > 1)[0])
-                per_element = prod(raw.shape[block.ndim :])  # of a field that is an array
+                per_element = prod(raw.shape[block.ndim :])  # above 1 if the field is an array
                 raise _is_odd(array, field, done + first // per_element, raw.reshape(-1)[first])
         return block
 
@@ -316,13 +313,16 @@ def checked_bools(array: Array) -> Array:
 
 
 def _is_odd(array: Array, field: str, number: int, got: Any) -> WouldLose:
+    """The error for a bool that is another byte than 0 and 1, in element `number`."""
     inside = f"in field '{field}' " if field else ""
-    way = "no option allows this; .npy, .npz and .ra keep it" if field else ""
+    remedy = "`--dtype uint8` keeps the numbers"
+    if field:
+        remedy = "no option allows this; .npy, .npz and .ra keep it"
     return WouldLose(
         f"bool {inside}of array '{array.name}' is neither 0 nor 1",
         where=f"index {list(index_of(array, number))}",
         got=int(got),
-        remedy=f"nothing was written; {way or '`--dtype uint8` keeps the numbers'}",
+        remedy=f"nothing was written; {remedy}",
     )
 
 
@@ -330,15 +330,12 @@ def _is_odd(array: Array, field: str, number: int, got: Any) -> WouldLose:
 # The first value outside the scale aborts with its index and leaves no output.
 
 
-# Scale -----------------------------------------------------------------------------------------
-
-
 def scaled(array: Array, scale: str, bits: int) -> Array:
     """Return the array mapped linearly to 0 … 2^bits - 1 as uint8 or uint16.
 
     `scale` is ``unit`` (0:1), ``minmax`` (over the whole array, in a first pass) or ``LO:HI``.
     Rounding is half to even; values outside the range, NaN and infinities raise `WouldLose`.
-    The mapping is kept as attribute ``scale`` in the metadata.
+    The mapping is recorded as attribute ``scale`` in the metadata.
     """
     if bits not in (8, 16):
         raise UsageError("`--bits` takes 8 or 16", got=bits)
@@ -373,8 +370,8 @@ def _rounded_scale(
 ) -> np.ndarray[Any, Any]:
     """Return (values - low) · top / (high - low), rounded half to even, exactly.
 
-    float64 decides wherever its error cannot cross a tie; the few values near one are computed as
-    fractions, each distinct one once.
+    float64 decides if its error cannot cross a tie; the few values near a tie are computed as
+    fractions, each distinct value once.
     """
     from fractions import Fraction
 
@@ -388,19 +385,19 @@ def _rounded_scale(
         error = max(abs(float(low)), abs(float(high))) * step * 2.0**-50
         unsure = ~(np.abs(rough - np.floor(rough) - 0.5) > error)
         values_rounded = np.rint(rough)
-    numbers, where = np.unique(values[unsure], return_inverse=True)
+    numbers, inverse = np.unique(values[unsure], return_inverse=True)
     exact = [round((Fraction(number) - Fraction(low)) * factor) for number in numbers.tolist()]
-    values_rounded[unsure] = np.array(exact, np.float64)[where]
+    values_rounded[unsure] = np.array(exact, np.float64)[inverse]
     return values_rounded
 
 
 def _range(array: Array, scale: str) -> tuple[float, float]:
-    """Return the ends of a scale, given or looked for; ints for integers, as float64 rounds."""
+    """Return the ends of a scale, as given or of the data; ints for integers, as float64 rounds."""
     return check_scale(scale) or _extremes(array)
 
 
 def check_scale(scale: str) -> tuple[float, float] | None:
-    """Return the ends that a scale names, None for those of the data; `UsageError` for others."""
+    """Return the ends that a scale names; None for ``minmax``; `UsageError` for another text."""
     if scale == "unit":
         return 0.0, 1.0
     if scale == "minmax":
@@ -426,6 +423,6 @@ def _extremes(array: Array) -> tuple[float, float]:
             raise WouldLose(f"array '{array.name}' has NaN or infinities, which no scale can hold")
         ends = [min(ends), max(ends)]
     low, high = ends or (0.0, 1.0)
-    if low == high:  # everything becomes 0
+    if low == high:  # a range is needed, in which every value becomes 0
         high = low + 1 if low + 1 > low else float(np.nextafter(low, np.inf))
     return low, high

@@ -99,9 +99,9 @@ def element(kind: str, nbytes: int, order: str = "<", descr: Any = None) -> Elem
 
 
 def spanned(dims: Sequence[int], nbytes: int) -> int:
-    """The bytes that axes of elements of `nbytes` span, where empty axes count as length 1.
+    """Return the bytes that axes of elements of `nbytes` span; empty axes count as length 1.
 
-    A header that spans more than `MAX_SPAN` is taken for damaged, though an empty array needs none.
+    A header that spans more than `MAX_SPAN` is taken for damaged, even for an empty array.
 
     >>> spanned((0, 3, 2), 8)
     48
@@ -110,14 +110,14 @@ def spanned(dims: Sequence[int], nbytes: int) -> int:
 
 
 def swap_unit(kind: str, nbytes: int) -> int:
-    """The number of bytes that form one number: 1 where there is nothing to swap."""
+    """Return the number of bytes that form one number; 1 for types without a byte order."""
     if kind in ("user", "bool"):
         return 1
     return nbytes // 2 if kind == "complex" else nbytes
 
 
 def needs_swap(element: Element) -> int:
-    """Return the width of the numbers to reverse to become little-endian; 1 means none."""
+    """Return the bytes of each number to reverse for little-endian order; 1: nothing to do."""
     return swap_unit(element.kind, element.nbytes) if element.order == ">" else 1
 
 
@@ -161,8 +161,9 @@ def element_of_code(code: str) -> Element | None:
     if order not in "<>|" or not order:
         return None
     if letter + width in _BY_CODE:
-        known = element(*_BY_CODE[letter + width], order)
-        return None if order == "|" != known.order else known
+        numeric = element(*_BY_CODE[letter + width], order)
+        has_order = numeric.order != "|"
+        return None if has_order and order == "|" else numeric
     count = int(width) if width.isdecimal() and width.isascii() else 0
     if letter in "SV" and count:
         return Element("user", count, "|", f"|{letter}{count}")
@@ -188,9 +189,9 @@ def element_of(dtype: np.dtype[Any]) -> Element:
         named = ML_DTYPES[dtype.type.__name__]
         return named._replace(order=">") if dtype.byteorder == ">" else named
     if dtype.kind in "iufcb":
-        known = _BY_CODE.get(dtype.str[1:])
-        if known is not None:
-            return element(*known, dtype.str[0])
+        kind_and_bytes = _BY_CODE.get(dtype.str[1:])
+        if kind_and_bytes is not None:
+            return element(*kind_and_bytes, dtype.str[0])
     elif dtype.kind in "SUmM" or (dtype.kind == "V" and dtype.type.__module__ == "numpy"):
         if dtype.hasobject:
             raise Unsupported(
@@ -226,7 +227,7 @@ def _descr(dtype: np.dtype[Any]) -> Any:
 
 
 def _flat(fields: list[Any]) -> list[Any]:
-    """Fields of which none is an array of arrays: that is one array, with the axes of both."""
+    """Return fields with arrays of arrays as one array each, which has the axes of both."""
     flat = []
     for name, declared, *shape in fields:
         base, dims = declared, tuple(shape[0]) if shape else ()
@@ -244,10 +245,10 @@ def _flat(fields: list[Any]) -> list[Any]:
 
 
 def flattened(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same bytes in the type that `element_of` and `dtype_of` make of theirs.
+    """Return the same bytes in the type that `element_of` and `dtype_of` make of theirs.
 
-    numpy converts a structure with arrays of arrays into the same one without them value by value,
-    and to other values.
+    Only structures with arrays of arrays change (`_flat`). numpy's own conversion of these, value
+    by value, gives other values.
     """
     if values.dtype.names is None or not _has_arrays_of_arrays(values.dtype):
         return values
@@ -262,7 +263,7 @@ def _has_arrays_of_arrays(dtype: np.dtype[Any]) -> bool:
 
 
 def opaque_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that copies whole elements: void in the place of a structure.
+    """Return the dtype that copies whole elements: void instead of a structure.
 
     numpy copies structures field by field and leaves the padding between them as it was.
     """
@@ -319,14 +320,14 @@ def _listed(descr: Any) -> Any:
 
 
 def element_from(code: Any) -> Element:
-    """Return the element that `code_of` described, its lists frozen.
+    """Return the element that `code_of` described; lists in it must be frozen.
 
     Raises `Unsupported`, or what numpy raises on nonsense: TypeError, ValueError, SyntaxError.
     """
     if isinstance(code, str) and code in ML_DTYPES:
         return ML_DTYPES[code]
-    known = element_of_code(code) if isinstance(code, str) else None
-    return known or element_of(dtype_of(Element("user", 0, "|", code)))
+    simple = element_of_code(code) if isinstance(code, str) else None
+    return simple or element_of(dtype_of(Element("user", 0, "|", code)))
 
 
 def float8(name: str) -> Element:
@@ -409,13 +410,13 @@ _MOST_AXES = 64  # as many as NumPy takes
 
 
 def few_lengths(lengths: Sequence[int], between: str) -> str:
-    """Return lengths of axes; of more than any array has in earnest only the first ones."""
-    more = [f"... {len(lengths)} in all"] if len(lengths) > _MOST_AXES else []
-    return between.join([*map(str, lengths[:_MOST_AXES]), *more])
+    """Return lengths of axes as text; of more axes than NumPy takes only the first ones."""
+    rest = [f"... {len(lengths)} in all"] if len(lengths) > _MOST_AXES else []
+    return between.join([*map(str, lengths[:_MOST_AXES]), *rest])
 
 
 def size(nbytes: int | None) -> str:
-    """Return a size for people: ``47.0 MB``; None is the size of what must be read to know it."""
+    """Return a size for people: ``47.0 MB``; None is a size that only reading will tell."""
     if nbytes is None:
         return "size known when it is read"
     value = float(nbytes)

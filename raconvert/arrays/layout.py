@@ -25,9 +25,9 @@ class Layout(Record):
 
 
 def layout_of(array: Array) -> Layout:
-    """The axes of an array, slowest first, that make a picture of it."""
-    seen = array.dims[::-1]
-    axes = [axis for axis, length in enumerate(seen) if length > 1]
+    """Return the axes of an array, slowest first, that make a picture of it."""
+    lengths = array.dims[::-1]
+    axes = [axis for axis, length in enumerate(lengths) if length > 1]
     if len(axes) < 2:
         form = LINE if axes else SCALAR
         return Layout(form, -1, axes[-1] if axes else -1, -1, ())
@@ -35,14 +35,14 @@ def layout_of(array: Array) -> Layout:
     color = -1
     if array.element.kind == "uint" and len(axes) > 2:
         before = axes[-3]
-        if seen[columns] in COLORS and min(seen[before], seen[rows]) > NARROW:
-            before, rows, columns, color = axes[-4] if len(axes) > 3 else -1, before, rows, columns
-            outer = [axis for axis in axes[:-3] if axis >= 0]
-        elif seen[before] == COLORS[0] and min(seen[rows], seen[columns]) > NARROW:
+        if lengths[columns] in COLORS and min(lengths[before], lengths[rows]) > NARROW:
+            rows, columns, color = before, rows, columns
+            outer = axes[:-3]
+        elif lengths[before] == COLORS[0] and min(lengths[rows], lengths[columns]) > NARROW:
             color, outer = before, axes[:-3]
     if color >= 0:
         return Layout(COLOR, rows, columns, color, tuple(outer))
-    short, long = sorted((seen[rows], seen[columns]))
+    short, long = sorted((lengths[rows], lengths[columns]))
     if short <= NARROW and long > 4 * short and len(axes) == 2:
         return Layout(COLUMNS, rows, columns, -1, ())
     return Layout(IMAGE, rows, columns, -1, tuple(outer))

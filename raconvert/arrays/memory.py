@@ -27,28 +27,29 @@ def too_many_axes(name: str, ndim: int, path: str | None = None) -> Unsupported:
 
 
 def check_memory(nbytes: int, max_memory: int, what: str, got: str | None = None) -> None:
-    """Refuse (`TooLarge`) what would need more than `max_memory` bytes at once, or than there are.
+    """Refuse (`TooLarge`) more than `max_memory` bytes at once, or than this machine has.
 
-    `got` says what there is in the file instead.
+    `what` names the data, `got` its size in the file.
     """
-    there = machine_memory()
-    if nbytes <= min(max_memory, there):
+    installed = machine_memory()
+    if nbytes <= min(max_memory, installed):
         return
     remedy = f"allow it with `--max-memory {-(-nbytes // (1 << 20))}M`"
-    if nbytes > there:
+    if nbytes > installed:
         remedy = "read a part of it (raconvert.open), or convert it, which needs little memory"
+    expected = f"at most {max_memory} (`--max-memory`)"
+    if installed < max_memory:
+        expected = f"at most {installed}, the memory of this machine"
     raise TooLarge(
         f"{what} needs {nbytes} bytes",
-        expected=f"at most {max_memory} (`--max-memory`)"
-        if max_memory <= there
-        else f"at most {there}, the memory of this machine",
+        expected=expected,
         got=got,
         remedy=remedy,
     )
 
 
 def stored_bytes(storage: dict[str, Any]) -> str | None:
-    """The stored size of an array as a phrase for messages; None if unknown."""
+    """Return the stored size of an array as a phrase for messages; None if unknown."""
     stored = storage.get("stored_bytes")
     return None if stored is None else f"{stored} bytes stored in the file"
 
@@ -64,12 +65,12 @@ def out_of_memory(name: str, nbytes: int, storage: dict[str, Any]) -> TooLarge:
 
 @cache
 def machine_memory() -> int:
-    """Return the bytes of memory that this machine or container has; 2^62 where nobody says so."""
-    known = [1 << 62]
+    """Return the bytes of memory that this machine or container has; 2^62 if unknown."""
+    limits = [1 << 62]
     try:
-        known.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         with open(CGROUP_LIMIT, encoding="ascii") as file:
-            known.append(int(file.read(32)))
+            limits.append(int(file.read(32)))
     except (AttributeError, OSError, ValueError):  # Windows; no container, or one without a limit
         pass
-    return min(number for number in known if number > 0)
+    return min(number for number in limits if number > 0)

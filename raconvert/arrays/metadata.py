@@ -12,11 +12,6 @@ from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, ClassVar, NoReturn
 
@@ -26,7 +21,7 @@ if TYPE_CHECKING:
 else:
     _Dict = dict
 
-RA = "ra"  # the namespace of the core itself (`raconvert.arrays.metadata`)
+RA = "ra"  # the namespace of the core itself: see the end of this module
 
 
 class Frozen(_Dict):
@@ -56,21 +51,21 @@ _MAX_DEPTH = 64  # levels of lists and mappings in which values of NumPy are loo
 def _plain(value: Any, depth: int = 0) -> Any:
     """Return a value with Python's numbers, texts and lists in place of those of NumPy.
 
-    They are equal; no format has to know that there are two kinds. A time that Python's dates and
-    times do not hold exactly, and a duration, stay what they are (`spelled`).
+    The two are equal, and formats need only know the first. A time that Python's dates and times do
+    not hold exactly, and a duration, stay what they are (`spelled`).
     """
     kind = type(value)
     if kind in _PLAIN or depth > _MAX_DEPTH:
         return value
     if isinstance(value, dict):
-        if any(type(one) not in _PLAIN for part in value.items() for one in part):
+        if any(type(part) not in _PLAIN for item in value.items() for part in item):
             return {_plain(k, depth + 1): _plain(v, depth + 1) for k, v in value.items()}
     elif kind in (list, tuple):
-        if any(type(one) not in _PLAIN for one in value):
-            return kind(_plain(one, depth + 1) for one in value)
+        if any(type(item) not in _PLAIN for item in value):
+            return kind(_plain(item, depth + 1) for item in value)
     elif kind.__module__ == "numpy" and hasattr(value, "tolist"):
         if value.dtype.kind in "mM":
-            return _time(value) if value.ndim == 0 else [_plain(one, depth + 1) for one in value]
+            return _time(value) if value.ndim == 0 else [_plain(item, depth + 1) for item in value]
         plain = value.tolist()
         return plain if type(plain) is kind else _plain(plain, depth + 1)
     return value
@@ -81,15 +76,16 @@ def _time(value: Any) -> Any:
     value = value[()]
     if value.dtype.kind == "M":
         for unit, kind in (("M8[D]", "date"), ("M8[us]", "datetime")):
-            same = value.astype(unit)
-            time = same.item()
-            days = value.dtype.str[3:] in _DAYS or unit == "M8[us]"
-            if days and type(time).__name__ == kind and same.astype(value.dtype) == value == same:
+            converted = value.astype(unit)
+            time = converted.item()
+            fits = unit == "M8[us]" or value.dtype.str[3:] in _DAYS
+            exact = converted.astype(value.dtype) == value == converted
+            if fits and exact and type(time).__name__ == kind:
                 return time
     return value
 
 
-_DAYS = ("[Y]", "[M]", "[W]", "[D]")  # units of NumPy that tell no time of day
+_DAYS = ("[Y]", "[M]", "[W]", "[D]")  # units of NumPy without a time of day
 
 
 _TIMES = ("datetime64", "timedelta64", "timedelta")  # types that no format of metadata has
@@ -98,11 +94,11 @@ _TIMES = ("datetime64", "timedelta64", "timedelta")  # types that no format of m
 def spelled(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return attributes with texts for times and durations that no format has a type for.
 
-    With them a line about each such attribute. Raises nothing.
+    Returned with them: a note about each such attribute. Raises nothing.
     """
-    odd = {key: _in_words(value) for key, value in attributes.items() if _has_times(value)}
-    said = [f"attribute '{key}' is written as text: {value}" for key, value in odd.items()]
-    return {**attributes, **odd}, said
+    texts = {key: _in_words(value) for key, value in attributes.items() if _has_times(value)}
+    notes = [f"attribute '{key}' is written as text: {value}" for key, value in texts.items()]
+    return {**attributes, **texts}, notes
 
 
 def _has_times(value: Any) -> bool:
@@ -114,8 +110,9 @@ def _has_times(value: Any) -> bool:
 
 
 def _in_words(value: Any) -> Any:
+    """Return a value with texts in place of the times and durations in it."""
     if isinstance(value, dict):
-        return {key: _in_words(one) for key, one in value.items()}
+        return {key: _in_words(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(map(_in_words, value))
     return str(value) if type(value).__name__ in _TIMES else value
@@ -144,7 +141,7 @@ class Axis(_Value):
 
     `direction` is the unit vector, in the world of `Metadata.space`, along which the axis runs:
     one step moves by ``spacing * direction``. An axis without it is not spatial, as time or
-    channels, or nothing is known of its orientation.
+    channels, or its orientation is unknown.
 
     >>> axes = [Axis("time", spacing=0.5, units="s"), Axis("place", labels=["here", "there"])]
     >>> report = raconvert.write("named.ra", np.zeros((3, 2)), meta=Metadata(axes=axes))
@@ -245,13 +242,13 @@ class Axis(_Value):
         """
         labels = self.labels
         if labels is not None:
-            labels = tuple(labels[at] for at in part if at < len(labels))
+            labels = tuple(labels[index] for index in part if index < len(labels))
         first, step = (part.start, part.step) if len(part) else (0, 1)
         spacing, origin, direction = self.spacing, self.origin, self.direction
-        if direction is not None and step < 0:  # the numbers along it are those of the world
-            direction, step = tuple(0.0 - one for one in direction), -step
+        if direction is not None and step < 0:  # in the world the axis runs the other way
+            direction, step = tuple(0.0 - number for number in direction), -step
         if spacing is None and isinstance(origin, int) and (first or step != 1):
-            spacing = 1  # the number of the first place; see `values`
+            spacing = 1  # as `values` has it
         if spacing is not None:
             if first and (origin is not None or direction is None):
                 origin = (origin or 0) + first * spacing
@@ -302,8 +299,9 @@ class Axis(_Value):
         if spacing is None:
             if not isinstance(self.origin, int):
                 return None
-            spacing = 1  # the number of the first place
-        if all(isinstance(one, int) and abs(one) < 1 << 31 for one in (origin, spacing, length)):
+            spacing = 1  # an integer origin alone is the number of the first index
+        numbers = (origin, spacing, length)
+        if all(isinstance(number, int) and abs(number) < 1 << 31 for number in numbers):
             return np.arange(length, dtype=np.int64) * spacing + origin
         return origin + np.arange(length, dtype=np.float64) * spacing
 
@@ -313,7 +311,7 @@ class Axis(_Value):
         return f"Axis({axis_text(self)})"
 
 
-NO_AXIS = Axis()  # the one of all axes of which nothing is known
+NO_AXIS = Axis()  # shared by all axes without metadata
 
 
 class Space(Record):
@@ -358,17 +356,17 @@ class Metadata(_Value):
     `axes` has an entry for each axis in the order of `shape`, or is empty; so does a list `axes` in
     any namespace: all are permuted together with the data. `space` is the world in which the axes
     that have a direction lie. A plugin reads the common fields and its own namespace; the others
-    travel through untouched. `encoding` says how bytes are text (``utf-8``; None: they are bytes,
-    or ASCII). `items` is set on stacks whose sources differ in metadata: a callable that returns an
-    iterator of one mapping for each index of the first axis, in the form of a sidecar. `later` is
-    an array source that knows more when all elements have been read (`completed`): `common`, a
-    mapping as of `to_dict`, and `items`.
+    travel through untouched. `encoding` is the encoding of text in bytes (``utf-8``; None: they are
+    bytes, or ASCII). `items` is set on stacks whose sources differ in metadata: a callable that
+    returns an iterator of one mapping for each index of the first axis, in the form of a sidecar.
+    `later` is an array source that has more metadata when all elements have been read
+    (`completed`): `common`, a mapping as of `to_dict`, and `items`.
 
-    Nothing of it can be changed; `replace` makes other metadata.
+    It cannot be changed; `replace` makes other metadata.
 
     >>> meta = Metadata("a test", units="K", attributes={"by": "hand"})
-    >>> report = raconvert.write("told.ra", np.zeros((3, 2)), meta=meta)
-    >>> raconvert.open("told.ra").meta.attributes
+    >>> report = raconvert.write("noted.ra", np.zeros((3, 2)), meta=meta)
+    >>> raconvert.open("noted.ra").meta.attributes
     {'by': 'hand'}
     """
 
@@ -460,24 +458,24 @@ class Metadata(_Value):
 
     @property
     def companions(self) -> dict[str, str]:
-        """The other arrays of its file that the array is not whole without, and what they tell.
+        """The other arrays of its file without which the array is not complete, and what they hold.
 
         All mappings `companions` of the namespaces together: from the name of an array, as this
         file has it, to what is lost without it, ``nulls`` or ``elements`` (see ``--allow``).
         """
-        names = {}
+        losses = {}
         for own in self.formats.values():
-            named = own.get("companions")
-            if isinstance(named, dict):
-                names.update({k: v for k, v in named.items() if v in ("nulls", "elements")})
-        return names
+            companions = own.get("companions")
+            if isinstance(companions, dict):
+                losses.update({k: v for k, v in companions.items() if v in ("nulls", "elements")})
+        return losses
 
     # The order and the number of axes
 
     def permuted(self, order: Sequence[int]) -> Metadata:
         """Return the metadata of an array whose axes are taken in this order, as by transpose.
 
-        Items go once another axis is the first.
+        The items are dropped if another axis becomes the first.
 
         >>> Metadata(axes=[Axis("y"), Axis("x")]).permuted((1, 0)).axes
         (Axis(x), Axis(y))
@@ -516,12 +514,13 @@ class Metadata(_Value):
         return self._with_axes(lambda listed: [*listed[:at], *listed[at + 1 :]], ndim)
 
     def sliced(self, key: Sequence[int | range]) -> Metadata:
-        """Return the metadata of a part: for each axis an index, whose axis goes, or a range.
+        """Return the metadata of a part: `key` has an index or a range for each axis.
 
-        Labels are cut; origins move, those of the space too; a step multiplies the spacing, and a
-        negative one turns a direction. What a format alone says of an axis goes, unless the axis
-        is whole, but for ``pixels``: the number of the axis in its file, the first index there and
-        the step. Items are those of the part; of a single index, what its item says is said.
+        The axis of an index is dropped. Labels are cut; origins move, those of the space too; a
+        step multiplies the spacing, and a negative one turns a direction. The entry of a namespace
+        for an axis that is cut is dropped, except for ``pixels``: the number of the axis in its
+        file, the first index there and the step. Items are those of the part; for an index on the
+        first axis, the metadata of its item is merged in.
 
         >>> meta = Metadata(axes=[Axis("y", labels="abc"), Axis("x", spacing=0.5)])
         >>> meta.sliced([range(1, 3), range(0, 6, 2)]).axes
@@ -534,14 +533,14 @@ class Metadata(_Value):
             for axis, part in zip(self.axes, key, strict=True):
                 first = part if isinstance(part, int) else part.start if len(part) else 0
                 if space is not None and space.origin is not None and axis.vector is not None:
-                    moved = zip(space.origin, axis.vector, strict=False)
-                    space = Space(space.frame, tuple(at + first * step for at, step in moved))
+                    parts = zip(space.origin, axis.vector, strict=False)
+                    moved = tuple(position + first * step for position, step in parts)
+                    space = Space(space.frame, moved)
             axes = [
                 axis.sliced(part)
                 for axis, part in zip(self.axes, key, strict=True)
                 if not isinstance(part, int)
             ]
-        kept = [part for part in key if not isinstance(part, int)]
         cut = self._with_axes(
             lambda listed: [
                 entry if part.start == 0 and part.step == 1 else _part_of(entry, part)
@@ -556,18 +555,18 @@ class Metadata(_Value):
         if isinstance(key[0], range):
             return meta.replace(items=_chosen(self.items, key[0]))
         own = next(iter(_chosen(self.items, range(key[0], key[0] + 1))()), {})
-        return meta._with_item(own, len(kept))
+        return meta._with_item(own, sum(isinstance(part, range) for part in key))
 
     def of_item(self, number: int, shape: Sequence[int], own: Mapping[str, Any]) -> Metadata:
-        """Return the metadata of one item of a stack of `shape`, of which `own` is its alone.
+        """Return the metadata of item `number` of a stack of `shape`.
 
-        `own` has the form of a sidecar. Raises nothing.
+        `own` is the metadata of this item alone, in the form of a sidecar. Raises nothing.
         """
         common = self if self.items is None else self.replace(items=None)
         return common.sliced([number, *map(range, shape[1:])])._with_item(own, len(shape) - 1)
 
     def _with_item(self, own: Mapping[str, Any], ndim: int) -> Metadata:
-        """Return the metadata of an item of `ndim` axes, of which `own` is what it alone says."""
+        """Return the metadata of an item of `ndim` axes: merged with `own`, that of it alone."""
         item = Metadata.from_dict(in_dims_order(own, "C"))
         return self.merged(item if len(item.axes) == ndim else item.without_axes())
 
@@ -597,7 +596,7 @@ class Metadata(_Value):
         )
 
     def without_axes(self) -> Metadata:
-        """Return the metadata without what is parallel to the axes, and without the space.
+        """Return the metadata without its axes, those in namespaces too, and without the space.
 
         >>> Metadata(units="m", axes=[Axis("y")]).without_axes().to_dict()
         {'units': 'm'}
@@ -613,7 +612,7 @@ class Metadata(_Value):
     def _with_axes(
         self, change: Callable[[list[Any]], list[Any]], ndim: int, **more: Any
     ) -> Metadata:
-        """Change every list of axes of `ndim` entries; None in it is an axis without facts."""
+        """Change every list of axes of `ndim` entries; None in the result is an empty entry."""
         axes: Iterable[Axis] = self.axes
         if len(self.axes) == ndim:
             axes = [Axis() if axis is None else axis for axis in change(list(self.axes))]
@@ -627,14 +626,14 @@ class Metadata(_Value):
             formats[name] = own
         return self.replace(axes=axes, formats=formats, **more)
 
-    # What is known later
+    # Metadata that is complete after all elements have been read
 
     def without_later(self) -> Metadata:
-        """Return metadata for other values: those tell nothing more. Raises nothing."""
+        """Return metadata for other values, whose reading adds nothing. Raises nothing."""
         return self if self.later is None else self.replace(later=None)
 
     def completed(self) -> Metadata:
-        """Return the metadata with all that the elements say, now that they have been read.
+        """Return the metadata with that of `later`, after all elements have been read.
 
         Raises nothing but what `later` raises.
         """
@@ -651,7 +650,7 @@ class Metadata(_Value):
     # As plain values
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain YAML-safe values of the fields that are set; empty when there is nothing.
+        """Return the fields that are set, as plain values that YAML can hold.
 
         >>> Metadata(units="m", axes=[Axis(), Axis(name="x")]).to_dict()
         {'units': 'm', 'axes': [{}, {'name': 'x'}]}
@@ -685,17 +684,17 @@ class Metadata(_Value):
 
         Raises `TypeError` for axes that are not a list of mappings.
         """
-        known = {name: fields[name] for name in cls.FIELDS if name in fields}
-        if "axes" in known:
-            known["axes"] = [
-                Axis(**{f: axis[f] for f in Axis.FIELDS if f in axis}) for axis in known["axes"]
+        given = {name: fields[name] for name in cls.FIELDS if name in fields}
+        if "axes" in given:
+            given["axes"] = [
+                Axis(**{f: axis[f] for f in Axis.FIELDS if f in axis}) for axis in given["axes"]
             ]
-        if "space" in known:
-            known["space"] = Space.from_dict(known["space"])
-        return cls(**known)
+        if "space" in given:
+            given["space"] = Space.from_dict(given["space"])
+        return cls(**given)
 
     def __eq__(self, other: object) -> bool:
-        """True for metadata that says the same."""
+        """True for metadata with equal fields."""
         if not isinstance(other, Metadata):
             return NotImplemented
         return all(getattr(self, field) == getattr(other, field) for field in self.__slots__)
@@ -706,7 +705,7 @@ class Metadata(_Value):
         return _made, ({field: getattr(self, field) for field in self.__slots__},)
 
     def __bool__(self) -> bool:
-        """True if anything is known."""
+        """True if any field is set."""
         return bool(
             self.description
             or self.units
@@ -722,7 +721,7 @@ class Metadata(_Value):
         return f"Metadata({self.to_dict()})"
 
 
-NOTHING = Metadata()  # the one of all arrays of which nothing is known
+NOTHING = Metadata()  # shared by all arrays without metadata
 
 
 def _made(fields: dict[str, Any]) -> Metadata:
@@ -731,7 +730,7 @@ def _made(fields: dict[str, Any]) -> Metadata:
 
 
 def _part_of(entry: Any, part: range) -> Any:
-    """The entry of a namespace for a part of its axis: the place of the part in the file."""
+    """Return the entry of a namespace for a part of its axis: ``pixels``, moved; else None."""
     pixels = entry.get("pixels") if isinstance(entry, dict) else None
     if not isinstance(pixels, dict):
         return None
@@ -745,7 +744,7 @@ def _part_of(entry: Any, part: range) -> Any:
 def _chosen(
     items: Callable[[], Iterator[dict[str, Any]]], part: range
 ) -> Callable[[], Iterator[dict[str, Any]]]:
-    """The items of a range of indices, in its order."""
+    """Return a function that iterates over the items of a range of indices, in its order."""
     from itertools import islice
 
     def chosen() -> Iterator[dict[str, Any]]:
@@ -753,8 +752,8 @@ def _chosen(
             return iter(())
         if part.step > 0:
             return islice(items(), part.start, part.stop, part.step)
-        up = part[::-1]
-        return iter([*islice(items(), up.start, up.stop, up.step)][::-1])
+        ascending = part[::-1]
+        return iter([*islice(items(), ascending.start, ascending.stop, ascending.step)][::-1])
 
     return chosen
 
@@ -782,7 +781,7 @@ def in_dims_order(fields: Mapping[str, Any], index_order: str | None) -> dict[st
 
 
 # The namespace of the core itself: what .ra files say of an array and NumPy cannot ---------------
-# ``eltype`` and ``elbyte`` are the type in the file where NumPy lacks it, such as 128-bit integers
+# ``eltype`` and ``elbyte`` are the type in the file if NumPy lacks it, such as 128-bit integers
 # and complex32; ``trailer`` is what follows the data: an `Extent`, or the bytes to be written.
 
 
@@ -791,22 +790,22 @@ PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axi
 
 
 def own_of(meta: Metadata) -> Mapping[str, Any]:
-    """The namespace; empty if missing."""
+    """Return the namespace of RA; empty if missing."""
     return meta.formats.get(NAME, {})
 
 
 def own_only(meta: Metadata) -> dict[str, Mapping[str, Any]]:
-    """Only the namespace of RA."""
+    """Return namespaces that consist of that of RA alone."""
     return {NAME: own_of(meta)}
 
 
 def trailer_of(meta: Metadata) -> Any:
-    """The trailer, or None."""
+    """Return the trailer, or None."""
     return own_of(meta).get("trailer")
 
 
 def with_trailer(meta: Metadata, trailer: bytes) -> Metadata:
-    """Return metadata with a trailer in the place of the one that is there."""
+    """Return metadata with this trailer, which replaces any other."""
     return meta.with_format(NAME, trailer=trailer)
 
 
@@ -816,36 +815,36 @@ def without_trailer(meta: Metadata) -> Metadata:
 
 
 def without_pairs(meta: Metadata) -> Metadata:
-    """Return metadata that no longer says that the fastest axis holds the parts of complex32."""
+    """Return metadata without the note that the fastest axis holds the parts of complex32."""
     pairs = own_of(meta).get("elbyte") == PAIR_BYTES
     return meta.without_format(NAME, "eltype", "elbyte") if pairs else meta
 
 
 def take_trailer(fields: dict[str, Any]) -> Any:
-    """Take the trailer out of metadata in the form of `Metadata.to_dict`; None: it has none."""
+    """Take the trailer out of metadata in the form of `Metadata.to_dict`; None without one."""
     return fields.get("formats", {}).get(NAME, {}).pop("trailer", None)
 
 
 def replaced_trailer(fields: dict[str, Any], trailer: Any) -> dict[str, Any]:
-    """Metadata in the form of `Metadata.to_dict` with another trailer."""
+    """Return metadata in the form of `Metadata.to_dict` with another trailer."""
     formats = fields["formats"]
     return {**fields, "formats": {**formats, NAME: {**formats[NAME], "trailer": trailer}}}
 
 
 def carried(meta: Metadata) -> tuple[Any, Any]:
-    """The type in the file where NumPy lacks it: element type and bytes; else None and None."""
+    """Return the type in the file if NumPy lacks it: RA's eltype and elbyte; else two None."""
     own = own_of(meta)
     return own.get("eltype"), own.get("elbyte")
 
 
-# Metadata that is given to another array: each entry on the axis that it was about ---------------
+# Metadata that is given for an array: refused if it does not fit ---------------------------------
 
 
 def meta_for(array: Any, meta: Metadata) -> Metadata:
     """Return metadata that is given for an array, if it fits.
 
-    `UsageError` if it is no `Metadata`, the entries are of another rank, or labels of another
-    length.
+    Raises `UsageError` if it is not a `Metadata`, its axes are of another number, or labels of
+    another length.
     """
     if not isinstance(meta, Metadata):
         raise UsageError(
@@ -859,7 +858,7 @@ def meta_for(array: Any, meta: Metadata) -> Metadata:
 
 
 def check_axes(array: Any, axes: Sequence[Axis]) -> None:
-    """Refuse (`UsageError`) entries, in the order of `shape`, that an array has no axes for."""
+    """Refuse (`UsageError`) axes, in the order of `shape`, that do not fit those of an array."""
     if len(axes) != array.ndim and any(axis.to_dict() for axis in axes):
         raise _misfit(array, f"names {len(axes)} axes", array.ndim)
     for number, (axis, length) in enumerate(zip(axes, array.shape, strict=False)):

@@ -39,11 +39,11 @@ def numbers(
 ) -> Iterator[Any]:
     """Yield the elements, as bytes, that numbers in text stand for.
 
-    They stand between white space, with `commas` also between those. Without, whole numbers may be
-    written as others (``1e3``, ``5.0``). Raises `Corrupt`.
+    White space separates them, with `commas` commas too. Without `commas`, integers may be written
+    as ``1e3`` or ``5.0``. Raises `Corrupt` for other words, and for too few.
     """
     dtype = number_dtype(dtype)
-    left = nbytes // dtype.itemsize
+    left = nbytes // dtype.itemsize  # elements that are still to come
     total = left
     carry = b""
     while left:
@@ -55,7 +55,7 @@ def numbers(
         carry = words.pop() if more and words and not text[-1:].isspace() else b""
         if len(words) + bool(carry) > left:
             rest = next(islice(re.finditer(rb"\S+", text), left, None)).start()
-            behind = len(text) - rest + left_in(file)
+            behind = len(text) - rest + left_in(file)  # bytes
             note_once(notes, f"{behind} bytes after the data were ignored")
             carry = b""
             del words[left:]
@@ -75,7 +75,7 @@ def numbers(
 
 
 def number_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of the numbers in text: parts of complex ones; 0 and 1 for bools."""
+    """Return the type of the numbers in text: a float for each part of complex, uint8 for bool."""
     if dtype.kind == "c":
         return np.dtype(f"<f{dtype.itemsize // 2}")
     return np.dtype("u1") if dtype.kind == "b" else dtype
@@ -84,23 +84,25 @@ def number_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _values(
     words: list[bytes], dtype: np.dtype[Any], done: int, most: int, *, exact: bool
 ) -> np.ndarray[Any, Any]:
-    """The numbers that the words stand for; `done` of them came before.
+    """Return the numbers that words stand for; `done` words came before.
 
-    Each has `most` bytes. Integers are written as such where they must be `exact`.
+    A word has at most `most` bytes. With `exact`, integers must be written as such.
     """
     wide = np.dtype({"i": "<i8", "u": "<u8", "f": "<f8"}[dtype.kind])
     parse = _floats if dtype.kind == "f" else _integers if exact else _whole
     try:
         values = parse(words, wide, most)
     except (ValueError, OverflowError):
-        at, word = next((n, w) for n, w in enumerate(words) if not _is_number(w, wide, parse, most))
-        raise _no_number(word, done + at, dtype) from None
+        index, word = next(
+            (n, w) for n, w in enumerate(words) if not _is_number(w, wide, parse, most)
+        )
+        raise _no_number(word, done + index, dtype) from None
     if dtype.kind == "f":
         return values if dtype.itemsize == 8 else _as_single(values, words)
     limits = np.iinfo(dtype)
     if values.min() < limits.min or values.max() > limits.max:
-        at = int(np.flatnonzero((values < limits.min) | (values > limits.max))[0])
-        raise _no_number(words[at], done + at, dtype)
+        index = int(np.flatnonzero((values < limits.min) | (values > limits.max))[0])
+        raise _no_number(words[index], done + index, dtype)
     return values.astype(dtype)
 
 
@@ -118,14 +120,14 @@ def _integers(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray
 
 def _floats(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray[Any, Any]:
     """Parse the words as float64; ValueError if one is not a number."""
-    # Python's float takes "1_0" and no digit but these letters' words: nan, inf, infinity.
+    # Of these characters Python's float takes numbers, nan, inf and infinity; not "1_0".
     if not _OF_FLOATS.fullmatch(b" ".join(words)) or len(max(words, key=len)) > most:
         raise ValueError
     return np.array(list(map(float, words)), dtype)
 
 
 def _whole(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray[Any, Any]:
-    """The integers, of which some may be written as ``1e3`` or ``5.0``; errors as above."""
+    """Parse integers that may be written as ``1e3`` or ``5.0``; errors as of `_integers`."""
     try:
         return _integers(words, dtype, most)
     except ValueError:
@@ -133,7 +135,7 @@ def _whole(words: list[bytes], dtype: np.dtype[Any], most: int) -> np.ndarray[An
 
 
 def _integer(word: bytes, most: int) -> int:
-    """The integer of fewer than 20 digits that a word stands for; ValueError for any other word."""
+    """Return the integer, of at most 21 digits, that a word stands for; ValueError for others."""
     if not _OF_FLOATS.fullmatch(word) or len(word) > most:
         raise ValueError
     try:
@@ -161,17 +163,17 @@ def _no_number(word: bytes, index: int, dtype: np.dtype[Any]) -> Corrupt:
 
 
 def _as_single(values: np.ndarray[Any, Any], words: list[bytes]) -> np.ndarray[Any, Any]:
-    """Round doubles to the nearest single, as the text says rather than the double.
+    """Round doubles to the nearest singles, by the texts that they were parsed from.
 
-    A double that lies exactly between two singles may have been rounded to there itself.
+    A double exactly between two singles may be a rounded text itself; then the text decides.
     """
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         single = values.astype("<f4")
         other = np.nextafter(single, np.where(values > single, np.inf, -np.inf).astype("<f4"))
         between = (single.astype("f8") + other) / 2 == values
-    for at in np.flatnonzero(between & (values != single)):
-        exact, middle = Decimal(words[at].decode()), Decimal(float(values[at]))
+    for index in np.flatnonzero(between & (values != single)):
+        exact, middle = Decimal(words[index].decode()), Decimal(float(values[index]))
         if exact != middle:
             nearest = max if exact > middle else min
-            single[at] = nearest(single[at], other[at])
+            single[index] = nearest(single[index], other[index])
     return single

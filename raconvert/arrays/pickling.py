@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 
 def state_of(array: Any) -> dict[str, Any]:
-    """The fields of an array, for `Array.__setstate__`."""
+    """Return the fields of an array for `Array.__setstate__`; elements only if no file has them."""
     extent = _placed(array.extent, array.origin)
     by_path = extent is not None or array.origin is not None or array.problem is not None
     data = None if by_path else np.array(_whole(array))
     meta = array.meta.completed() if array.described else NOTHING
     if meta.items is not None:
-        listed = array.origin is None
-        items = partial(iter, list(meta.items())) if listed else partial(_items, array.origin)
+        if array.origin is None:
+            items = partial(iter, list(meta.items()))
+        else:
+            items = partial(_items, array.origin)
         meta = meta.replace(items=items)
     return {
         "element": array.element,
@@ -56,38 +58,40 @@ def _whole(array: Any) -> Any:
 
 
 def _items(origin: Any) -> Iterator[dict[str, Any]]:
+    """Yield the items of an array that is opened anew for this."""
     with origin() as array:
         yield from array.meta.items()
 
 
 class Placed(Extent):
-    """An extent of a file by its whole path, that looks for it where it is unpickled."""
+    """An extent of a file by its absolute path; unpickling looks at that file (`_unpickled`)."""
 
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = self.offset, self.nbytes, self.swap, self.identity, self.checksum
-        return _found, (self.path, *rest)
+        return _unpickled, (self.path, *rest)
 
 
-def _found(path: str, *rest: Any) -> Placed:
-    """The extent here: another machine knows the file by other numbers, of the same size and time.
+def _unpickled(path: str, *rest: Any) -> Placed:
+    """Return the extent with the identity that the file has on this machine.
 
-    Where it is another file, the extent stays that of the file that it was.
+    Device and inode may differ; a file of another size or time is another one, and the extent keeps
+    the old identity, so that reading is refused.
     """
     placed = Placed(path, *rest)
-    known = placed.identity
+    before = placed.identity
     try:
         now = identity_of(os.stat(path))
     except OSError:
         return placed
-    if known is not None and now[2:] == known[2:]:
+    if before is not None and now[2:] == before[2:]:
         placed.identity = now
     return placed
 
 
 def _placed(extent: Extent | None, origin: Any) -> Extent | None:
-    """An extent that another process finds; one that is not in a local file is opened anew."""
+    """Return an extent with an absolute path; at a URL as it is, or None if `origin` opens it."""
     if extent is None or is_remote(extent.path):
         return None if origin is not None else extent
     path = os.path.join(getattr(origin, "folder", None) or os.getcwd(), extent.path)

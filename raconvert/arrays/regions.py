@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 # applied by NumPy to what was read, so that the result is NumPy's, and so are its errors.
 
 
-GAP_BYTES = 1 << 14  # between two indices of an axis that are read together
-MOST_REGIONS = 1 << 12  # that are read as a grid; else point by point
-WASTE = 8  # times the elements that are wanted may be read
+GAP_BYTES = 1 << 14  # at most between two indices of an axis that are read together
+MOST_REGIONS = 1 << 12  # of a grid; more are read point by point
+WASTE = 8  # a grid may have as many times the elements that are wanted
 
 
 def full_key(key: Any, rank: int) -> tuple[Any, ...]:
-    """A key with one part for each of `rank` axes: an Ellipsis, or what is not named, is whole.
+    """Return a key with one part for each of `rank` axes; axes that it leaves out are whole.
 
     Raises `IndexError`, as NumPy does, for more parts than axes and for a second Ellipsis.
     """
@@ -51,8 +51,8 @@ def full_key(key: Any, rank: int) -> tuple[Any, ...]:
     dots = [n for n, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    at = dots[0] if dots else len(parts)
-    before, behind = parts[:at], parts[at + 1 :]
+    ellipsis = dots[0] if dots else len(parts)
+    before, behind = parts[:ellipsis], parts[ellipsis + 1 :]
     missing = rank - len(before) - len(behind)
     if missing < 0:
         raise IndexError(
@@ -63,9 +63,7 @@ def full_key(key: Any, rank: int) -> tuple[Any, ...]:
 
 
 def is_basic(key: tuple[Any, ...]) -> bool:
-    """True if all parts of a whole key are integers and slices."""
-    import numpy as np
-
+    """True if all parts of a key are integers and slices."""
     return all(
         type(part) is not bool and isinstance(part, slice | int | np.integer) for part in key
     )
@@ -78,7 +76,7 @@ def only_basic(key: Any) -> bool:
 
 
 def without_new_axes(key: Any) -> tuple[Any, tuple[Any, ...] | None]:
-    """A basic key without its new axes, and the key that adds them to the region (None: nothing).
+    """Split a basic key: without its new axes, and the key that adds them to the region, or None.
 
     >>> without_new_axes((..., None, 0))
     ((Ellipsis, 0), (Ellipsis, None))
@@ -95,21 +93,19 @@ def without_new_axes(key: Any) -> tuple[Any, tuple[Any, ...] | None]:
 
 
 def picked(data: Any, key: Any) -> Any:
-    """The region of an array source that somebody asks for, read by itself where that can be."""
+    """Return the region of an array source, read without the rest if the source has `part`."""
     part = getattr(data, "part", None)
     if part is not None:
         return part(key)
     dtype = getattr(data, "dtype", None)
     if dtype is None or dtype.names is None or not hasattr(data, "view"):
         return data[key]
-    from raconvert.arrays.dtypes import opaque
-
-    # What NumPy copies for a list of indices has all bytes of each structure.
+    # As whole elements: NumPy copies structures without the padding between their fields.
     return opaque(data)[key].view(dtype)
 
 
 def range_of_key(part: Any, length: int) -> int | range:
-    """The index, or the range of indices, that a part of a key picks; `IndexError` as NumPy's."""
+    """Return the index, or range of indices, that a part of a key picks; `IndexError` if none."""
     if isinstance(part, slice):
         return range(*part.indices(length))
     try:
@@ -120,7 +116,7 @@ def range_of_key(part: Any, length: int) -> int | range:
 
 
 def slice_of(part: range) -> slice:
-    """The slice that picks a range of indices.
+    """Return the slice that picks a range of indices.
 
     >>> slice_of(range(3, -1, -1))
     slice(3, None, -1)
@@ -153,17 +149,16 @@ def slabs(
 def chosen(shape: tuple[int, ...], dtype: np.dtype[Any], key: Any, read: Read) -> Values:
     """Pick elements with any key that NumPy takes, of an array of this shape.
 
-    `read` gives the region of slices with steps above 0, one for each axis. Raises what NumPy does.
+    `read` returns the region for a tuple of slices with steps above 0, one for each axis. Raises
+    the errors of NumPy.
     """
-    import numpy as np
-
     np.broadcast_to(np.zeros((), "u1"), shape)[key]  # NumPy's own errors, before anything is read
     parts = _unmasked(key)
     rank = len(shape)
     named = sum(1 for part in parts if not (part is None or part is Ellipsis or _is_flag(part)))
-    wanted: list[Any] = []  # of each axis: a range with a step above 0, or an array of indices
-    relative: list[Any] = []
-    listed: list[tuple[int, int]] = []  # axis and place in `relative` of each array of indices
+    wanted: list[Any] = []  # for each axis a range with a step above 0, or an array of indices
+    relative: list[Any] = []  # the key that picks the result from the elements that were read
+    listed: list[tuple[int, int]] = []  # axis, and index in `relative`, of each array of indices
     if not any(part is Ellipsis for part in parts):
         parts = [*parts, ...]
     for part in parts:
@@ -182,8 +177,8 @@ def chosen(shape: tuple[int, ...], dtype: np.dtype[Any], key: Any, read: Read) -
             wanted.append(np.where(part < 0, part + length, part).astype(np.intp))
             relative.append(None)
         else:
-            at = range(shape[len(wanted)])[part]
-            wanted.append(range(at, at + 1))
+            index = range(shape[len(wanted)])[part]
+            wanted.append(range(index, index + 1))
             relative.append(0)
     if not listed:
         values = read(tuple(map(slice_of, wanted)))
@@ -195,9 +190,7 @@ def chosen(shape: tuple[int, ...], dtype: np.dtype[Any], key: Any, read: Read) -
 
 
 def _unmasked(key: Any) -> list[Any]:
-    """The parts of a key; masks as the arrays of indices that they stand for."""
-    import numpy as np
-
+    """Return the parts of a key, with masks as the arrays of indices that they stand for."""
     parts: list[Any] = []
     for part in key if isinstance(key, tuple) else (key,):
         if part is None or part is Ellipsis or isinstance(part, slice) or is_basic((part,)):
@@ -214,13 +207,12 @@ def _unmasked(key: Any) -> list[Any]:
 
 
 def _is_flag(part: Any) -> bool:
+    """True for a bool as a part of a key, which NumPy takes as a mask without axes."""
     return isinstance(part, bool)
 
 
 def _is_grid(wanted: list[Any], listed: list[tuple[int, int]]) -> bool:
-    """True if the lists of indices are read as a grid: few regions, and not much in vain."""
-    import numpy as np
-
+    """True if lists of indices are read as a grid: few regions, and few elements in vain."""
     if len(listed) == 1:
         return True
     counts = [len(np.unique(wanted[axis])) for axis, _ in listed]
@@ -235,9 +227,7 @@ def _grid(
     relative: list[Any],
     read: Read,
 ) -> Values:
-    """Read all indices of each axis that any element needs; `relative` finds them in that."""
-    import numpy as np
-
+    """Read the grid of all listed indices; `relative` becomes the key that picks from it."""
     for axis, index in listed:
         unique = np.unique(wanted[axis])
         relative[index] = np.searchsorted(unique, wanted[axis])
@@ -246,9 +236,7 @@ def _grid(
 
 
 def _block(dtype: np.dtype[Any], wanted: Sequence[Any], read: Read) -> Values:
-    """The elements at all combinations of ranges and sorted indices, read as few regions."""
-    import numpy as np
-
+    """Read the elements at all combinations of ranges and sorted indices, as few regions."""
     lengths = tuple(map(len, wanted))
     values = np.zeros(lengths, dtype)
     total = values.size * dtype.itemsize
@@ -258,16 +246,14 @@ def _block(dtype: np.dtype[Any], wanted: Sequence[Any], read: Read) -> Values:
         for axis, (_, _, inside) in enumerate(regions):
             if inside is not None:
                 block = np.take(block, inside, axis)
-        values[tuple(where for _, where, _ in regions)] = block
+        values[tuple(destination for _, destination, _ in regions)] = block
     return values
 
 
 def _runs(part: Any, row_bytes: int) -> list[tuple[slice, slice, Any]]:
-    """Regions of one axis: the part to read, its destination, and the picks in it (None: all)."""
+    """Return regions of an axis: part to read, its destination, indices in it (None: all)."""
     if isinstance(part, range):
         return [(slice_of(part), slice(None), None)]
-    import numpy as np
-
     if not len(part):
         return [(slice(0, 0), slice(None), None)]
     gaps = np.diff(part) - 1
@@ -287,12 +273,11 @@ def _points(
     relative: list[Any],
     read: Read,
 ) -> Values:
-    """Read the elements that lists of indices name together, for each index of the first list.
+    """Read the elements that lists of indices pick together, for each index of the first list.
 
-    They lie along the axis of the first list, with the other listed axes of length 1.
+    In the result they lie along the axis of the first list; the other listed axes have length 1.
+    `relative` becomes the key that picks from that.
     """
-    import numpy as np
-
     axes = [axis for axis, _ in listed]
     together = np.broadcast_arrays(*(wanted[axis] for axis in axes))
     flat = [part.reshape(-1) for part in together]
@@ -304,21 +289,19 @@ def _points(
         part[axes[0]] = range(index, index + 1)
         inside: list[Any] = [0]
         for axis, indices in zip(axes[1:], flat[1:], strict=True):
-            part[axis], at = np.unique(indices[points], return_inverse=True)
-            inside.append(at)
+            part[axis], inverse = np.unique(indices[points], return_inverse=True)
+            inside.append(inverse)
         block = _block(dtype, part, read).transpose([*axes, *others])
         values[points] = block[tuple(inside)]
     for number, (_, listed_index) in enumerate(listed):
-        where = np.arange(count) if number == 0 else np.zeros(count, np.intp)
-        relative[listed_index] = where.reshape(together[0].shape)
+        along = np.arange(count) if number == 0 else np.zeros(count, np.intp)
+        relative[listed_index] = along.reshape(together[0].shape)
     values = np.moveaxis(values, 0, axes[0] - sum(axis < axes[0] for axis in axes[1:]))
     return np.expand_dims(values, tuple(axes[1:])) if len(axes) > 1 else values
 
 
 def _groups(indices: Values) -> Iterator[tuple[int, Values]]:
-    """Each different index, in order, with the places where it stands."""
-    import numpy as np
-
+    """Yield each distinct index in ascending order, with its positions in the list."""
     order = np.argsort(indices, kind="stable")
     ordered = indices[order]
     borders = np.flatnonzero(np.diff(ordered)) + 1
@@ -327,7 +310,7 @@ def _groups(indices: Values) -> Iterator[tuple[int, Values]]:
             yield int(indices[points[0]]), points
 
 
-SPAN_BYTES = 1 << 20  # read at once, gaps included: it stays in the cache of a processor
+SPAN_BYTES = 1 << 20  # read at once, gaps included: as much stays in the cache of a processor
 
 
 def region(
@@ -339,7 +322,7 @@ def region(
     strides: tuple[int, ...],
     key: Any,
 ) -> Any:
-    """The elements that a key picks of an array which lies in an open file by strides."""
+    """Read the elements that a key picks of an array in an open file, at `offset` by strides."""
     begins, lengths, steps, rest = _box(key, shape)
     values = np.empty(lengths, dtype)
     offset += sum(n * stride for n, stride in zip(begins, strides, strict=True))
@@ -351,7 +334,10 @@ def region(
 
 
 def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int], Any]:
-    """The begins, lengths and steps of what a key needs, and the key relative to that."""
+    """Return begins, lengths and steps of the box that a key needs, and the key relative to it.
+
+    For a key that is not basic the box is the whole array.
+    """
     full = full_key(key, len(shape))
     if not all(isinstance(part, slice | int | np.integer) for part in full):
         return [0] * len(shape), list(shape), [1] * len(shape), key
@@ -361,9 +347,12 @@ def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[i
 
 
 def _stepped(part: Any, length: int) -> tuple[int, int, int, Any]:
-    """Begin, count and step of the indices of an axis that a key picks, and the key among these."""
+    """Return begin, count and step (above 0) of the indices that a key picks, and the key in them.
+
+    Raises `IndexError` as numpy does.
+    """
     if not isinstance(part, slice):
-        return range(length)[part], 1, 1, 0  # IndexError as numpy
+        return range(length)[part], 1, 1, 0
     chosen = range(*part.indices(length))
     if not chosen:
         return 0, 0, 1, slice(None)
@@ -372,7 +361,7 @@ def _stepped(part: Any, length: int) -> tuple[int, int, int, Any]:
 
 
 def range_of(part: Any, length: int) -> tuple[int, int, Any]:
-    """Return the range of an axis that a key needs, and the key relative to it."""
+    """Return begin and end of the range of an axis that a key needs, and the key relative to it."""
     if isinstance(part, slice):
         begin, end, step = part.indices(length)
         chosen = range(begin, end, step)
@@ -391,7 +380,7 @@ def fill(
 ) -> None:
     """Fill `out` with the elements at `offset` plus index times `strides` of an open file.
 
-    `Corrupt` where the file ends before the last of them.
+    Raises `Changed` if the file ends before the last of them.
     """
     if not out.size:
         return
@@ -415,10 +404,10 @@ def _read(file: Handle, offset: int, nbytes: int, path: str) -> bytearray:
     view = memoryview(data)
     done = 0
     while done < nbytes:
-        got = read_at(file, view[done:], offset + done)
-        if not got:
+        nread = read_at(file, view[done:], offset + done)
+        if not nread:
             raise changed(path, shorter=True)
-        done += got
+        done += nread
     return data
 
 
@@ -433,8 +422,8 @@ def map_extent(
 ) -> np.ndarray[Any, Any]:
     """Map an extent read-only, slowest axis first: the same bytes, no copy.
 
-    Bytes in an order that no NumPy type has, and those at a URL, are read into memory instead
-    (`TooLarge` above the usual limit).
+    Bytes in an order that no NumPy type has, and those at a URL, are read into memory instead;
+    `TooLarge` is raised for more than the usual limit.
     """
     if len(dims) > MAX_RANK:
         raise too_many_axes(name, len(dims), extent.path if extent else None)
@@ -445,20 +434,19 @@ def map_extent(
         raise TypeError(f"array {name!r} has neither data nor an extent")
     if extent.swap != needs_swap(element):
         return _read_extent(name, extent).view(dtype_of(little(element))).reshape(shape)
-    # A memmap of its own kind would keep `np.memmap` semantics in every result; an ndarray
-    # over the map is what `np.asarray` gives.
     if is_remote(extent.path):
         return _read_extent(name, extent).view(dtype).reshape(shape)
     with open(open_regular(extent.path, extent.identity), "rb") as file:
         if os.fstat(file.fileno()).st_size < extent.offset + extent.nbytes:
             raise changed(extent.path, shorter=True)
+        # As an ndarray: every result computed of a `np.memmap` would be one, too.
         return np.asarray(np.memmap(file, dtype, mode="r", offset=extent.offset, shape=shape))
 
 
 def read_region(
     element: Element, dims: tuple[int, ...], extent: Extent, key: Any
 ) -> np.ndarray[Any, Any]:
-    """The elements that a basic key picks, slowest axis first, read into memory of their own."""
+    """Read the elements that a basic key picks, slowest axis first, into memory of their own."""
     check_extent(extent)
     shape, dtype = dims[::-1], dtype_of(element)
     strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
@@ -471,7 +459,7 @@ def read_region(
 
 
 def _read_extent(name: str, extent: Extent) -> np.ndarray[Any, Any]:
-    """The bytes of an extent, little-endian, in memory of their own."""
+    """Read the bytes of an extent, little-endian, into memory of their own."""
     check_memory(extent.nbytes, DEFAULT_MAX_MEMORY, f"array '{name}' whole in memory")
     raw = np.empty(extent.nbytes, np.uint8)
     done = 0

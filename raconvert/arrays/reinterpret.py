@@ -50,7 +50,7 @@ class _Paired:
         self._array = array
 
     def stream(self, max_bytes: int) -> Any:
-        """Yield the blocks of the array behind it; half a pair waits for the next block."""
+        """Yield complex numbers in stored order; half a pair waits for the next block."""
         import numpy as np
 
         from raconvert.arrays.blocks import blocks
@@ -81,7 +81,7 @@ def are_pairs(array: Array, element: Element) -> bool:
 
 
 def as_complex(array: Array, element: Element) -> Array:
-    """Pairs on the fastest axis as complex numbers of this type: the same bytes."""
+    """Return pairs on the fastest axis as complex numbers of this type: the same bytes."""
     element = element._replace(order=array.element.order)
     dims = array.dims[1:]
     data = None if array.extent else _Paired(array, dims[::-1])
@@ -91,7 +91,7 @@ def as_complex(array: Array, element: Element) -> Array:
 
 
 def undescribed(array: Array) -> Array:
-    """An array without the description of what is inside user elements."""
+    """Return an array whose user elements have no description; others as they are."""
     if array.element.kind != "user" or is_void(array.element):
         return array
     return seen_as(array, array.element._replace(descr=None))
@@ -103,7 +103,7 @@ def is_void(element: Element) -> bool:
 
 
 def seen_as(array: Array, element: Element) -> Array:
-    """The same bytes as other elements of the same width."""
+    """Return the same bytes as other elements of the same width."""
     from raconvert.arrays.cast import Converted
 
     dtype = dtype_of(element)
@@ -117,9 +117,9 @@ def seen_as(array: Array, element: Element) -> Array:
 
 
 def big_endian(array: Array) -> Array:
-    """An array of which the "little-endian" bytes are the big-endian ones of the given array.
+    """Return an array whose "little-endian" bytes are the big-endian ones of the given array.
 
-    For writing only: its values mean nothing. What lies big-endian in a file is copied as it is.
+    It is for writing only: its values mean nothing. Big-endian data in a file is copied as it is.
 
     Raises nothing.
     """
@@ -133,6 +133,7 @@ def big_endian(array: Array) -> Array:
 
 
 def _turned(extent: Extent, width: int) -> Extent:
+    """Return an extent whose numbers of `width` bytes are read in the other byte order."""
     turned = extent.part(0, extent.nbytes)
     turned.swap = width if extent.swap == 1 else 1
     turned.checksum = extent.checksum
@@ -156,21 +157,21 @@ class _Turned:
 
 
 # Text of fixed width in another kind or width: bytes (S), characters (U), UTF-8 in bytes ---------
-# What does not fit is `Corrupt`, as a promise of the metadata at `path`.
+# Text that does not fit is `Corrupt`: the metadata at `path` has promised another width.
 
 
 UTF8 = "utf-8"
 LAST = 0x10FFFF  # code point of Unicode; NumPy keeps larger numbers in its text, which no text is
-_REPLACEMENT = 0xFFFD  # what is shown in the place of such a number
+_REPLACEMENT = 0xFFFD  # shown instead of such a number
 
 
 def letter_of(element: Element) -> str:
-    """The letter of NumPy for a user element: S, U, M, m, or V for all others."""
+    """Return the letter of NumPy for a user element: S, U, M, m, or V for all others."""
     return element.descr[1] if isinstance(element.descr, str) else "V"
 
 
 def as_utf8(array: Array, element: Element, path: str) -> Array:
-    """Characters as the UTF-8 that they were made of."""
+    """Return characters as the UTF-8 bytes that they were decoded from."""
     import numpy as np
 
     from raconvert.arrays.cast import Converted
@@ -189,7 +190,7 @@ def as_utf8(array: Array, element: Element, path: str) -> Array:
 
 
 def as_characters(array: Array) -> Array:
-    """UTF-8 bytes as the text that they are; any other array as it is."""
+    """Return UTF-8 bytes as characters; any other array as it is."""
     if array.meta.encoding != UTF8 or letter_of(array.element) != "S":
         return array
     import numpy as np
@@ -207,7 +208,7 @@ def as_characters(array: Array) -> Array:
 
 
 def from_utf8(array: Array, element: Element, path: str) -> Array:
-    """UTF-8 in bytes as characters of their own width; surrogates are kept."""
+    """Return UTF-8 bytes as characters of the width of `element`; surrogates are kept."""
     from raconvert.arrays.cast import Converted
 
     dtype = dtype_of(element)
@@ -223,7 +224,7 @@ def from_utf8(array: Array, element: Element, path: str) -> Array:
 
 
 def decoded(values: Values, dtype: Dtype) -> Values:
-    """UTF-8 (S) as text of type `dtype` (U); ValueError where it does not fit."""
+    """Return UTF-8 (S) as text of type `dtype` (U); ValueError for a text that does not fit."""
     import numpy as np
 
     count = dtype.itemsize // 4
@@ -235,15 +236,15 @@ def decoded(values: Values, dtype: Dtype) -> Values:
     for row in np.flatnonzero((raw > 0x7F).any(axis=1) | raw[:, width:].any(axis=1)):
         text = raw[row].tobytes().rstrip(b"\0").decode(UTF8, "surrogatepass")
         if len(text) > count:
-            raise ValueError(f"a text of {len(text)} characters in the place of {count}")
+            raise ValueError(f"a text of {len(text)} characters, where {count} fit")
         texts[row] = text
     return texts.reshape(values.shape)
 
 
 def encoded(values: Values) -> Values:
-    """Text (U) as UTF-8 of the same number of bytes (S); it has no numbers beyond code points.
+    """Return text (U) as UTF-8 in elements of the same size (S); `from_utf8` is the reverse.
 
-    `from_utf8` is the way back.
+    The text has been checked by `check_characters`.
     """
     import numpy as np
 
@@ -259,10 +260,7 @@ def encoded(values: Values) -> Values:
 
 
 def encoded_block(block: Values, array: Array, done: int, path: str) -> Values:
-    """A block of text (U) as UTF-8, on its way into the file `path`; `done` elements were before.
-
-    Raises what `check_characters` does.
-    """
+    """Return a block of text (U) as UTF-8, after `check_characters`; its arguments are the same."""
     check_characters(block, array, done, path)
     return encoded(block)
 
@@ -270,12 +268,12 @@ def encoded_block(block: Values, array: Array, done: int, path: str) -> Values:
 def check_characters(block: Values, array: Array, done: int, path: str) -> None:
     """Raise `WouldLose` if a block of text (U) holds a number that is not a character.
 
-    `done` elements of the array were before, on its way into the file `path`.
+    `done` is the number of elements of the array before the block, `path` the file to be written.
     """
     from raconvert.arrays.blocks import index_of
 
-    if (bad := beyond(block)) is not None:
-        position, code = bad
+    if (first_beyond := beyond(block)) is not None:
+        position, code = first_beyond
         raise WouldLose(
             f"array '{array.name}' holds a number that is not a character",
             path=path,
@@ -287,7 +285,7 @@ def check_characters(block: Values, array: Array, done: int, path: str) -> None:
 
 
 def as_text(array: Array, element: Element, path: str) -> Array:
-    """Strings in their own width and kind: bytes are characters 0 to 255."""
+    """Return strings in the width and kind of `element`: bytes are characters 0 to 255."""
     from raconvert.arrays.cast import Converted
 
     dtype = dtype_of(element)
@@ -312,14 +310,17 @@ def as_text(array: Array, element: Element, path: str) -> Array:
 
 
 def units_of(block: Values) -> Values:
-    """The characters of fixed-width strings as numbers, on a new last axis."""
+    """Return the characters of fixed-width strings as numbers, on a new last axis."""
     unit = _unit(block.dtype)
     width = block.dtype.itemsize // unit.itemsize
     return block.reshape(*block.shape, 1).view(unit).reshape(*block.shape, width)
 
 
 def beyond(values: Values) -> tuple[int, int] | None:
-    """The place of the first text (U) with a number beyond the last code point, and that number."""
+    """Return the first number beyond the last code point in text (U): index of its element, number.
+
+    None if there is no such number; the index counts the elements in C order.
+    """
     if values.dtype.kind != "U" or not values.dtype.itemsize:
         return None
     units = units_of(_contiguous(values))
@@ -331,7 +332,7 @@ def beyond(values: Values) -> tuple[int, int] | None:
 
 
 def for_showing(values: Values) -> Values:
-    """Text (U) with U+FFFD for numbers beyond the last code point; any other values as they are."""
+    """Return values, those of text (U) with U+FFFD for numbers beyond the last code point."""
     if beyond(values) is None:
         return values
     units = units_of(_contiguous(values)).copy()
@@ -340,25 +341,25 @@ def for_showing(values: Values) -> Values:
 
 
 def _contiguous(values: Values) -> Values:
-    """Values as they are if they lie in one piece, else as a copy that does."""
+    """Return values as they are if they are contiguous, else a copy."""
     import numpy as np
 
     return np.ascontiguousarray(values).reshape(values.shape)
 
 
 def _packed(units: Values, width: int, dtype: Dtype) -> Values:
-    """Numbers of characters as fixed-width strings."""
+    """Return numbers of characters (last axis) as strings of `width`; further ones are cut off."""
     import numpy as np
 
     shape = units.shape[:-1]
-    room = np.zeros((prod(shape), width), _unit(dtype))
-    kept = min(width, units.shape[-1])
-    room[:, :kept] = units.reshape(prod(shape), units.shape[-1])[:, :kept]
-    return room.view(dtype).reshape(shape)
+    packed = np.zeros((prod(shape), width), _unit(dtype))
+    count = min(width, units.shape[-1])
+    packed[:, :count] = units.reshape(prod(shape), units.shape[-1])[:, :count]
+    return packed.view(dtype).reshape(shape)
 
 
 def _unit(dtype: Dtype) -> Dtype:
-    """The type of one character: a byte, or a code point in the byte order of the text."""
+    """Return the type of a character: a byte, or a code point in the byte order of the text."""
     import numpy as np
 
     return np.dtype("u1" if dtype.kind == "S" else "u4").newbyteorder(dtype.byteorder)

@@ -1,4 +1,4 @@
-"""`Scale`: the slope, intercept and missing values that a file says of stored elements.
+"""`Scale`: the slope, intercept and missing values that a file gives for its stored elements.
 
 `scale_of` finds them in the metadata, whatever the format: the attributes of netCDF and of those
 who follow it (``scale_factor``, ``add_offset``, ``_FillValue``, ``missing_value``, ``valid_range``,
@@ -26,19 +26,20 @@ _FACTORS = ("scale_factor", "add_offset")
 _MISSING = ("_FillValue", "missing_value")
 _RANGE = ("valid_range", "valid_min", "valid_max")
 _ATTRIBUTES = {*_FACTORS, *_MISSING, *_RANGE, "_Unsigned"}
-# In the namespace of a format: factors, and elements of the stored type that stand for none.
+# In the namespace of a format: factors, and stored elements that stand for missing ones.
 _SLOPE, _INTERCEPT = "scl_slope", "scl_inter"
 _OWN = {_SLOPE, _INTERCEPT, "fill_value", "fillvalue"}
-_RECORDS = ("attributes", "form")  # of a namespace, by the names of attributes and fields
+_RECORDS = ("attributes", "form")  # mappings in a namespace, from attribute or field to its type
 
 
 class Scale(Record):
     """Conversion of stored elements to physical values: stored * slope + intercept.
 
     Elements that equal one of `missing`, or lie outside `low` to `high`, are missing: NaN. Both are
-    stored numbers, the range one of physical values if `of_physical`. `unsigned` says that integers
-    are stored in the other signedness (None: in their own), `single` that both factors are float32.
-    `each` are slope and intercept of equal parts of the elements, in stored order, that differ.
+    stored numbers, but the range is one of physical values if `of_physical`. `unsigned` is the
+    signedness of integers that are stored in the other one (None: in their own); `single` is True
+    if both factors are float32. `each` has a slope and an intercept for each of several equal
+    parts of the elements, in stored order.
     """
 
     slope: float | None = None
@@ -75,13 +76,13 @@ class Scale(Record):
         return f"value{slope} {'-' if self.intercept < 0 else '+'} {abs(self.intercept):g}"
 
 
-# What the metadata says ---------------------------------------------------------------------------
+# The scale in the metadata ------------------------------------------------------------------------
 
 
 def scale_of(array: Any) -> Scale | None:
     """Return the scale of an array of numbers, None if it has none; no element is read.
 
-    Raises `Unsupported` for a scale that is said and cannot be understood.
+    Raises `Unsupported` for a scale that cannot be understood.
     """
     meta = array.meta
     if not _says_a_scale(meta) or array.element.kind in ("bool", "user"):
@@ -90,52 +91,56 @@ def scale_of(array: Any) -> Scale | None:
 
 
 def _says_a_scale(meta: Metadata) -> bool:
+    """True if metadata may hold a scale: an attribute of one, or a slope in a namespace."""
     if not _ATTRIBUTES.isdisjoint(meta.attributes):
         return True
     return any(_SLOPE in own for own in meta.formats.values())
 
 
 def _of_attributes(array: Any) -> Scale | None:
-    """The scale that attributes say, as the conventions of netCDF have it."""
-    said: Mapping[str, Any] = array.meta.attributes
-    if _ATTRIBUTES.isdisjoint(said):
+    """Return the scale in the attributes, by the conventions of netCDF; None if they have none."""
+    attributes: Mapping[str, Any] = array.meta.attributes
+    if _ATTRIBUTES.isdisjoint(attributes):
         return None
-    slope, intercept = (_factor(array, name, said.get(name)) for name in _FACTORS)
-    missing = [one for name in _MISSING for one in _numbers(array, name, said.get(name))]
-    bounds = _numbers(array, "valid_range", said.get("valid_range"))
+    slope, intercept = (_factor(array, name, attributes.get(name)) for name in _FACTORS)
+    missing = [
+        number for name in _MISSING for number in _numbers(array, name, attributes.get(name))
+    ]
+    bounds = _numbers(array, "valid_range", attributes.get("valid_range"))
     if len(bounds) not in (0, 2):
-        raise _wrong(array, "valid_range", said["valid_range"], "two numbers")
+        raise _wrong(array, "valid_range", attributes["valid_range"], "two numbers")
     low, high = bounds or (None, None)
     for name in ("valid_min", "valid_max"):
-        if numbers := _numbers(array, name, said.get(name)):
+        if numbers := _numbers(array, name, attributes.get(name)):
             low, high = (numbers[0], high) if name == "valid_min" else (low, numbers[0])
     kind = array.element.kind
     if kind == "complex" and (missing or low is not None or high is not None):
         raise _wrong(array, "_FillValue or valid_range", "complex numbers", "real numbers")
     whole = kind in ("int", "uint")
-    unsigned = {"true": True, "false": False}.get(str(said.get("_Unsigned", "")).lower())
+    unsigned = {"true": True, "false": False}.get(str(attributes.get("_Unsigned", "")).lower())
     if not whole or unsigned == (kind == "uint"):
         unsigned = None
     packs = slope is not None or intercept is not None
+    factors = [name for name in _FACTORS if name in attributes]
+    all_single = all(type_of_attribute(array.meta, name) == "f4" for name in factors)
     scale = Scale(
         slope,
         intercept,
-        tuple(dict.fromkeys(one for one in missing if not isnan(one))),
+        tuple(dict.fromkeys(number for number in missing if not isnan(number))),
         low,
         high,
-        # A range of another type than the packed elements is one of what they stand for.
+        # A range of another type than the packed elements is one of physical values.
         of_physical=packs and whole and any(type(bound) is float for bound in (low, high)),
         unsigned=unsigned,
-        single=slope is not None
-        and all(type_of_attribute(array.meta, name) == "f4" for name in _FACTORS if name in said),
+        single=slope is not None and all_single,
     )
     return None if scale == Scale(single=scale.single) else scale
 
 
 def _of_namespaces(array: Any) -> Scale | None:
-    """The scale that the fields of a header say, kept in the namespace of its format.
+    """Return the scale in the fields of a header, which its format's namespace holds, or None.
 
-    A slope of 0, or none, says that there is no scale, whatever the intercept is.
+    Without a slope, or with 0, there is no scale, whatever the intercept is.
     """
     for own in array.meta.formats.values():
         if isinstance(own.get(_SLOPE), list | tuple):
@@ -153,7 +158,7 @@ def _of_namespaces(array: Any) -> Scale | None:
 
 
 def _of_parts(array: Any, own: Mapping[str, Any]) -> Scale:
-    """The scale of an array whose parts have factors of their own, each a number of a list."""
+    """Return the scale of an array whose parts have factors of their own, given as lists."""
     slopes = _numbers(array, _SLOPE, own[_SLOPE])
     intercepts = _numbers(array, _INTERCEPT, own.get(_INTERCEPT, [0.0] * len(slopes)))
     parts = len(slopes)
@@ -164,7 +169,7 @@ def _of_parts(array: Any, own: Mapping[str, Any]) -> Scale:
 
 
 def refuse_varying(array: Any) -> None:
-    """Give an array whose parts are stored in different scales its `problem`, which says so."""
+    """Set the `problem` of an array whose parts are stored in different scales."""
     if array.problem is not None or array.pending:
         return
     if any(isinstance(own.get(_SLOPE), list | tuple) for own in array.meta.formats.values()):
@@ -176,17 +181,18 @@ def refuse_varying(array: Any) -> None:
 
 
 def type_of_attribute(meta: Metadata, name: str) -> str | None:
-    """Return the type of an attribute that its format remembers, such as ``f4``, else None."""
+    """Return the type of an attribute, such as ``f4``, if its format has recorded it, else None."""
     for own in meta.formats.values():
-        known = own.get("attributes")
-        code = known.get(name) if isinstance(known, dict) else None
-        descr = code.get("type") if isinstance(code, dict) else None
+        records = own.get("attributes")
+        record = records.get(name) if isinstance(records, dict) else None
+        descr = record.get("type") if isinstance(record, dict) else None
         if isinstance(descr, str):
             return descr.lstrip("<>|=")
     return None
 
 
 def _factor(array: Any, name: str, value: Any) -> float | None:
+    """Return a slope or intercept, None if it is not given; `Unsupported` unless it is finite."""
     numbers = _numbers(array, name, value)
     if value is None:
         return None
@@ -196,8 +202,11 @@ def _factor(array: Any, name: str, value: Any) -> float | None:
 
 
 def _numbers(array: Any, name: str, value: Any) -> list[Number]:
-    values = value if isinstance(value, list | tuple) else [] if value is None else [value]
-    if any(type(one) not in (int, float) for one in values):
+    """Return the numbers that an attribute has, of None an empty list; `Unsupported` for others."""
+    if value is None:
+        return []
+    values = value if isinstance(value, list | tuple) else [value]
+    if any(type(number) not in (int, float) for number in values):
         raise _wrong(array, name, value, "numbers")
     return list(values)
 
@@ -212,27 +221,27 @@ def _wrong(array: Any, name: str, value: Any, expected: str) -> Unsupported:
 
 
 def without_scale(meta: Metadata) -> Metadata:
-    """Return the metadata of physical values: with the unit, without the scale of stored ones."""
+    """Return the metadata of physical values: without the scale, but with the unit."""
     dropped = _ATTRIBUTES | _OWN
     formats = {}
-    for name, own in meta.formats.items():
-        kept = {key: value for key, value in own.items() if key not in _OWN}
+    for name, namespace in meta.formats.items():
+        fields = {key: value for key, value in namespace.items() if key not in _OWN}
         for record in _RECORDS:
-            if isinstance(kept.get(record), dict):
-                kept[record] = {k: v for k, v in kept[record].items() if k not in dropped}
-                if not kept[record]:
-                    del kept[record]
-        if kept:
-            formats[name] = kept
+            if isinstance(fields.get(record), dict):
+                fields[record] = {k: v for k, v in fields[record].items() if k not in dropped}
+                if not fields[record]:
+                    del fields[record]
+        if fields:
+            formats[name] = fields
     attributes = {key: value for key, value in meta.attributes.items() if key not in _ATTRIBUTES}
     return meta.replace(attributes=attributes, formats=formats)
 
 
-# What is told -------------------------------------------------------------------------------------
+# Notes --------------------------------------------------------------------------------------------
 
 
 def scale_notes(arrays: Sequence[Any]) -> list[str]:
-    """Return lines that say which arrays are stored in other values than they stand for."""
+    """Return notes that name the arrays whose stored values are not the physical ones."""
     names_by_scale: dict[str, list[str]] = {}
     for array in arrays:
         if array.problem is None and not array.pending and _says_a_scale(array.meta):

@@ -1,4 +1,4 @@
-"""A part of an array that keeps what it is about: names, labels, spacing, coordinates, space.
+"""A part of an array with its metadata: names, labels, spacing, coordinates, space.
 
 `array[...]` gives values, for any key that NumPy takes; `array.slicer[...]` gives an `Array` of the
 part, lazily, for integers, slices and an Ellipsis. ``--slice`` and ``FILE#NAME[...]`` are the same.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def sliced(array: Any, key: Any) -> Any:
-    """Return a part of an array with what is known of it; nothing is read.
+    """Return a part of an array with its metadata; nothing is read.
 
     `key`: integers, slices and an Ellipsis, in the order of `shape`. Raises `IndexError` as NumPy
     does, and for other keys.
@@ -39,23 +39,23 @@ def sliced(array: Any, key: Any) -> Any:
         )
     full = full_key(key, array.ndim)
     parts = [range_of_key(part, length) for part, length in zip(full, array.shape, strict=True)]
-    kept = [len(part) for part in parts if not isinstance(part, int)]
+    shape = [len(part) for part in parts if not isinstance(part, int)]
     column_major = array.index_order == "F"
     stored = parts[::-1] if column_major else parts
     made = array.replace(
-        dims=tuple(kept if column_major else kept[::-1]),
+        dims=tuple(shape if column_major else shape[::-1]),
         meta=array.meta.sliced(parts) if array.described else None,
         extent=_extent(array, stored),
         data=partial(Sliced, array, stored),
         storage={},
     )
     if array.origin is not None:
-        made.comes_from(_Again(array.origin, key))
+        made.comes_from(_PartOfOrigin(array.origin, key))
     return made
 
 
-class _Again:
-    """Open an array anew and take the same part of it."""
+class _PartOfOrigin:
+    """The origin of a part: opens its array anew and takes the same part of it."""
 
     def __init__(self, origin: Any, key: Any) -> None:
         self._origin = origin
@@ -66,23 +66,27 @@ class _Again:
 
 
 def _extent(array: Any, stored: list[Part]) -> Extent | None:
-    """The bytes of a part that lie together in a file, in order; None if they do not."""
+    """Return the extent of a part if it lies in one piece of a file, in order; else None.
+
+    It does if all axes behind the first one that is cut are whole. `stored` are its parts along the
+    axes, slowest first.
+    """
     shape: tuple[int, ...] = array.dims[::-1]
     extent: Extent | None = array.extent
     lengths = [1 if isinstance(part, int) else len(part) for part in stored]
     if extent is None or 0 in lengths:
         return None
-    cut = [number for number, length in enumerate(lengths) if length != 1]
-    first = cut[0] if cut else len(stored) - 1
+    longer = [axis for axis, length in enumerate(lengths) if length != 1]
+    first = longer[0] if longer else len(stored) - 1
     for part, length in zip(stored[first + 1 :], shape[first + 1 :], strict=True):
         if part != range(length):
             return None
-    apart = stored[first] if stored else 0
-    if isinstance(apart, range) and len(apart) > 1 and apart.step != 1:
+    outermost = stored[first] if stored else 0
+    if isinstance(outermost, range) and len(outermost) > 1 and outermost.step != 1:
         return None
     width = array.element.nbytes
     begins = [part if isinstance(part, int) else part.start for part in stored]
-    begin = sum(at * prod(shape[n + 1 :]) for n, at in enumerate(begins))
+    begin = sum(index * prod(shape[axis + 1 :]) for axis, index in enumerate(begins))
     return extent.part(begin * width, prod(lengths) * width)
 
 
@@ -100,9 +104,8 @@ class Sliced:
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces of at most `max_bytes` in stored order."""
         data: Any = None if self._in_file() else self._array.data
-        whole = (
-            data.whole() if not getattr(data, "by_regions", True) else None
-        )  # held, so that it is decoded once
+        # While somebody holds the whole of a decoded source, it is not decoded again.
+        whole = None if getattr(data, "by_regions", True) else data.whole()
         for key in slabs(self.shape, self.dtype.itemsize, max_bytes):
             yield self._region(key)
         del whole
@@ -111,12 +114,13 @@ class Sliced:
         return self._region(full_key(key, len(self.shape)))
 
     def _in_file(self) -> Extent | None:
+        """Return the extent of the whole array if regions of it are read from its file."""
         extent = self._array.extent
         fits = extent is not None and extent.swap == needs_swap(self._array.element)
         return extent if fits and not self._array.mapped else None
 
     def _region(self, key: tuple[Any, ...]) -> Any:
-        """The elements at a basic key of the part."""
+        """Return the elements at a basic key of the part."""
         from raconvert.arrays.regions import read_region
 
         keys = iter((*key, *(slice(None),) * (len(self.shape) - len(key))))
@@ -130,7 +134,7 @@ class Sliced:
 
 
 def _within(part: range, key: Any) -> int | slice:
-    """The key of an axis that picks what `key` picks of a range of its indices."""
+    """Return the key of an axis that picks what `key` picks of a range of its indices."""
     picked = part[key]
     return slice_of(picked) if isinstance(picked, range) else picked
 
@@ -150,10 +154,11 @@ def key_of(text: str) -> tuple[Any, ...]:
 
 
 def _part_of(word: str, text: str) -> Any:
+    """Parse the key of one axis; `text` is the whole key, for the message."""
     if word in ("...", "…"):
         return ...
     try:
-        numbers = [int(one) if one.strip() else None for one in word.split(":")]
+        numbers = [int(number) if number.strip() else None for number in word.split(":")]
         if len(numbers) == 1 and numbers[0] is not None:
             return numbers[0]
         if 2 <= len(numbers) <= 3 and numbers[2:] != [0]:
@@ -173,7 +178,7 @@ def split_part(name: str) -> tuple[str, str] | None:
 
 
 def part_of(array: Any, text: str) -> Any:
-    """Return the part of an array that a text says; `UsageError` if the array has no such part."""
+    """Return the part of an array at a key as text; `UsageError` if it has no such part."""
     key = key_of(text)
     try:
         return sliced(array, key)

@@ -64,19 +64,12 @@ class ArraySource(Protocol):
         """The region that integers, slices and one Ellipsis pick."""
 
 
-class StreamedSource(ArraySource, Protocol):
-    """An array source that knows a better way to its elements than slab by slab."""
-
-    def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield one-dimensional pieces in stored order, each valid until the next is asked for."""
-
-
 class Decoded:
     """Base of array sources that are decoded front to back.
 
     `shape` is slowest axis first; `what` names the data in messages, such as ``'a.npz': member
-    'x.npy'``; above `max_memory` bytes no region is cut out, since the whole is decoded for it. A
-    subclass has `stream`.
+    'x.npy'``. A region is cut out of the whole, which is decoded for it, and refused above
+    `max_memory` bytes. A subclass has `stream`.
     """
 
     def __init__(
@@ -86,12 +79,12 @@ class Decoded:
         self.dtype = dtype
         self.what = what
         self.max_memory = max_memory
-        # Kept alive by the regions that were handed out, not by this: a file has many arrays.
+        # Weak: the regions that were handed out keep the whole alive, since a file has many arrays.
         self._owner: ref[Values] | None = None
 
     @property
     def by_regions(self) -> bool:
-        """True if a region is read without the rest; not here."""
+        """True if a region is read without the rest: False, unless a subclass can."""
         return False
 
     @property
@@ -109,7 +102,7 @@ class Decoded:
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
-        # An index of nothing gives a scalar, which has lost the width of a text.
+        # The key () would give a scalar, which has lost the width of a text.
         return picked(self.whole(), ... if isinstance(key, tuple) and not key else key)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
@@ -119,17 +112,19 @@ class Decoded:
         return np.array(values, dtype=dtype, copy=copy)
 
     def held(self) -> Values | None:
-        """The memory of all elements, as long as anybody looks at a part of them."""
+        """Return all decoded elements as long as somebody holds a part of them, else None."""
         return self._owner() if self._owner is not None else None
 
     def whole(self) -> Values:
-        """All elements, decoded once as long as anybody looks at them; `TooLarge` if too many."""
+        """Return all elements, decoded once as long as somebody holds them.
+
+        Raises `TooLarge` for more than `max_memory` bytes.
+        """
         owner = self.held()
         if owner is None:
             check_memory(self.nbytes, self.max_memory, f"{self.what} whole in memory")
             values = self.load()
-            # NumPy lets every view refer to the array that owns the memory, not to the view it was
-            # cut from.
+            # Every view refers to the array that owns the memory, not to the view it was cut from.
             owner = values if values.base is None else values.base
             self._owner = ref(owner)
         return owner.view(self.dtype).reshape(self.shape)
@@ -145,13 +140,13 @@ def is_decoded_whole(data: Any) -> bool:
 
 
 # Array sources over data in many files, or encoded in one or several: piece after piece ----------
-# Raw parts are read where they are asked for. Encoded ones are decoded front to back, in pieces of
-# `CHUNK_BYTES` whatever the size of the array, and never further than the array needs. `shape` is
-# slowest axis first; elements are little-endian.
+# Of raw parts only the regions that are needed are read. Encoded ones are decoded front to back, in
+# pieces of `CHUNK_BYTES` whatever the size of the array, and never further than the array needs.
+# `shape` is slowest axis first; elements are little-endian.
 
 
 class RawParts:
-    """Array source: raw parts in many files, of which only those are read that are asked for.
+    """Array source: raw parts in many files, of which only those that are needed are read.
 
     `header` is the path of the file that names them; numbers of `swap` bytes are reversed.
     """
@@ -164,7 +159,7 @@ class RawParts:
         self._extents = [part.source.extent(part.offset, part.nbytes, swap) for part in parts]
 
     def in_pieces(self) -> Pieces | Extent | str:
-        """The location of the elements, in pieces of one length; else a reason (str)."""
+        """Return the location of the elements in equal pieces, or the reason (str) why not."""
         return pieces_of_runs(self.shape, self.dtype.itemsize, self._extents)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
@@ -189,7 +184,7 @@ class RawParts:
         return self._rows(start, stop)[(inside, *rest)]
 
     def _rows(self, start: int, stop: int) -> Values:
-        """These indices of the slowest axis; only files that hold some of them are read."""
+        """Read these indices of the slowest axis, from the files that hold some of them."""
         row_bytes = prod(self.shape[1:]) * self.dtype.itemsize
         begin, nbytes = start * row_bytes, (stop - start) * row_bytes
         check_memory(nbytes, self._max_memory, "this part of the array")
@@ -210,9 +205,9 @@ class RawParts:
 class DecodedParts(Decoded):
     """Array source: encoded parts, decoded one after the other.
 
-    `header` is the path of the file that names them, `encoding` the name of what `decode` undoes:
-    it takes an open file, at the place of a part, and that part, and yields its bytes in pieces of
-    any size. Numbers of `swap` bytes are reversed.
+    `header` is the path of the file that names them, `encoding` the name of their encoding.
+    `decode` takes an open file, at the offset of a part, and that part, and yields its bytes in
+    pieces of any size. Numbers of `swap` bytes are reversed.
     """
 
     def __init__(
@@ -242,12 +237,12 @@ class DecodedParts(Decoded):
                 yield (self._swapped(piece) if self.swap > 1 else piece).view(self.dtype)
 
     def _swapped(self, piece: Values) -> Values:
-        own = piece if piece.flags.writeable else piece.copy()
-        swap_in_place(own.data, self.swap)
-        return own
+        writable = piece if piece.flags.writeable else piece.copy()
+        swap_in_place(writable.data, self.swap)
+        return writable
 
     def _decoded(self, part: Part) -> Iterator[Any]:
-        """Yield the bytes of a part, in pieces of any size; an error says where it is."""
+        """Yield the bytes of a part, in pieces of any size; errors name its file and the header."""
         with part.source.open() as file:
             file.seek(part.offset)
             try:
@@ -257,7 +252,7 @@ class DecodedParts(Decoded):
                 raise of_header(error, self.header) from error.__cause__
 
 
-# Array sources over data in one compressed stream, and the way of such data into a file ----------
+# Array sources over data in one compressed stream, and how such data is written -------------------
 # Data is decoded front to back, in pieces of a bounded size, and never further than the array
 # needs.
 
@@ -270,7 +265,8 @@ LEVEL = 6  # of zlib: its default
 class Inflated(DecodedParts):
     """Array source: the elements of `array` in a stream encoded by gzip, bzip2 or zlib.
 
-    `part` says where; numbers of `swap` bytes are reversed. `notes` takes what is found behind.
+    `part` is its location; numbers of `swap` bytes are reversed. `notes` gets a note about bytes
+    behind the stream.
     """
 
     def __init__(
@@ -283,7 +279,7 @@ class Inflated(DecodedParts):
 
 
 def inflated(file: Any, part: Part, encoding: str, notes: list[str]) -> Iterator[Any]:
-    """The bytes of a part of a stream encoded by gzip, bzip2 or zlib, in pieces of any size."""
+    """Yield the bytes of a part encoded by gzip, bzip2 or zlib, in pieces of any size."""
     chunks = decompressed(file, MEMBERS[encoding], part, notes)
     return ahead(chunks, AHEAD_CHUNKS) if part.nbytes >= AHEAD_BYTES else chunks
 
@@ -299,34 +295,34 @@ def write_deflated(
 
     Equal arrays give equal files: a member has neither time nor name. Raises what `write_raw` does.
     """
-    made = compressobj(level, DEFLATED, wrapping)
+    compressor = compressobj(level, DEFLATED, wrapping)
     file = target.open()
     try:
-        write_all(file, [made.compress(header)])
+        write_all(file, [compressor.compress(header)])
         for block in target.counted(blocks(array, block_bytes(target.max_memory))):
-            write_all(file, [made.compress(block.reshape(-1).view("u1").data)])
-        write_all(file, [made.flush()])
+            write_all(file, [compressor.compress(block.reshape(-1).view("u1").data)])
+        write_all(file, [compressor.flush()])
     except OSError as error:
         raise write_failed(target.path, error) from error
 
 
 # Base of array sources whose elements lie in the file as they are, though not as one extent ------
-# They are decoded front to back with all checks that the file allows, as `Decoded` is, wherever
-# the whole is wanted; a region that somebody picks is read by itself.
+# The whole is decoded front to back with all checks that the file allows, as by `Decoded`; a region
+# is read by itself.
 
 
-LEAST_RUN = 1 << 12  # bytes in one place that are worth asking for
+LEAST_RUN = 1 << 12  # bytes in one piece that are worth a read of their own
 
 
 class Placed:
-    """An open file that is read at any place."""
+    """An open file that is read at any offset."""
 
     def __init__(self, path: str, file: Any) -> None:
         self._path = path
         self._file = file
 
     def read_into(self, memory: memoryview, offset: int) -> int:
-        """Fill memory from byte `offset`, as far as one read does, and return how far."""
+        """Read from byte `offset` into memory, once; return the number of bytes read."""
         try:
             self._file.seek(offset)
             return int(self._file.readinto(memory))
@@ -348,7 +344,7 @@ class InPlace(Decoded):
         return True
 
     def located(self) -> AbstractContextManager[tuple[Any, int]]:
-        """Open the file: a handle from which all elements are read in stored order, and where."""
+        """Open the file; the handle, and the offset at which the elements lie in stored order."""
         raise NotImplementedError
 
     def part(self, key: Any) -> Any:
@@ -365,18 +361,19 @@ class InPlace(Decoded):
             return region(file, self.path, offset, self.dtype, self.shape, strides, full)
 
     def _is_less(self, full: tuple[Any, ...]) -> bool:
-        """True if a region is worth reading by itself: half of the elements at most, not crumbs.
+        """True if a region is worth reading by itself: at most half, and not in tiny pieces.
 
-        Above `max_memory` any is, and `TooLarge` is raised for what is too large by itself.
+        If the whole has more than `max_memory` bytes, any region is. Raises `TooLarge` for a region
+        that has more itself.
         """
         ranges = [range_of(part, length) for part, length in zip(full, self.shape, strict=True)]
-        picked = prod(
+        count = prod(
             len(range(length)[part]) if isinstance(part, slice) else 1
             for part, length in zip(full, self.shape, strict=True)
         )
         if self.nbytes > self.max_memory:
             what = f"this part of {self.what}"
-            check_memory(picked * self.dtype.itemsize, self.max_memory, what)
+            check_memory(count * self.dtype.itemsize, self.max_memory, what)
             return True
         run = self.dtype.itemsize
         for (begin, end, _), length in zip(ranges[::-1], self.shape[::-1], strict=True):
@@ -384,17 +381,17 @@ class InPlace(Decoded):
             if end - begin < length:
                 break
         spread = bool(ranges) and 2 * (ranges[0][1] - ranges[0][0]) > self.shape[0]
-        return 2 * picked <= self.count and (run >= LEAST_RUN or not spread)
+        return 2 * count <= self.count and (run >= LEAST_RUN or not spread)
 
 
-# `LateArray`: an array of texts whose width is known once all of its elements have been looked at
-# Who asks for the element type pays for the look. `Array.pending` says in words that nobody has.
+# `LateArray`: an array of texts whose width is known after all of its elements have been read -----
+# They are read when the element type is first asked for; until then `Array.pending` names it.
 
 
 class LateArray(Array):
     """An array whose element type `look` finds when it is first asked for.
 
-    `words` name the type until then. If `look` fails, the array cannot be read, for that reason.
+    `words` name the type until then. An error that `look` raises becomes the array's `problem`.
     """
 
     __slots__ = ("_element", "_look", "_words")
@@ -437,4 +434,5 @@ class LateArray(Array):
 
 
 def _itself(array: Array) -> Array:
+    """Return the array: the function that an unpickled `LateArray` is made by."""
     return array

@@ -32,9 +32,8 @@ _OPPOSITE = {"R": "L", "A": "P", "S": "I", "L": "R", "P": "A", "I": "S"}
 PLACES = frozenset(["space", "domain", "time"])
 TOLERANCE = 1e-12  # of numbers that are the same but for their last digits
 NEAR_UNIT = 1e-6  # how far the spacing of a header may be from the length of its vector
-# Of a spacing of 1 in formats that say so of every axis of which nothing is known
-# What reports say of an axis.
-OF_ONE = "spacing of 1 without units"  # which an axis of an unknown spacing has, too
+# Phrases of reports about an axis.
+OF_ONE = "spacing of 1 without units"  # in formats that write the same for an unknown spacing
 UNKNOWN = "spacing unknown: written as 1"
 IN_SPACE = "not spatial: ITK takes it for such"
 _UNKNOWN = Space()
@@ -68,8 +67,8 @@ def is_component(axis: Axis) -> bool:
 def split(vector: Sequence[float], spacing: float | None = None) -> tuple[float, Vector] | None:
     """Return the spacing and the unit vector of a step; None if it has no length.
 
-    Their product is the step exactly, in float64, wherever doubles allow that. A spacing that
-    a header says besides is taken if it is the length of the vector but for rounding.
+    Their product is the step exactly, in float64, if any doubles have that product. A `spacing`
+    that a header gives besides is taken if it is the length of the vector but for rounding.
 
     >>> split((0, 0, -2.5))
     (2.5, (0.0, 0.0, -1.0))
@@ -92,7 +91,7 @@ def split(vector: Sequence[float], spacing: float | None = None) -> tuple[float,
 
 
 def _factor(part: float, length: float) -> float | None:
-    """The number whose product with a length is a part of a vector; None if no double is."""
+    """Return the number whose product with a length is a part of a vector; None without one."""
     if not part:
         return 0.0
     near = part / length
@@ -107,7 +106,7 @@ def is_vector(value: Any, rank: int | None = None) -> bool:
     return (
         isinstance(value, list | tuple)
         and (rank is None or len(value) == rank)
-        and all(isinstance(one, int | float) and isfinite(one) for one in value)
+        and all(isinstance(number, int | float) and isfinite(number) for number in value)
     )
 
 
@@ -134,7 +133,7 @@ class World(Record):
 
     @classmethod
     def of(cls, axes: Sequence[Axis], space: Space | None) -> World | None:
-        """Return the world of metadata, axes in the order given; None if it is contradictory.
+        """Return the world that axes and space describe; None if they contradict each other.
 
         >>> World.of([Axis(spacing=2.0, direction=(1, 0, 0))], Space("LPS")).vectors
         ((2.0, 0.0, 0.0),)
@@ -142,10 +141,8 @@ class World(Record):
         space = _UNKNOWN if space is None else space
         vectors = []
         for axis in axes:
-            fine = axis.direction is None or (
-                is_vector(axis.direction) and is_vector([axis.spacing or 0])
-            )
-            if not fine:
+            numeric = is_vector(axis.direction) and is_vector([axis.spacing or 0])
+            if axis.direction is not None and not numeric:
                 return None
             vectors.append(axis.vector)
         known = [vector for vector in (*vectors, space.origin) if vector is not None]
@@ -163,11 +160,11 @@ class World(Record):
 
     @property
     def spatial(self) -> list[int]:
-        """The places of the axes that have a step."""
+        """The indices of the axes that have a step."""
         return [axis for axis, vector in enumerate(self.vectors) if vector is not None]
 
     def to(self, frame: str) -> World | None:
-        """Return the same places in another frame; None if one of the two is not anatomical."""
+        """Return the same positions in another frame; None if either is not anatomical."""
         factors = signs(self.frame, frame)
         if factors is None or (self.rank and len(factors) != self.rank):
             return None
@@ -196,7 +193,7 @@ class World(Record):
         return not any(any(vector[rank:]) for vector in self.vectors if vector is not None)
 
     def first(self, rank: int) -> World:
-        """Return the same in the first axes of the world only."""
+        """Return the world reduced to its first `rank` axes."""
         return World(
             tuple(None if vector is None else vector[:rank] for vector in self.vectors),
             None if self.origin is None else self.origin[:rank],
@@ -206,7 +203,7 @@ class World(Record):
     def joined(self, axes: Sequence[Axis]) -> World:
         """Return a world with one more axis for each axis that is not spatial, as ITK has it.
 
-        Their steps are their spacings, or 1, from their origins, or 0.
+        The step of such an axis is its spacing, or 1; its origin is its own, or 0.
         """
         others = [axis for axis, vector in enumerate(self.vectors) if vector is None]
         rank = self.rank
@@ -222,9 +219,10 @@ class World(Record):
         return World(tuple(vectors), tuple(origin) if known else None, self.frame)
 
     def without_time(self) -> tuple[World, dict[int, tuple[float, float]]]:
-        """Return the first three axes of the world, and step and start of axes along the others.
+        """Split off the axes of the world beyond three: the reverse of `joined`.
 
-        The reverse of `joined`; the world stays as it is if a step mixes the two.
+        Returned with the world: step and origin along such an axis, by the index of the axis of the
+        array. If a step mixes both kinds of axes, the world is returned as it is.
         """
         rank = self.rank
         times: dict[int, tuple[float, float]] = {}
@@ -236,14 +234,14 @@ class World(Record):
             if len(along) != 1 or along[0] in times:
                 return self, {}
             vector = self.vectors[along[0]] or ()
-            if any(part for at, part in enumerate(vector) if at != world_axis):
+            if any(part for number, part in enumerate(vector) if number != world_axis):
                 return self, {}
             times[along[0]] = vector[world_axis], self.origin[world_axis] if self.origin else 0.0
         vectors = [None if axis in times else vector for axis, vector in enumerate(self.vectors)]
         return World(tuple(vectors), self.origin, self.frame).first(3), times
 
     def is_same(self, other: World | None) -> bool:
-        """True if both say the same places, but for the last digits of numbers."""
+        """True if both have the same positions, but for the last digits of numbers."""
         return (
             other is not None
             and self.frame == other.frame
@@ -254,7 +252,7 @@ class World(Record):
 
     @property
     def space(self) -> Space | None:
-        """Frame and origin as metadata has them; None if nothing is known."""
+        """Frame and origin as metadata has them; None if both are unknown."""
         if self.origin is None and (self.frame is None or not self.spatial):
             return None if self.frame is None else Space(self.frame)
         return Space(self.frame, self.origin)
@@ -269,10 +267,10 @@ def directed(axis: Axis, vector: Sequence[float] | None, spacing: float | None =
 
 
 def as_itk(axes: Sequence[Axis], space: Space | None) -> tuple[World | None, list[str], list[int]]:
-    """Return a world of as many axes as an array has, in LPS, as ITK has it; and what is lost.
+    """Return the world of an array as ITK has it: in LPS, with as many axes as the array.
 
-    None if there is no place, or it cannot be said so. The last list has the places of axes that
-    are not spatial and that ITK takes for such.
+    It is None if the array has no position, or one that ITK cannot express. The first list names
+    what is lost, the second has the indices of axes that are not spatial, but are so to ITK.
     """
     world = World.of(axes, space)
     if world is None or not world.spatial:
@@ -288,13 +286,13 @@ def as_itk(axes: Sequence[Axis], space: Space | None) -> tuple[World | None, lis
         return None, lost, []
     if world.origin is not None and any(world.origin[count:]):
         lost.append(f"origin beyond the first {count} axes of the world")
-    others = [place for place, axis in enumerate(axes) if axis.direction is None]
+    others = [index for index, axis in enumerate(axes) if axis.direction is None]
     taken = others if len(axes) > count < 3 else []
     return world.padded(max(count, world.rank)).first(count).joined(axes), lost, taken
 
 
 def not_kept(world: World | None, axes: Sequence[Axis], space: Space | None) -> list[str]:
-    """Return the names of the facts that a format without a world loses."""
+    """Return ``["space"]`` if a format without world coordinates loses any, else no names."""
     if world is None or world.spatial or any(axis.direction is not None for axis in axes):
         return ["space"]
     return ["space"] if space is not None and (space.frame or space.origin) else []
@@ -312,17 +310,19 @@ def coordinates(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
         return list(axes)
     placed_axes = []
     for axis, vector in zip(axes, world.vectors, strict=True):
-        along = [at for at, part in enumerate(vector or ()) if part]
-        if vector is not None and len(along) == 1 and world.origin is not None:
-            (at,) = along
-            placed_axes.append(axis.replace(spacing=vector[at], origin=world.origin[at]))
+        along = [number for number, part in enumerate(vector or ()) if part]
+        if vector is None:
+            placed_axes.append(axis)
+        elif len(along) == 1 and world.origin is not None:
+            spacing, origin = vector[along[0]], world.origin[along[0]]
+            placed_axes.append(axis.replace(spacing=spacing, origin=origin))
         else:
-            placed_axes.append(axis if vector is None else axis.replace(spacing=None, origin=None))
+            placed_axes.append(axis.replace(spacing=None, origin=None))
     return placed_axes
 
 
 def shown_along(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
-    """Return axes with the numbers that stand along them: as of `coordinates`, else from 0."""
+    """Return axes with the numbers along them: those of `coordinates`, else as they are."""
     return [
         axis if along.spacing is None else along
         for axis, along in zip(axes, coordinates(axes, space), strict=True)
@@ -330,14 +330,15 @@ def shown_along(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
 
 
 def part_of(numbers: Sequence[Any], axis: Axis, length: int) -> range | None:
-    """Return the indices of an axis at which these numbers stand; None unless they are regular.
+    """Return the indices of an axis whose values are these numbers; None unless they are regular.
 
     >>> part_of([1.5, 0.5], Axis(spacing=0.5), 4)
     range(3, -1, -2)
     """
     whole = axis.values(length)
-    places = {} if whole is None else {value: at for at, value in enumerate(whole.tolist())}
-    indices = [places.get(number, -1) for number in numbers]
+    values = [] if whole is None else whole.tolist()
+    index_of = {value: index for index, value in enumerate(values)}
+    indices = [index_of.get(number, -1) for number in numbers]
     if not indices:
         return range(0)
     if min(indices) < 0:

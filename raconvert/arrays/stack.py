@@ -1,9 +1,9 @@
 """Many files of one shape and type as one lazy array on a new slowest axis.
 
-The first file decides shape and type; every other file is opened when its turn comes, and an odd
-one is an error that names the first file, the odd file, and both. Metadata that all items share is
-kept once, fields that differ are kept per item, in a temporary file, so that memory stays that of
-one block whatever the number of files. Slices that lie evenly apart make an axis of space.
+The first file decides shape and type; every other file is opened when its turn comes, and one that
+differs is an error that names both files and what they hold. Metadata that all items share is
+stored once, fields that differ are stored per item, in a temporary file, so that memory stays that
+of one block whatever the number of files. Slices that lie evenly apart make an axis of space.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 
-UNEVEN = 1e-3  # of the distance of two slices, how far one may be from its place
+UNEVEN = 1e-3  # of the distance of two slices: how far one may be from its even position
 SHARED_BYTES = 1 << 19  # bytes of items that another process reads at once
 
 
 class Item(Protocol):
-    """A file that is open: its one array, and what its files were when they were opened."""
+    """A file that is open: its one array, and the identities of its files (`seen`)."""
 
     @property
     def array(self) -> Array:
@@ -59,51 +59,51 @@ def stack(
     open_one: Callable[[str], Item],
     max_memory: int = DEFAULT_MAX_MEMORY,
 ) -> Array:
-    """Return the stack of the arrays that `open_one` finds in each path; `first` is open already.
+    """Return the stack of the arrays that `open_one` opens from each path; `first` is open already.
 
-    Shape (N, *shape of one), element type of the first, index order C. All headers are read here,
-    so that an odd file is found before any data is read.
+    Shape (N, *shape of an item), element type of the first, index order C. All headers are read
+    here, so that a file that differs is found before any data is read.
     """
     source = Stack(paths, first, open_one, max_memory)
-    one = source.first
+    item = source.first
     meta = Metadata.from_dict(in_dims_order(source.items_meta.common, "C"))
-    meta = meta.with_axis(0, Axis(), one.ndim)
-    placed = _evenly_placed(meta, source.origins, one)
-    if placed is not None:
-        meta = placed
+    meta = meta.with_axis(0, Axis(), item.ndim)
+    spatial = _evenly_placed(meta, source.origins, item)
+    if spatial is not None:
+        meta = spatial
         source.items_meta.settle(("space", "origin"))
     elif not source.items_meta.agree_on(("space", "origin")):
         source.notes = [
             *source.notes,
-            "the files lie at different places, which stay with each item",
+            "the files lie at different positions, which stay with each item",
         ]
     meta = meta.replace(items=source.items_meta.items)
     return Array(
-        little(one.element),
-        (*one.dims, len(paths)),
-        name=one.name,
+        little(item.element),
+        (*item.dims, len(paths)),
+        name=item.name,
         index_order="C",
         meta=meta,
         data=source,
     )
 
 
-def _evenly_placed(meta: Metadata, origins: array[float], one: Array) -> Metadata | None:
-    """The metadata of a stack of slices that lie evenly apart: its first axis is one of space.
+def _evenly_placed(meta: Metadata, origins: array[float], item: Array) -> Metadata | None:
+    """Return the metadata of a stack of slices that lie evenly apart: its first axis is spatial.
 
-    An axis of length 1, across each slice, is no longer one then: the slices are along the other.
-    None if nothing is known of their places, or they are not those of a stack of slices.
+    An axis of length 1 across each slice is then spatial no more, since the first one takes its
+    direction. None if positions are unknown, or are not those of a stack of slices.
     """
     axes, count = list(meta.axes), len(origins) // 3
-    if count < 2 or len(axes) != one.ndim + 1:
+    if count < 2 or len(axes) != item.ndim + 1:
         return None
-    places = np.array(origins).reshape(count, 3)
-    step = (places[-1] - places[0]) / (count - 1)
-    even = places[0] + np.arange(count)[:, None] * step
-    if not step.any() or np.abs(places - even).max() > UNEVEN * np.linalg.norm(step):
+    positions = np.array(origins).reshape(count, 3)
+    step = (positions[-1] - positions[0]) / (count - 1)
+    even = positions[0] + np.arange(count)[:, None] * step
+    if not step.any() or np.abs(positions - even).max() > UNEVEN * np.linalg.norm(step):
         return None
     spatial = [number for number, axis in enumerate(axes) if axis.vector is not None]
-    across = [number for number in spatial if one.dims[::-1][number - 1] == 1]
+    across = [number for number in spatial if item.dims[::-1][number - 1] == 1]
     if len(spatial) == 3 and across:
         axes[across[0]] = axes[across[0]].replace(direction=None)
         spatial.remove(across[0])
@@ -127,19 +127,18 @@ class Stack:
         open_one: Callable[[str], Item],
         max_memory: int,
     ) -> None:
-        self.first: Array = in_order(first.array, "C", max_memory)  # what all others are to be like
+        self.first: Array = in_order(first.array, "C", max_memory)  # all others must be like it
         self.shape: tuple[int, ...] = (len(paths), *self.first.dims[::-1])
         self.dtype: np.dtype[Any] = dtype_of(little(self.first.element))
         self.items_meta: ItemMetadata = ItemMetadata(paths)
         self.notes: list[str] = []
-        self.jobs = 1  # processes that read the items; may be changed
+        self.jobs = 1  # processes that read the items; set by whoever reads the stack
         self._paths = paths
         self._open_one = open_one
         self._max_memory = max_memory
-        self._marks = array("q")  # of what the files were: 8 bytes each, there may be many
-        self.origins: array[float] = array(
-            "d"
-        )  # of the items in space, three numbers each; none if one has none
+        self._marks = array("q")  # a hash of the identities of each item's files (8 bytes)
+        # The origins of the items in space, three numbers each; empty if one is unknown.
+        self.origins: array[float] = array("d")
         known = True
         for number, path in enumerate(paths):
             with first if number == 0 else open_one(path) as opened:
@@ -175,34 +174,34 @@ class Stack:
         """Yield blocks of `step` items, which copies of this process read."""
         from raconvert.workers.shared_memory import first_to_last, pieces
 
-        paths, one = self._paths, self.first.nbytes
+        paths, nbytes = self._paths, self.first.nbytes
 
         def make(number: int, memory: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-            at = 0
+            offset = 0
             for item in range(len(paths))[number * step : (number + 1) * step]:
                 with self._open_one(paths[item]) as opened:
-                    for block in blocks(self._same_item(opened, item), one):
-                        memory[at : at + block.nbytes] = block.reshape(-1).view(np.uint8)
-                        at += block.nbytes
+                    for block in blocks(self._same_item(opened, item), nbytes):
+                        memory[offset : offset + block.nbytes] = block.reshape(-1).view(np.uint8)
+                        offset += block.nbytes
                     refuse_changed(opened.seen)
 
         def files_of(number: int) -> str:
             return first_to_last(paths[number * step : (number + 1) * step])
 
         count = -(-len(paths) // step)
-        for number, (memory, _) in enumerate(pieces(make, count, step * one, jobs, files_of)):
+        for number, (memory, _) in enumerate(pieces(make, count, step * nbytes, jobs, files_of)):
             items = min(step, len(paths) - number * step)
-            yield memory[: items * one].view(self.dtype).reshape(items, *self.shape[1:])
+            yield memory[: items * nbytes].view(self.dtype).reshape(items, *self.shape[1:])
 
     def _same_item(self, opened: Item, number: int) -> Array:
-        """The array of an item that is open again, and must be the file whose header was read."""
+        """Return the array of an item that was opened again; `Changed` if its files changed."""
         item = self._checked(opened, self._paths[number])
         if _mark(opened) != self._marks[number]:
             raise changed(self._paths[number])
         return item
 
     def _checked(self, opened: Item, path: str) -> Array:
-        """The array of an item in C order, if it is like that of the first."""
+        """Return the array of an item in C order; `UsageError` if it differs from the first."""
         item = in_order(opened.array, "C", self._max_memory)
         first = self.first
         same_type = little(item.element) == little(first.element)
@@ -241,27 +240,28 @@ class Stack:
 
 
 def _mark(opened: Item) -> int:
-    """A number that differs when any of the files that are read for an item was changed."""
+    """Return a hash that changes with any of the files that are read for an item."""
     return hash(tuple(opened.seen.items()))
 
 
 class ItemMetadata:
-    """Collects the metadata of many items: what is common once, what differs on disk.
+    """Collects the metadata of many items: common fields once, those that differ on disk.
 
-    Two values are the same if their JSON is: 1, 1.0 and True differ, NaN equals NaN.
+    Two values are the same if their JSON is: 1, 1.0 and True differ, NaN equals NaN. A field is
+    named by its path: its keys in the mappings of the metadata.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
         self._count = 0
-        self._spool: Any = None
+        self._spool: Any = None  # the file with a line of JSON for each item
         self._common: dict[tuple[Any, ...], Any] = {}
-        self._texts: dict[tuple[Any, ...], str] = {}
-        self._odd: set[tuple[Any, ...]] = set()  # what differs
+        self._texts: dict[tuple[Any, ...], str] = {}  # the common fields as JSON
+        self._odd: set[tuple[Any, ...]] = set()  # fields that differ
         self._settled: set[tuple[Any, ...]] = set()
 
     def agree_on(self, path: tuple[Any, ...]) -> bool:
-        """True if all items say the same of a field, or nothing."""
+        """True if a field is the same in all items, or missing in all."""
         return path not in self._odd
 
     def settle(self, path: tuple[Any, ...]) -> None:
@@ -291,7 +291,7 @@ class ItemMetadata:
         if self._spool is None:
             from tempfile import TemporaryFile
 
-            self._spool = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - kept open
+            self._spool = TemporaryFile()  # noqa: SIM115 - kept open
             finalize(self, _close, self._spool)
             self._spool.write(_line(self._common) * self._count)
         self._spool.write(_line(flat))
@@ -310,10 +310,10 @@ class ItemMetadata:
         import json
 
         try:
-            self._spool.seek(0)
-        except OSError as error:  # what was not yet written is now
+            self._spool.flush()
+        except OSError as error:
             raise _spool_failed(error) from error
-        for number, line in enumerate(self._spool):
+        for number, line in enumerate(self._lines()):
             pairs = [(tuple(path), value) for path, value in json.loads(line)]
             odd = [
                 (path, value)
@@ -321,6 +321,17 @@ class ItemMetadata:
                 if path not in self._texts and path not in self._settled
             ]
             yield {"item": number, "file": os.path.basename(self._paths[number]), **_nested(odd)}
+
+    def _lines(self) -> Iterator[str]:
+        """Yield the lines of the temporary file, each by its offset: several readers share it."""
+        offset = 0
+        while True:
+            self._spool.seek(offset)
+            line: bytes = self._spool.readline()
+            if not line:
+                return
+            offset += len(line)
+            yield line.decode("utf-8", "surrogatepass")
 
 
 def _spool_failed(error: OSError) -> WriteFailed:
@@ -335,12 +346,12 @@ def _spool_failed(error: OSError) -> WriteFailed:
 
 
 def _close(file: Any) -> None:
-    with suppress(OSError):  # what it could not write is thrown away
+    with suppress(OSError):  # a full disk does not matter now: the file is deleted
         file.close()
 
 
 def json_of(value: Any) -> str:
-    """The metadata of an item as JSON; bytes become base64, dates and other values their text."""
+    """Return metadata of an item as JSON; bytes become base64, dates and other values text."""
     import json
 
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_text)
@@ -354,13 +365,15 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _line(flat: dict[tuple[Any, ...], Any]) -> str:
-    return json_of([[list(path), value] for path, value in flat.items()]) + "\n"
+def _line(flat: dict[tuple[Any, ...], Any]) -> bytes:
+    text = json_of([[list(path), value] for path, value in flat.items()])
+    return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _flatten(
     fields: dict[Any, Any], path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the fields of nested mappings by their paths; an empty mapping is a value."""
     for key, value in fields.items():
         if isinstance(value, dict) and value:
             yield from _flatten(value, (*path, key))
@@ -369,10 +382,11 @@ def _flatten(
 
 
 def _nested(pairs: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[str, Any]:
+    """Return nested mappings of fields by their paths: the reverse of `_flatten`."""
     root: dict[str, Any] = {}
     for path, value in pairs:
-        folder = root
-        for part in path[:-1]:
-            folder = folder.setdefault(part, {})
-        folder[path[-1]] = value
+        mapping = root
+        for key in path[:-1]:
+            mapping = mapping.setdefault(key, {})
+        mapping[path[-1]] = value
     return root

@@ -24,7 +24,7 @@ def _short(value: Any) -> str:
 
 
 def labels_text(labels: list[Any]) -> str:
-    """The first labels of an axis, and how many there are."""
+    """Return the first labels of an axis as text, and how many there are."""
     shown = ", ".join(_short(label) for label in labels[:MOST_LABELS])
     if len(labels) <= MOST_LABELS:
         return f"[{shown}]"
@@ -32,7 +32,7 @@ def labels_text(labels: list[Any]) -> str:
 
 
 def axis_text(axis: Any) -> str:
-    """The fields of an axis that are set, labels cut short, as its constructor takes them."""
+    """Return the fields of an axis that are set, as its constructor takes them; labels shortened."""
     parts = [
         f"{name}={labels_text(value) if name == 'labels' else repr(value)}"
         for name, value in axis.to_dict().items()
@@ -42,7 +42,7 @@ def axis_text(axis: Any) -> str:
 
 
 def facts_of_axes(array: Any, lost: Sequence[Iterable[str]]) -> list[str]:
-    """Return the facts about axes that are lost, each with its axes, as reports list them.
+    """Return the fields of axes that are lost, as reports list them, axes with equal ones together.
 
     `lost` has the fields of each axis, the fastest first, as `ra_axes`; the axes are numbered as
     the array is indexed: ``every axis (name)``, ``axes 1 'row' and 2 (spacing, units)``.
@@ -55,34 +55,33 @@ def facts_of_axes(array: Any, lost: Sequence[Iterable[str]]) -> list[str]:
     Raises nothing.
     """
     column_major = array.index_order == "F"
-    places: dict[str, list[int]] = {}
-    for place, fields in enumerate(lost if column_major else reversed(lost)):
+    numbers_by_field: dict[str, list[int]] = {}
+    for number, fields in enumerate(lost if column_major else reversed(lost)):
         for field in dict.fromkeys(fields):
-            places.setdefault(field, []).append(place)
+            numbers_by_field.setdefault(field, []).append(number)
     groups: dict[tuple[int, ...], list[str]] = {}
-    for field, at in places.items():
-        groups.setdefault(tuple(at), []).append(field)
+    for field, numbers in numbers_by_field.items():
+        groups.setdefault(tuple(numbers), []).append(field)
     axes = array.ra_axes if column_major else array.ra_axes[::-1]
-    return [f"{_axes_text(axes, at)} ({', '.join(fields)})" for at, fields in groups.items()]
+    return [f"{_axes_text(axes, key)} ({', '.join(fields)})" for key, fields in groups.items()]
 
 
-def _axes_text(axes: Sequence[Any], places: Sequence[int]) -> str:
-    """The axes at these places, in ascending order: their numbers, and of few their names."""
-    if len(places) == len(axes) > 1:
+def _axes_text(axes: Sequence[Any], numbers: Sequence[int]) -> str:
+    """Return the axes of these numbers (ascending) as text; of few with their names."""
+    if len(numbers) == len(axes) > 1:
         return "every axis"
-    first, last = places[0], places[-1]
-    if len(places) > MOST_AXES and last - first == len(places) - 1:
-        return f"axes {first} to {last}"
-    named = len(places) <= MOST_AXES
-    texts = [
-        f"{at} {_short(axes[at].name)}" if named and axes[at].name else str(at) for at in places
-    ]
-    words = " and ".join(", ".join(texts).rsplit(", ", 1)) if named else listed(texts, MOST_NUMBERS)
-    return f"{'axis' if len(places) == 1 else 'axes'} {words}"
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > MOST_AXES:
+        if last - first == len(numbers) - 1:
+            return f"axes {first} to {last}"
+        return f"axes {listed([*map(str, numbers)], MOST_NUMBERS)}"
+    texts = [f"{n} {_short(axes[n].name)}" if axes[n].name else str(n) for n in numbers]
+    words = " and ".join(", ".join(texts).rsplit(", ", 1))
+    return f"{'axis' if len(numbers) == 1 else 'axes'} {words}"
 
 
 def array_line(array: Any) -> str:
-    """An array in one line: its type, and its shape with the names of its axes."""
+    """Return an array in one line: its type, and its shape with the names of its axes."""
     if array.problem is not None:
         return f"cannot be read: {str(array.problem).splitlines()[0]}"
     axes = array.axes
@@ -98,7 +97,7 @@ def array_line(array: Any) -> str:
 
 
 def array_lines(array: Any) -> list[str]:
-    """An array, and below it a line for each axis of which more than a name is known."""
+    """Return lines about an array: its own, and one for each axis with more than a name."""
     lines = [f"<Array {array.name!r} {array_line(array)}"]
     for number, axis in enumerate(array.axes):
         if axis.to_dict().keys() - {"name"}:
@@ -110,13 +109,13 @@ def array_lines(array: Any) -> list[str]:
 def tree(
     head: str, arrays: Mapping[str, Any], groups: Iterable[str], most: int = MOST_LINES
 ) -> str:
-    """The arrays by their paths, each under its groups, one line each, of at most so many."""
+    """Return the tree of arrays, by their paths, and groups: at most `most` lines below `head`."""
     root: dict[str, Any] = {}
     for path in groups:
-        _place(root, path)
+        _group_in(root, path)
     for path, array in arrays.items():
         above, _, name = path.rpartition("/")
-        _place(root, above)[name, True] = array
+        _group_in(root, above)[name, True] = array
     lines, count = [], 0
     for before, name, array in _branches(root):
         count += 1
@@ -128,22 +127,23 @@ def tree(
     return "\n".join([head, *lines])
 
 
-def _place(root: dict[Any, Any], path: str) -> dict[Any, Any]:
+def _group_in(root: dict[Any, Any], path: str) -> dict[Any, Any]:
+    """Return the mapping of a group in a tree, made if it is missing; keys are (name, is array)."""
     for part in path.split("/") if path else ():
         root = root.setdefault((part, False), {})
     return root
 
 
 def _branches(root: dict[Any, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield what stands before a name, the name, and the array if it is that of one."""
-    left = [("", iter(root.items()), len(root))]
-    while left:
-        before, inside, count = left.pop()
+    """Yield for each line of a tree its beginning, a name, and the array, or None for a group."""
+    waiting = [("", iter(root.items()), len(root))]  # groups that are not finished
+    while waiting:
+        before, inside, count = waiting.pop()
         for (name, is_array), inner in inside:
             count -= 1
             yield before + ("├── " if count else "└── "), name, inner if is_array else None
             if not is_array and inner:
-                left += [
+                waiting += [
                     (before, inside, count),
                     (before + ("│   " if count else "    "), iter(inner.items()), len(inner)),
                 ]

@@ -7,8 +7,8 @@ all meet in one set of the cache), and written out transposed, one cache line of
 Measured with 1 GiB, in times of copying the bytes in memory: numpy alone 13 to 15 (float32) and 40
 (uint8), tiles 4 and 7.
 
-Nothing is mapped: the system maps much more around short runs than is wanted, a process that reads
-a map of a file that became shorter is killed, and both would be paid in memory that counts as ours.
+Nothing is mapped: around short runs the system maps much more than is needed, which counts as
+memory of this process, and a process that reads a map of a file that became shorter is killed.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ if TYPE_CHECKING:
 LINE_BYTES = 64  # of a cache
 TILE_ROWS = 512
 TILE_ROW_BYTES = 4096
-WANTED_RUN = 48 << 10  # what is worth reading in one place of the source
-SHORT_RUN = 1 << 10  # reading it takes as long as asking for it
-LEAST_RUN = 256  # shorter ones would make slabs worthwhile that are larger than usual
-WIDE_RUN = 16 << 10  # takes as long to read as a few short ones to ask for
-LARGEST_SLAB = 40 << 20  # but for very short runs, and then as --max-memory allows
+# Runs are bytes that lie together in the source; each is one read.
+WANTED_RUN = 48 << 10  # slabs are made so large that their runs have as many bytes
+SHORT_RUN = 1 << 10  # the transfer of as many bytes takes as long as the system call
+LEAST_RUN = 256  # for runs that would be shorter, slabs may exceed `LARGEST_SLAB`
+WIDE_RUN = 16 << 10  # reading as many bytes at once is no slower than a few short runs
+LARGEST_SLAB = 40 << 20  # except for very short runs, and then as --max-memory allows
 RUNS_AT_ONCE = 1 << 16
 BUFFERS = 2  # of slabs: one is written while the other one is filled
 
@@ -74,18 +75,18 @@ class Transposed:
                 yield flat[start : start + step]
 
     def _slabs(self, largest: int) -> Generator[Values, None, None]:
-        """Yield slabs in stored order, in as many buffers by turns as may be in use at once."""
-        rooms = [np.empty(0, self.dtype)] * BUFFERS
-        again = _again(self._array, self._max_memory)
-        with _Regions(self._array, largest, again=again) as regions:
+        """Yield slabs in stored order, in `BUFFERS` buffers by turns."""
+        buffers = [np.empty(0, self.dtype)] * BUFFERS
+        decodes_anew = _must_decode_anew(self._array, self._max_memory)
+        with _Regions(self._array, largest, decodes_anew=decodes_anew) as regions:
             for key in slabs(self.shape, self.dtype.itemsize, largest):
                 region = self._region(key)
                 shape = tuple(region[axis].stop - region[axis].start for axis in self._axes)
-                room = rooms.pop(0)
-                if room.size < prod(shape):
-                    room = np.empty(prod(shape), self.dtype)
-                rooms.append(room)
-                flat = room[: prod(shape)]
+                buffer = buffers.pop(0)
+                if buffer.size < prod(shape):
+                    buffer = np.empty(prod(shape), self.dtype)
+                buffers.append(buffer)
+                flat = buffer[: prod(shape)]
                 regions.fill(opaque(flat.reshape(shape)), region, self._axes)
                 yield flat
 
@@ -93,7 +94,7 @@ class Transposed:
         """Return a size of slabs whose runs in the source are worth reading."""
         length = max(1, self._array.dims[0] if self._array.dims else 1)
         rows = self._array.count // length
-        if _again(self._array, self._max_memory):  # each slab decodes all of it
+        if _must_decode_anew(self._array, self._max_memory):  # for each slab: few, large ones
             return max(1, self._max_memory // 4)
         wanted = min(max(LARGEST_BLOCK, rows * WANTED_RUN), LARGEST_SLAB)
         return min(max(wanted, rows * LEAST_RUN), self._max_memory // 8)
@@ -105,34 +106,37 @@ class Transposed:
         return values[picked]
 
     def _region(self, key: tuple[Any, ...]) -> tuple[slice, ...]:
-        """Return the region of the source behind a key of this one; integers keep their axis."""
+        """Return the region of the source for a key of this array; integers keep their axis."""
         parts = []
-        for k, length in zip(key, self.shape, strict=False):
-            at = k if isinstance(k, slice) else range(length)[k]
-            parts.append(at if isinstance(at, slice) else slice(at, at + 1))
+        for part, length in zip(key, self.shape, strict=False):
+            if isinstance(part, slice):
+                parts.append(part)
+            else:
+                index = range(length)[part]
+                parts.append(slice(index, index + 1))
         parts += [slice(0, length) for length in self.shape[len(parts) :]]
         return tuple(parts[self._axes.index(axis)] for axis in range(len(self.shape)))
 
 
-def _again(array: Array, max_memory: int) -> bool:
-    """True if the data can only be decoded front to back, and is too large to be kept."""
+def _must_decode_anew(array: Array, max_memory: int) -> bool:
+    """True if data can only be decoded front to back, and does not fit into memory as a whole."""
     return array.extent is None and array.nbytes > max_memory and isinstance(array.data, Decoded)
 
 
 class _Regions:
     """Regions of an array, each moved to another axis order; at most `largest` bytes are read.
 
-    `again`: the whole is decoded anew for each region, so that only its part is kept.
+    `decodes_anew`: the whole is decoded for each region, so that only the region is in memory.
     """
 
-    def __init__(self, array: Array, largest: int, *, again: bool = False) -> None:
-        self._again = again
+    def __init__(self, array: Array, largest: int, *, decodes_anew: bool = False) -> None:
+        self._decodes_anew = decodes_anew
         self._array = array
         self._shape = array.dims[::-1]
         self._largest = largest
         extent = array.extent
         if extent is not None and extent.swap != needs_swap(array.element):
-            extent = None  # not what one swap of each element undoes
+            extent = None  # reversing each element does not give numpy's bytes
         self._extent = extent
         if extent is not None:
             check_extent(extent)
@@ -149,14 +153,14 @@ class _Regions:
 
     def fill(self, out: Values, region: tuple[slice, ...], axes: tuple[int, ...]) -> None:
         """Fill `out` with a region, its axes in another order."""
-        if self._again:
+        if self._decodes_anew:
             step = min(self._largest, LARGEST_BLOCK)
             self._fill(out, region, axes, _decoded_boxes(self._array, step))
             return
         if self._extent is None:
             values = region_of(self._array, region)
             transpose_into(out, opaque(values).transpose(axes))
-            # A view of what had to be decoded whole keeps that for the regions to come.
+            # A view keeps data that was decoded as a whole alive for the next regions.
             self._whole = values if values.base is not None else None
             return
         self._fill(out, region, axes, self._boxes(self._extent, region, out.itemsize))
@@ -168,7 +172,7 @@ class _Regions:
         axes: tuple[int, ...],
         boxes: Iterator[tuple[tuple[slice, ...], Values]],
     ) -> None:
-        """Fill `out` with what boxes of the array hold of a region."""
+        """Fill `out` with the parts of a region that lie in boxes of the array."""
         for box, values in boxes:
             both = tuple(map(_overlap, box, region))
             if any(_length(overlap) <= 0 for overlap in both):
@@ -188,7 +192,7 @@ class _Regions:
                 yield box, self._read(extent, box)
 
     def _widened(self, region: tuple[slice, ...]) -> tuple[slice, ...]:
-        """Return the region with whole axes in the place of parts that make very short runs."""
+        """Return the region with whole axes instead of parts of them that make very short runs."""
         box = list(region)
         run = self._array.element.nbytes
         for axis in range(len(box) - 1, -1, -1):
@@ -203,7 +207,8 @@ class _Regions:
         """Return the elements of a box, as they are in the file, valid until the next call."""
         dtype = opaque_dtype(self._array.dtype)
         lengths = [_length(part) for part in box]
-        axis = len(box)  # from which on the box goes over all of the array
+        # A run goes over the last axes as long as they are whole, and the part of one more.
+        axis = len(box)
         while axis > 1 and lengths[axis - 1] == self._shape[axis - 1]:
             axis -= 1
         axis -= 1
@@ -226,7 +231,7 @@ class _Regions:
 
 
 def _decoded_boxes(array: Array, step: int) -> Iterator[tuple[tuple[slice, ...], Values]]:
-    """Yield the boxes of a decoded array in stored order, and what is in them."""
+    """Yield boxes of a decoded array in stored order, each with its elements."""
     shape = array.dims[::-1]
     whole = tuple(slice(0, length) for length in shape)
     pieces = iter(blocks(array, step))
@@ -243,18 +248,18 @@ def _decoded_boxes(array: Array, step: int) -> Iterator[tuple[tuple[slice, ...],
             room[filled : filled + take] = rest[:take]
             filled, rest = filled + take, rest[take:]
         yield box, room[:count].reshape(lengths)
-    for _ in pieces:  # to the end, where checksums are
+    for _ in pieces:  # to the end, where checksums are verified
         pass
 
 
 def _starts(lengths: list[int], strides: list[int]) -> Iterator[int]:
-    """Yield where each run of a box begins, relative to the first one."""
+    """Yield the offset of each run of a box, in bytes from the first one."""
     count = prod(lengths)
     for low in range(0, count, RUNS_AT_ONCE):
-        places = np.arange(low, min(count, low + RUNS_AT_ONCE))
-        starts = np.zeros(len(places), np.int64)
+        numbers = np.arange(low, min(count, low + RUNS_AT_ONCE))
+        starts = np.zeros(len(numbers), np.int64)
         for length, stride in zip(lengths[::-1], strides[::-1], strict=True):
-            places, index = np.divmod(places, length)
+            numbers, index = np.divmod(numbers, length)
             starts += index * stride
         yield from starts.tolist()
 
@@ -265,15 +270,14 @@ def _length(part: slice) -> int:
 
 
 def _within(whole: slice, part: int | slice) -> slice:
-    """The part of an axis that a key, relative to a part of it, picks."""
-    low, high, _ = (part if isinstance(part, slice) else slice(part, part + 1)).indices(
-        _length(whole)
-    )
+    """Return the part of an axis that a key picks which is relative to the part `whole`."""
+    key = part if isinstance(part, slice) else slice(part, part + 1)
+    low, high, _ = key.indices(_length(whole))
     return slice(whole.start + low, whole.start + high)
 
 
 def _boxed(whole: tuple[slice, ...], key: tuple[int | slice, ...]) -> tuple[slice, ...]:
-    """The box that a key of `slabs`, relative to a part of all axes, picks; the rest is whole."""
+    """Return the box that a key of `slabs` picks which is relative to the box `whole`."""
     return (*map(_within, whole, key), *whole[len(key) :])
 
 
@@ -293,7 +297,7 @@ def transpose_into(out: Values, moved: Values) -> None:
     if fastest == out.ndim - 1 or moved.size < TILE_ROWS:
         out[...] = moved
         return
-    # Two axes change places; for all others the same is done again.
+    # Planes of the last axis and the one that is fastest in the source are transposed one by one.
     planes, sources = np.moveaxis(out, fastest, -2), np.moveaxis(moved, fastest, -2)
     width = max(1, TILE_ROW_BYTES // out.itemsize)
     buffer = np.empty((TILE_ROWS, width + max(1, LINE_BYTES // out.itemsize)), out.dtype)
@@ -318,11 +322,8 @@ def _transpose_plane(out: Values, source: Values, buffer: Values, width: int) ->
 # Axes in another order: transposed, permuted or listed anew, each as a lazy array ----------------
 
 
-# Axis order ------------------------------------------------------------------------------------
-
-
 def check_axes(axes: str) -> tuple[int, ...]:
-    """Return the numbers that ``--axes`` lists, none for its words; `UsageError` for others."""
+    """Return the numbers in a value of ``--axes``, () for its words; `UsageError` for others."""
     if axes in ("c", "fortran", "keep-memory"):
         return ()
     try:
@@ -336,14 +337,14 @@ def check_axes(axes: str) -> tuple[int, ...]:
 def in_order(array: Array, order: str, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
     """Return the array with its elements stored in this index order (C or F), [i,j,k] kept.
 
-    Nothing moves when it is so already, when the index order is unknown, or below two dimensions.
+    No element moves if they are already, if the index order is unknown, or below two dimensions.
     """
     if array.index_order == order and array.ndim > 1 and not array.row_major:
         return array
     if array.index_order in (order, None) or array.ndim < 2:
         return array.listed(order, row_major=False)
-    back = tuple(range(array.ndim))[::-1]
-    return _moved(array, back, max_memory, order, array.meta)
+    reverse = tuple(range(array.ndim))[::-1]
+    return _moved(array, reverse, max_memory, order, array.meta)
 
 
 def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
@@ -358,11 +359,9 @@ def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_
     if array.row_major:
         array = array.listed("C")
         axes = tuple(array.ndim - 1 - axis for axis in axes)
-        return (
-            array
-            if list(axes) == sorted(axes)
-            else _moved(array, axes, max_memory, "C", array.meta.permuted(axes))
-        )
+        if list(axes) == sorted(axes):
+            return array
+        return _moved(array, axes, max_memory, "C", array.meta.permuted(axes))
     meta, moved = array.meta.permuted(axes), axes
     if array.index_order == "F":
         # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
@@ -384,7 +383,7 @@ def _moved(
     index_order: str | None,
     meta: Metadata,
 ) -> Array:
-    """Transpose the data, seen slowest axis first; `meta` is that of the logical axes after it."""
+    """Return the array with its data axes (slowest first) in another order, and this metadata."""
     shape = array.dims[::-1]
     new_shape = tuple(shape[axis] for axis in axes)
     if axes[-1] != len(axes) - 1 and RA in meta.formats:
@@ -401,9 +400,8 @@ def _moved(
 
 
 def as_listed(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
-    """Return the array as formats take it that list axes without saying how they are indexed.
+    """Return the array for formats that list axes without an index order.
 
-    The index order belongs to the language of the format that it comes from: one of a row-major
-    format is listed row-major, whatever its order in memory is.
+    They list an array of a row-major format as row-major, even if it lies in Fortran order.
     """
     return in_order(array, "C", max_memory) if array.row_major else array

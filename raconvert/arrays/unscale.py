@@ -1,8 +1,8 @@
-"""Physical values of an array, lazily: its `Scale` is applied, NaN stands for what is missing."""
+"""Physical values of an array, lazily: its `Scale` is applied, missing values become NaN."""
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, prod
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import blocks, index_of, region_of
 from raconvert.arrays.cast import Converted
 from raconvert.arrays.dtypes import dtype_of, element_of, little
+from raconvert.arrays.regions import full_key, range_of_key
 from raconvert.arrays.scales import Scale, scale_of, without_scale
 from raconvert.errors import WouldLose
 
@@ -33,28 +34,30 @@ def all_unscaled(
 ) -> tuple[list[Array], list[str]]:
     """Return the arrays in physical values, and a note if there is no scale at all.
 
-    `decoded` gives the values of an array that is stored as blocks of bytes, None of any other.
+    `decoded` returns the values of an array that is stored as blocks of bytes, None for any other.
     Raises what `scale_of` and, while values are read, what `unscaled` raises.
     """
-    made, any_scale = [], False
+    unscaled_arrays, any_scale = [], False
     for array in arrays:
         sound = array.problem is None
         if decoded is not None and sound and (values := decoded(array)) is not None:
-            made.append(values)
+            unscaled_arrays.append(values)
             any_scale = True
             continue
         scale = scale_of(array) if sound else None
         any_scale |= scale is not None
-        made.append(array if scale is None else unscaled(array, scale, round_values=round_values))
-    return made, [] if any_scale else [NOTHING]
+        unscaled_arrays.append(
+            array if scale is None else unscaled(array, scale, round_values=round_values)
+        )
+    return unscaled_arrays, [] if any_scale else [NOTHING]
 
 
 def unscaled(array: Array, scale: Scale, *, round_values: bool = False) -> Array:
     """Return the array in physical values, as a lazy array in bounded memory.
 
-    The type is float32 where all values of the stored type and both factors are, else float64;
-    floats without factors keep their type, complex numbers become complex128. An integer of 64 bits
-    without factors that float64 does not hold raises `WouldLose`, unless `round_values`.
+    The type is float32 if that holds all values of the stored type and both factors, else float64;
+    floats without factors keep their type, complex numbers become complex128. A 64-bit integer
+    without factors that float64 does not hold exactly raises `WouldLose`, unless `round_values`.
     """
     if scale.varies:
         return _unscaled_parts(array, scale)
@@ -78,7 +81,7 @@ def physical_values(array: Array, scale: Scale) -> Callable[[Values], Values]:
 
 
 def _unscaled_parts(array: Array, scale: Scale) -> Array:
-    """The array in float64, each of its parts by its own factors."""
+    """Return the array in float64, each of its parts scaled by its own factors."""
     return array.replace(
         element=element_of(np.dtype("<f8")), extent=None, storage={},
         meta=without_scale(array.meta), data=_Parts(array, np.array(scale.each)),
@@ -106,18 +109,21 @@ class _Parts:
             done += block.size
 
     def _of(self, block: Values, parts: Values) -> Values:
+        """Return the physical values of a block; `parts` has the part of each element."""
         slopes, intercepts = self._factors[:, 0], self._factors[:, 1]
         values: Values = block.astype(np.float64) * slopes[parts] + intercepts[parts]
         return values
 
     def __getitem__(self, key: Any) -> Any:
-        lengths = np.cumprod(self.shape)
-        rank = int(np.flatnonzero(lengths == len(self._factors))[0]) + 1
-        numbers = np.arange(len(self._factors)).reshape(
-            (*self.shape[:rank], *(1,) * (len(self.shape) - rank))
-        )
-        chosen = np.broadcast_to(numbers, self.shape)[key]
-        return self._of(np.asarray(region_of(self._array, key)), chosen)
+        key = full_key(key, len(self.shape))
+        numbers = np.zeros((), np.intp)  # of the elements that the key picks, in stored order
+        for axis, part in enumerate(key):
+            chosen = range_of_key(part, self.shape[axis])
+            indices: Any = chosen
+            if isinstance(chosen, range):
+                indices = np.arange(chosen.start, chosen.stop, chosen.step)
+            numbers = np.add.outer(numbers, indices * prod(self.shape[axis + 1 :]))
+        return self._of(np.asarray(region_of(self._array, key)), numbers // max(1, self._each))
 
 
 class _Physical:
@@ -130,8 +136,8 @@ class _Physical:
             stored = np.dtype(f"<{'u' if scale.unsigned else 'i'}{stored.itemsize}")
         self.stored = stored
         self.dtype = _physical(stored, array.element.kind, scale)
-        missing = [_as_stored(one, stored, wraps=wraps) for one in scale.missing]
-        self.missing = [one for one in missing if one is not None]
+        missing = [_as_stored(number, stored, wraps=wraps) for number in scale.missing]
+        self.missing = [number for number in missing if number is not None]
         self.low, self.high = scale.low, scale.high
         if wraps and not scale.of_physical:
             self.low = _as_stored(scale.low, stored, wraps=True)
@@ -143,41 +149,42 @@ class _Physical:
         self.scale = scale
 
     def of(self, block: Values, done: int) -> Values:
-        """The physical values of a block with so many elements before it."""
+        """Return the physical values of a block with `done` elements before it."""
         shape = block.shape
         block = np.ascontiguousarray(block, self.kept).view(self.stored)
         if self.same:
             return block.reshape(shape)
-        gone = np.zeros(block.shape, bool)
-        for one in self.missing:
-            gone |= block == one
+        missing = np.zeros(block.shape, bool)
+        for number in self.missing:
+            missing |= block == number
         if not self.scale.of_physical:
-            gone |= self._outside(block)
+            missing |= self._outside(block)
         with np.errstate(all="ignore"):
             values = block.astype(self.dtype)
             if self.exact:
-                self._refuse_rounded(block, values, gone, done)
+                self._refuse_rounded(block, values, missing, done)
             if self.scale.slope is not None:
                 values *= self.dtype.type(self.scale.slope)
             if self.scale.intercept is not None:
                 values += self.dtype.type(self.scale.intercept)
         if self.scale.of_physical:
-            gone |= self._outside(values)
-        if gone.any():
-            values[gone] = np.nan
+            missing |= self._outside(values)
+        if missing.any():
+            values[missing] = np.nan
         return values.reshape(shape)
 
     def _outside(self, values: Values) -> Any:
         """True for each value that lies outside the range."""
-        gone = np.zeros(values.shape, bool)
+        outside = np.zeros(values.shape, bool)
         if self.low is not None:
-            gone |= values < self.low
+            outside |= values < self.low
         if self.high is not None:
-            gone |= values > self.high
-        return gone
+            outside |= values > self.high
+        return outside
 
-    def _refuse_rounded(self, block: Values, values: Values, gone: Values, done: int) -> None:
-        wrong = np.flatnonzero(~(_exactly(block, values) | gone).reshape(-1))
+    def _refuse_rounded(self, block: Values, values: Values, missing: Values, done: int) -> None:
+        """Refuse (`WouldLose`) the first integer that was rounded, missing ones aside."""
+        wrong = np.flatnonzero(~(_exactly(block, values) | missing).reshape(-1))
         if wrong.size:
             raise WouldLose(
                 f"value {block.reshape(-1)[wrong[0]]} of array '{self.array.name}' does not fit "
@@ -188,7 +195,7 @@ class _Physical:
 
 
 def _physical(stored: Dtype, kind: str, scale: Scale) -> Dtype:
-    """The type of physical values."""
+    """Return the type of the physical values of elements of type `stored` and kind `kind`."""
     if kind == "complex":
         return np.dtype("<c16")
     whole = stored.kind in "iu"
@@ -201,9 +208,9 @@ def _physical(stored: Dtype, kind: str, scale: Scale) -> Dtype:
 
 
 def _as_stored(number: Number | None, stored: Dtype, *, wraps: bool) -> Any:
-    """A number as an element of the stored type; None if there is none that equals it.
+    """Return a number as an element of the stored type; None if no element equals it.
 
-    An integer that `wraps` may be said in the other signedness.
+    `wraps`: an integer of the other signedness stands for the element with the same bits.
     """
     if number is None:
         return None
