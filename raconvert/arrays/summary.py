@@ -32,7 +32,7 @@ def labels_text(labels: list[Any]) -> str:
 
 
 def axis_text(axis: Any) -> str:
-    """Return the fields of an axis that are set, as its constructor takes them; labels shortened."""
+    """Return the fields of an axis that are set, as its constructor takes them; labels cut."""
     parts = [
         f"{name}={labels_text(value) if name == 'labels' else repr(value)}"
         for name, value in axis.to_dict().items()

@@ -2,7 +2,7 @@
 
 The plugin writes the new container beside the old one, which it replaces in one rename (`add` of
 `raconvert.plugin`). This module opens the old one, judges what may be replaced, and compares the
-new container with it before the rename: every other array has its name, place, type and shape.
+new container with it before the rename: all other arrays have their names, order, types and shapes.
 """
 
 from __future__ import annotations
@@ -46,9 +46,14 @@ class Container:
                 "whole file",
             )
         self.bundle: Bundle = self.read(run)
-        self.fields: dict[str, Any] | None = _sidecar(run, self.source)
+        try:
+            self.fields: dict[str, Any] | None = _sidecar(run, self.source)
+        except BaseException:
+            self.close()
+            raise
 
     def _opened(self, run: Conversion) -> Source:
+        """Return the source of the container: its file, or the file that marks its folder."""
         folder = run.path.rstrip("/" + os.sep) or run.path
         if run.row.folder:
             mark = next((m for m in run.row.marks if os.path.isfile(os.path.join(folder, m))), None)
@@ -62,7 +67,7 @@ class Container:
         return Source(folder, max_memory=run.settings.max_memory)
 
     def read(self, run: Conversion) -> Bundle:
-        """Read the container; return an empty bundle if all in it is beyond the plugin."""
+        """Read the container; return an empty bundle if the plugin can read no array in it."""
         try:
             return run.plugin.read(self.source, **self.in_opts)
         except Unsupported:
@@ -87,19 +92,20 @@ class Container:
         expected, got = [*map(_facts, old)], [*map(_facts, new)]
         if expected != got:
             self.refuse_changed(run.path)
-            odd = [fact for fact in expected if fact not in got] or expected
-            raise _changed(run, str(odd[0][0]) if odd else "")
+            differing = [fact for fact in expected if fact not in got] or expected
+            raise _changed(run, str(differing[0][0]) if differing else "")
         if run.settings.verify:
-            for array, again in zip(old, new, strict=True):
-                if array.problem is None and elements_hash(array) != elements_hash(again):
+            for array, copy in zip(old, new, strict=True):
+                if array.problem is None and elements_hash(array) != elements_hash(copy):
                     raise _changed(run, array.name)
 
     def sidecar_fields(
         self, run: Conversion, described: dict[str, dict[str, Any]], *, asked: bool
     ) -> dict[str, Any]:
-        """The fields of the sidecar of the new container; empty if it has none.
+        """Return the fields of the sidecar of the new container; empty if it has none.
 
-        The other arrays keep theirs; the new one gets its own if a sidecar is `asked` for.
+        The other arrays keep theirs. `described` are those of the new one, which are added if a
+        sidecar is `asked` for.
         """
         from raconvert.metadata.roundtrip import record_of, record_of_file
 
@@ -110,23 +116,23 @@ class Container:
         if fields is None:
             if not asked:
                 return {}
-            known = {array.name: record_of(array) for array in others if array.problem is None}
-            return {"complete": True, **record_of_file(bundle), "arrays": {**known, **described}}
+            records = {array.name: record_of(array) for array in others if array.problem is None}
+            return {"complete": True, **record_of_file(bundle), "arrays": {**records, **described}}
         arrays = fields.get("arrays")
-        if not isinstance(arrays, dict):  # of one array, without its name
+        if not isinstance(arrays, dict):  # the sidecar of a container of one array lacks its name
             arrays = {array.name: fields for array in bundle.arrays[:1]}
             fields = {"complete": fields.get("complete", False)}
         arrays = {name: own for name, own in arrays.items() if name not in run.plan.names}
         return {**fields, "arrays": {**arrays, **(described if asked else {})}}
 
     def close(self) -> None:
-        """Close what reading has opened. Raises nothing."""
+        """Close the bundle and the source. Raises nothing."""
         self.bundle.close()
         self.source.close()
 
 
 def _sidecar(run: Conversion, source: Source) -> dict[str, Any] | None:
-    """The fields of the sidecar beside the container, which must describe it; None without one."""
+    """Return the fields of the sidecar of the container; `Corrupt` for another file's; or None."""
     if run.row.sidecar == "never" or not os.path.lexists(run.path + SUFFIX):
         return None
     from raconvert.metadata import sidecar
@@ -135,7 +141,7 @@ def _sidecar(run: Conversion, source: Source) -> dict[str, Any] | None:
 
 
 def skips(run: Conversion) -> str:
-    """Return the reason why an existing array is left as it is; empty if it is not."""
+    """Return the reason why an existing array is left as it is; "" if it is not."""
     if run.settings.skip_existing:
         return "exists already"
     if run.settings.update and not _is_older(run):
@@ -153,10 +159,10 @@ def plan(run: Conversion, bundle: Bundle, stack: ExitStack) -> bool:
     try:
         run.plan = plan_of(run, bundle, stack)
     except TargetExists as error:
-        why = skips(run)
-        if not why:
+        reason = skips(run)
+        if not reason:
             raise
-        run.report.skipped.append((f"{error.path}#{run.name}", why))
+        run.report.skipped.append((f"{error.path}#{run.name}", reason))
         return False
     return True
 
@@ -166,8 +172,8 @@ def plan_of(run: Conversion, bundle: Bundle, stack: ExitStack) -> Plan:
 
     The container stays open until the `stack` is closed.
 
-    Raises `TargetExists` for arrays that are there and may not be replaced, `Unsupported` for a
-    format, or a container, that cannot be added to.
+    Raises `TargetExists` for arrays that exist and may not be replaced, `Unsupported` for a format,
+    or a container, that arrays cannot be added to.
     """
     add = run.plugin.add
     if add is None:
@@ -179,31 +185,33 @@ def plan_of(run: Conversion, bundle: Bundle, stack: ExitStack) -> Plan:
         )
     container = run.container = Container(run)
     stack.callback(container.close)
-    own = Bundle(bundle.arrays)
-    own.format = bundle.format
+    additions = Bundle(bundle.arrays)
+    additions.format = bundle.format
     replaces = run.replaces and not skips(run)
-    plan = add(own, container.source, container.bundle, overwrite=replaces, **run.options)
+    plan = add(additions, container.source, container.bundle, overwrite=replaces, **run.options)
     if plan.in_opts != container.in_opts:
         container.bundle.close()
         container.in_opts = plan.in_opts
         container.bundle = container.read(run)
     title = f"'{quoted(run.path)}', which keeps its own,"
     plan.fits += file_fits(bundle, title)
-    others = len(_others(container.bundle, plan.names))
-    kept = f"its {others} other arrays" if others != 1 else "its other array"
     if not run.row.folder:
+        count = len(_others(container.bundle, plan.names))
+        others = f"its {count} other arrays" if count != 1 else "its other array"
         size = container.source.size
         line = f"'{run.path}' ({size} bytes) is written anew with the array; "
-        run.report.add_notes([line + f"{kept} and all else in it are copied as they are"])
+        run.report.add_notes([line + f"{others} and all else in it are copied as they are"])
     run.report.add_notes(plan.notes)
     return plan
 
 
 def _others(bundle: Bundle, names: list[str]) -> list[Array]:
+    """Return the arrays of a bundle that have none of these names."""
     return [array for array in bundle.arrays if array.name not in names]
 
 
 def _facts(array: Array) -> tuple[Any, ...]:
+    """Return the properties of an array that an addition to its container must not change."""
     problem = type(array.problem).__name__ if array.problem else ""
     return array.name, problem, array.element, array.dims, array.index_order
 

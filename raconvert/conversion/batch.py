@@ -1,9 +1,9 @@
-"""Many sources or many destinations: which of the ways to convert them is meant.
+"""Conversions of many sources, or to many destinations: the choice of the way.
 
-What several sources become (design): a target of one array takes a stack on a new first axis, a
-container one named array each (`raconvert.conversion.combine`), a folder or a template with
-``{stem}`` one file each (`raconvert.conversion.each`). A template with ``{}``, ``{i}`` or
-``{label}`` takes one plane per file (`raconvert.conversion.planes`).
+Of several sources, a target of one array takes a stack on a new first axis, a container one named
+array each (`raconvert.conversion.combine`), a folder or a template with ``{stem}`` one file each
+(`raconvert.conversion.each`). A template with ``{}``, ``{i}`` or ``{label}`` takes one plane per
+file (`raconvert.conversion.planes`).
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ if TYPE_CHECKING:
     from raconvert.catalogue import Row
 
 _OURS = "raconvert.plugins."
-MANY = 100  # arrays alike in one container, which may have been meant as one
-STACK_NAME = "images"  # of a stack with its labels beside it in one container
+MANY = 100  # equal arrays in one container, from which on a note proposes a stack
+STACK_NAME = "images"  # the name of a stack in one container with its labels
 
 
 def convert_many(words: list[str], dst: str | None, settings: Settings) -> Report:
-    """Convert what is more than one file to one file."""
+    """Convert anything but one file to one file: choose the way, and go it."""
     if settings.to is not None:
         check_values(registry.by_name(settings.to), settings)
     gathered = _gathered(words, settings)
@@ -105,7 +105,7 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
 
 
 def _gathered(words: list[str], settings: Settings) -> Gathered:
-    """The files that the words mean; with several processes one of them looks for them."""
+    """Return the files that the words mean; with `jobs`, another process looks for them."""
 
     def look() -> Gathered:
         return gather(
@@ -126,7 +126,7 @@ def _gathered(words: list[str], settings: Settings) -> Gathered:
         return ["\0".join(paths), *rest]  # JSON of many short texts costs more
 
     aside = Aside(look_aside)
-    try:  # meanwhile what comes next, and takes as much time
+    try:  # meanwhile: it takes about as long, and is needed next
         _import_ahead(words[-1])
     except BaseException:
         aside.give_up()
@@ -136,12 +136,12 @@ def _gathered(words: list[str], settings: Settings) -> Gathered:
 
 
 def _import_ahead(source: str) -> None:
-    """Import what the stack of such files will need."""
+    """Import the modules that a stack of such files needs: the plugin, and its quick stack."""
     row = registry.by_suffix(source)
     if row is None or registry.missing_needs(row):
         return
-    many = registry.load(row).read_stack is not None and row.module.startswith(_OURS)
-    if many and find_spec(f"{row.module}.stack"):  # what does the work, where our plugins have it
+    has_quick_stack = registry.load(row).read_stack is not None
+    if has_quick_stack and row.module.startswith(_OURS) and find_spec(f"{row.module}.stack"):
         import_module(f"{row.module}.stack")
 
 
@@ -162,9 +162,10 @@ def _convert_to_one(
     *,
     literal: bool = False,
 ) -> Report:
-    """Convert the sources to one file, or to its planes; `opened` is the one source, if it is.
+    """Convert the sources to one file, or to its planes.
 
-    `literal`: the destination is a path, whatever is in it.
+    `opened` is the one source if it is open already. `literal`: the destination is a path, with no
+    ``#NAME`` and no fields of a template in it.
     """
     path, name = (dst, None) if literal else target_spec(dst, settings.to)
     row = registry.target_row(path, settings.to, container=bool(name or settings.name))
@@ -202,7 +203,7 @@ def _write_gathered(
     *,
     planes: bool,
 ) -> Report:
-    """Write what the sources become together."""
+    """Write the sources to one destination, or to its planes, and their labels if asked for."""
     if settings.labels and not planes and is_in_container(settings, row):
         return _write_labelled(gathered, path, row, name, settings, report)
     if settings.labels:
@@ -251,10 +252,10 @@ def _write_labelled(
         try:
             return write_bundle(run, source.bundle)
         except WouldLose:
-            problems = [one.problem for one in source.bundle.arrays if one.problem is not None]
-            if not problems:
+            unreadable = source.bundle.unreadable
+            if not unreadable or unreadable[0].problem is None:
                 raise
-            raise problems[0] from None  # labels without their images are of no use
+            raise unreadable[0].problem from None  # labels without their images are of no use
 
 
 def _open_parts(
@@ -271,12 +272,12 @@ def _open_parts(
     together = Opened(Bundle([]), set(), {})
     try:
         for paths in parts:
-            one = _open(gathered._replace(paths=paths, odd=None), row, name, settings, report)
-            together.bundle.add_notes_of(one.bundle)
-            together.bundle.arrays += one.bundle.arrays
-            together.bundle.path, together.bundle.format = one.bundle.path, one.bundle.format
-            together.used |= one.used
-            together.seen |= one.seen
+            part = _open(gathered._replace(paths=paths, odd=None), row, name, settings, report)
+            together.bundle.add_notes_of(part.bundle)
+            together.bundle.arrays += part.bundle.arrays
+            together.bundle.path, together.bundle.format = part.bundle.path, part.bundle.format
+            together.used |= part.used
+            together.seen |= part.seen
     except BaseException:
         together.bundle.close()
         raise
@@ -315,9 +316,9 @@ def _write_with_labels(
 
 
 def _may_become_bundle(gathered: Gathered, settings: Settings) -> bool:
-    """True if a folder as destination takes one bundle, should the source be a container."""
-    asked = settings.out_dir is not None or settings.stack == "each" or settings.to is not None
-    return not (asked or gathered.many or settings.labels or settings.cuts)
+    """True if a folder as destination becomes one bundle in case the source is a container."""
+    each = settings.out_dir is not None or settings.stack == "each" or settings.to is not None
+    return not (each or gathered.many or settings.labels or settings.cuts)
 
 
 def _is_container(opened: Opened) -> bool:
@@ -325,6 +326,7 @@ def _is_container(opened: Opened) -> bool:
 
 
 def _check_sequence(gathered: Gathered, settings: Settings) -> None:
+    """Refuse (`UsageError`) gaps and duplicates if ``--strict-sequence`` was given."""
     if settings.strict_sequence:
         gaps = missing_numbers(gathered.paths)
         if gaps:
@@ -342,8 +344,8 @@ def _open(
     if not gathered.many and not settings.stack:
         return open_spec(gathered.paths[0], settings)
     joins = isinstance(settings.stack, tuple)
-    if not joins and (one := open_together(gathered.paths, settings)) is not None:
-        return one
+    if not joins and (together := open_together(gathered.paths, settings)) is not None:
+        return together
     if row.many and not settings.stack and name is None:
         together, fits = open_named(gathered, settings)
         judge(fits, settings, report)
@@ -359,7 +361,7 @@ def _open(
 
 
 def _hints(arrays: list[Array], files: int) -> list[str]:
-    """A note on many arrays of one type and shape, which may have been meant as a stack."""
+    """Return a note on many arrays of one type and shape, which may be meant as a stack."""
     if len(arrays) != files or files < MANY:
         return []
     if len({(array.element, array.shape) for array in arrays}) > 1:

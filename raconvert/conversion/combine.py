@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
-from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.reinterpret import Reshaped
 from raconvert.conversion.inputs import gather
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
-    from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
     from raconvert.conversion.inputs import Gathered
     from raconvert.plugin import Fit
@@ -69,7 +67,7 @@ def stack_name(paths: Sequence[str], target: str = "") -> str:
 
 
 def _common(folders: list[str]) -> str:
-    """The folder above all of them; empty if they share none."""
+    """Return the folder above all of them; empty if they share none."""
     try:
         return os.path.commonpath(folders)
     except ValueError:  # on several drives, or some from the root
@@ -86,20 +84,20 @@ def open_stack(gathered: Gathered, settings: Settings, target: str = "") -> Open
     first = find(paths[0], settings)
     row = first.row
     read_stack = registry.load(row).read_stack
-    # A quick stack knows the metadata of its items only at its end; these need it first.
     joined = isinstance(settings.stack, tuple)
     used = set(paths)
     missing: dict[str, str] = {}
-    first_metadata = settings.axes or settings.meta == "trailer" or joined or settings.arrays
-    usual = not (first_metadata or settings.unscale)  # each file may have its own slope
-    if read_stack is not None and usual and not gathered.has_sidecars():
+    # A quick stack has the metadata of its items only at its end; these options need it before.
+    needs_metadata = settings.axes or settings.meta == "trailer" or joined or settings.arrays
+    may_be_quick = not (needs_metadata or settings.unscale)  # each file may have its own slope
+    if read_stack is not None and may_be_quick and not gathered.has_sidecars():
         first.source.close()
         options = registry.check_options(row, "read", settings.in_opts or {})
         array = read_stack(paths, max_memory=settings.max_memory, **options)
     else:
         from raconvert.arrays.stack import stack
 
-        notes: dict[str, None] = {}  # in order, each once: every file is opened twice
+        notes: dict[str, None] = {}  # as a set in order, since every file is opened twice
 
         def one_array(path: str, opened: Opened | None = None) -> Opened:
             opened = _with_one_array(
@@ -120,23 +118,23 @@ def open_stack(gathered: Gathered, settings: Settings, target: str = "") -> Open
     array.name = stack_name(paths, target)
     bundle = Bundle([array], notes=getattr(array.source, "notes", []))
     bundle.path, bundle.format = paths[0], row.name
-    stacked = Opened(bundle, used, {}, first.reason)  # the stack itself checks that nothing changed
+    stacked = Opened(bundle, used, {}, first.reason)  # the stack itself checks for changed files
     stacked.left_behind = {array.name: missing} if missing else {}
     return stacked
 
 
 def refuse_other_format(error: Corrupt, paths: Sequence[str], settings: Settings) -> None:
-    """Refuse (`UsageError`) a stack if the damage of a file is that it has another format.
+    """Refuse (`UsageError`) a stack if a file seemed damaged because it has another format.
 
-    The quick stacks take all files for what the first one is.
+    The quick stacks read all files in the format of the first one.
     """
     if error.path is None or error.path not in paths or settings.from_ is not None:
         return
-    first, other = (find(path, settings) for path in (paths[0], error.path))
-    for one in (first, other):
-        one.source.close()
-    if other.row.name != first.row.name:
-        raise _other_format(other.source.path, first.row, other.row) from error
+    first, damaged = (find(path, settings) for path in (paths[0], error.path))
+    for file in (first, damaged):
+        file.source.close()
+    if damaged.row.name != first.row.name:
+        raise _other_format(damaged.source.path, first.row, damaged.row) from error
 
 
 def _other_format(path: str, row: Row, other: Row) -> UsageError:
@@ -150,19 +148,17 @@ def _other_format(path: str, row: Row, other: Row) -> UsageError:
 
 
 def _first_notes(notes: dict[str, None]) -> list[str]:
-    """Return the notes, and of many the first ones and their number."""
-    notes_listed = list(notes)
-    return (
-        notes_listed
-        if len(notes_listed) < 5
-        else [*notes_listed[:3], f"{len(notes_listed) - 3} more notes on single files"]
-    )
+    """Return the notes; of five or more only three, and the number of the others."""
+    listed_notes = list(notes)
+    if len(listed_notes) < 5:
+        return listed_notes
+    return [*listed_notes[:3], f"{len(listed_notes) - 3} more notes on single files"]
 
 
 def _with_one_array(
     opened: Opened, path: str, settings: Settings, row: Row, notes: dict[str, None]
 ) -> Opened:
-    """The file as an item of a stack: in the format of the first, and with one array."""
+    """Return a file as an item of a stack: checked by `_only_array`, or closed."""
     try:
         opened.bundle.arrays = [_only_array(opened.bundle, path, settings, row, notes)]
     except BaseException:
@@ -174,7 +170,10 @@ def _with_one_array(
 def _only_array(
     bundle: Bundle, path: str, settings: Settings, row: Row, notes: dict[str, None]
 ) -> Array:
-    """The one array of a file, with what the file says."""
+    """Return the one array of a file with the attributes of the file; `notes` gets its notes.
+
+    Raises `UsageError` for another format than that of the first file, and for several arrays.
+    """
     notes.update(dict.fromkeys(f"'{path}': {note}" for note in bundle.notes))
     if bundle.format != row.name:
         raise _other_format(path, row, registry.by_name(bundle.format))
@@ -221,7 +220,7 @@ _RENAMED = "attributes of one name, of the file, its groups and its array, are k
 
 
 def open_named(gathered: Gathered, settings: Settings) -> tuple[Opened, list[Fit]]:
-    """Open files as one array each, named after the stems; also what that changes."""
+    """Open files as one array each, named after the stems; return the changes by that, too."""
     together = Opened(Bundle([]), set(), {})
     try:
         return together, _add_named(together, gathered.paths, settings)
@@ -231,9 +230,9 @@ def open_named(gathered: Gathered, settings: Settings) -> tuple[Opened, list[Fit
 
 
 def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[Fit]:
-    """Add the arrays of the files; return what of them has another form, or no place."""
+    """Add the arrays of the files; return the changes and losses of their metadata."""
     bundle = together.bundle
-    seen: dict[str, str] = {}
+    file_of: dict[str, str] = {}  # of each array, by its name
     renamed: list[str] = []
     lost: list[str] = []
     before: list[tuple[str, str]] = []  # the file of each array, and its name in that
@@ -251,44 +250,44 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
         alone, chosen = len(one.arrays) == 1, one.path != path  # FILE#NAME
         for array in one.arrays:
             name = array.name if chosen else stem if alone else f"{stem}/{array.name}"
-            if name in seen:
+            if name in file_of:
                 raise UsageError(
                     f"two sources would both become array '{name}'",
                     path=path,
                     expected="distinct file stems",
-                    got=f"'{seen[name]}' and this one",
+                    got=f"'{file_of[name]}' and this one",
                 )
-            seen[name] = path
+            file_of[name] = path
             bundle.arrays.append(array.replace(name=name))
             before.append((path, array.name))
             together.bare |= {name} if array.name in opened.bare else set()
             if array.name in opened.left_behind:
                 together.left_behind[name] = opened.left_behind[array.name]
         if alone:
-            named, again = _with_attributes(one.arrays[0], one)
+            named, new_names = _with_attributes(one.arrays[0], one)
             bundle.arrays[-1] = named.replace(name=bundle.arrays[-1].name)
             empty = [group for group, own in one.explicit_groups().items() if not own]
             lost += [f"group '{group}' of '{path}'" for group in empty]
         else:
-            again = _keep_metadata_of(bundle, one, stem, chosen=chosen)
-        renamed += [f"'{attribute}' of '{path}'" for attribute in again]
-        if alone and not chosen:  # the stem takes the place of every name
-            left = [*one.aliases]
+            new_names = _keep_metadata_of(bundle, one, stem, chosen=chosen)
+        renamed += [f"'{attribute}' of '{path}'" for attribute in new_names]
+        if alone and not chosen:  # the stem replaces every name
+            lost_aliases = [*one.aliases]
         else:
-            left = _keep_aliases(bundle, one, "" if chosen else f"{stem}/")
-        lost += [f"name '{alias}' of '{path}'" for alias in left]
-    for alias in [alias for alias in bundle.aliases if alias in seen]:
+            lost_aliases = _keep_aliases(bundle, one, "" if chosen else f"{stem}/")
+        lost += [f"name '{alias}' of '{path}'" for alias in lost_aliases]
+    for alias in [alias for alias in bundle.aliases if alias in file_of]:
         lost.append(f"name '{alias}' of '{bundle.aliases.pop(alias)}'")
     bundle.arrays = _following(bundle.arrays, before)
     bundle.path = paths[0]
     changes = ((_RENAMED, renamed), ("one file of several has no place for", lost))
     return [
-        equivalent("", "metadata", f"{what}: {first_of(names)}") for what, names in changes if names
+        equivalent("", "metadata", f"{text}: {first_of(names)}") for text, names in changes if names
     ]
 
 
 def _following(arrays: list[Array], before: list[tuple[str, str]]) -> list[Array]:
-    """The arrays, whose attributes name others by their new names."""
+    """Return the arrays, with attributes that name others changed to the new names of these."""
     if all(array.name == name for array, (_, name) in zip(arrays, before, strict=True)):
         return arrays
     from raconvert.arrays.interop.conventions import following
@@ -297,19 +296,19 @@ def _following(arrays: list[Array], before: list[tuple[str, str]]) -> list[Array
 
 
 def _with_attributes(array: Array, bundle: Bundle) -> tuple[Array, list[str]]:
-    """Return the one array of a file with what the file, and its groups, say.
+    """Return the one array of a file with the attributes of its groups and of the file, too.
 
-    Of attributes of one name the array's own has it, then that of the innermost group; the others
-    stand under the path of their group, as ``group/name``, and those of the file as ``/name``.
-    These names are returned too.
+    If several have an attribute of one name, the array's own keeps it, else that of the innermost
+    group; the others are named by their group, as ``group/name``, and those of the file ``/name``.
+    The new names are returned, too.
     """
     around = [group for group in bundle.groups if f"{array.name}/".startswith(f"{group}/")]
     others = [group for group in bundle.groups if group not in around]
-    places = {group: bundle.groups[group] for group in (*sorted(around)[::-1], *others)}
-    places[""] = bundle.attributes
-    if not any(places.values()):
+    groups = {group: bundle.groups[group] for group in (*sorted(around)[::-1], *others)}
+    groups[""] = bundle.attributes
+    if not any(groups.values()):
         return array, []
-    attributes, renamed = _joined(array.meta.attributes, places)
+    attributes, renamed = _joined(array.meta.attributes, groups)
     return array.replace(meta=array.meta.replace(attributes=attributes)), renamed
 
 
@@ -336,20 +335,23 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _keep_aliases(bundle: Bundle, part: Bundle, above: str) -> list[str]:
-    """Keep further names of arrays and groups; return those that mean something else already."""
-    left = []
+    """Add the aliases of a file to a bundle; return those that are taken by others already.
+
+    `above` is put before the names of its arrays and groups.
+    """
+    lost = []
     for alias, real in part.aliases.items():
         name = f"{above}{real}".rstrip("/")
         if bundle.aliases.setdefault(above + alias, name) != name:
-            left.append(alias)
-    return left
+            lost.append(alias)
+    return lost
 
 
 def _keep_metadata_of(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool) -> list[str]:
-    """Keep the attributes and groups of one of several files, in the group of its stem.
+    """Add the attributes and groups of one of several files to a bundle, in the group of its stem.
 
-    Groups that are `chosen` by name are called what they were, as their arrays are. Returns the
-    names of attributes that are called otherwise.
+    If arrays are `chosen` by name, groups keep their names, as the arrays do. Returns the new names
+    of attributes whose names were taken.
     """
     renamed: list[str] = []
     above = "" if chosen else f"{stem}/"
@@ -359,7 +361,7 @@ def _keep_metadata_of(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool) 
     for group, own in groups.items():
         if bundle.groups.setdefault(group, own) != own:
             raise UsageError(
-                f"two sources say different things of group '{group}'",
+                f"two sources have different attributes of group '{group}'",
                 path=part.path,
                 remedy="convert them one by one, or choose arrays with `--array`",
             )

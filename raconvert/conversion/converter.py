@@ -1,19 +1,18 @@
 """`Converter`: one set of options, resolved once; each call converts one file to one file.
 
 `convert`, ``--out-dir`` (`each`), `migrate` and its workers all convert by it. A file is opened,
-planned, written, read back and committed (`ordinary`). From a small file for which that is done,
-and about which there was nothing to say, the converter learns: what its header became is kept, if
-the new header with the elements behind it is byte for byte the file that was written. That proves
-the kind of file (format, element type, number of axes, index order) where elements lie as they are:
-what another header of the kind becomes is planned, without writing.
+planned, written, read back and committed (`ordinary`). From a small file for which that was done
+without a note the converter learns: it caches the new header by the old one, if the new header with
+the elements behind it is byte for byte the file that was written. If the elements lie in the file
+as they are, that also proves the kind of file (format, element type, number of axes, index order):
+the new header for another old one of the kind is then planned, without writing.
 
-There is one shortcut, `tried`, which every call takes first: a small file that begins with a header
-that is known is read whole and written whole, by few system calls. How elements are found in such a
-file a plugin says by `Bundle.alike`, how they become one by `Plan.header` or `Plan.whole`. Anything
+There is one shortcut, `tried`, which every call takes first: a small file that begins with a cached
+header is read whole and written whole, by few system calls. `Bundle.alike` of a plugin finds the
+elements in such a file, `Plan.header` or `Plan.whole` of another make a file of them. Anything
 else goes the ordinary way: a sidecar at either end, a destination that exists, options by which
 more is done than writing, files that are large, change or cannot be read, and everything about
-which a report would have a line. `benchmarks/migrate.py --shortcut` measures
-its gain.
+which a report would have a line. `benchmarks/migrate.py --shortcut` measures its gain.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ if TYPE_CHECKING:
     from raconvert.conversion.read import Opened
 
 _MOST_KNOWN = 4096  # headers
-_MOST_CONVERTERS = 16  # that `resolved` keeps
-_LONGEST_PAUSE = 32  # files that are not planned after plans were in vain
+_MOST_CONVERTERS = 16  # cached by `resolved`
+_LONGEST_PAUSE = 32  # files that are not planned after plans failed
 
 
 class Known(Record):
-    """The result for files that begin with a header."""
+    """The conversion of all files that begin with one header."""
 
-    alike: Alike  # how the elements are found
-    after: bytes  # the new header, if the new file is nothing but that and the elements
-    whole: Callable[[bytes], bytes] | None  # makes the new file in any other case
+    alike: Alike  # finds the elements
+    after: bytes  # the new header, if the new file is only that and the elements
+    whole: Callable[[bytes], bytes] | None  # makes the new file of the elements in any other case
     facts: tuple[str, str, str, tuple[int, ...], str, int]  # formats, type, shape, axes, bytes
-    kind: tuple[Any, ...] | None  # one file of a kind is proof for all; None: each header needs one
+    kind: tuple[Any, ...] | None  # one file proves its whole kind; None: it proves its header only
 
     def content(self, data: bytes) -> bytes | None:
-        """The new file for an old one that begins with the header; None if anything is odd."""
+        """Return the new file for the content of an old one; None if anything in it is odd."""
         alike = self.alike
         if not data.endswith(alike.end):
             return None
@@ -106,12 +105,14 @@ class Folders:
 
             if holds_back(source):
                 return
-        one = small.open_folder(source)
-        other = None if one is None else small.open_folder(target)
-        if one is not None and other is not None:
-            self.opened = one, other
-        elif one is not None:
-            os.close(one)
+        source_folder = small.open_folder(source)
+        if source_folder is None:
+            return
+        target_folder = small.open_folder(target)
+        if target_folder is None:
+            os.close(source_folder)
+        else:
+            self.opened = source_folder, target_folder
 
     def __enter__(self) -> Folders:
         return self
@@ -137,7 +138,7 @@ class Folders:
         return known
 
     def close(self) -> None:
-        """Close both."""
+        """Close both folders."""
         for descriptor in self.opened or ():
             os.close(descriptor)
         self.opened = None
@@ -146,24 +147,25 @@ class Folders:
 class Converter:
     """Conversions with one set of options.
 
-    `learns`: whether later files may profit from earlier ones; `sync`: whether a file that the
-    shortcut makes is on the disk when it is reported (default: as the options say).
+    `learns`: later files may take the shortcut; `sync`: a file that the shortcut makes is on the
+    disk when it is reported (default: as the options say).
     """
 
     def __init__(self, settings: Settings, *, learns: bool = True, sync: bool | None = None):
         self.settings: Settings = settings
         self.learns: bool = learns
         self._sync = settings.sync if sync is None else sync
-        more = settings.verify or settings.dry_run or settings.meta != "auto"
-        self._is_open = not more
-        # What exists is refused when it is its turn; if it may be replaced, a look costs less.
-        self._looks = settings.overwrite or settings.update or settings.skip_existing
-        # By suffix of source and destination: by length of the header, the headers.
+        more_than_written = settings.verify or settings.dry_run or settings.meta != "auto"
+        self._may_learn = not more_than_written
+        # A destination that exists is refused by the write itself; if it may be replaced, asking
+        # first costs less.
+        self._asks_first = settings.overwrite or settings.update or settings.skip_existing
+        # By suffixes of source and destination, then length of the header, then the header.
         self._known: dict[tuple[str, str], dict[int, dict[bytes, Known]]] = {}
-        self._count = 0  # of headers
+        self._count = 0  # number of headers in `_known`
         self._proven: dict[tuple[str, str], set[tuple[Any, ...]]] = {}  # kinds, by suffixes
-        self._in_vain: dict[tuple[str, str], int] = {}  # plans of no use, one after the other
-        self._pause: dict[tuple[str, str], int] = {}  # files that are not planned until the next
+        self._in_vain: dict[tuple[str, str], int] = {}  # number of plans in a row without use
+        self._pause: dict[tuple[str, str], int] = {}  # number of files until the next plan
 
     def __call__(
         self,
@@ -174,10 +176,10 @@ class Converter:
     ) -> Report:
         """Convert a file to a file; `ordinary` does that where the shortcut does not apply."""
         if self._known:
-            folder, name = os.path.split(source)
-            other, new = os.path.split(target)
+            source_folder, name = os.path.split(source)
+            target_folder, new = os.path.split(target)
             if _suffixes(name, new) in self._known:
-                with Folders(folder, other) as folders:
+                with Folders(source_folder, target_folder) as folders:
                     made = self.tried(folders, name, new)
                 if made is not None:
                     return self._report(source, target, made)
@@ -208,22 +210,22 @@ class Converter:
     def write(self, run: Conversion, opened: Opened) -> None:
         """Write what was opened for a conversion, and learn from it."""
         write_bundle(run, opened.bundle)
-        if self.learns and self._is_open:
+        if self.learns and self._may_learn:
             self._learn(run, opened)
 
-    # The shortcut, and how it is learned ----------------------------------------------------------
+    # The shortcut, and its learning ---------------------------------------------------------------
 
     def tried(self, folders: Folders, name: str, new: str) -> Made | None:
         """Make the file `new` of `name`, if its header is known; raises nothing.
 
-        None, and nothing was done, for what goes the ordinary way.
+        Returns None, and has done nothing, if the file must go the ordinary way.
         """
         suffixes = _suffixes(name, new)
         known = self._known.get(suffixes)
         if known is None or folders.opened is None:
             return None
         (source, target), small = folders.opened, folders.small
-        if self._looks and small.is_there(new, target):
+        if self._asks_first and small.is_there(new, target):
             return None
         data = small.read_small(name, source)
         if data is None or folders.has_sidecar(name):
@@ -244,14 +246,14 @@ class Converter:
         if mtime is None:
             return None
         if sync:
-            with suppress(OSError):  # a network file system; the file itself is there
+            with suppress(OSError):  # network file systems refuse; the file itself is synced
                 os.fsync(target)
         return Made(content, mtime, header)
 
     def _planned(
         self, suffixes: tuple[str, str], folders: Folders, name: str, new: str, data: bytes
     ) -> Known | None:
-        """Plan a file whose header is new, if its kind is proven; None for any other."""
+        """Plan a file with a new header of a proven kind, and cache that; else return None."""
         if suffixes not in self._proven:
             return None
         if pause := self._pause.get(suffixes, 0):
@@ -281,7 +283,7 @@ class Converter:
         return known
 
     def _learn(self, run: Conversion, opened: Opened) -> None:
-        """Keep what became of a header, if that makes the file that was written."""
+        """Cache the conversion of a header, if that makes the very file that was written."""
         alone = run.report.written == [run.path] and not os.path.lexists(run.path + SUFFIX)
         try:
             known = _known(run, opened) if alone else None
@@ -314,7 +316,7 @@ class Converter:
         self._known.setdefault(suffixes, {}).setdefault(len(begin), {})[begin] = known
 
     def _report(self, path: str, target: str, made: Made) -> Report:
-        """The report about a file that the shortcut has made."""
+        """Return the report about a file that the shortcut has made."""
         report, facts = Report([path]), made.known.facts
         report.source_format, report.target_format, kind, shape, axes, report.nbytes = facts
         stem = os.path.splitext(os.path.basename(path))[0]
@@ -327,7 +329,7 @@ class Converter:
 
 
 def _suffixes(name: str, new: str) -> tuple[str, str]:
-    """The suffixes of a source and a destination, by which formats may differ."""
+    """Return the suffixes of a source and a destination; other ones may mean other formats."""
     return name[name.rfind(".") :], new[new.rfind(".") :]
 
 
@@ -355,17 +357,18 @@ def _known(run: Conversion, opened: Opened) -> Known | None:
     alike = bundle.alike()
     if alike is None or not 0 < len(alike.begin) <= HEAD_BYTES:
         return None
-    _, kind, shape, axes = report.arrays[0]
-    facts = report.source_format, report.target_format, kind, shape, axes, report.nbytes
-    sort = bundle.format, origin.element, origin.ndim, origin.index_order, not array.nbytes
-    proof = sort if origin.extent is not None else None  # coded elements differ in more
+    _, type_text, shape, axes = report.arrays[0]
+    facts = report.source_format, report.target_format, type_text, shape, axes, report.nbytes
+    kind: tuple[Any, ...] | None = None  # encoded elements differ in more than the kind
+    if origin.extent is not None:
+        kind = bundle.format, origin.element, origin.ndim, origin.index_order, not array.nbytes
     if plan.header is not None:
-        return Known(alike, plan.header(), None, facts, proof)
-    return Known(alike, b"", plan.whole, facts, proof)
+        return Known(alike, plan.header(), None, facts, kind)
+    return Known(alike, b"", plan.whole, facts, kind)
 
 
 def _content(source: Source | None) -> bytes | None:
-    """The bytes of a small file; None for any other."""
+    """Return the bytes of a small file; None for any other."""
     from raconvert.files.small import MOST
 
     return None if source is None or source.size > MOST else source.read_at(0, source.size)
@@ -378,7 +381,7 @@ _converters: dict[tuple[Any, ...], Converter] = {}
 
 
 def resolved(settings: Settings) -> Converter:
-    """The converter of calls with these options; it learns from the second one on."""
+    """Return the cached converter for these options; it learns from the second call on."""
     key = _key(settings)
     if key is None:
         return Converter(settings, learns=False)
@@ -393,12 +396,12 @@ def resolved(settings: Settings) -> Converter:
 
 
 def forget() -> None:
-    """Forget all converters that `resolved` keeps."""
+    """Empty the cache of `resolved`."""
     _converters.clear()
 
 
 def _key(settings: Settings) -> tuple[Any, ...] | None:
-    """The values of options by which a converter is found again; None if they are not kept."""
+    """Return the values of options as the key of a converter; None if it is not to be cached."""
     if settings.in_opts or settings.out_opts or settings.progress is not None:
         return None
     key = tuple(
@@ -408,6 +411,6 @@ def _key(settings: Settings) -> tuple[Any, ...] | None:
     )
     try:
         hash(key)
-    except TypeError:  # a list of lists, whatever it may mean
+    except TypeError:  # a list of lists, which is refused later
         return None
     return key

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from raconvert.plugin import Fit
 
 
-# Which file each source becomes, where each becomes one of its own -------------------------------
+# The destination of each source, if each becomes a file of its own -------------------------------
 
 
 def each_target(
     words: list[str], gathered: Gathered, dst: str | None, settings: Settings
 ) -> Iterator[tuple[str, str]]:
-    """Yield (source, destination), the source tree mirrored below the output folder."""
+    """Yield (source, destination): by a template, or with the source tree mirrored in a folder."""
     if dst is not None and not dst.endswith(("/", os.sep)) and not os.path.isdir(dst):
         fields = template_fields(dst)
         if fields - {"stem", "name"}:
@@ -89,22 +89,25 @@ def each_target(
         yield path, os.path.join(folder or ".", above, stem_of(path) + suffix)
 
 
-def claim(names: list[str], source: str, places: dict[str, str], *, once: bool = False) -> None:
-    """Note which files a source becomes; `UsageError` where another one becomes that file.
+def claim(names: list[str], source: str, claimed: dict[str, str], *, once: bool = False) -> None:
+    """Add the files that a source becomes to `claimed`, from each `real_path` to its source.
 
-    `once`: also where it is the same source, which is named twice.
+    Raises `UsageError` if another source has claimed one; with `once` also for the same source.
     """
     for name in names:
-        place = place_of(name)
-        other = places.get(place)
+        path = real_path(name)
+        other = claimed.get(path)
         if other is not None and (once or other != source):
-            what = f"two sources would both become '{name}'"
-            raise UsageError(what, path=source, got=f"'{other}' and this one")
-        places[place] = source
+            raise UsageError(
+                f"two sources would both become '{name}'",
+                path=source,
+                got=f"'{other}' and this one",
+            )
+        claimed[path] = source
 
 
-def place_of(path: str) -> str:
-    """The name of a file under which it is one with all its other names."""
+def real_path(path: str) -> str:
+    """Return the one name of a file that has several, by links or by upper and lower case."""
     return os.path.normcase(os.path.realpath(path))
 
 
@@ -113,16 +116,16 @@ def convert_each(
 ) -> Report:
     """Convert every source to a file of its own; one bad file does not stop the others.
 
-    Of two sources that would become one file, the other one fails. Raises `TargetExists` where a
-    destination to be replaced is read by another source, before anything is written.
+    Of two sources that would become one file, the second fails. Raises `TargetExists`, before
+    anything is written, if a destination to be replaced is read by another source.
     """
     report = Report(few(gathered.paths))
     report.source_count = len(gathered.paths)
     targets: dict[str, str] = {}
-    places: dict[str, str] = {}
+    claimed: dict[str, str] = {}
     for source, target in each_target(words, gathered, dst, settings):
         try:
-            claim([target], source, places, once=True)
+            claim([target], source, claimed, once=True)
             targets[target] = source
         except UsageError as error:
             if settings.fail_fast:
@@ -134,7 +137,7 @@ def convert_each(
     refuse_sources(others, gathered.paths)
     if settings.overwrite or settings.update:
         _refuse_read_by_others(targets, gathered, dst, settings)
-    jobs = _Conversions(targets, places, gathered, dst, settings)
+    jobs = _Conversions(targets, claimed, gathered, dst, settings)
     with Unfinished(targets) as unfinished:
         if not settings.dry_run:
             unfinished.begin()
@@ -154,7 +157,7 @@ class _Conversions(Jobs):
     def __init__(
         self,
         targets: dict[str, str],
-        places: dict[str, str],
+        claimed: dict[str, str],
         gathered: Gathered,
         dst: str | None,
         settings: Settings,
@@ -162,20 +165,20 @@ class _Conversions(Jobs):
         super().__init__(self._convert)
         self.targets = list(targets)
         self.sources = list(targets.values())
-        self._places = places
-        self._known = 0  # places before the source at hand
+        self._claimed = claimed
+        self._claimed_before = 0  # number of files that earlier sources have claimed
         self._rest = gathered, dst, settings
-        self.unsynced: list[str] = []  # that may not be on the disk yet
+        self.unsynced: list[str] = []  # destinations that may not be on the disk yet
         self._converter = Converter(settings, learns=len(targets) > 1, sync=False)
 
     def _convert(self, number: int) -> Report:
         source, target = self.sources[number], self.targets[number]
-        self._known = len(self._places)
+        self._claimed_before = len(self._claimed)
         begin(self._rest[2], source, number, len(self.sources))
 
         def ordinary() -> Report:
             part = Report([source])
-            _one_of_each(source, target, *self._rest, part, self._places, self._converter)
+            _one_of_each(source, target, *self._rest, part, self._claimed, self._converter)
             return part
 
         report = self._converter(source, target, ordinary=ordinary)
@@ -195,14 +198,16 @@ class _Conversions(Jobs):
         return folders
 
     def pack(self, part: Report) -> Any:
-        """Return a report, and the places that its source has claimed."""
-        claimed = [*self._places][self._known :] if len(self._places) > self._known else []
+        """Return a report, and the files that its source has claimed."""
+        claimed = []
+        if len(self._claimed) > self._claimed_before:  # else no list of all files is made
+            claimed = [*self._claimed][self._claimed_before :]
         return {"report": part.to_plain(), "claimed": claimed}
 
     def unpack(self, number: int, values: Any) -> Report:
         """Return the report; what was claimed in the other process is claimed here."""
         source = self.sources[number]
-        self._places.update(dict.fromkeys(values["claimed"], source))
+        self._claimed.update(dict.fromkeys(values["claimed"], source))
         return Report.from_plain([source], values["report"])
 
 
@@ -213,18 +218,18 @@ def _convert_all(
         if isinstance(part, Report):
             report.absorb(part, source=source if len(targets) > 1 else None)
             continue
-        known = part if isinstance(part, RaconvertError) else write_failed(target, part)
+        error = part if isinstance(part, RaconvertError) else write_failed(target, part)
         if settings.fail_fast:
-            raise known from part
+            raise error from part
         _let_go(part)
-        report.failed.append((source, known))
+        report.failed.append((source, error))
 
 
 def _wait_for_disk(paths: list[str]) -> None:
     """Wait until these files are on the disk, once for each file system."""
     disks: dict[int, list[str]] = {}
     for path in paths:
-        with suppress(OSError):  # somebody has taken it away already
+        with suppress(OSError):  # somebody has removed it already
             disks.setdefault(os.stat(path).st_dev, []).append(os.path.abspath(path))
     for names in disks.values():
         try:
@@ -240,20 +245,20 @@ def _wait_for_disk(paths: list[str]) -> None:
 
 
 def _let_go(error: BaseException) -> None:
-    """Clear the frames of an error, which hold decoded values; its message stays.
+    """Clear the frames of an error, which hold decoded values.
 
-    The error itself is kept until the end of the run.
+    The error itself, with its message, is in memory until the end of the run.
     """
     from traceback import clear_frames
 
     waiting: list[BaseException | None] = [error]
     cleared: set[int] = set()
     while waiting:
-        one = waiting.pop()
-        if one is not None and id(one) not in cleared:
-            cleared.add(id(one))
-            clear_frames(one.__traceback__)
-            waiting += [one.__cause__, one.__context__]
+        part = waiting.pop()
+        if part is not None and id(part) not in cleared:
+            cleared.add(id(part))
+            clear_frames(part.__traceback__)
+            waiting += [part.__cause__, part.__context__]
 
 
 def _one_of_each(
@@ -263,33 +268,33 @@ def _one_of_each(
     dst: str | None,
     settings: Settings,
     report: Report,
-    places: dict[str, str],
+    claimed: dict[str, str],
     converter: Converter,
 ) -> None:
-    """Convert one of the sources; of a container every array, where the target holds only one.
+    """Convert one of the sources, or every array of a container if the target holds only one.
 
-    `places` maps every file that is written in this run to the source that it is made from.
+    `claimed` maps every file that is written in this run to the source that it is made from.
     """
     row = registry.target_row(target, settings.to)
     if not prepare_target(target, row, [source], settings, report):
         return
-    made: list[str] = []
+    made_folders: list[str] = []
     try:
         with open_spec(source, settings) as opened:
             if settings.overwrite or settings.update:
-                more = opened.used - {opened.bundle.path}
-                _refuse_destinations_of_others(source, more, places)
+                other_files = opened.used - {opened.bundle.path}
+                _refuse_destinations_of_others(source, other_files, claimed)
             if _becomes_many(opened.bundle, row, dst, settings):
-                folder = _folder_of_arrays(target, row, gathered, dst, settings)
-                arrays_of_one(opened, folder, source, row, settings, report, places)
+                folder_of_arrays = _folder_of_arrays(target, row, gathered, dst, settings)
+                arrays_of_one(opened, folder_of_arrays, source, row, settings, report, claimed)
                 return
             if not settings.dry_run:
-                made = make_folders(os.path.dirname(target))
+                made_folders = make_folders(os.path.dirname(target))
             converter.write(Conversion(target, row, settings, report, opened=opened), opened)
     except BaseException:
-        for place in reversed(made):
-            with suppress(OSError):  # something else has come into it
-                os.rmdir(place)
+        for folder in reversed(made_folders):
+            with suppress(OSError):  # it is not empty: somebody else has put a file into it
+                os.rmdir(folder)
         raise
 
 
@@ -299,7 +304,7 @@ def _becomes_many(bundle: Bundle, row: Row, dst: str | None, settings: Settings)
 
 
 def holds_several(bundle: Bundle, row: Row, settings: Settings) -> bool:
-    """True if a file has several arrays, and a format holds one."""
+    """True if a file has several arrays to be written, and the format holds one."""
     left_out = len(bundle.unreadable) if settings.allows("arrays") else 0
     return len(bundle.arrays) - left_out > 1 and not row.many
 
@@ -307,7 +312,7 @@ def holds_several(bundle: Bundle, row: Row, settings: Settings) -> bool:
 def _folder_of_arrays(
     target: str, row: Row, gathered: Gathered, dst: str | None, settings: Settings
 ) -> str:
-    """The folder for the arrays of a container; each of several containers has its own."""
+    """Return the folder for the arrays of a container; each of several containers has its own."""
     folder = target.removesuffix(row.suffixes[0]) if gathered.many else None
     return folder or settings.out_dir or dst or "."
 
@@ -326,7 +331,7 @@ def _refuse_read_by_others(
 
     Only sources that may be read from more than one file, or become more than one, are opened.
     """
-    goals: list[tuple[str, str]] = []
+    written: list[tuple[str, str]] = []  # (file, the source that it is made from)
     readers: dict[tuple[int, int], set[str]] = {}
     pairs = [(t, s) for t, s in targets.items() if not _is_one_to_one(s, t, settings)]
 
@@ -341,18 +346,18 @@ def _refuse_read_by_others(
                 names = _names_of_arrays(opened.bundle, folder, row)
         return used, names
 
-    looked = outcomes([source for _, source in pairs], Jobs(look))
-    clashes = {source: seen for (_, source), seen in zip(pairs, looked, strict=True)}
+    looks = outcomes([source for _, source in pairs], Jobs(look))
+    files_of = {source: files for (_, source), files in zip(pairs, looks, strict=True)}
     for target, source in targets.items():
-        # What cannot be read is told when it is its turn.
-        seen = clashes.get(source)
-        used, names = seen if isinstance(seen, tuple | list) else ([source], [target])
+        # An error is raised again when it is the turn of its source.
+        files = files_of.get(source)
+        used, names = files if isinstance(files, tuple | list) else ([source], [target])
         for name in names:
-            goals += [(place, source) for place in (name, path_of(name), items_path_of(name))]
+            written += [(path, source) for path in (name, path_of(name), items_path_of(name))]
         for path in used:
             if file := identity(path):
                 readers.setdefault(file, set()).add(source)
-    for name, source in goals:
+    for name, source in written:
         file = identity(name)
         others = readers.get(file, set()) - {source} if file else None
         if others:
@@ -364,7 +369,7 @@ def _refuse_read_by_others(
 
 
 def _is_one_to_one(source: str, target: str, settings: Settings) -> bool:
-    """True if a source by its name is one file, and becomes one."""
+    """True if a source is one file, and becomes one, judged by its name."""
     path = file_of(source)
     try:
         row = registry.by_name(settings.from_) if settings.from_ else registry.by_suffix(path)
@@ -376,11 +381,11 @@ def _is_one_to_one(source: str, target: str, settings: Settings) -> bool:
 
 
 def _refuse_destinations_of_others(
-    source: str, used: Iterable[str], places: dict[str, str]
+    source: str, used: Iterable[str], claimed: dict[str, str]
 ) -> None:
-    """Refuse a source that is read from a file which another source becomes."""
+    """Refuse (`TargetExists`) a source that is read from a file which another source becomes."""
     for path in used:
-        other = places.get(place_of(path), source)
+        other = claimed.get(real_path(path), source)
         if other != source:
             raise TargetExists(
                 f"reads '{path}', which source '{other}' becomes",
@@ -396,13 +401,16 @@ def arrays_of_one(
     row: Row,
     settings: Settings,
     report: Report,
-    places: dict[str, str],
+    claimed: dict[str, str],
 ) -> None:
-    """Write every array of a container to a file of its own, or all that can be read."""
+    """Write every array of a container that can be read to a file of its own.
+
+    Arrays that cannot be read are refused, or left out if that is allowed.
+    """
 
     def write(whole: Bundle, lost: list[Fit]) -> Report:
         names = _names_of_arrays(whole, folder, row)
-        claim(names, source, places)
+        claim(names, source, claimed)
         judge(lost, settings, report)
         return _each_array(opened, whole, folder, names, row, settings, report)
 
@@ -422,8 +430,8 @@ def _each_array(
     refuse_sources(names, [bundle.path])
     refuse_used(names, opened.used)
     chosen = set(replaceable(names, [bundle.path], settings, report))
-    total = progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays))
-    one = settings.replace(progress=None, sync=False)
+    advance = progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays))
+    settings_of_each = settings.replace(progress=None, sync=False)
     with Staging(os.path.join(folder, ""), sync=settings.sync) as staging:
         for array, name in zip(bundle.arrays, names, strict=True):
             if name not in chosen:
@@ -431,7 +439,7 @@ def _each_array(
             part = Report(report.sources)
             staged = name if settings.dry_run else staging.place(name)
             try:
-                run = Conversion(staged, row, one, part, opened=opened)
+                run = Conversion(staged, row, settings_of_each, part, opened=opened)
                 write_bundle(run, bundle.like([array]))
             except RaconvertError as error:
                 error.path = name if error.path == staged else error.path
@@ -441,7 +449,7 @@ def _each_array(
             if not settings.dry_run:
                 overwrite = settings.overwrite or settings.update
                 staging.add(staged, name, part.written, overwrite=overwrite)
-            if total is not None:
-                total(array.nbytes)
+            if advance is not None:
+                advance(array.nbytes)
         report.written += staging.publish()
     return report

@@ -1,9 +1,9 @@
-"""Many sources: which files are meant, in which order, and what is odd about their names.
+"""Many sources: the files that words mean, their order, and gaps and duplicates in their names.
 
-An existing path is taken literally, before any brace, glob or ``#`` meaning. Order: as given and
-listed, and as braces list them; natural (2 before 10) inside each glob or folder. Words of a
-command line may be a pattern that the shell expanded, so `in_shell_order` takes files of one folder
-in natural order.
+A word that is an existing path means that file, whatever braces, stars or ``#`` are in it. Order:
+as given and listed, and as braces list them; natural (2 before 10) inside each glob or folder.
+Words of a command line may be a pattern that the shell expanded, so `in_shell_order` takes files of
+one folder in natural order.
 """
 
 from __future__ import annotations
@@ -44,16 +44,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# What lies in folders, and what patterns match: files, and folders that are one source each ------
+# Sources in folders, and those that patterns match: files, and folders that are one source each ---
 
 
 def marks_of_whole() -> dict[str, Row]:
-    """The files by which a folder is one source in a tree, too: of a format that has a suffix."""
+    """Return the names of files that mark a folder as one source, with the format of each.
+
+    Only formats that have a suffix: folders of the others are not recognised inside a tree.
+    """
     return {mark: row for row in ROWS if row.suffixes for mark in row.marks}
 
 
 def is_whole(path: str) -> bool:
-    """True if a folder is one source, in a tree of sources, too."""
+    """True if a folder inside a tree of sources is one source itself."""
     if any(os.path.isfile(os.path.join(path, mark)) for mark in marks_of_whole()):
         return True
     return row_together(path) is not None
@@ -68,7 +71,7 @@ def row_of_url(url: str) -> Row | None:
 
 
 def _row_together_at(url: str) -> Row | None:
-    """The format of the files of a folder at a URL, if they are read together, else None."""
+    """Return the format of the files of a folder at a URL if they are read together, else None."""
     from raconvert.files.remote import listing
 
     def first_bytes(file: str) -> bytes:
@@ -84,22 +87,26 @@ def _row_together_at(url: str) -> Row | None:
 def files_in(
     folder: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
 ) -> Iterable[str]:
-    """Yield what is in a folder and has the suffix of a readable format, or is one source."""
+    """Yield the sources in a folder: files with the suffix of a readable format, and whole folders.
+
+    With `include`, files of any suffix that match.
+    """
     readable = tuple(row for row in ROWS if row.reads)
     for entry in entries_below(folder, is_whole) if recursive else visible(folder):
-        known = include or by_suffix(entry.name, readable) or is_folder(entry)
-        if known and wanted(entry.name, include, exclude) and is_source(entry):
+        may_be_source = include or by_suffix(entry.name, readable) or is_folder(entry)
+        if may_be_source and wanted(entry.name, include, exclude) and is_source(entry):
             yield entry.path
 
 
 def files_together(folder: str, row: Row) -> tuple[list[str], list[str]]:
-    """The files of a folder that are read together, and those of other formats; in natural order.
+    """Return the files of a folder that are read together, and those of other formats.
 
-    Where one marks the folder as the root of a set, and where none lies in it, all below it.
+    Both are in natural order. If a file marks the folder as the root of a set, or no file lies in
+    it directly, all files below it count.
     """
     marked = any(os.path.isfile(os.path.join(folder, mark)) for mark in row.marks)
-    here = [entry for entry in visible(folder) if not is_folder(entry)]
-    entries = entries_below(folder) if marked or not here else here
+    direct = [entry for entry in visible(folder) if not is_folder(entry)]
+    entries = entries_below(folder) if marked or not direct else direct
     names: list[str] = []
     others: list[str] = []
     for entry in entries:
@@ -110,20 +117,23 @@ def files_together(folder: str, row: Row) -> tuple[list[str], list[str]]:
 
 
 def _may_be(name: str, row: Row) -> bool:
-    """True unless the suffix is of a format with other first bytes: a .tar may hold samples."""
-    named = by_suffix(name)
-    return named in (None, row) or not {*named.magic}.isdisjoint(row.magic)
+    """True unless the suffix belongs to a format with other first bytes.
+
+    Formats may share theirs: a .tar may hold samples.
+    """
+    suggested = by_suffix(name)
+    return suggested in (None, row) or not {*suggested.magic}.isdisjoint(row.magic)
 
 
 def urls_together(url: str, row: Row) -> tuple[list[str], list[str]]:
-    """Do the work of `files_together` for a folder at a URL."""
+    """Return what `files_together` does, for a folder at a URL."""
     from raconvert.files.remote import listing
 
     marked = any(is_there(f"{url}/{mark}") for mark in row.marks)
     urls = [] if marked else listing.files_in(url, recursive=False)
     urls = urls or listing.files_in(url, recursive=True)
-    others = [one for one in urls if not _may_be(one, row)]
-    names = [one for one in urls if _may_be(one, row)]
+    others = [file for file in urls if not _may_be(file, row)]
+    names = [file for file in urls if _may_be(file, row)]
     if not names:
         raise ReadFailed(f"folder holds no file that may be {row.title}", path=url)
     return natural_sorted(names), natural_sorted(others)
@@ -158,13 +168,13 @@ class Gathered(Record):
 
     paths: list[str]  # in order
     many: bool  # they get a leading axis even if there is only one
-    order: str  # how they are sorted, in words
-    known: dict[str, list[str]] = {}  # noqa: RUF012 - sidecars of folders that were looked at
-    sidecars: bool | None = None  # any of them has one; None: nobody has asked yet
-    odd: list[str] | None = None  # gaps and duplicates, in words; None: nobody has asked yet
+    order: str  # their order, in words
+    known: dict[str, list[str]] = {}  # noqa: RUF012 - the sidecars in folders that were listed
+    sidecars: bool | None = None  # True if any source has one; None: not looked up yet
+    odd: list[str] | None = None  # gaps and duplicates, in words; None: not looked up yet
 
     def looked_through(self) -> Gathered:
-        """The same paths, with their sidecars and oddities looked up."""
+        """Return the same paths, with their sidecars, gaps and duplicates looked up."""
         return self._replace(sidecars=self.has_sidecars(), odd=_oddities(self.paths))
 
     def has_sidecars(self) -> bool:
@@ -195,8 +205,8 @@ def natural_key(name: str) -> list[Any]:
 
 
 def sidecars_in(folder: str) -> set[str]:
-    """The paths of the sidecars in a folder, whose name ends with a separator or is empty."""
-    with suppress(OSError):  # a folder that is not there is missed when its files are read
+    """Return the paths of the sidecars in a folder; its name ends with a separator, or is empty."""
+    with suppress(OSError):  # a missing folder is an error when its files are read
         return {folder + name for name in os.listdir(folder or ".") if name.endswith(SUFFIX)}
     return set()
 
@@ -204,8 +214,7 @@ def sidecars_in(folder: str) -> set[str]:
 def natural_sorted(paths: Iterable[str]) -> list[str]:
     """Return paths in natural order."""
     ordered = sorted(paths)
-    # Zero-padded names are in natural order already; that saves a key per file for folders of
-    # tens of thousands.
+    # Zero-padded names are in natural order already: no key is made for tens of thousands.
     if not _are_padded(ordered):
         ordered.sort(key=natural_key)
     return ordered
@@ -214,7 +223,7 @@ def natural_sorted(paths: Iterable[str]) -> list[str]:
 def _are_padded(paths: Sequence[str]) -> bool:
     """True if sorted names are zero-padded numbers between the same text.
 
-    Sorted strings share whatever their first and last share at the front.
+    All of them begin as both the first and the last one do, since they are sorted.
     """
     if not paths:
         return True
@@ -225,13 +234,14 @@ def _are_padded(paths: Sequence[str]) -> bool:
     if set(map(len, paths)) != {width}:
         return False
     text, end = "".join(paths), width - len(first[-1])
-    if any(text[at::width] != paths[0][at] * len(paths) for at in range(end, width)):
+    # ``text[column::width]`` is one character of each name.
+    if any(text[column::width] != paths[0][column] * len(paths) for column in range(end, width)):
         return False
-    return all(text[at::width].isdecimal() for at in range(end - len(first[-2]), end))
+    return all(text[column::width].isdecimal() for column in range(end - len(first[-2]), end))
 
 
 def is_pattern(word: str) -> bool:
-    """True if a word is a glob, or has braces to expand, and no file has it as its name."""
+    """True if a word is a glob or has braces to expand, and is not the path of a file."""
     if has_braces(word):
         return True
     if is_remote(word):
@@ -242,7 +252,7 @@ def is_pattern(word: str) -> bool:
 
 
 def has_braces(word: str) -> bool:
-    """True if `without_braces` has something to expand, and no file has the word as its name."""
+    """True if `without_braces` expands a word, which is not the path of a file."""
     if "{" not in word or not any(map(_choices, _BRACES.findall(word))) or _NESTED.search(word):
         return False
     if is_remote(word):
@@ -255,9 +265,9 @@ def has_braces(word: str) -> bool:
 def without_braces(word: str) -> list[str]:
     """Expand ``{000..012}`` and ``{a,b}`` as shells and WebDataset do, the last braces fastest.
 
-    A word that a file has as its name stays as it is. Zeros in front of an end are the width of
-    all numbers; ``{0..9..3}`` has a step. Braces that list nothing stay as they are, and words with
-    braces inside braces. Raises `UsageError` for too many words.
+    A word that is the path of a file stays as it is. If an end has zeros in front, all numbers are
+    padded to its width; ``{0..9..3}`` has a step. Braces that list nothing stay as they are, and
+    words with braces inside braces. Raises `UsageError` for too many words.
     """
     parts = _BRACES.split(word) if has_braces(word) else [word]
     words = [parts[0]]
@@ -273,13 +283,13 @@ def without_braces(word: str) -> list[str]:
 
 
 def _choices(inside: str) -> list[str]:
-    """Return the texts that braces list, of a range at most one too many; none if it is neither."""
+    """Return the texts that braces list, of a long range one more than allowed; else no texts."""
     if "," in inside:
         return inside.split(",")
-    found = _RANGE.fullmatch(inside)
-    if found is None:
+    match = _RANGE.fullmatch(inside)
+    if match is None:
         return []
-    first, last, step = found.groups()
+    first, last, step = match.groups()
     padded = any(end.lstrip("-")[:1] == "0" and len(end.lstrip("-")) > 1 for end in (first, last))
     width = max(map(len, (first, last))) if padded else 0
     sign = 1 if int(last) >= int(first) else -1
@@ -288,7 +298,7 @@ def _choices(inside: str) -> list[str]:
 
 
 def roots_of(words: Iterable[str]) -> list[str]:
-    """The folders among words, and the URLs, which may be ones."""
+    """Return the folders among words, and all URLs, which may be folders."""
     return [public_name(word) for word in words if is_remote(word) or os.path.isdir(word)]
 
 
@@ -330,7 +340,7 @@ def gather(
     known: dict[str, list[str]] = {}
     literal = True
     if braced := any(map(has_braces, words)):
-        words = [one for word in words for one in without_braces(word)]
+        words = [expanded for word in words for expanded in without_braces(word)]
     for word in words:
         matches, was_literal = _expand(word, recursive, include, exclude, known)
         paths += matches
@@ -350,10 +360,10 @@ def gather(
 
 
 def in_shell_order(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line in the order in which their files are meant.
+    """Return the words of a command line in the order that is meant.
 
-    A shell expands ``*.npy`` to names in the order of a dictionary, and nobody can tell them from
-    names that were typed: files of one folder are put into natural order. Raises nothing.
+    A shell expands ``*.npy`` to names in alphabetical order, which look as if they were typed:
+    files of one folder are put into natural order. Raises nothing.
     """
     words = list(words)
     if len(words) < 2 or len(set(map(os.path.dirname, words))) > 1:
@@ -374,13 +384,14 @@ def _is_natural(paths: Sequence[str]) -> bool:
 
 
 def gathered_files(paths: Iterable[str]) -> Gathered:
-    """Files by their literal names as the sources of a stack, in natural order."""
+    """Return files, by their literal names, as the sources of a stack in natural order."""
     files = natural_sorted(paths)
     _check_unfinished(files)
     return Gathered(files, True, "natural order")
 
 
 def _check_unfinished(paths: list[str]) -> None:
+    """Refuse files of a run that was interrupted while it wrote them."""
     if is_in_doubt(paths):
         from raconvert.files.unfinished import refuse_unfinished
 
@@ -397,6 +408,7 @@ def _sorted(paths: list[str], sort: str) -> list[str]:
 
 
 def _modified(path: str) -> float:
+    """Return the time of the last change of a source, in seconds."""
     try:
         if is_remote(path):
             from raconvert.files.remote import listing
@@ -411,9 +423,9 @@ def _expand(
     word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str],
     known: dict[str, list[str]],
 ) -> tuple[list[str], bool]:  # fmt: skip
-    """Return the files that one word means, and whether it was a literal file.
+    """Return the sources that one word means, and True if it was a literal file.
 
-    What is seen of the sidecars of a folder is added to those that are `known`.
+    The sidecars in a folder that is listed are added to `known`.
     """
     if is_remote(word := public_name(word)):
         return _at_url(word, recursive, include, exclude)
@@ -443,9 +455,9 @@ def _expand(
 
 
 def _glob(pattern: str, known: dict[str, list[str]]) -> list[str]:
-    """The sources that a pattern matches; as `glob.glob`, without a look at every file.
+    """Return the sources that a pattern matches, as `glob.glob` does, but without a call for each.
 
-    What is seen of the sidecars of its folder is added to those that are `known`.
+    The sidecars in its folder are added to `known`.
     """
     folder, name = os.path.split(pattern)
     if _GLOB.search(folder) or "**" in name:
@@ -456,22 +468,23 @@ def _glob(pattern: str, known: dict[str, list[str]]) -> list[str]:
 
     ignore_case = re.IGNORECASE if os.path.normcase("A") == "a" else 0
     matches: Callable[[str], object] = re.compile(translate(name), ignore_case).match
-    if name[:1] == "*" and not ignore_case and not _GLOB.search(name, 1):  # the usual one, faster
+    if name[:1] == "*" and not ignore_case and not _GLOB.search(name, 1):  # usual, and faster so
         matches = methodcaller("endswith", name[1:])
     start = pattern[: len(pattern) - len(name)]
     try:
-        with os.scandir(folder or ".") as there:
-            entries = [*there]
+        with os.scandir(folder or ".") as listing:
+            entries = [*listing]
     except OSError:  # no such folder: nothing matches
         return []
     names = [entry.name for entry in entries]
-    text = "\n".join(["", *names, ""])  # of tens of thousands: no look at each for what none is
-    sidecars = [one for one in names if one.endswith(SUFFIX)] if f"{SUFFIX}\n" in text else []
-    known[start] = [start + sidecar for sidecar in sidecars]
+    text = "\n".join(["", *names, ""])  # a search in it is faster than one in each of many names
+    known[start] = []
+    if f"{SUFFIX}\n" in text:
+        known[start] = [start + sidecar for sidecar in names if sidecar.endswith(SUFFIX)]
     paths = [
-        start + one
-        for one, entry in zip(names, entries, strict=True)
-        if matches(one)
+        start + entry_name
+        for entry_name, entry in zip(names, entries, strict=True)
+        if matches(entry_name)
         and (entry.is_file(follow_symlinks=False) or not is_folder(entry) or is_whole(entry.path))
     ]
     if name.startswith(".") or "\n." not in text:
@@ -481,7 +494,7 @@ def _glob(pattern: str, known: dict[str, list[str]]) -> list[str]:
 
 
 def _without_sidecars(paths: list[str]) -> list[str]:
-    """Leave out the metadata files of other files in the list."""
+    """Return paths without the sidecars and per-item metadata of other paths in the list."""
     text = "\n".join([*paths, ""])
     if f"{SUFFIX}\n" not in text and f"{ITEMS_SUFFIX}\n" not in text:
         return paths
@@ -492,7 +505,7 @@ def _without_sidecars(paths: list[str]) -> list[str]:
 def _at_url(
     word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
 ) -> tuple[list[str], bool]:
-    """Do the work of `_expand` for a URL; one with the suffix of a format is taken for a file."""
+    """Return what `_expand` does for a URL; one with the suffix of a format is taken for a file."""
     from raconvert.files.remote import listing
 
     if names_folder(word):
@@ -509,6 +522,7 @@ def _at_url(
 
 
 def _listed(files_from: str | Iterable[str], null_separated: bool) -> list[str]:
+    """Return the paths in a list, which is in a file, on the standard input (``-``), or given."""
     if not isinstance(files_from, str):
         return [public_name(os.fspath(path)) for path in files_from]
     try:
@@ -532,14 +546,15 @@ def sequence_note(gathered: Gathered, verb: str = "stacking") -> str:
     """Return one line: how many files, first and last, the order, gaps and duplicates."""
     paths = gathered.paths
     first, last = os.path.basename(paths[0]), os.path.basename(paths[-1])
-    said = [gathered.order, *(_oddities(paths) if gathered.odd is None else gathered.odd)]
+    oddities = _oddities(paths) if gathered.odd is None else gathered.odd
     span = first if len(paths) == 1 else f"{first} … {last}"
-    return f"{verb} {len(paths)} file{'s' * (len(paths) != 1)}: {span} ({'; '.join(said)})"
+    about = "; ".join([gathered.order, *oddities])
+    return f"{verb} {len(paths)} file{'s' * (len(paths) != 1)}: {span} ({about})"
 
 
 def _oddities(paths: Sequence[str]) -> list[str]:
-    """Gaps and duplicates of a sequence, in words."""
-    if _is_dense(paths):  # quickly seen, and then there is nothing to say
+    """Return gaps and duplicates of a sequence, in words."""
+    if _is_dense(paths):  # a quick check
         return []
     oddities = []
     if gaps := missing_numbers(paths):
@@ -557,7 +572,8 @@ def repeated(paths: Sequence[str]) -> int:
 def missing_numbers(paths: Sequence[str]) -> str:
     """Return the numbers missing from names that differ in one number: ``4-8, 12-99``.
 
-    Empty when nothing is missing or the names are not a numbered sequence.
+    It is "" if none are, or the names are not a numbered sequence; of more than eight gaps, only
+    their number is returned.
     """
     if len(paths) < 2:
         return ""
@@ -567,7 +583,7 @@ def missing_numbers(paths: Sequence[str]) -> str:
         parts = _DIGITS.split(os.path.basename(path))
         if len(parts) < 3:
             return ""
-        # The last number before the suffix counts; all text around it must be the same.
+        # The last number before the suffix is compared; all text around it must be the same.
         around = (*parts[:-2], parts[-1])
         if frame is None:
             frame = around

@@ -1,10 +1,10 @@
-"""Files of a run, one after the other, so that the death of a library costs one of them.
+"""Files of a run, one after the other, so that the crash of a library costs one of them.
 
 Some formats are read by a library of native code, which a damaged file can crash, and the process
 with it. From the first file of such a format on, the files of a run are handled in a copy of this
-process, and what it finds comes back as JSON, line by line; when it dies, the file at hand has
-failed, and a new copy goes on with the next one. Where a process cannot be copied (Windows, or
-there are other threads), all is done in this one.
+process, which returns its results as JSON, line by line; if it dies, the current file has failed,
+and a new copy goes on with the next one. If a process cannot be copied (Windows, or other threads
+are running), all is done in this one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class Jobs:
     """Jobs on the files of a run: ``do(number)`` carries out the one of that number.
 
-    The only other effect of a job are files; the folders in which it makes temporary ones are
-    `folders(number)`. What it returns is made values of JSON by `pack`, and back by `unpack`, if it
-    was done in another process; as they are, tuples become lists.
+    Besides its result a job only has files as effects; `folders(number)` are the folders in which
+    it makes temporary ones. If it is done in another process, `pack` turns its result into values
+    of JSON, and `unpack` turns them back; without these methods tuples become lists.
     """
 
     def __init__(self, do: Callable[[int], Any]) -> None:
@@ -76,7 +76,7 @@ def _attempted(do: Callable[[], Any]) -> Any:
 
 
 def _in_a_copy(paths: Sequence[str], first: int, jobs: Jobs) -> Iterator[Any]:
-    """Yield the outcomes from `first` on, up to the end or to the one that the copy dies of."""
+    """Yield the outcomes from `first` on, to the end or to the file by which the copy dies."""
     number, done = first, False
     copy = Worker(answering(lambda number: jobs.pack(jobs.do(number))))
     try:

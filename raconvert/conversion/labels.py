@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from raconvert.conversion.transaction import Staging
 
 
-CLASSES = "classes"  # the array of their names, in a container
+CLASSES = "classes"  # the name of the array of class names in a container
 
 
 def labels_array(paths: list[str]) -> Array:
     """Return the labels of the files, one each: uint8 if they fit, else int64.
 
-    The names behind the labels, if they are not numbers, are the attribute ``labels``. Raises
+    If classes have names that are not numbers, these are the attribute ``labels``. Raises
     `UsageError` for classes that are below several folders, such as ``train`` and ``test``.
     """
     refuse_parts(paths)
@@ -39,7 +39,7 @@ def labels_array(paths: list[str]) -> Array:
 
 
 def refuse_parts(paths: Sequence[str]) -> None:
-    """Refuse classes that are below several folders: their labels would be merged."""
+    """Refuse (`UsageError`) classes below several folders, whose labels would be merged."""
     parts = [*parts_of(paths)]
     if len(parts) > 1:
         raise UsageError(
@@ -50,6 +50,7 @@ def refuse_parts(paths: Sequence[str]) -> None:
 
 
 def _labels_array(paths: list[str]) -> Array:
+    """Return the labels as `labels_array` does, for one part of a data set or for all."""
     import numpy as np
 
     numbers, words = labels_of(paths)
@@ -71,11 +72,11 @@ def is_in_container(settings: Settings, row: Row) -> bool:
 def add_labels(
     bundle: Bundle, parts: dict[str, list[str]], name: str, labels: str
 ) -> tuple[list[Array], set[str]]:
-    """Return the stacks of a bundle under their names, with their labels and the classes of all.
+    """Return stacks, their labels and the array of classes; and the names of all but the stacks.
 
-    `parts` are those of `parts_of`, a stack each. Also the names of the others. The classes
-    are not there where the folders have numbers that do not count from 0: these are the labels
-    themselves.
+    `bundle` has a stack for each of the `parts` (`parts_of`), which is renamed to `name`, with its
+    labels as `labels` beside it. The classes are left out if folder names are numbers that do not
+    count from 0: the labels are these numbers.
     """
     import numpy as np
 
@@ -89,11 +90,12 @@ def add_labels(
         words = [str(number) for number in numbers]
     arrays, added, begin = [], [], 0
     for stack, (part, paths) in zip(bundle.arrays, parts.items(), strict=True):
-        own = values[begin : (begin := begin + len(paths))]
+        of_part = values[begin : begin + len(paths)]
+        begin += len(paths)
         above = f"{part}/" if part else ""
         arrays += [
             stack.replace(name=above + name),
-            Array(whole.element, own.shape, name=above + labels, index_order="C", data=own),
+            Array(whole.element, of_part.shape, name=above + labels, index_order="C", data=of_part),
         ]
         added.append(above + labels)
     if words is not None:
@@ -111,21 +113,21 @@ def add_labels(
 def parts_of(paths: Sequence[str]) -> dict[str, list[str]]:
     """Return the files by the parts of their data set, such as ``train`` and ``test``, in order.
 
-    Folders with classes are parts if a class is below several of them; a part is named by its path
-    below the folder that has them all. Else there is one part without a name.
+    The folders above those of the classes are parts if a class is in several of them; a part is
+    named by its path below the folder that has them all. Else there is one part without a name.
     """
-    above: dict[str, list[str]] = {}
-    places: dict[str, set[str]] = {}
+    files_of: dict[str, list[str]] = {}
+    folders_of: dict[str, set[str]] = {}
     for path in paths:
-        folder, name = os.path.split(os.path.dirname(os.path.abspath(path)))
-        above.setdefault(folder, []).append(path)
-        places.setdefault(name, set()).add(folder)
-    if all(len(folders) == 1 for folders in places.values()):
+        folder, class_name = os.path.split(os.path.dirname(os.path.abspath(path)))
+        files_of.setdefault(folder, []).append(path)
+        folders_of.setdefault(class_name, set()).add(folder)
+    if all(len(folders) == 1 for folders in folders_of.values()):
         return {"": list(paths)}
-    common = os.path.commonpath(above)
+    common = os.path.commonpath(files_of)
     return {
-        "/".join(os.path.relpath(folder, common).split(os.sep)): names
-        for folder, names in above.items()
+        "/".join(os.path.relpath(folder, common).split(os.sep)): files
+        for folder, files in files_of.items()
     }
 
 
@@ -145,17 +147,17 @@ def stage_labels(
 ) -> None:
     """Stage the labels, so that they appear together with the stack.
 
-    Settings for the elements of the stack do not apply to them. Without `staging` nothing is
-    written, and losses are judged all the same.
+    Options for the elements of the stack do not apply to them. Without `staging` nothing is
+    written, but losses are judged.
     """
-    own = settings.replace(
+    settings_of_labels = settings.replace(
         axes=None, scale=None, dtype=None, out_opts=None, progress=None, verify=False,
         dry_run=staging is None,
     )  # fmt: skip
     part = Report(report.sources)
     staged = path if staging is None else staging.place(path, same_name=True)
     try:
-        run = Conversion(staged, registry.target_row(path), own, part)
+        run = Conversion(staged, registry.target_row(path), settings_of_labels, part)
         write_bundle(run, Bundle([labels]))
     except RaconvertError as error:
         error.path = path if error.path == staged else error.path
@@ -167,10 +169,10 @@ def stage_labels(
 
 
 def labels_of(paths: Sequence[str]) -> tuple[list[int], list[str] | None]:
-    """Return a label per file from the name of its folder, and the names behind the labels.
+    """Return a label for each file by the name of its folder, and the sorted names of folders.
 
-    Integer folder names are the labels themselves (names: None); otherwise labels index the
-    sorted distinct names. Folders at different depths are an error.
+    The labels are indices of the names. If all names are integers, they are the labels themselves,
+    and None is returned instead of names. Raises `UsageError` for folders at different depths.
     """
     if len({os.path.dirname(path).count(os.sep) for path in paths}) > 1:
         raise UsageError(
@@ -178,13 +180,10 @@ def labels_of(paths: Sequence[str]) -> tuple[list[int], list[str] | None]:
             remedy="give one pattern such as 'train/*/*.png'",
         )
     folders = [os.path.basename(os.path.dirname(os.path.abspath(path))) for path in paths]
-    distinct = set(folders)
-    if (
-        all(name.isdecimal() and name.isascii() for name in distinct)
-        and len(set(map(int, distinct))) == len(distinct)  # 1 and 01 are two
-        and max(map(int, distinct)) < 1 << 63
-    ):
-        return [int(name) for name in folders], None
     names = sorted(set(folders))
+    if all(name.isdecimal() and name.isascii() for name in names):
+        numbers = [*map(int, names)]
+        if len(set(numbers)) == len(numbers) and max(numbers) < 1 << 63:  # 1 and 01 are two
+            return [int(name) for name in folders], None
     index = {name: number for number, name in enumerate(names)}
     return [index[name] for name in folders], names

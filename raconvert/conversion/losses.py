@@ -1,6 +1,6 @@
-"""Losses of a run besides those that the plugin plans: by a mode, by what a file or an item says.
+"""Losses of a run besides those that the plugin plans: by ``--meta``, of files and of single items.
 
-Nothing is written before `raconvert.conversion.report.judge` has let them pass.
+Nothing is written before `raconvert.conversion.report.judge` has accepted them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from raconvert.plugin import Fit
 
 
-_DECIDE = ("c", "fortran", "keep-memory")  # --axes that say how the axes are indexed
+_DECIDE = ("c", "fortran", "keep-memory")  # values of --axes that fix how the axes are indexed
 
 
 def rounded(arrays: list[Array]) -> list[Fit]:
-    """List the arrays that lost precision while they were written, which --allow permits."""
+    """List the losses of precision while arrays were written, which --allow permits."""
     return [
         refused(
             array.name,
@@ -39,7 +39,7 @@ def rounded(arrays: list[Array]) -> list[Fit]:
 
 
 def all_fits(run: Conversion) -> list[Fit]:
-    """The changes and losses by the plan of the plugin and by the metadata mode."""
+    """Return the changes and losses by the plan of the plugin and by ``--meta``."""
     bundle, row, mode = run.bundle, run.row, run.settings.meta
     fits = [
         *run.plan.fits,
@@ -91,7 +91,7 @@ def left_behind(
 
 
 def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
-    """The losses of further names of arrays and groups that a container has no place for."""
+    """List the loss of aliases of arrays and groups, if the container format has none."""
     if not bundle.aliases or not row.many or row.meta == "all":
         return []
     names = [f"'{alias}' of '{real or '/'}'" for alias, real in bundle.aliases.items()]
@@ -100,18 +100,19 @@ def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
 
 
 def _kept(fits: list[Fit]) -> list[Fit]:
-    """The losses that remain when a sidecar keeps metadata and names."""
-    names = []
+    """Return the changes and losses that remain if a sidecar keeps metadata and names."""
+    remaining = []
     for fit in fits:
         if fit.outcome == REFUSED and fit.flag == "--allow names":
-            names.append(equivalent(fit.array, fit.property, f"{fit.reason}; the sidecar keeps it"))
+            reason = f"{fit.reason}; the sidecar keeps it"
+            remaining.append(equivalent(fit.array, fit.property, reason))
         elif not (fit.property == "metadata" and fit.outcome == EQUIVALENT):
-            names.append(fit)
-    return names
+            remaining.append(fit)
+    return remaining
 
 
 def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
-    """The losses of metadata of single items, which lie beside single arrays only."""
+    """List the losses of metadata of single items, which the sidecar of a container lacks."""
     if not row.many or row.sidecar == "never":
         return []
     reason = "metadata of single items has no place in the sidecar of a container"
@@ -123,7 +124,7 @@ def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
 
 
 def unheld_floats(run: Conversion) -> list[Fit]:
-    """The arrays of floats of one byte for which the format of the destination has no type."""
+    """List the losses of floats of one byte for which the format of the destination has no type."""
     return [
         refused(
             array.name,
@@ -138,6 +139,7 @@ def unheld_floats(run: Conversion) -> list[Fit]:
 
 
 def _holders(array: Array) -> str:
+    """Return the names of the formats that hold an array of floats of one byte."""
     return ", ".join(row.name for row in ROWS if array.element.descr in row.float8)
 
 
@@ -146,7 +148,7 @@ def undecided(run: Conversion) -> list[Fit]:
     settings = run.settings
     if run.row.index_orders != "F" or settings.axes in _DECIDE:
         return []
-    bare = {one.name for one in run.origins if one.index_order is None}
+    bare = {origin.name for origin in run.origins if origin.index_order is None}
     if run.opened is not None:
         bare = run.opened.bare
     return [
@@ -163,7 +165,7 @@ def undecided(run: Conversion) -> list[Fit]:
 
 def too_late(arrays: list[Array], row: Row) -> list[Fit]:
     """List the metadata that is lost because it was complete only after all data had been read."""
-    if row.sidecar != "asked":  # it lies beside the data there
+    if row.sidecar != "asked":  # beside an .ra a sidecar is written after the data
         return []
     losses = []
     for array in arrays:
@@ -177,7 +179,7 @@ def too_late(arrays: list[Array], row: Row) -> list[Fit]:
 
 
 def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
-    """The losses of metadata of single items whose axis is not there any more."""
+    """List the losses of metadata of single items whose axis is gone or no longer the first."""
     reason = "what the items have of their own is left out, since their axis is gone or moved"
     return [
         equivalent(array.name, "metadata", reason)
@@ -187,14 +189,14 @@ def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
 
 
 def _replaced_trailer(array: Array) -> list[Fit]:
-    """The losses of metadata without a place beside, or in, the trailer of --meta trailer."""
-    trailer = []
+    """List the losses by ``--meta trailer``: metadata of items, and the trailer of the source."""
+    losses = []
     if array.meta.items is not None:
         reason = "metadata of single items has no place in a trailer"
-        trailer.append(equivalent(array.name, "metadata", reason))
+        losses.append(equivalent(array.name, "metadata", reason))
     if trailer_of(array.meta) is not None and record_of(array, beside_ra=True):
-        trailer.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
-    return trailer
+        losses.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
+    return losses
 
 
 def _dropped(array: Array, mode: str) -> list[Fit]:

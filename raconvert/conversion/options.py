@@ -1,8 +1,8 @@
 """The options of a conversion: their types, one table, and `Settings`, the values in one of them.
 
 The families (`Opening`, `Reading`, `Writing`, `Converting`, ...) declare the type of each option,
-for type checkers and for the checks at run time. `OPTIONS` has what else there is to say of it:
-default, help, and what it is on a command line.
+for type checkers and for the checks at run time. `OPTIONS` has the rest: default, help, and the
+form on a command line.
 """
 
 from __future__ import annotations
@@ -120,14 +120,14 @@ class Converting(Transferring, Gathering, Writing, total=False):
     progress: Callable[[Progress], object] | None
 
 
-# What else there is to say of each ---------------------------------------------------------------
+# Default, help and command line of each ----------------------------------------------------------
 
 
 class Option(Record):
-    """One option of a conversion: a named argument of `convert`, and what it is on a command line.
+    """One option of a conversion: a named argument of `convert`, and its form on a command line.
 
-    `flags` are the words on the command line (none: only in Python), `how` and `kind` what is done
-    with the word that follows (`raconvert.cli.options`); `type` the annotation as text, which
+    `flags` are the words on the command line ("": only in Python), `how` and `kind` the treatment
+    of the word that follows (`raconvert.cli.options`); `type` is the annotation as text, which
     `table` takes from a family.
     """
 
@@ -144,13 +144,13 @@ class Option(Record):
 
 
 def table(family: type, *rows: Option) -> tuple[Option, ...]:
-    """The rows with the types that a family declares."""
+    """Return the rows with the types that a family declares."""
     types = family.__annotations__
     return tuple(row._replace(type=types[row.name]) for row in rows)
 
 
 def options_of(family: type, **defaults: Any) -> tuple[Option, ...]:
-    """The options of a family in the order of the one list, some with another default."""
+    """Return the options of a family in the order of the one list, some with another default."""
     types = family.__annotations__
     return tuple(
         row._replace(type=types[row.name], default=defaults.get(row.name, row.default))
@@ -285,8 +285,8 @@ class Settings:
 
     def __init__(self, **named: Any) -> None:
         if not named.keys() <= Settings.__annotations__.keys():
-            odd = next(name for name in named if name not in Settings.__annotations__)
-            raise TypeError(f"convert() has no argument '{odd}'")
+            unknown = next(name for name in named if name not in Settings.__annotations__)
+            raise TypeError(f"convert() has no argument '{unknown}'")
         self.__dict__.update(named)
         self.arrays = _words(self.arrays)
         self.allow = _words(self.allow)
@@ -312,12 +312,12 @@ class Settings:
         return loss in self.allow or "all" in self.allow
 
 
-for _option in OPTIONS:  # what is not given is as usual
+for _option in OPTIONS:  # defaults, as attributes of the class
     setattr(Settings, _option.name, _option.default)
 
 
 def normalized(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that a caller gave, as `Settings` takes them: paths as text, a listener by bytes."""
+    """Return options of a caller as `Settings` takes them: paths as text, `progress` by bytes."""
     options = {name: _path_as_text(value) for name, value in given.items()}
     if options.get("progress") is not None:
         from raconvert.conversion.progress import Listener
@@ -331,13 +331,14 @@ def _path_as_text(value: Any) -> Any:
 
 
 def begin(settings: Settings, file: str, count: int = 0, files: int = 1) -> None:
-    """Let a listener know the source at hand, how many are done with, and how many there are."""
-    go_on = getattr(settings.progress, "begin", None)
-    if go_on is not None:
-        go_on(file, count, files)
+    """Tell the listener, if any, the current source, the number of finished ones, and of all."""
+    begin_source = getattr(settings.progress, "begin", None)
+    if begin_source is not None:
+        begin_source(file, count, files)
 
 
 def _words(value: Any) -> list[str]:
+    """Return an option of several words as a list; one word alone may be a text."""
     return [value] if isinstance(value, str) else list(value or ())
 
 
@@ -347,7 +348,7 @@ def is_bare(name: str) -> bool:
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Refuse a text that is not a number of processes (`UsageError`)."""
+    """Refuse (`UsageError`) a number of processes below 1."""
     if jobs is not None and jobs < 1:
         raise UsageError("`--jobs` is not a valid number", expected="1 or more", got=jobs)
 

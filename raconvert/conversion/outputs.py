@@ -1,9 +1,9 @@
-"""Destinations: what they stand for, what may be replaced, and how files take their places.
+"""Destinations: their meaning, the check of what may be replaced, and the final renames.
 
-One file, a folder of them, or a template of many names: with ``{stem}`` or ``{name}`` it takes one
-file for each source, with ``{}``, ``{i}`` or ``{label}`` one file for each plane. What was written
-is read again under its temporary name; then its sidecar is written, and all take their places.
-Nothing is renamed before everything is written.
+A destination is one file, a folder of them, or a template of many names: with ``{stem}`` or
+``{name}`` it takes one file for each source, with ``{}``, ``{i}`` or ``{label}`` one file for each
+plane. A file that was written is read again under its temporary name; then its sidecar is written,
+and both are renamed. Nothing is renamed before everything is written.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def template_fields(dst: str | None) -> set[str]:
 
 
 def stem_of(path: str) -> str:
-    """Return the last part of a path without its suffix; of a folder only that of a format."""
+    """Return the last part of a path without its suffix; a folder has one only of a format."""
     name = os.path.basename(path.rstrip("/" + os.sep))
     if os.path.isdir(path) and not registry.names_folder(name):
         return name
@@ -88,7 +88,7 @@ def stem_of(path: str) -> str:
 
 
 def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
-    """Split ``FILE#name`` of a destination: only where FILE would be a container."""
+    """Split ``FILE#name`` of a destination, if FILE would be a container; else name is None."""
     path = dst
     while "#" in path and not os.path.lexists(dst):
         path = path.rpartition("#")[0]
@@ -101,9 +101,9 @@ def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
 
 
 def array_name(name: str | None, row: Row, settings: Settings) -> str | None:
-    """The name of the array in a container: from ``FILE#NAME``, or from ``--name``.
+    """Return the name of the array in a container: from ``FILE#NAME``, or from ``--name``.
 
-    Raises `UsageError` for a format of one array, and where both say another.
+    Raises `UsageError` for a format of one array, and if the two differ.
     """
     if settings.name is None:
         return name
@@ -164,7 +164,7 @@ def prepare_target(
 
 
 def is_addition(path: str, name: str | None, row: Row) -> bool:
-    """True if an array is to go into a container that exists. An empty folder does not count."""
+    """True if an array is to be added to a container that exists, which an empty folder is not."""
     if name is None or path == "-" or is_remote(path) or not os.path.exists(path):
         return False
     return not (row.folder and os.path.isdir(path) and not os.listdir(path))
@@ -211,11 +211,11 @@ def replaceable(
 
 def refuse_sources(paths: list[str], sources: list[str]) -> None:
     """Refuse destinations that are one of the sources, under whatever name."""
-    places = {identity(path): path for path in paths}
-    places.pop(None, None)
-    for source in sources if places else ():
-        # FILE#name, or a file that will be missed when it is read
-        path = places.get(identity(source) or identity(file_of(source)))
+    paths_by_file = {identity(path): path for path in paths}
+    paths_by_file.pop(None, None)
+    for source in sources if paths_by_file else ():
+        # A source without identity is FILE#name, or a missing file, which is an error later.
+        path = paths_by_file.get(identity(source) or identity(file_of(source)))
         if path is not None:
             raise TargetExists("source and destination are the same file", path=path)
 
@@ -242,14 +242,14 @@ def file_of(spec: str) -> str:
     return split_spec(spec)[0]
 
 
-# What was written, read again ---------------------------------------------------------------------
+# Written files, read again ------------------------------------------------------------------------
 
 
 def read_back(run: Conversion, target: Target) -> None:
-    """Read what was written before it takes its place, headers only.
+    """Read a written file before it is renamed, headers only.
 
-    With ``--verify`` every element is compared, too, of arrays without a loss. How the form of each
-    array differs from what is read back goes to `run.forms` (`raconvert.metadata.roundtrip`).
+    With ``--verify`` the elements of all arrays without a loss are compared, too. `run.forms` gets,
+    by name, how the form of an array differs when it is read back (`raconvert.metadata.roundtrip`).
     """
     names, row, run.forms = run.plan.names, run.row, {}
     lossy = {fit.array for fit in run.report.allowed}
@@ -262,49 +262,52 @@ def read_back(run: Conversion, target: Target) -> None:
             run.container.compare(run, written)
         parts = zip(run.origins, run.bundle.arrays, names, strict=True)
         for number, (origin, array, name) in enumerate(parts):
-            bundle = written.get(name) if row.many else written.arrays[number]
+            back = written.get(name) if row.many else written.arrays[number]
             whole = run.container is None
-            if bundle is None or (whole and len(written.arrays) != len(names)):
+            if back is None or (whole and len(written.arrays) != len(names)):
                 raise WriteFailed(
                     "the written file does not read back; this is a bug, nothing was replaced",
                     path=target.path,
                     expected=f"{counted(len(names), 'array')}: {', '.join(names[:10])}",
                     got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
                 )
-            if isinstance(bundle.problem, Corrupt):
-                raise bundle.problem
-            run.forms[name], again = {}, None
+            if isinstance(back.problem, Corrupt):
+                raise back.problem
+            run.forms[name], restored = {}, None
             if run.settings.verify or run.settings.meta == "sidecar":
-                back = bundle if row.many else bundle.replace(name=array.name)
-                run.forms[name], again = _way_back(origin, array, back, target.path)
+                renamed = back if row.many else back.replace(name=array.name)
+                run.forms[name], restored = _way_back(origin, array, renamed, target.path)
             if run.settings.verify:
-                _check_form(run, array, bundle, run.forms[name], target.path)
+                _check_form(run, array, back, run.forms[name], target.path)
             if run.settings.verify and not lossy & {array.name, ""}:
-                if again is None:
-                    again = _as_the_source(run.plugin, row, source, in_opts)
-                _compare(array, again, target.path)
+                if restored is None:
+                    restored = _as_the_source(run.plugin, row, source, in_opts)
+                _compare(array, restored, target.path)
 
 
 def _way_back(
     origin: Array, array: Array, back: Array, path: str
 ) -> tuple[dict[str, Any], Array | None]:
-    """Return the changes of form after reading back, and the array restored from them."""
+    """Return how the form of an array differs after reading back, and the array restored by that.
+
+    The second is None if the array cannot be restored.
+    """
     from raconvert.files.limits import DEFAULT
     from raconvert.metadata.roundtrip import difference, restored
 
     form = difference(origin, array, back)
     try:
         return form, restored(back, form, path, DEFAULT, encoding=array.meta.encoding)
-    except Corrupt:  # no way back from this form; the values are there nevertheless
+    except Corrupt:  # this form cannot be restored, but it holds all values
         return {key: form[key] for key in ("name",) if key in form}, None
 
 
 def _check_form(
     run: Conversion, array: Array, back: Array, form: dict[str, Any], path: str
 ) -> None:
-    """Refuse another shape, type or metadata than was written, if no reported loss names it.
+    """Refuse (`WriteFailed`) another shape, type or metadata than was written, unless reported.
 
-    A sidecar keeps what it describes, and says of which type an .ra's elements are.
+    A sidecar that was asked for restores all of them, that of an .ra the type and the metadata.
     """
     if run.settings.meta == "sidecar":
         return
@@ -312,12 +315,12 @@ def _check_form(
     about = {fit.property for fit in reported if fit.array in (array.name, back.name, "")}
     beside = run.row.sidecar == "auto"
     fault = ""
-    if form.keys() & ({"shape"} if beside else {"shape", "type"}):
+    of_file = {"shape"} if beside else {"shape", "type"}
+    metadata_is_reported = about & {"metadata", "names", "index order"}
+    if form.keys() & of_file:
         if not about & {"shape", "type", "elements", "nulls", "precision"}:
             fault = f"{type_name(back.element)} of shape {back.shape}"
-    elif not (
-        beside or about & {"metadata", "names", "index order"} or run.settings.meta != "auto"
-    ):
+    elif not beside and not metadata_is_reported and run.settings.meta == "auto":
         lost = lost_fields(array.meta, back.meta)
         fault = f"metadata that differs in: {', '.join(lost)}" if lost else ""
     if fault:
@@ -331,15 +334,15 @@ def _check_form(
 
 
 def lost_fields(meta: Metadata, back: Metadata) -> list[str]:
-    """The fields of metadata of which something that was written is not read; more may be read.
+    """Return the fields of metadata that do not read back with all that was written.
 
-    Positions are compared in one frame of the world; what is about the file alone that was read
-    (`raconvert.metadata.roundtrip.LOCAL`) is left out. Raises nothing.
+    `back` may have more. Positions are compared in one frame of the world; facts about the source
+    file alone (`raconvert.metadata.roundtrip.LOCAL`) are left out. Raises nothing.
     """
     from raconvert.metadata.roundtrip import without_local
 
     axes = dict(enumerate(back.axes))
-    kept = {
+    is_same = {
         "description": meta.description in (None, "", back.description),
         "units": meta.units in (None, "", back.units),
         "attributes": all(
@@ -359,7 +362,7 @@ def lost_fields(meta: Metadata, back: Metadata) -> list[str]:
             for key, value in without_local(own).items()
         ),
     }
-    return [field for field, same in kept.items() if not same]
+    return [field for field, same in is_same.items() if not same]
 
 
 def _same_place(meta: Metadata, back: Metadata) -> bool:
@@ -368,23 +371,25 @@ def _same_place(meta: Metadata, back: Metadata) -> bool:
 
     if meta.space is None and not any(axis.direction for axis in meta.axes):
         return True
-    here, there = World.of(meta.axes, meta.space), World.of(back.axes, back.space)
-    if here is None:
+    written, read = World.of(meta.axes, meta.space), World.of(back.axes, back.space)
+    if written is None:
         return True
-    if there is not None and here.frame not in (None, there.frame):
-        there = there.to(here.frame)
-    if there is None or len(there.vectors) != len(here.vectors):
+    if read is not None and written.frame not in (None, read.frame):
+        read = read.to(written.frame)
+    if read is None or len(read.vectors) != len(written.vectors):
         return False
-    rank = max(here.rank, there.rank)
-    here, there = here.padded(rank), there.padded(rank)
-    known = [*zip(here.vectors, there.vectors, strict=True), (here.origin, there.origin)]
-    return all(one is None or _is_near(one, other) for one, other in known)
+    rank = max(written.rank, read.rank)
+    written, read = written.padded(rank), read.padded(rank)
+    pairs = [*zip(written.vectors, read.vectors, strict=True), (written.origin, read.origin)]
+    return all(vector is None or _is_near(vector, other) for vector, other in pairs)
 
 
-def _is_near(one: Sequence[float], other: Sequence[float] | None) -> bool:
-    """True for the same vector, in numbers of 4 bytes."""
-    least = 1e-6 * max(map(abs, one), default=0.0)
-    return other is not None and all(abs(a - b) <= least for a, b in zip(one, other, strict=True))
+def _is_near(vector: Sequence[float], other: Sequence[float] | None) -> bool:
+    """True for the same vector, but for rounding to float32."""
+    if other is None:
+        return False
+    most = 1e-6 * max(map(abs, vector), default=0.0)
+    return all(abs(a - b) <= most for a, b in zip(vector, other, strict=True))
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -397,7 +402,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _read_written(run: Conversion, source: Source, in_opts: dict[str, Any] | None) -> Bundle:
-    """Read a written file as anybody will; as its source was read only where arrays are missing."""
+    """Read a written file without options; if arrays are missing, with those of its source."""
     written = run.plugin.read(source, **run.plan.in_opts)
     fewer = run.container is None and len(written.arrays) != len(run.plan.names)
     if fewer and in_opts and run.row.many:
@@ -410,7 +415,7 @@ def _read_written(run: Conversion, source: Source, in_opts: dict[str, Any] | Non
 def _as_the_source(
     plugin: Plugin, row: Row, source: Source, in_opts: dict[str, Any] | None
 ) -> Array | None:
-    """Return the one array of a written file, read as a source of the same format was; or None."""
+    """Return the one array of a written file, read with the options of its source; else None."""
     if not in_opts or row.many:
         return None
     array: Array = plugin.read(source, **registry.check_options(row, "read", in_opts)).only()
@@ -418,7 +423,7 @@ def _as_the_source(
 
 
 def _compare(array: Array, back: Array | None, path: str) -> None:
-    """Compare every element with what was written."""
+    """Refuse (`WriteFailed`) an array whose elements are not those that were written."""
     if back is None or elements_hash(array) != elements_hash(back):
         raise WriteFailed(
             f"array '{array.name}' does not read back as it was; nothing was replaced",
@@ -443,7 +448,7 @@ def elements_hash(array: Array) -> bytes:
 
 
 def commit(run: Conversion, target: Target) -> None:
-    """Rename all or none: the sidecar, then the file; a left-over sidecar goes last."""
+    """Rename a file and its sidecar, both or neither; then remove a left-over sidecar."""
     if run.container is not None:
         run.container.refuse_changed(run.path)
     left = []
@@ -463,7 +468,7 @@ def commit(run: Conversion, target: Target) -> None:
 
 
 def _remove_left_over(path: str) -> None:
-    """Remove metadata that is about the file that was replaced."""
+    """Remove metadata of the file that was replaced."""
     try:
         os.unlink(path)
     except OSError as error:
@@ -475,14 +480,15 @@ def _remove_left_over(path: str) -> None:
 
 
 def _partners(run: Conversion, target: Target, left: list[str]) -> list[Target]:
-    """Write the sidecar and the per-item metadata of a finished file, where there is any.
+    """Write the sidecar and the per-item metadata of a finished file, if it has any.
 
-    Those in `left` are of the file that was there, and may be replaced.
+    Those in `left` are of the file that is replaced, and may be replaced, too.
     """
     row, settings = run.row, run.settings
     usual = settings.meta == "auto" and row.sidecar == "auto"
-    kept = run.container is not None and run.container.fields is not None
-    if not (usual or kept) and (settings.meta != "sidecar" or row.sidecar == "never"):
+    asked = settings.meta == "sidecar" and row.sidecar != "never"
+    had_one = run.container is not None and run.container.fields is not None
+    if not (usual or asked or had_one):
         return []
     if usual and all(array.bare for array in run.bundle.arrays):
         return []
@@ -511,10 +517,10 @@ def _partners(run: Conversion, target: Target, left: list[str]) -> list[Target]:
 def metadata_pieces(
     run: Conversion, path: str, written: Source, *, asked: bool
 ) -> dict[str, Iterable[bytes]]:
-    """The metadata files that belong beside a finished file at `path`: path and content of each.
+    """Return the metadata files that belong beside a finished file at `path`: content by path.
 
-    `written` is what that file holds. `asked`: the sidecar was asked for (``--meta sidecar``), so
-    that it also says what is usual.
+    `written` is the source of that file, maybe at another path. `asked`: the sidecar was asked for
+    (``--meta sidecar``), so that it has defaults, too.
     """
     from raconvert.metadata import sidecar
     from raconvert.metadata.roundtrip import record_of
@@ -552,7 +558,7 @@ def metadata_pieces(
 def sidecar_fields(
     bundle: Bundle, row: Row, described: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the fields beside a file that is no .ra: all metadata, and what the arrays were."""
+    """Return the fields of the sidecar of a file that is not an .ra; `described` by array."""
     from raconvert.metadata.roundtrip import record_of_file
 
     if not row.many:

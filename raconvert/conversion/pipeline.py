@@ -1,7 +1,7 @@
 """`convert`: from source paths to a report, through one bundle of lazy arrays.
 
 detect → read → select or stack → adapt (type, order) → fits → write → sidecar → rename → report.
-Nothing is written before `fits` has said yes; nothing is renamed before everything is written.
+Nothing is written before the plugin's plan is accepted; nothing is renamed before all is written.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def convert(
 def _convert_given(
     sources: list[Any], dst: str | os.PathLike[str] | None, settings: Settings
 ) -> Report:
-    """Convert what is not all in files with a name."""
+    """Convert sources that are not all named files, but bytes, open files or standard input."""
     from raconvert.files.streams import shown, standard_input
 
     with ExitStack() as stack:
@@ -82,6 +82,7 @@ def _convert_given(
 def _converted_to(
     words: list[str], dst: str | os.PathLike[str] | None, settings: Settings
 ) -> Report:
+    """Convert to a destination that may be at a URL."""
     target = None if dst is None else os.fspath(dst)
     if "://" in f"{target} {settings.out_dir} {settings.labels}":
         from raconvert.conversion.remote import convert_to_url
@@ -91,6 +92,7 @@ def _converted_to(
 
 
 def _converted(words: list[str], target: str | None, settings: Settings) -> Report:
+    """Convert to a destination on this machine."""
     begin(settings, words[0] if words else "")
     if target is not None and _is_one_to_one(words, target, settings):
         return _convert_one(words[0], target, settings)

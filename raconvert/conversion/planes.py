@@ -56,8 +56,8 @@ def write_planes(
     refuse_sources(names, sources)
     refuse_used(names, opened.used)
     chosen = set(replaceable(names, sources, settings, report))
-    # What was asked for is applied once, to the whole; single planes are not synced one by one.
-    one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
+    # These options have been applied to the whole; all planes are synced together.
+    of_plane = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
     advance = progress_of(settings.progress, array.nbytes)
     with Staging(path, sync=settings.sync) as staging:
         for name, plane in zip(names, _planes(array, leading, settings.max_memory), strict=True):
@@ -66,7 +66,7 @@ def write_planes(
             part = Report(report.sources)
             staged = name if settings.dry_run else staging.place(name)
             try:
-                write_bundle(Conversion(staged, row, one, part), Bundle([plane]))
+                write_bundle(Conversion(staged, row, of_plane, part), Bundle([plane]))
             except RaconvertError as error:
                 error.path = name if error.path == staged else error.path
                 raise
@@ -85,10 +85,10 @@ def write_planes(
 
 
 def _turned(array: Array, settings: Settings) -> Array:
-    """The array with the axes first along which it is cut, as its pictures show it.
+    """Return the array with the axes first along which it is cut, then those of its pictures.
 
     In a picture the first index goes down, the second one to the right, and colors come last. With
-    --axes the order is the one that was asked for.
+    --axes, or below three axes, the order stays as it is.
     """
     from raconvert.arrays.transpose import permuted
 
@@ -100,7 +100,7 @@ def _turned(array: Array, settings: Settings) -> Array:
             raise UsageError(
                 f"`--planes {axis}` is not an axis of '{array.name}'", expected=f"0 to {rank - 1}"
             )
-        order = [axis % rank, *(one for one in range(rank) if one != axis % rank)]
+        order = [axis % rank, *(other for other in range(rank) if other != axis % rank)]
     else:
         from raconvert.arrays.transpose import as_listed
 
@@ -109,7 +109,7 @@ def _turned(array: Array, settings: Settings) -> Array:
 
 
 def _as_shown(array: Array) -> list[int]:
-    """The axes of an array in the order in which its pictures have them, frames first."""
+    """Return the axes of an array in the order of its pictures: frames, rows, columns, colors."""
     layout = layout_of(array)
     if layout.form not in (IMAGE, COLOR):
         return [*range(array.ndim)]
@@ -117,7 +117,7 @@ def _as_shown(array: Array) -> list[int]:
     if array.index_order == "F":  # the layout counts the slowest axis first
         picture.reverse()
     if layout.color >= 0 and (layout.outer or layout.color == array.ndim - 1):
-        picture.append(layout.color)  # of a single picture, colors before it are its planes
+        picture.append(layout.color)  # colors before the rows of a single picture become planes
     frames = [axis for axis in range(array.ndim) if axis not in picture]
     last = array.ndim - 1
     return [last - axis if array.index_order == "F" else axis for axis in (*frames, *picture)]
@@ -199,8 +199,5 @@ def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
         ndim = array.ndim - removed
         meta = meta.without_axis(ndim - 1 if array.index_order == "F" else 0, ndim)
     own = Metadata.from_dict(in_dims_order(item, "C"))
-    fits = len(own.axes) == array.ndim - leading
-    return meta.merged(own if fits else own.without_axes())
-
-
-# How an array of pictures is taken apart into planes ---------------------------------------------
+    has_axes = len(own.axes) == array.ndim - leading
+    return meta.merged(own if has_axes else own.without_axes())

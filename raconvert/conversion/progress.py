@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 class Progress(Record):
     """Progress of a conversion: the argument of the `progress` callback of `raconvert.convert`.
 
-    file: the source at hand
+    file: the current source
     done: bytes of it that are written
     total: bytes of it in all
-    count: sources that are done with
+    count: sources that are finished
     files: sources in all
-    seconds: since the run began
-    rate: bytes written a second, of all sources
+    seconds: time since the run began
+    rate: bytes written per second, of all sources
 
     >>> seen = []
     >>> report = raconvert.convert("grid.ra", "watched.npy", progress=seen.append)
@@ -38,13 +38,13 @@ class Progress(Record):
 
 
 class Listener:
-    """Caller of a listener, which gets bytes done and bytes in all of the current source."""
+    """Turns bytes done, and bytes in all, of the current source into calls with a `Progress`."""
 
     def __init__(self, tell: Callable[[Progress], object]) -> None:
         self.tell = tell
         self._begin = monotonic()
         self._file, self._count, self._files = "", 0, 1
-        self._before = self._done = 0  # bytes of other sources, and of the one at hand
+        self._before = self._done = 0  # bytes of earlier sources, and of the current one
 
     def begin(self, file: str, count: int = 0, files: int = 1) -> None:
         """Go on to the next source."""
@@ -53,7 +53,7 @@ class Listener:
         self._done = 0
 
     def __call__(self, done: int, total: int) -> None:
-        """Hand on that `done` of `total` bytes are written."""
+        """Tell the listener that `done` of `total` bytes are written."""
         self._done = done
         seconds = monotonic() - self._begin
         rate = (self._before + done) / max(seconds, 1e-9)

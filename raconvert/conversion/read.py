@@ -28,13 +28,13 @@ AT_URL = "files at the URL"  # the reason for a folder
 
 
 class Opened:
-    """A source that is open: its arrays, and what was found out while it was opened.
+    """A source that is open: its arrays, and facts about how it was opened.
 
-    `source` is the file, None for several together; `reason` says why it was taken for its format;
+    `source` is the file, None for several together; `reason` explains why its format was chosen;
     `used` are the paths of all files that are read for it, `seen` the identities of those that were
-    opened (`Source.seen`); `left_behind` maps arrays to
-    their companions (`Metadata.companions`) that were not chosen with them, and what those tell;
-    `bare` are the names of the arrays of an .ra that fixes no index order.
+    opened (`Source.seen`). `left_behind` maps arrays to their companions (`Metadata.companions`)
+    that were not chosen with them, and what is lost without these; `bare` are the names of the
+    arrays of an .ra that fixes no index order.
     """
 
     __slots__ = ("bare", "bundle", "left_behind", "reason", "seen", "source", "used")
@@ -72,12 +72,12 @@ class Found(Record):
 
 
 def open_spec(spec: str, settings: Settings) -> Opened:
-    """Open one source, ``FILE`` or ``FILE#name``, with its sidecar honoured."""
+    """Open one source, ``FILE`` or ``FILE#name``, and apply its sidecar."""
     return open_found(find(spec, settings), settings)
 
 
 def find(spec: str, settings: Settings) -> Found:
-    """Look at the first bytes of a source, ``FILE`` or ``FILE#name``, to know its format."""
+    """Detect the format of a source, ``FILE`` or ``FILE#name``, by its first bytes or its files."""
     path, name = spec, None
     try:
         mode = os.stat(spec).st_mode
@@ -100,7 +100,7 @@ def find(spec: str, settings: Settings) -> Found:
 
 
 def _located(spec: str) -> tuple[str, str | None]:
-    """The file, and the array in it, that a spec with ``://`` names: usually a URL."""
+    """Return the file, and the array in it or None, that a spec with ``://`` names: often a URL."""
     from raconvert.conversion.inputs import split_spec
     from raconvert.files.remote import located
 
@@ -127,9 +127,9 @@ def is_native(spec: str) -> bool:
 def open_found(
     detected: Found, settings: Settings, read: Callable[..., Bundle] | None = None
 ) -> Opened:
-    """Open a source whose format is known, with its sidecar honoured.
+    """Open a source whose format is known, and apply its sidecar; choose arrays and parts.
 
-    `read` takes the place of that of the plugin.
+    `read` replaces the function of the plugin.
     """
     source, name, row, reason = detected
     plugin = registry.load(row)
@@ -184,7 +184,7 @@ def open_found(
 def _read_folder(
     read_together: Callable[..., Bundle], row: Row, source: Source, options: dict[str, Any]
 ) -> Bundle:
-    """The arrays of a folder, here or at a URL, whose files are read together."""
+    """Read the files of a folder, on this machine or at a URL, together as one bundle."""
     from raconvert.conversion.inputs import files_together, urls_together
 
     together = urls_together if is_remote(source.path) else files_together
@@ -203,8 +203,8 @@ def open_together(paths: Sequence[str], settings: Settings) -> Opened | None:
 
     Raises what opening one of them raises.
     """
-    named = {registry.by_suffix(path) for path in paths} - {None}
-    if settings.from_ is None and not all(row.together for row in named if row is not None):
+    suggested = {registry.by_suffix(path) for path in paths} - {None}
+    if settings.from_ is None and not all(row.together for row in suggested if row is not None):
         return None
     first = find(paths[0], settings)
     plugin = registry.load(first.row)
@@ -221,7 +221,7 @@ def open_together(paths: Sequence[str], settings: Settings) -> Opened | None:
 
 
 def _take_scales(bundle: Bundle, settings: Settings) -> None:
-    """Have the arrays in physical values, if asked for, else say which are stored in others."""
+    """Convert arrays to physical values with ``--unscale``; else note which are stored scaled."""
     if not settings.unscale and not any(map(_has_attributes, bundle.arrays)):
         return
     if not settings.unscale:
@@ -237,16 +237,17 @@ def _take_scales(bundle: Bundle, settings: Settings) -> None:
     rounds = settings.allows("precision")
     bundle.arrays, notes = all_unscaled(bundle.arrays, round_values=rounds, decoded=bundle.decoded)
     bundle.notes.extend(notes)
-    if not notes:  # a header no longer tells what the elements are
+    if not notes:  # elements changed, so that the shortcut must not copy them
         bundle.alike = None
 
 
 def _has_attributes(array: Array) -> bool:
+    """True if an array has metadata in which a scale could be."""
     return bool(array.meta.attributes or array.meta.formats)
 
 
 def _part_in(name: str, bundle: Bundle) -> tuple[str, str] | None:
-    """The array and the part of it that ``NAME[1:, 0]`` names; None for the name of an array."""
+    """Return the array and the part that ``NAME[1:, 0]`` names; None for the name of an array."""
     from raconvert.arrays.slicing import split_part
 
     part = split_part(name)
@@ -254,14 +255,14 @@ def _part_in(name: str, bundle: Bundle) -> tuple[str, str] | None:
 
 
 def _indexed(array: Array, index_order: str) -> Array:
-    """Return the array with this index order, if its file says none."""
+    """Return the array with this index order, if it has none."""
     return array.listed(index_order) if array.index_order is None else array
 
 
 def _bare(arrays: list[Array], row: Row) -> set[str]:
-    """List arrays without an index order, in a format that has it beside the elements.
+    """Return the names of arrays without an index order, in an .ra, whose sidecar could have it.
 
-    Other formats that define no indices list their axes as those who use them count.
+    Other formats without indices list their axes in the order in which their users count them.
     """
     if row.sidecar == "asked" or row.index_orders:
         return set()
@@ -269,10 +270,12 @@ def _bare(arrays: list[Array], row: Row) -> set[str]:
 
 
 def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str]:
-    """Return the format of a source and the reason; of folders by what lies in them."""
+    """Return the format of a source and the reason; for folders by the files in them."""
     if folder:
-        there = None if name else registry.row_of_folder(source.path)
-        row = registry.by_name(name) if name else there or registry.folder_row()
+        if name:
+            row = registry.by_name(name)
+        else:
+            row = registry.row_of_folder(source.path) or registry.folder_row()
         if row.together:
             return row, "a folder of its files"
         mark = next((m for m in row.marks if os.path.isfile(os.path.join(source.path, m))), None)
@@ -286,7 +289,7 @@ def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str
 
 
 def _detect_at_url(source: Source, name: str | None) -> tuple[Row, str]:
-    """Do the work of `_detect` for a URL; folder formats are recognised by suffix or files."""
+    """Return what `_detect` does for a URL; folders are recognised by suffix or files."""
     from raconvert.conversion.inputs import row_of_url
     from raconvert.files.remote.listing import is_missing
 
@@ -304,7 +307,7 @@ def _detect_at_url(source: Source, name: str | None) -> tuple[Row, str]:
 
 
 def _has_sidecar(bundle: Bundle, source: Source, row: Row) -> bool:
-    """True if there may be metadata beside the file, or behind its data."""
+    """True if metadata may lie beside the file, or behind its data."""
     if row.sidecar == "never":
         return False
     behind = row.trailer and any(array.described for array in bundle.arrays)
@@ -316,7 +319,7 @@ def _has_sidecar(bundle: Bundle, source: Source, row: Row) -> bool:
 
 
 def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
-    """Give the arrays of a file, and the file, what the sidecar says of them."""
+    """Give the arrays of a file, and the file, the metadata in its sidecar or trailer."""
     from raconvert.metadata import sidecar
     from raconvert.metadata.roundtrip import apply_to_file
 
@@ -334,17 +337,19 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     elif fields.get("complete") is True:
         apply_to_file(fields, bundle, path, complete=True)
     complete = fields.get("complete") is True
-    metadata = {
-        a.name: _described(a, many.get(a.name), source, path, complete=complete)
-        for a in bundle.arrays
+    described = {
+        array.name: _described(array, many.get(array.name), source, path, complete=complete)
+        for array in bundle.arrays
     }
-    order = [*many, *(name for name in metadata if name not in many)]  # in which they once were
-    bundle.arrays = [metadata[name] for name in order if name in metadata]
+    # The sidecar lists arrays in their order before the file was written.
+    order = [*many, *(name for name in described if name not in many)]
+    bundle.arrays = [described[name] for name in order if name in described]
     if len(set(bundle.names)) < len(bundle.arrays):
         raise Corrupt("metadata gives two arrays one name", path=path)
 
 
 def _typed(fields: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+    """Return a field that must be a mapping, empty if it is missing; `Corrupt` for other types."""
     value = fields.get(name, {})
     if not isinstance(value, dict):
         raise Corrupt(f"metadata field '{name}' has the wrong form", path=path)
@@ -352,7 +357,7 @@ def _typed(fields: dict[str, Any], name: str, path: str) -> dict[str, Any]:
 
 
 def _described(array: Array, fields: Any, source: Source, path: str, *, complete: bool) -> Array:
-    """Return an array with what its sidecar says."""
+    """Return an array with its metadata in a sidecar, its items included."""
     if fields is None or array.problem is not None:
         return array
     if not isinstance(fields, dict):
@@ -371,8 +376,8 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
 def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) -> list[Array]:
     """Return the arrays of these names, groups or globs, in the bundle's order.
 
-    A ``/`` in front is optional; `literal` names are not globs. An alias stands for its array, and
-    one of a group for all in it.
+    A ``/`` in front is optional; `literal` names are not globs. An alias stands for its array, or
+    for all arrays in its group. Raises `UsageError` for a pattern without an array.
     """
     chosen: set[str] = set()
     for pattern in patterns:
@@ -385,23 +390,24 @@ def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) ->
 
 def _left_behind(chosen: list[Array], names: set[str]) -> dict[str, dict[str, str]]:
     """Return the companions that exist but are not chosen, for each chosen array with some."""
-    taken = {array.name for array in chosen}
-    left = {array.name: _missing(array, names, taken) for array in chosen}
-    return {name: missing for name, missing in left.items() if missing}
+    chosen_names = {array.name for array in chosen}
+    missing_by_name = {array.name: _missing(array, names, chosen_names) for array in chosen}
+    return {name: missing for name, missing in missing_by_name.items() if missing}
 
 
 def _missing(array: Array, names: set[str], chosen: set[str]) -> dict[str, str]:
-    """Return the companions of an array that are there but not chosen, and what they tell.
+    """Return the companions of an array that exist but are not chosen, and the loss without each.
 
-    The name may have got groups in front since it was noted; then those of its companions have too.
+    The array may have been moved into groups since its companions were recorded; then they are
+    searched in its group first, and in those around it.
     """
     missing = {}
     for name, loss in array.meta.companions.items():
         groups = array.name.split("/")[:-1]
-        ways = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
-        there = next((way for way in ways if way in names), None)
-        if there is not None and there not in chosen:
-            missing[there] = loss
+        paths = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
+        companion = next((path for path in paths if path in names), None)
+        if companion is not None and companion not in chosen:
+            missing[companion] = loss
     return missing
 
 
@@ -410,41 +416,41 @@ def _named(bundle: Bundle, pattern: str, literal: bool) -> set[str]:
     from fnmatch import fnmatchcase
 
     names = set(bundle.names)
-    # By every name that it has, each array; groups are followed only where they are asked for.
-    known = {a: n for a, n in bundle.aliases.items() if n in names} | {n: n for n in names}
+    # Each array by all of its names; aliases of groups are followed only if nothing else matches.
+    real_name = {a: n for a, n in bundle.aliases.items() if n in names} | {n: n for n in names}
     name = pattern.lstrip("/")
-    matching = {known[n] for n in (pattern, name) if n in known}
-    matching = matching or {known[n] for n in known if n.startswith(f"{name}/")}
+    matching = {real_name[n] for n in (pattern, name) if n in real_name}
+    matching = matching or {real_name[n] for n in real_name if n.startswith(f"{name}/")}
     real = name if matching else bundle.without_aliases(name)
     if real != name:
         inside = f"{real}/" if real else ""
-        matching = {known[n] for n in known if n == real or n.startswith(inside)}
+        matching = {real_name[n] for n in real_name if n == real or n.startswith(inside)}
     if not matching and not literal:
-        matching = {known[n] for n in known if fnmatchcase(n, name)}
+        matching = {real_name[n] for n in real_name if fnmatchcase(n, name)}
     return matching
 
 
 def _no_array(bundle: Bundle, pattern: str) -> UsageError:
-    """Return the error for a name that no array has, with what is known of it."""
+    """Return the error for a name that no array has, with the notes about that name."""
     name = pattern.lstrip("/")
-    named = [f"'{n}{end}" for n in (name, bundle.without_aliases(name)) for end in "'."]
-    # A note is about what it names first, maybe as a member of an archive, with a suffix.
-    known = [m for m in bundle.notes if any(n in m and m.find(n) == m.find("'") for n in named)]
-    why = f": {'; '.join(known)}" if known else did_you_mean(pattern, bundle.names)
+    quoted = tuple(f"'{n}{end}" for n in (name, bundle.without_aliases(name)) for end in "'.")
+    # A note is about the name that it quotes first, maybe as a member of an archive, with a suffix.
+    notes = [m for m in bundle.notes if "'" in m and m[m.index("'") :].startswith(quoted)]
+    reason = f": {'; '.join(notes)}" if notes else did_you_mean(pattern, bundle.names)
     return UsageError(
-        f"has no array '{pattern}'{why}",
+        f"has no array '{pattern}'{reason}",
         path=bundle.path,
         remedy=f"its arrays: {listed(bundle.names)}",
     )
 
 
 def _keep_of_chosen(bundle: Bundle) -> None:
-    """Leave to the chosen arrays the groups that they lie in, and the aliases of both."""
+    """Drop the groups in which no chosen array lies, and the aliases of what is dropped."""
     names = bundle.names
-    lying = {"/".join(n.split("/")[:k]) for n in names for k in range(1, n.count("/") + 1)}
-    bundle.groups = {group: own for group, own in bundle.groups.items() if group in lying}
-    there = {*names, *lying, ""}
-    bundle.aliases = {a: real for a, real in bundle.aliases.items() if real in there}
+    groups = {"/".join(n.split("/")[:k]) for n in names for k in range(1, n.count("/") + 1)}
+    bundle.groups = {group: own for group, own in bundle.groups.items() if group in groups}
+    remaining = {*names, *groups, ""}
+    bundle.aliases = {a: real for a, real in bundle.aliases.items() if real in remaining}
 
 
 def open_bundle(spec: str | os.PathLike[str], **reading: Any) -> Bundle:

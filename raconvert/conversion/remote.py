@@ -1,7 +1,7 @@
 """Destinations at URLs: made in a private folder by the usual way, and sent from there.
 
-What is but a header and elements needs no local file: it is sent as it is made, and where source
-and destination are of one store, that copies the elements itself (`raconvert.files.remote`).
+A file of only a header and elements needs no local file: it is sent while it is made, and if source
+and destination are in one store, the store copies the elements itself (`raconvert.files.remote`).
 """
 
 from __future__ import annotations
@@ -44,63 +44,65 @@ if TYPE_CHECKING:
 def convert_to_url(
     words: list[str], dst: str | None, settings: Settings, convert: Convert
 ) -> Report:
-    """Have `convert` make files in a private folder, and send them to where they belong.
+    """Have `convert` make files in a private folder, and send them to their URLs.
 
     Local destinations that only look like URLs go to `convert` as they are.
     """
     dst = None if dst is None else located(dst)
-    places = {
+    destinations = {
         name: located(value)
         for name in ("out_dir", "labels")
         if (value := getattr(settings, name)) is not None
         and not (name == "labels" and is_bare(value))
     }
-    url = places.get("out_dir") or dst
+    url = destinations.get("out_dir") or dst
     if url is None or not is_url(url):
-        if is_url(places.get("labels", "")):
-            raise UsageError("labels at a URL go with a destination there", path=places["labels"])
-        return convert(words, dst, settings.replace(**places))
-    if "labels" in places and folder_of(places["labels"]) != folder_of(url):
+        if is_url(destinations.get("labels", "")):
+            raise UsageError(
+                "labels at a URL go with a destination there", path=destinations["labels"]
+            )
+        return convert(words, dst, settings.replace(**destinations))
+    if "labels" in destinations and folder_of(destinations["labels"]) != folder_of(url):
         raise UsageError(
             "labels lie in the folder of their stack",
-            path=places["labels"],
+            path=destinations["labels"],
             expected=folder_of(url),
         )
     _refuse_addition(url, settings)
     with Remote(url, replaces=settings.overwrite or settings.update) as remote:
         single = _is_single(url, settings)
-        kept = _kept(words, url, settings, single=single)
-        if kept is not None:
+        skipped = _skipped(words, url, settings, single=single)
+        if skipped is not None:
             report = Report(words)
-            report.skipped.append(kept)
+            report.skipped.append(skipped)
             return report
         if single and not remote.replaces:
             remote.absent.add(url)
-        local = {name: remote.path_of(path) for name, path in places.items()}
+        local = {name: remote.path_of(path) for name, path in destinations.items()}
         unasked = {"overwrite": False, "skip_existing": False, "update": False, "sync": False}
-        there = settings.replace(**unasked, **local)
+        local_settings = settings.replace(**unasked, **local)
         if "out_dir" in local:
             os.makedirs(local["out_dir"], exist_ok=True)
         return published(
             remote,
             settings,
             words,
-            lambda: convert(words, dst and remote.path_of(dst), there),
+            lambda: convert(words, dst and remote.path_of(dst), local_settings),
         )
 
 
 def write_to_url(url: str, settings: Settings, write: Callable[[str], Report]) -> Report:
-    """Have `write` make a file in a private folder, and send it to where it belongs."""
+    """Have `write` make a file in a private folder, and send it to its URL."""
     url = located(url)
     if not is_url(url):
         return write(url)
     _refuse_addition(url, settings)
     with Remote(url, replaces=settings.overwrite) as remote:
         if not settings.overwrite:
-            kept = _kept([], url, settings, single=True)
-            if kept is not None:
+            skipped = _skipped([], url, settings, single=True)
+            if skipped is not None:
                 report = Report([])
-                report.skipped.append(kept)
+                report.skipped.append(skipped)
                 return report
             remote.absent.add(url)
         return published(remote, settings, [], lambda: write(remote.place))
@@ -109,15 +111,15 @@ def write_to_url(url: str, settings: Settings, write: Callable[[str], Report]) -
 def _refuse_addition(url: str, settings: Settings) -> None:
     """Refuse (`TargetExists`) a named array in a container that is at the URL already.
 
-    It would have to be fetched, and sent again as a whole: nobody who is asked to replace one array
-    expects that, and what another one sends meanwhile would be lost.
+    It would have to be fetched and sent again as a whole, which nobody expects of one array, and
+    arrays that others send meanwhile would be lost.
     """
     path, name = target_spec(url, settings.to)
     row = registry.by_name(settings.to) if settings.to else registry.by_suffix(path)
     if row is None or not row.many or (name or settings.name) is None:
         return
-    places = [f"{path.rstrip('/')}/{mark}" for mark in row.marks] if row.folder else [path]
-    if any(map(is_there, places)):
+    urls = [f"{path.rstrip('/')}/{mark}" for mark in row.marks] if row.folder else [path]
+    if any(map(is_there, urls)):
         raise TargetExists(
             "exists, and no array is added to a container at a URL",
             path=path,
@@ -129,7 +131,7 @@ def _refuse_addition(url: str, settings: Settings) -> None:
 def published(
     remote: Remote, settings: Settings, words: list[str], make: Callable[[], Report]
 ) -> Report:
-    """Send what `make` has written into the folder; the report, which speaks of URLs."""
+    """Send the files that `make` has written into the folder; return its report, with URLs."""
     try:
         with sending(remote):
             report = make()
@@ -140,7 +142,7 @@ def published(
         remote.renamed(error)
         raise
     report.target = remote.named(report.target)
-    report.skipped = [(remote.named(path), why) for path, why in report.skipped]
+    report.skipped = [(remote.named(path), reason) for path, reason in report.skipped]
     for _, failure in report.failed:
         if isinstance(failure, RaconvertError):
             remote.renamed(failure)
@@ -156,10 +158,10 @@ def _is_single(url: str, settings: Settings) -> bool:
     return not (several or settings.out_dir is not None)
 
 
-def _kept(
+def _skipped(
     words: list[str], url: str, settings: Settings, *, single: bool
 ) -> tuple[str, str] | None:
-    """Return the reason why the one destination is left as it is; None if it is to be written."""
+    """Return the one destination, and the reason why it is skipped; None if it is to be written."""
     if not single:
         if settings.skip_existing or settings.update:
             option = "`--skip-existing`" if settings.skip_existing else "`--update`"
@@ -178,6 +180,7 @@ def _kept(
 
 
 def _changed(word: str) -> float:
+    """Return the time of the last change of a source, in seconds; 0 if it is unknown."""
     path = located(file_of(word))
     if is_url(path):
         facts = stat(path)
@@ -186,15 +189,16 @@ def _changed(word: str) -> float:
 
 
 def _refuse_sources(remote: Remote, report: Report, words: list[str]) -> None:
-    read = {*remote.used, *words}
+    """Refuse (`TargetExists`) a destination that is a source, or a file that one is read from."""
+    sources = {*remote.used, *words}
     for path in report.written:
-        if (url := remote.url_of(path)) in read:
+        if (url := remote.url_of(path)) in sources:
             raise TargetExists("is read by the source, and is left as it was", path=url)
 
 
 @contextmanager
 def sending(remote: Remote) -> Iterator[None]:
-    """Send, inside the block, files as they are made, if no local file is needed."""
+    """Send, inside the block, files while they are made, if they need no local file."""
     inside = os.path.join(remote.folder, "")
     SENDERS[inside] = lambda run: sent(run, remote)
     try:
@@ -207,7 +211,7 @@ def sending(remote: Remote) -> Iterator[None]:
 
 
 def sent(run: Conversion, remote: Remote) -> bool:
-    """Send a file that is but a header and elements as it is made; False: it needs a local one.
+    """Send a file of only a header and elements while it is made; False: it needs a local file.
 
     It appears with `Remote.publish`.
     """
@@ -234,7 +238,7 @@ def sent(run: Conversion, remote: Remote) -> bool:
 
 
 def _raw(run: Conversion, remote: Remote) -> Array | None:
-    """The one array of a file that is but a header and its elements."""
+    """Return the one array of a file of only a header and its elements, else None."""
     arrays, row = run.bundle.arrays, run.row
     usual = os.path.splitext(run.path)[1].lower() in row.suffixes[:1]
     if len(arrays) != 1 or run.settings.meta == "sidecar" or not is_s3(remote.url):
@@ -243,12 +247,13 @@ def _raw(run: Conversion, remote: Remote) -> Array | None:
 
 
 def _has_sidecar(run: Conversion) -> bool:
+    """True if the file gets a sidecar."""
     usual = run.settings.meta == "auto" and run.row.sidecar == "auto"
     return usual and not run.bundle.arrays[0].bare
 
 
 def _beside(run: Conversion, source: Source) -> list[str]:
-    """Write the metadata files of a file that is not here; their paths."""
+    """Write the metadata files of a file that has no local copy; return their paths."""
     run.forms = {run.plan.names[0]: {}}
     pieces = metadata_pieces(run, run.path, source, asked=False)
     for path, lines in pieces.items():

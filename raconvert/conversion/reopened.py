@@ -1,6 +1,6 @@
-"""Files that are opened for a program, whose arrays know how to be opened again elsewhere.
+"""Files that are opened for a program, whose arrays can be opened again in other processes.
 
-Another process, started by a fork or sent a pickle, shares no open file: it opens its own.
+A process that is forked, or unpickles an array, does not share open files: it opens its own.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from raconvert.files.source import Identity
 
 
-SMALL_BYTES = 2048  # of elements in memory: a pickle holds them
+SMALL_BYTES = 2048  # of elements in memory that are pickled themselves
 
 
 class Origin:
     """The origin of an array: its file and identity, the reading options, and the array's index.
 
-    `folder` is the working directory that relative paths are of.
+    `folder` is the working directory to which paths are relative.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class Origin:
         self.folder: str = folder
         self.reading: dict[str, Any] = reading
         self.seen: dict[str, Identity] = seen
-        self.place: int = 0
+        self.index: int = 0
 
     def at(self, index: int) -> Origin:
         """Return the origin of another array of the file."""
-        other = Origin(self.spec, self.folder, self.reading, self.seen)
-        other.place = index
-        return other
+        origin = Origin(self.spec, self.folder, self.reading, self.seen)
+        origin.index = index
+        return origin
 
     def __call__(self) -> Array:
         """Return the array, opened anew; `Changed` if the file is not what it was."""
@@ -62,26 +62,27 @@ class Origin:
         except BaseException:
             bundle.close()
             raise
-        array = bundle.arrays[self.place]
+        array = bundle.arrays[self.index]
         array.owner = bundle
         return array
 
     def _check(self, bundle: Bundle) -> None:
-        """Compare sizes and times only: another machine knows the same file by other numbers."""
-        for path, known in self.seen.items():
+        """Refuse (`Changed`) files of other sizes or times; inodes differ by machine."""
+        for path, identity in self.seen.items():
             if not is_remote(path):
                 status = os.stat(os.path.join(self.folder, path))
-                if (status.st_size, status.st_mtime_ns) != known[2:]:
-                    raise changed(path, shorter=status.st_size < known[2])
-        if self.place >= len(bundle.arrays):
+                size, mtime = identity[2:]
+                if (status.st_size, status.st_mtime_ns) != (size, mtime):
+                    raise changed(path, shorter=status.st_size < size)
+        if self.index >= len(bundle.arrays):
             raise changed(bundle.path)
 
 
 def open_here(spec: str | os.PathLike[str], *, mmap: bool, reading: dict[str, Any]) -> Bundle:
     """Open one source as a bundle of arrays that are opened again in other processes.
 
-    With `mmap`, regions are views of a map: `Unsupported` for elements that are not in the file as
-    they are in memory.
+    With `mmap`, regions are views of a map; `Unsupported` is raised if the elements in the file are
+    not stored as in memory.
     """
     spec = os.fspath(spec)
     opened = open_spec(spec, Settings(**reading))
@@ -105,9 +106,9 @@ def _is_small(array: Array) -> bool:
 
 
 def _map(array: Array, *, unscale: bool) -> None:
-    """Let the regions of an array be views of a map; refused where its bytes cannot be mapped."""
+    """Let the regions of an array be views of a map; `Unsupported` if it cannot be mapped."""
     extent = array.extent
-    why = "are encoded in the file, or not in one piece"
+    reason = "are encoded in the file, or not in one piece"
     if unscale and _is_converted(array):
         raise Unsupported(
             f"array '{array.name}' cannot be mapped: physical values are computed of those in the "
@@ -116,40 +117,43 @@ def _map(array: Array, *, unscale: bool) -> None:
         )
     if extent is not None:
         if is_remote(extent.path):
-            why = "are not on this machine"
+            reason = "are not on this machine"
         elif extent.swap == needs_swap(array.element):
             array.data, array.mapped = None, True
             return
         else:
-            why = "are in an order of bytes that numpy does not have"
+            reason = "are in an order of bytes that numpy does not have"
     raise Unsupported(
-        f"array '{array.name}' cannot be mapped: its elements {why}",
+        f"array '{array.name}' cannot be mapped: its elements {reason}",
         remedy="leave out mmap=True: raconvert.open reads what is asked for, and no more",
     )
 
 
 def _is_converted(array: Array) -> bool:
+    """True if the elements of an array are computed of the stored ones."""
     from raconvert.arrays.cast import Converted
 
     return isinstance(array.data, Converted)
 
 
-# Arrays of a file that is closed again, and opened anew when their turn comes --------------------
-# Keeping thousands of sources open, when they become one file, would exhaust descriptors and
-# the caches of libraries.
+# Arrays of a file that is closed again, and opened anew when they are read -----------------------
+# Thousands of sources that become one file are not all open at once: they would exhaust the
+# descriptors and the caches of libraries.
 
 
 def closed(opened: Opened, spec: str, settings: Settings) -> list[Array]:
-    """Close what was opened from `spec`; return its arrays, to be read when asked for."""
+    """Close a source that was opened from `spec`; return its arrays, which open it when read."""
     arrays = [
-        array if array.extent is not None else array.replace(data=Again(opened, spec, settings, n))
-        for n, array in enumerate(opened.bundle.arrays)
+        array
+        if array.extent is not None
+        else array.replace(data=Reopened(opened, spec, settings, number))
+        for number, array in enumerate(opened.bundle.arrays)
     ]
     opened.bundle.close()
     return arrays
 
 
-class Again:
+class Reopened:
     """Array source: array number `number` of a file that is opened for every pass over it."""
 
     def __init__(self, opened: Opened, spec: str, settings: Settings, number: int) -> None:
@@ -164,7 +168,7 @@ class Again:
         self._number = number
 
     def _open(self) -> Bundle:
-        """Return the bundle, opened again, which must be what it was."""
+        """Open the bundle again; `Changed` if its files, or the type of the array, differ."""
         opened = open_spec(self._spec, self._settings)
         bundle = opened.bundle
         same = {path: self._seen.get(path) for path in opened.seen} == opened.seen

@@ -1,6 +1,6 @@
-"""`Conversion`: one run from a source to a destination, and `Report`: what it did, in facts.
+"""`Conversion`: one run from a source to a destination, and `Report`: its result.
 
-Losses are recorded in the report by `judge`, or refused by it, all at once.
+`judge` records changes and losses in the report, or refuses them, all at once.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _MOVES = {
 }
 
 
-_OF_A_RUN = ("about", "by_shortcut", "failed", "sources")  # what no part of a run hands on
-_MOST_LINES = 5  # about different arrays, before they become one
+_OF_A_RUN = ("about", "by_shortcut", "failed", "sources")  # fields not taken from another process
+_MOST_LINES = 5  # about different arrays; more become one line
 
 
 class _Once(list["Any"]):
-    """A list of hashable values that only grows, and knows quickly whether it has one."""
+    """A list of hashable values that only grows, with a fast test of membership."""
 
-    _seen: set[Any] | None = None
-    _count = 0  # of the items that `_seen` has
+    _seen: set[Any] | None = None  # the first `_count` items
+    _count = 0
 
     def __contains__(self, item: object) -> bool:
         if self._seen is None:
@@ -57,11 +57,12 @@ class _Once(list["Any"]):
 class Report(Shown):
     """The result of `convert`.
 
-    `sources`, `written` and `skipped` are paths; `left_out` are sources that cannot be read, and
-    why; `notes` one-line remarks about the sources; `equivalent` and `allowed` the changes that
-    were made; `arrays` (name, type, shape, dims) of what was written; `nbytes` the size of its
-    elements; `failed` (path, error) pairs of a batch that went on; `planned` True if this was a
-    dry run; `about` maps each note and each change of a batch to the sources that it is about.
+    `sources` and `written` are paths; `skipped` and `left_out` are pairs of path and reason, for
+    destinations that stay and sources that cannot be read; `notes` one-line remarks about the
+    sources; `equivalent` and `allowed` the changes and losses; `arrays` are (name, type, shape,
+    dims) of the written arrays, `nbytes` the size of their elements; `failed` (path, error) pairs
+    of a batch that went on; `planned` is True after a dry run; `about` maps each note and each
+    change of a batch to the sources that it is about.
 
     >>> report = raconvert.convert("grid.ra", "grid.mat")
     >>> report.written, report.source_format, report.target_format, report.nbytes
@@ -93,13 +94,13 @@ class Report(Shown):
         self.arrays: list[tuple[str, str, tuple[int, ...], str]] = []
         self.nbytes: int = 0
         self.planned: bool = False
-        self.by_shortcut: bool = False  # of a `Converter`, and maybe not on the disk yet
-        self.files: int = 0  # destinations written, or planned, whatever belongs to each
+        self.by_shortcut: bool = False  # True: by that of `Converter`, maybe not on the disk yet
+        self.files: int = 0  # destinations written, or planned; sidecars are not counted
 
     def add_arrays(self, arrays: list[Array]) -> None:
-        """Record the arrays of what is about to be written. Raises nothing."""
+        """Record the arrays that are about to be written. Raises nothing."""
         for array in arrays:
-            kind = type_name(little(array.element))  # what is written is never big-endian
+            kind = type_name(little(array.element))  # reports name types without byte order
             self.arrays.append((array.name, kind, array.shape, axes(array)))
             self.nbytes += array.nbytes
 
@@ -135,7 +136,7 @@ class Report(Shown):
         return bool(self.notes or self.equivalent or self.allowed or self.skipped)
 
     def rename(self, names: dict[str, str]) -> None:
-        """Let sources that were read by other names be called what they are. Raises nothing."""
+        """Replace the names of temporary files by those of their sources. Raises nothing."""
         self.sources = [names.get(path, path) for path in self.sources]
         self.failed = [(names.get(path, path), error) for path, error in self.failed]
         self.about = {
@@ -144,24 +145,21 @@ class Report(Shown):
         }
 
     def state(self) -> tuple[Any, ...]:
-        """The state of the report by now, for `go_back`. Raises nothing."""
+        """Return the current state of the report, for `go_back`. Raises nothing."""
         return (list(self.notes), list(self.equivalent), list(self.allowed), len(self.arrays),
                 self.nbytes)  # fmt: skip
 
     def go_back(self, state: tuple[Any, ...]) -> None:
-        """Forget what was added since `state`: what it was about was not written.
-
-        Raises nothing.
-        """
+        """Remove all that was added since `state`, since the write failed. Raises nothing."""
         for name, items in zip(("notes", "equivalent", "allowed"), state, strict=False):
-            kept = _Once()
-            kept.add(items)
-            setattr(self, name, kept)
+            remarks = _Once()
+            remarks.add(items)
+            setattr(self, name, remarks)
         del self.arrays[state[3] :]
         self.nbytes = state[4]
 
     def to_plain(self) -> dict[str, Any]:
-        """The report of one file as values of JSON. Raises nothing."""
+        """Return the report of one file as values of JSON. Raises nothing."""
         names = [name for name in self.__slots__ if name not in _OF_A_RUN]
         return {name: getattr(self, name) for name in names}
 
@@ -175,9 +173,9 @@ class Report(Shown):
         report.left_out = [(path, why) for path, why in report.left_out]
         report.arrays = [(n, kind, tuple(shape), text) for n, kind, shape, text in report.arrays]
         for name in ("notes", "equivalent", "allowed"):
-            kept = _Once()
-            kept.add(values[name] if name == "notes" else [Fit(*fit) for fit in values[name]])
-            setattr(report, name, kept)
+            remarks = _Once()
+            remarks.add(values[name] if name == "notes" else [Fit(*fit) for fit in values[name]])
+            setattr(report, name, remarks)
         return report
 
     def add_notes(self, notes: list[str]) -> None:
@@ -185,9 +183,10 @@ class Report(Shown):
         self.notes.add(worded(note) if "`" in note else note for note in notes)
 
     def absorb(self, part: Report, *, paths: bool = True, source: str | None = None) -> None:
-        """Take over the report of one file of many; equal fits and notes are listed once.
+        """Add the report of one file of many; equal fits and notes are listed once.
 
-        `source` is the file that it is about, in a batch. Raises nothing.
+        `source` is its file, for `about`; without `paths` the written files and their arrays are
+        not added. Raises nothing.
         """
         if source is not None and part.says_something:
             for remark in (*part.notes, *part.equivalent, *part.allowed):
@@ -236,9 +235,10 @@ def axes(array: Array) -> str:
 
 
 def judge(fits: list[Fit], settings: Settings, report: Report) -> None:
-    """Sort out changes: recorded in the report, allowed, or refused for all reasons at once.
+    """Record changes and allowed losses in the report; refuse all others at once.
 
-    Raises `WouldLose`, which names every loss that is not allowed.
+    Raises `WouldLose`, which names every loss that is not allowed, and with ``--strict`` every
+    change.
     """
     reasons = []
     for fit in fits:
@@ -268,22 +268,23 @@ def _is_allowed(fit: Fit, settings: Settings) -> bool:
 
 
 def _first(lines: list[str]) -> list[str]:
-    """The first of many lines, and how many more there are."""
-    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
-    return [*lines[:LISTED], *more]
+    """Return the first of many lines, and the number of the others."""
+    rest = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return [*lines[:LISTED], *rest]
 
 
 class Conversion:
-    """One run: to which file, in which format, how, and what has been found out on the way.
+    """One run: its destination, options and report, and the state that its stages set.
 
     `path` and `row` are the destination and its format; `name` is that of the one array in it
-    (``FILE#name``), or None; `opened` is the source, None for arrays that come from memory. What
-    was done, and which losses were allowed, is in the `report`.
+    (``FILE#name``), or None; `opened` is the source, None for arrays in memory. The `report` has
+    the result, and the losses that were allowed.
 
-    Set stage by stage: `origins`, the arrays as they were read; `bundle`, as they are written;
-    `plan`, what the plugin makes of it; `forms`, by name how their form differs when they are read
-    back. `as_is` are arrays that no --dtype, --scale or --axes concerns; `container` is what the
-    array is added to (`raconvert.conversion.addition`), None for a new file.
+    Set stage by stage: `origins`, the arrays as they were read; `bundle`, the arrays as they are
+    written; `plan`, the plugin's; `forms`, by name how the form of an array differs when it is read
+    back. `as_is` are the names of arrays to which --dtype, --scale and --axes do not apply;
+    `container` is the file to which the array is added (`raconvert.conversion.addition`), None for
+    a new file.
     """
 
     __slots__ = (

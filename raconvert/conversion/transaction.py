@@ -1,4 +1,4 @@
-"""Many files that appear together: written in a hidden folder first, then renamed, all or none."""
+"""Many files that appear together: written into a hidden folder, then renamed, all or none."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from raconvert.metadata.sidecar import left_over
 
 
 class Staged(Record):
-    """One finished file: where it is, and where it goes."""
+    """One finished file: its path in the hidden folder, and its destination."""
 
     path: str
     name: str
-    overwrite: bool  # it may replace what is there
+    overwrite: bool  # True: it may replace an existing file
 
 
 class Step(Record):
     """A step of the transaction, to be undone if another file fails."""
 
-    place: str
-    kept: str  # the second name of what was there
-    new: tuple[int, int] | None  # the identity of the new file; None: none
+    path: str  # of the destination
+    backup: str  # the second path of the file that was there
+    new: tuple[int, int] | None  # the identity of the new file; None: a file was removed
 
 
 class Staging:
-    """A folder beside the destinations in which all planes are written before any appears."""
+    """A folder near the destinations in which all files are written before any appears."""
 
     def __init__(self, template: str, *, sync: bool) -> None:
         self._template = template
         self._sync = sync
         self._folder = ""
         self._files: list[Staged] = []
-        self._left_over: list[str] = []
-        self._made: list[str] = []
+        self._left_over: list[str] = []  # sidecars of replaced files, to be removed
+        self._made: list[str] = []  # folders
         self._done: list[Step] = []
 
     def __enter__(self) -> Staging:
         return self
 
     def place(self, name: str, *, same_name: bool = False) -> str:
-        """The path to which the file of this final name is written for now.
+        """Return the path in the hidden folder for the file of this destination.
 
-        With its own name where what is written says it.
+        `same_name`: it has the same name, for formats whose files contain it.
         """
         if not self._folder:
             self._folder = self._make()
@@ -66,20 +66,20 @@ class Staging:
         return os.path.join(self._folder, f"{len(self._files)}{os.path.splitext(name)[1]}")
 
     def add(self, staged: str, name: str, written: list[str], *, overwrite: bool) -> None:
-        """Take in the file of a plane, and the sidecar that was written with it."""
+        """Add a finished file for the destination `name`, and all that was written with it."""
         left = left_over(name, overwrite=overwrite)
-        places = [_beside(name, path, staged) for path in written]
-        for path, place in zip(written, places, strict=True):
-            replaces = overwrite or place in left
-            if place != name:
-                check_target(place, overwrite=replaces)
-            elif os.path.islink(name):
-                place = os.path.realpath(name)  # noqa: PLW2901 - written through, as by `Target`
-            self._files.append(Staged(path, place, replaces))
-        self._left_over += [path for path in left if path not in places]
+        destinations = [_destination(path, staged, name) for path in written]
+        for path, destination in zip(written, destinations, strict=True):
+            replaces = overwrite or destination in left
+            if destination != name:
+                check_target(destination, overwrite=replaces)
+            elif os.path.islink(name):  # its target is written, as by `Target`
+                destination = os.path.realpath(name)  # noqa: PLW2901
+            self._files.append(Staged(path, destination, replaces))
+        self._left_over += [path for path in left if path not in destinations]
 
     def _make(self) -> str:
-        """Make the folder, as near to the destinations as there is one already."""
+        """Make the folder in the existing folder nearest to the destinations."""
         from tempfile import mkdtemp
 
         parent = os.path.dirname(self._template.split("{", maxsplit=1)[0])
@@ -91,7 +91,7 @@ class Staging:
             raise write_failed(self._template, error) from error
 
     def publish(self) -> list[str]:
-        """Rename all files to their places, or none; return the places."""
+        """Rename all files to their destinations, or none; return the destinations."""
         try:
             for file in self._files if self._sync else ():
                 sync_file(file.path)
@@ -113,14 +113,14 @@ class Staging:
             self._made += make_folders(folder)
         for file in self._files:
             self._done.append(Step(file.name, f"{file.path}.old", identity(file.path)))
-            _publish_one(file, self._done[-1].kept)
+            _publish_one(file, self._done[-1].backup)
         for number, path in enumerate(self._left_over):
             self._done.append(Step(path, os.path.join(self._folder, f"{number}.left"), None))
             with suppress(FileNotFoundError):
-                os.replace(path, self._done[-1].kept)  # it goes with the folder
+                os.replace(path, self._done[-1].backup)  # it is removed with the folder
 
     def undo(self, error: BaseException) -> None:
-        """Put everything back as it was before `publish`; `error` says where, if that fails."""
+        """Put everything back as before `publish`; if that fails, `error` names the backups."""
         if not _roll_back(self._made, self._done):
             error.add_note(f"what was there before is kept in '{self._folder}'")
             self._folder = ""
@@ -132,15 +132,15 @@ class Staging:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _beside(name: str, path: str, staged: str) -> str:
-    """Return the final path of what was written with a staged file."""
+def _destination(path: str, staged: str, name: str) -> str:
+    """Return the destination of a file that was written with a staged file, that of `name`."""
     if path.startswith(staged):
         return name + path.removeprefix(staged)
     return os.path.join(os.path.dirname(name), os.path.basename(path))
 
 
-def _publish_one(file: Staged, kept: str) -> None:
-    """Rename a staged file; the file that it replaces stays as `kept`, and hands on its mode."""
+def _publish_one(file: Staged, backup: str) -> None:
+    """Rename a staged file; it gets the mode of the file that it replaces, which `backup` keeps."""
     if not file.overwrite:
         try:
             rename_new(file.path, file.name)
@@ -152,24 +152,24 @@ def _publish_one(file: Staged, kept: str) -> None:
         if mode is not None:
             os.chmod(file.path, mode)
         try:
-            link(file.name, kept, follow_symlinks=False)
+            link(file.name, backup, follow_symlinks=False)
         except OSError:  # a file system without links
-            os.replace(file.name, kept)
+            os.replace(file.name, backup)
     os.replace(file.path, file.name)
 
 
 def _roll_back(made: list[str], done: list[Step]) -> bool:
-    """Put back what was replaced, remove what was made; True if nothing is left to do."""
+    """Put back replaced files, remove new files and folders; True if all files are as before."""
     whole = True
-    for path, kept, new in reversed(done):
+    for path, backup, new in reversed(done):
         try:
-            if os.path.lexists(kept):
-                os.replace(kept, path)
+            if os.path.lexists(backup):
+                os.replace(backup, path)
             elif new is not None and identity(path, follow=False) == new:
                 os.unlink(path)
         except OSError:
             whole = False
     for folder in reversed(made):
-        with suppress(OSError):  # not empty: something of it is in use
+        with suppress(OSError):  # not empty: somebody else uses it
             os.rmdir(folder)
     return whole

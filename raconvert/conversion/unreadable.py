@@ -1,10 +1,10 @@
 """Arrays that cannot be read, in files of which others can: named, refused, or left out on request.
 
-A reader gives such an array its place in the bundle, with the reason in `Array.problem`
-(`Array.unreadable` where not even its type is known). The others can be had by name; a conversion
-of the whole is refused, unless ``--allow arrays`` leaves them out, each named in the report. What
-only shows while elements are read, such as a damaged chunk, is found by reading every array once
-more after the conversion has failed.
+A reader puts such an array into the bundle, with the reason in `Array.problem`
+(`Array.unreadable` if not even its type is known). The others can be read by name; a conversion
+of the whole is refused, unless ``--allow arrays`` leaves them out, each named in the report. Damage
+that only shows while elements are read, as of a chunk, is found by reading every array once more
+after the conversion has failed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LISTED = 20  # arrays that one message names
 
 
 def why(problem: RaconvertError, path: str | None = None) -> str:
-    """Return the reason of a problem in one line; `path`: the file of which it is known to be."""
+    """Return a problem in one line; its path is left out if it is `path`, or that is None."""
     text = problem.what.removeprefix("cannot be read: ")
     if problem.path is not None and path is not None and problem.path != path:
         text = f"'{problem.path}': {text}"
@@ -52,30 +52,30 @@ def why(problem: RaconvertError, path: str | None = None) -> str:
 
 
 def without(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
-    """Return the bundle without the arrays that cannot be read, and what is lost by that.
+    """Return the bundle without the arrays that cannot be read, and the losses by that.
 
-    The problem of the first one is raised if there is no other array, `WouldLose` if the loss is
-    not allowed.
+    Raises the problem of the first one if no array can be read, and `WouldLose` if the loss is not
+    allowed.
     """
     for array in bundle.arrays:
         array.settle()
     broken = [(array, array.problem) for array in bundle.arrays if array.problem is not None]
     if not broken:
         return bundle, []
-    kept = [array for array in bundle.arrays if array.problem is None]
-    if not kept:
+    readable = [array for array in bundle.arrays if array.problem is None]
+    if not readable:
         raise broken[0][1]
     fits = [_fit(array, problem, bundle.path) for array, problem in broken]
     if not settings.allows("arrays"):
         raise _refusal(bundle, fits)
-    rest = bundle.like(kept)
-    gone = {array.name for array, _ in broken}
-    rest.aliases = {a: real for a, real in bundle.aliases.items() if real not in gone}
+    rest = bundle.like(readable)
+    left_out = {array.name for array, _ in broken}
+    rest.aliases = {a: real for a, real in bundle.aliases.items() if real not in left_out}
     return rest, fits
 
 
 def find(arrays: list[Array], max_memory: int) -> bool:
-    """Read every array to its end and note which cannot be; True if there is one."""
+    """Read every array to its end and set the `problem` of those that fail; True if any has one."""
     from raconvert.arrays.blocks import block_bytes, blocks
 
     for array in arrays:
@@ -89,23 +89,24 @@ def find(arrays: list[Array], max_memory: int) -> bool:
 
 
 def _fit(array: Array, problem: RaconvertError, path: str) -> Fit:
+    """Return the loss of an array that cannot be read."""
     reason = f"cannot be read and is left out: {why(problem, path)}"
     return refused(array.name, "elements", reason, FLAG)
 
 
 def _refusal(bundle: Bundle, fits: list[Fit]) -> WouldLose:
-    """Return the error that names what cannot be read, and what can be done."""
+    """Return the error that lists the arrays that cannot be read, and the remedies."""
     count = len(bundle.arrays)
     texts = [f"array '{fit.array}': {fit.reason}".replace(" and is left out", "") for fit in fits]
     lines = [quoted(text) for text in texts]
-    more = [f"and {len(lines) - LISTED} more"] * (len(lines) > LISTED)
+    rest = [f"and {len(lines) - LISTED} more"] * (len(lines) > LISTED)
     return WouldLose(
         f"{len(fits)} of its {counted(count, 'array')} cannot be read",
         path=bundle.path or None,
         remedy="\n  ".join(
             [
                 *lines[:LISTED],
-                *more,
+                *rest,
                 f"`{FLAG}` leaves them out; the others can also be chosen by name, with FILE#NAME "
                 "or `--array`",
                 "nothing was written",
@@ -114,17 +115,17 @@ def _refusal(bundle: Bundle, fits: list[Fit]) -> WouldLose:
     )
 
 
-# Sources that cannot be read, left out of what is made of many (``--skip-bad``) ------------------
+# Sources that cannot be read, left out of a stack (``--skip-bad``) --------------------------------
 
 
 BAD = (Corrupt, ReadFailed, UnknownFormat, Unsafe, Unsupported)
 
 
 def without_bad(gathered: Gathered, settings: Settings, report: Report) -> Gathered:
-    """The sources of which every element can be read; the others are named in the report.
+    """Return the sources of which every element can be read; the report names the others.
 
-    Each is decoded to its last element, since the number of items stands in the header of a stack.
-    Raises the error of the first where none is left, and at once what is not about the file.
+    Each is decoded to its last element, since the header of a stack has the number of items. Raises
+    the error of the first if no source can be read, and at once any error that is not about a file.
     """
     good, problems = [], []
     for path in gathered.paths:
@@ -142,10 +143,10 @@ def without_bad(gathered: Gathered, settings: Settings, report: Report) -> Gathe
 
 
 def name_way_out(error: RaconvertError, paths: list[str]) -> None:
-    """Add to the error of one of many sources that the others can do without it."""
+    """Add the remedy ``--skip-bad`` to the error about one of many sources."""
     if isinstance(error, BAD) and error.path in paths:
-        way = "`--skip-bad` leaves such files out"
-        error.remedy = f"{error.remedy}\n{way}" if error.remedy else way
+        remedy = "`--skip-bad` leaves such files out"
+        error.remedy = f"{error.remedy}\n{remedy}" if error.remedy else remedy
 
 
 def reason_of(error: RaconvertError) -> str:
@@ -155,6 +156,7 @@ def reason_of(error: RaconvertError) -> str:
 
 
 def _read_through(path: str, settings: Settings) -> None:
+    """Read every element of a file. Raises what reading raises."""
     from raconvert.arrays.blocks import blocks
 
     with open_spec(path, settings) as opened:

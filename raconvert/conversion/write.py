@@ -27,7 +27,7 @@ from raconvert.files.source import refuse_changed
 from raconvert.files.target import SENDERS, Target, sender_of
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 
-LARGE = 64 << 20  # bytes from which on the disk begins while more is still written
+LARGE = 64 << 20  # bytes from which on the system begins to write to the disk during the write
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 def write_bundle(run: Conversion, bundle: Bundle, before: Callable[[], object] = bool) -> Report:
     """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report.
 
-    `before` is called when all is written and about to appear. Arrays that cannot be read are
-    refused by name, or left out where that is allowed.
+    `before` is called before the finished file is renamed. Arrays that cannot be read are refused
+    by name, or left out if that is allowed.
     """
     return _of_readable(run, bundle, lambda whole, lost: _convert(run, whole, lost, before))
 
@@ -61,7 +61,10 @@ def plan_bundle(run: Conversion, bundle: Bundle) -> None:
 
 
 def _of_readable(run: Conversion, bundle: Bundle, do: Callable[[Bundle, list[Fit]], T]) -> T:
-    """Call `do` with the arrays that can be read, as `attempt` does, if the file holds as many."""
+    """Call `do` with the arrays that can be read, as `attempt` does.
+
+    Raises `UsageError` for several arrays if the destination holds one.
+    """
     sound = [array for array in bundle.arrays if array.problem is None] or bundle.arrays
     if len(sound) != 1 and (not sound or not run.row.many or run.name is not None):
         raise _wrong_count([array.name for array in sound], bundle.path, run.path)
@@ -76,26 +79,27 @@ def attempt(
     report: Report,
     run: Callable[[Bundle, list[Fit]], T],
 ) -> T:
-    """Call `run` with the arrays that can be read, and again if it finds that more cannot be.
+    """Call `run` with the arrays that can be read, and again if it fails since more cannot be.
 
-    The other arrays are its second argument (`raconvert.conversion.unreadable.without`).
+    Its second argument are the losses of the others (`raconvert.conversion.unreadable.without`).
     """
     before = report.state()
     try:
         return run(*_readable(bundle, settings))
-    except Changed:  # no array of the file is what it was
+    except Changed:  # the whole file is another one
         raise
     except UNREADABLE:
         from raconvert.conversion.unreadable import find
 
-        left = [array for array in bundle.arrays if array.problem is None]
-        if len(left) < 2 or not find(left, settings.max_memory):
+        sound = [array for array in bundle.arrays if array.problem is None]
+        if len(sound) < 2 or not find(sound, settings.max_memory):
             raise
     report.go_back(before)
     return run(*_readable(bundle, settings))
 
 
 def _readable(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
+    """Return the arrays that can be read, and the losses of the others, as `without` does."""
     sound = True
     for array in bundle.arrays:
         if array.pending:
@@ -111,7 +115,7 @@ def _readable(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
 def _convert(
     run: Conversion, bundle: Bundle, lost: list[Fit], before: Callable[[], object]
 ) -> Report:
-    """Write a bundle of arrays that can be read, as far as is known; `lost` are the others."""
+    """Write a bundle of arrays that seem readable; `lost` are the losses of the others."""
     if run.path == "-":
         run.settings = _for_stdout(run.row, run.settings)
     with ExitStack() as stack:
@@ -123,11 +127,12 @@ def _convert(
 def _plan(run: Conversion, bundle: Bundle, lost: list[Fit], stack: ExitStack) -> bool:
     """Adapt the arrays, let the plugin plan the file, and judge; False if an existing array stays.
 
-    Writes nothing. `lost` are the fits of arrays that were left out; `stack` is held until all is
-    written. Raises `WouldLose` for what is not allowed.
+    Writes nothing. `lost` are the losses of arrays that were left out; `stack` closes after the
+    write. Raises `WouldLose` for losses that are not allowed.
     """
     _adapt(run, bundle)
-    if any(is_float8(one.element) for one in run.bundle.arrays if one.element.kind == "user"):
+    users = [array.element for array in run.bundle.arrays if array.element.kind == "user"]
+    if any(map(is_float8, users)):
         from raconvert.conversion.losses import unheld_floats
 
         judge(unheld_floats(run), run.settings, run.report)
@@ -178,7 +183,7 @@ def _planned(run: Conversion, before: Callable[[], object]) -> Report:
 
 
 def _is_sent(run: Conversion) -> bool:
-    """True if the file goes elsewhere and has been sent there, without one here."""
+    """True if the file was sent to its destination without a local file."""
     send = sender_of(run.path) if SENDERS else None
     return send is not None and send(run)
 
@@ -194,30 +199,31 @@ def _fill(run: Conversion, target: Target) -> None:
 
 
 def _may_lose_more(run: Conversion) -> bool:
-    """True if there is anything to judge besides the plan: what a file or an item says, or a mode.
+    """True if there may be losses besides the plan's: of items, of a file, or by an option.
 
-    What an array says of itself is beside an .ra, or among what the plan says of losses; so is what
-    a file says, unless it becomes an .ra.
+    The losses of arrays, and of a file that does not become an .ra, are in the plan.
     """
     bundle = run.bundle
-    file = run.row.sidecar == "auto" and (bundle.attributes or bundle.groups or bundle.formats)
-    asked = run.settings.meta != "auto" or run.settings.strict
-    if file or bundle.aliases or asked or run.left_behind:
+    of_file = bundle.attributes or bundle.groups or bundle.formats
+    if of_file and run.row.sidecar == "auto":
+        return True
+    by_option = run.settings.meta != "auto" or run.settings.strict
+    if by_option or bundle.aliases or run.left_behind:
         return True
     with_items = [array for array in run.origins if array.meta.items is not None]
     return bool(with_items)
 
 
 def _check_places(run: Conversion) -> None:
-    """Refuse a destination that is read, or beside which is what may not be replaced.
+    """Refuse a destination that is read, or has a sidecar that is read or may not be replaced.
 
     The source itself was compared with the destination before it was opened.
     """
     beside = run.path + SUFFIX
-    there = os.path.lexists(beside)
-    if there or len(run.used) > 1:
+    has_sidecar = os.path.lexists(beside)
+    if has_sidecar or len(run.used) > 1:
         refuse_used([run.path, beside, run.path + ITEMS_SUFFIX], run.used)
-    if there and not run.settings.dry_run:
+    if has_sidecar and not run.settings.dry_run:
         from raconvert.metadata.sidecar import left_over
 
         left_over(run.path, overwrite=run.replaces or run.container is not None)
@@ -228,22 +234,18 @@ def _adapt(run: Conversion, bundle: Bundle) -> None:
     settings, report = run.settings, run.report
     report.source_format = bundle.format
     run.origins = list(bundle.arrays)
-    # Of several arrays only the numbers are cast and scaled; text stays what it is.
-    text = settings
+    # If there are several arrays, only numbers are cast and scaled; text stays as it is.
+    for_text = settings
     if len(run.origins) > 1 and (settings.dtype or settings.scale):
-        text = settings.replace(dtype=None, scale=None)
-    as_is = text.replace(axes=None) if run.as_is else text
-    run.bundle = bundle.like(
-        [
-            adapted(
-                array,
-                run.row,
-                as_is if run.as_is and array.name in run.as_is
-                else text if array.element.kind == "user" else settings,
-            )
-            for array in run.origins
-        ]
-    )  # fmt: skip
+        for_text = settings.replace(dtype=None, scale=None)
+    for_as_is = for_text.replace(axes=None) if run.as_is else for_text
+    arrays = []
+    for array in run.origins:
+        chosen = for_text if array.element.kind == "user" else settings
+        if run.as_is and array.name in run.as_is:
+            chosen = for_as_is
+        arrays.append(adapted(array, run.row, chosen))
+    run.bundle = bundle.like(arrays)
     if run.name is not None:
         run.bundle.arrays = [run.bundle.arrays[0].replace(name=run.name)]
         run.bundle.aliases = {}
@@ -253,7 +255,7 @@ def _adapt(run: Conversion, bundle: Bundle) -> None:
 
 
 def _target_of(run: Conversion, path: str) -> Target:
-    """The target of the plugin, or a file."""
+    """Return the target for a path: that of the plugin, or a file."""
     settings = run.settings
     make = run.plugin.target or Target
     total = sum(array.nbytes for array in run.bundle.arrays)
@@ -269,7 +271,7 @@ def _target_of(run: Conversion, path: str) -> Target:
 
 
 def _judge_late(run: Conversion, target: Target) -> None:
-    """Record and judge the losses that only writing the data has shown."""
+    """Record and judge the losses that are known only after the data was written."""
     report = run.report
     if run.settings.allows("precision"):
         from raconvert.conversion.losses import rounded
@@ -290,7 +292,7 @@ def _judge_late(run: Conversion, target: Target) -> None:
 
 
 def _write(plan: Plan, target: Target) -> None:
-    """Let the plugin write, with every failure under the name of the destination."""
+    """Let the plugin write; errors without a path get that of the destination."""
     try:
         plan.write(target)
     except OSError as error:
@@ -301,7 +303,7 @@ def _write(plan: Plan, target: Target) -> None:
 
 
 def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
-    """The bundle as ``--meta`` lets the plugin see it."""
+    """Return the bundle as it is handed to the plugin, with the metadata that ``--meta`` leaves."""
     if row.sidecar == "never" and settings.meta in ("drop", "ignore"):
         return _stripped(bundle)
     if row.trailer and settings.meta in ("trailer", "drop"):
@@ -310,7 +312,7 @@ def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
 
 
 def _stripped(bundle: Bundle) -> Bundle:
-    """Return a bundle that says nothing but names, types and dimensions."""
+    """Return a bundle of arrays without metadata: only names, types and dimensions."""
     from raconvert.arrays.metadata import own_only
     from raconvert.arrays.reinterpret import undescribed
 
@@ -323,7 +325,7 @@ def _stripped(bundle: Bundle) -> Bundle:
 
 
 def _for_stdout(row: Row, settings: Settings) -> Settings:
-    """Return the settings for the standard output, beside which nothing can lie."""
+    """Return the settings for the standard output, which has no sidecar."""
     if row.folder:
         raise UsageError(f"format {row.name} is a folder, which the standard output cannot hold")
     if settings.meta == "sidecar":
@@ -335,7 +337,7 @@ def _for_stdout(row: Row, settings: Settings) -> Settings:
 
 
 def _wrong_count(names: list[str], source: str, target: str) -> UsageError:
-    """The error for a source of no array, or of several for a file that holds one."""
+    """Return the error for a source without arrays, or with several for a file that holds one."""
     if not names:
         return UsageError("the source holds no array", path=source)
     return UsageError(
@@ -354,7 +356,7 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
     if settings.axes:
         array = _with_axes(array, settings.axes, settings.max_memory)
     order, wanted = array.index_order, row.index_orders
-    if order is None and wanted == "F":  # what says nothing of indices is read as it is listed
+    if order is None and wanted == "F":  # without an index order, axes are taken as listed
         array = array.listed("F")
     elif array.row_major and not wanted:
         from raconvert.arrays.transpose import as_listed
@@ -364,7 +366,7 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
         from raconvert.arrays.transpose import in_order
 
         array = in_order(array, wanted[0], settings.max_memory)
-    # Values last: what moves is read in strips from the file, and a misfit has its index.
+    # Values last: moved data is read in strips from the file, and an error has the final index.
     if settings.scale not in (None, "none") or settings.dtype:
         from raconvert.arrays import cast as casting
         from raconvert.arrays.cast import scaled
@@ -381,6 +383,7 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
 
 
 def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
+    """Return an array with its axes in the order that ``--axes`` asks for."""
     from raconvert.arrays.transpose import check_axes, in_order, permuted, relisted
 
     if axes == "keep-memory":
@@ -411,7 +414,7 @@ def _with_trailer(bundle: Bundle, settings: Settings) -> Bundle:
 def progress_of(
     report: Callable[[int, int], object] | None, total: int
 ) -> Callable[[int], object] | None:
-    """Turn bytes just written into a call with bytes done and bytes in all."""
+    """Return a function that takes bytes just written and reports bytes done and in all."""
     if report is None:
         return None
     done = 0
@@ -426,9 +429,9 @@ def progress_of(
 
 @contextmanager
 def _private_place() -> Iterator[str]:
-    """Give where a file for the standard output is written: in a private folder.
+    """Yield the path of a file for the standard output, in a private folder.
 
-    Nobody else can put a link, or another file, into a folder that is its owner's alone.
+    Nobody else can put a link, or another file, into a folder of which only the owner has access.
     """
     from shutil import rmtree
     from tempfile import mkdtemp

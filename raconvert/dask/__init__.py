@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from raconvert.arrays.array import Array
 from raconvert.arrays.sources import Decoded
 from raconvert.conversion.options import Opening, options_of
+from raconvert.conversion.outputs import file_of
 from raconvert.conversion.reopened import open_here
 from raconvert.declared import accepts
 from raconvert.errors import MissingDependency, UsageError, counted, listed
@@ -41,11 +42,11 @@ def from_file(
     chunk_bytes: int = CHUNK_BYTES,
     **options: Unpack[Opening],
 ) -> Any:
-    """An array of a file as a `dask.array.Array` of the same shape and type.
+    """Return an array of a file as a `dask.array.Array` of the same shape and type.
 
-    `name` is that of one array of several. A chunk holds whole chunks of the file, as many as
-    `chunk_bytes` have room for, along the fastest axes first; of data that can only be decoded as a
-    whole there is one chunk. The other options are those of `raconvert.open`.
+    `name` chooses one array of several. A chunk holds as many whole chunks of the file as fit into
+    `chunk_bytes`, along the fastest axes first; data that can only be decoded as a whole becomes
+    one chunk. The other options are those of `raconvert.open`.
 
     >>> raconvert.dask.from_file("grid.ra").sum(axis=0).compute()
     array([12, 15, 18, 21])
@@ -60,15 +61,17 @@ def from_file(
         raise MissingDependency(
             "raconvert.dask needs a package that is not installed: dask", remedy="pip install dask"
         ) from error
-    array = _opened(os.fspath(path), arrays=() if name is None else (name,), **options)
-    if array.problem is not None:
-        raise array.problem
     word = os.fspath(path)
+    array = _opened(word, arrays=() if name is None else (name,), **options)
+    if array.problem is not None:
+        problem = array.problem
+        array.close()
+        raise problem
     spec_path = word if is_remote(word) else os.path.abspath(word)
-    mark = "" if is_remote(word) else os.stat(word.partition("#")[0]).st_mtime_ns
+    mtime = "" if is_remote(word) else os.stat(file_of(word)).st_mtime_ns
     chunks = _chunks(array, chunk_bytes)
     token = tokenize(
-        spec_path, name, mark, array.shape, str(array.dtype), chunks, sorted(options.items())
+        spec_path, name, mtime, array.shape, str(array.dtype), chunks, sorted(options.items())
     )
     return dask.array.from_array(  # type: ignore[no-untyped-call, unused-ignore]
         array,
@@ -82,6 +85,7 @@ def from_file(
 
 
 def _opened(word: str, **reading: Any) -> Array:
+    """Open the one array of a file; `UsageError` for any other number of arrays."""
     bundle = open_here(word, mmap=False, reading=reading)
     if len(bundle.arrays) != 1:
         names = bundle.names
@@ -94,8 +98,8 @@ def _opened(word: str, **reading: Any) -> Array:
 
 
 def _chunks(array: Array, limit: int) -> tuple[int, ...]:
-    """Return the lengths of dask's chunks, in the order of the shape: joined chunks of the file."""
-    shape = array.dims[::-1]  # as the file has it, the slowest first
+    """Return the shape of dask's chunks, of at most `limit` bytes: joined chunks of the file."""
+    shape = array.dims[::-1]  # in the order of the file, slowest axis first
     if array.extent is None and array.count and isinstance(array.data, Decoded):
         return tuple(max(1, n) for n in array.shape)
     stored = array.storage.get("shards") or array.storage.get("chunks")
@@ -108,6 +112,6 @@ def _chunks(array: Array, limit: int) -> tuple[int, ...]:
 
 
 def _joined(chunk: int, length: int, room: int) -> int:
-    """Return a multiple of a file's chunk for which there is room; the whole axis, if that fits."""
+    """Return a length along an axis: `room` chunks of the file, or the whole axis if that fits."""
     count = -(-length // chunk)
     return max(1, length) if room >= count else chunk * max(1, room)

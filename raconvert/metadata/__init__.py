@@ -1,4 +1,4 @@
 """Metadata beside a file: the sidecar, its YAML, and the way back."""
 
 SUFFIX = ".yaml"  # of a sidecar, behind the whole name of its file
-ITEMS_SUFFIX = ".items.jsonl"  # of what the items of a stack have of their own
+ITEMS_SUFFIX = ".items.jsonl"  # of the metadata of the single items of a stack

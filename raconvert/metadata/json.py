@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from raconvert.files.limits import Limits
 
-# What values need at most in memory, in bytes, by the marks that JSON has them with: a list with
-# room for four values, a mapping with one key (both of CPython 3.11 to 3.14), the place of a value
-# and a number, half of a text.
+# The most memory that a value needs, in bytes, by its mark in JSON: a list with space for four
+# values, a mapping with one key (both of CPython 3.11 to 3.14), a reference and a number, and half
+# a text, since it has two quotes.
 _NEEDS = {b"[": 96, b"{": 256, b",": 48, b":": 128, b'"': 32}
 
 
@@ -62,9 +62,10 @@ def parsed(
 
 
 def loads(text: str, limits: Limits) -> Any:
-    """The value that `dumps` was given; `ValueError` for any other text.
+    """Return the value that `dumps` was given.
 
-    `TooLarge` where its values need more memory than `Limits.memory`.
+    Raises `ValueError` for any other text, and `TooLarge` if its values need more memory than
+    `Limits.memory`.
     """
     if len(text) > limits.document_bytes:
         raise ValueError(f"it is longer than {limits.document_bytes} characters")
@@ -82,7 +83,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """Convert a value to values of JSON."""
+    """Return a value as values of JSON, odd ones marked; `ValueError` for types without a mark."""
     if depth > DEFAULT.nesting_levels:
         raise ValueError(f"it is nested more than {DEFAULT.nesting_levels} levels deep")
     if isinstance(value, dict):
@@ -124,6 +125,7 @@ def _mapping(pairs: Any) -> dict[Any, Any]:
 
 
 def _pair(key: Any, item: Any) -> tuple[Any, Any]:
+    """Return a key and its value; `ValueError` for an integer that would make lookups slow."""
     if not is_key(key):
         raise ValueError(f"it has an integer beyond {MAX_KEY} as a key")
     return key, item

@@ -1,8 +1,8 @@
 """The header text of an NPY file: one Python literal, read in one pass and never run.
 
-Taken are mappings with text keys, lists, tuples, texts, integers, True, False and None: all that
-NumPy has written since Python 2 (``2L``, ``u'x'``). Time and memory grow with the text alone; what
-else Python calls a literal is refused, since nothing writes it and every reader would differ.
+It takes mappings with text keys, lists, tuples, texts, integers, True, False and None: all that
+NumPy has written since Python 2 (``2L``, ``u'x'``). Time and memory grow with the text alone. Other
+literals of Python are refused, since nothing writes them and readers would differ.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def parse(text: str, limits: Limits) -> list[tuple[str, Any]]:
 
 
 class _Tokens:
-    """The tokens of a text, with one token of looking ahead."""
+    """The tokens of a text, one of them read ahead."""
 
     def __init__(self, text: str, limits: Limits) -> None:
         self.limits = limits
@@ -74,14 +74,14 @@ class _Tokens:
         return kind, text
 
     def take(self, mark: str) -> bool:
-        """Take the next token if it is this mark; True if it was."""
+        """Take the next token and return True if it is this mark; else return False."""
         if self._ahead[:2] == ("mark", mark):
             self.next()
             return True
         return False
 
     def expect(self, mark: str) -> None:
-        """Take this mark; anything else is an error."""
+        """Take this mark; raise `ValueError` for any other token."""
         if not self.take(mark):
             self.next()
             self.fail(f"'{mark}'")
@@ -92,17 +92,18 @@ class _Tokens:
 
 
 def _scan(text: str) -> Iterator[tuple[str, str, int]]:
-    """Yield kind, text and place of each token, the end last."""
+    """Yield kind, text and offset of each token, the end last."""
     offset = 0
     while True:
         match = _TOKEN.match(text, offset)
         if match is None or match.lastgroup is None:
-            raise ValueError(f"character {offset} begins no literal")
+            raise ValueError(f"character {offset} does not begin a literal")
         yield match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)
         offset = match.end()
 
 
 def _value(tokens: _Tokens, depth: int) -> Any:
+    """Return the next value, inside `depth` brackets."""
     kind, text = tokens.next()
     if kind == "text":
         return _text(text)
@@ -121,7 +122,7 @@ def _value(tokens: _Tokens, depth: int) -> Any:
 
 
 def _row(tokens: _Tokens, opening: str, depth: int) -> Any:
-    """Return a list, a tuple, or the value in a pair of brackets without commas."""
+    """Return a list, a tuple, or the one value that a pair of brackets without commas holds."""
     items: list[Any] = []
     closing = _CLOSING[opening]
     comma = False
@@ -137,6 +138,7 @@ def _row(tokens: _Tokens, opening: str, depth: int) -> Any:
 
 
 def _text(token: str) -> str:
+    """Return the text that a token with quotes, and maybe a prefix, stands for."""
     text = token[token.index(token[-1]) + 1 : -1]
     return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
 
@@ -148,6 +150,6 @@ def _unescaped(match: re.Match[str]) -> str:
     number = next(filter(None, numbers), None)
     if number:
         return chr(int(number, 16))
-    if other in "xuUN":  # without its digits; \N would need the table of names
+    if other in "xuUN":  # x, u and U without enough digits; N, which needs the table of names
         raise ValueError(f"an unreadable escape \\{other}")
     return _ESCAPED.get(other, "\\" + other)

@@ -1,9 +1,9 @@
 """The plain part of YAML, written and read line by line: what nearly all sidecars consist of.
 
-Mappings and lists in block style; words, numbers, and text in single quotes, each on one line, in
-ASCII. A bundle has tens of thousands of such texts, for which a whole parser is too slow. What is
-not plain is left to the YAML library (`raconvert.metadata.yaml`), from the first field on that is
-not; the library reads the plain part as the same values.
+It has mappings and lists in block style; words, numbers, and text in single quotes, each on one
+line, in ASCII. A bundle has tens of thousands of such texts, for which a whole parser is too slow.
+From the first field on that is not plain, the YAML library does it (`raconvert.metadata.yaml`); it
+reads the plain part as the same values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Token = tuple[int, bool, str | None, Any]  # indentation, begins an item?, key, value
+    Token = tuple[int, bool, str | None, Any]  # indentation, True if it begins an item, key, value
 
 MAX_INDENT = 40
 _WORD = "[A-Za-z][A-Za-z0-9_./%-]{0,99}"
@@ -37,14 +37,14 @@ _ODD: Any = object()
 
 
 class _NotPlainError(Exception):
-    """The library must look at it."""
+    """Raised for anything that is left to the YAML library."""
 
 
 # Writing -----------------------------------------------------------------------------------------
 
 
 def written(fields: dict[Any, Any]) -> tuple[str, int, int]:
-    """Return the text of the first fields, which are plain, their number, and that of the lines."""
+    """Return the first fields as text, as far as they are plain: text, number of fields, lines."""
     lines: list[str] = []
     whole = done = 0
     try:
@@ -113,34 +113,34 @@ def _scalar_of(value: Any) -> str:
 
 
 def leading(text: str, most: int) -> tuple[dict[str, Any], int, int]:
-    """Return the plain fields that a text begins with, where they end, and how many values.
+    """Return the plain fields at the beginning of a text, their end offset, and number of values.
 
-    The rest of the text is empty, or the YAML of a mapping that can be read on its own. What has
-    more than `most` values is not read here.
+    The rest of the text is empty, or the YAML of a mapping that can be read on its own. From `most`
+    tokens on, nothing more is read here.
     """
     tokens, starts, end = _tokens(text, most)
     fields: dict[str, Any] = {}
-    at = stop = 0
-    while at < len(tokens):
+    index = stop = 0
+    while index < len(tokens):
         try:
-            key, value, at = _field(tokens, at, 0)
+            key, value, index = _field(tokens, index, 0)
         except (_NotPlainError, IndexError):
             break
-        if key in fields or (at == len(tokens) and end != len(text)):
+        if key in fields or (index == len(tokens) and end != len(text)):
             break
-        if at < len(tokens) and (tokens[at][0] or tokens[at][1]):
+        if index < len(tokens) and (tokens[index][0] or tokens[index][1]):
             break
         fields[key] = value
-        stop = starts[at] if at < len(tokens) else end
+        stop = starts[index] if index < len(tokens) else end
     else:
         return fields, len(text), len(tokens) + 1
     if stop and FIELD_BEGIN.match(text, stop):
-        return fields, stop, at + 1
+        return fields, stop, index + 1
     return {}, 0, 0
 
 
 def _tokens(text: str, most: int) -> tuple[list[Token], list[int], int]:
-    """Return the tokens of the first lines, which are plain, their offsets, and where they end."""
+    """Return the tokens of the first lines that are plain, their offsets, and the end offset."""
     tokens: list[Token] = []
     starts: list[int] = []
     match, offset = _LINE.match, 0
@@ -167,7 +167,7 @@ def _tokens(text: str, most: int) -> tuple[list[Token], list[int], int]:
 def _value_of(
     whole: str | None, number: str | None, quoted: str | None, word: str | None, empty: str | None
 ) -> Any:
-    """The value of a line, of whose texts one is there, or none."""
+    """Return the value of a line by the one text that matched; `_NOTHING` without one."""
     if word is not None:
         return word if word.lower() not in _ODD_WORDS else _CONSTANTS.get(word, _ODD)
     if whole is not None:
@@ -181,38 +181,38 @@ def _value_of(
     return _NOTHING
 
 
-def _field(tokens: list[Token], at: int, indent: int) -> tuple[str, Any, int]:
-    """Return key and value of a field, and the number of the token behind it."""
-    own, dash, key, value = tokens[at]
-    if own != indent or dash or key is None:
+def _field(tokens: list[Token], index: int, indent: int) -> tuple[str, Any, int]:
+    """Return key and value of a field, and the index of the token after it."""
+    indent_of_key, dash, key, value = tokens[index]
+    if indent_of_key != indent or dash or key is None:
         raise _NotPlainError
-    at += 1
+    index += 1
     if value is _NOTHING:
-        inner, dash = tokens[at][:2]
+        inner, dash = tokens[index][:2]
         if inner < indent or (inner == indent and not dash):
             raise _NotPlainError  # no value
-        value, at = _list(tokens, at, inner) if dash else _mapping(tokens, at, inner)
-    return key, value, at
+        value, index = _list(tokens, index, inner) if dash else _mapping(tokens, index, inner)
+    return key, value, index
 
 
-def _mapping(tokens: list[Token], at: int, indent: int) -> tuple[dict[str, Any], int]:
+def _mapping(tokens: list[Token], index: int, indent: int) -> tuple[dict[str, Any], int]:
     """Return the mapping that begins with a token, and the index of the token after it."""
     mapping: dict[str, Any] = {}
-    while at < len(tokens) and tokens[at][0] == indent and not tokens[at][1]:
-        key, value, at = _field(tokens, at, indent)
+    while index < len(tokens) and tokens[index][0] == indent and not tokens[index][1]:
+        key, value, index = _field(tokens, index, indent)
         if key in mapping:
             raise _NotPlainError
         mapping[key] = value
-    return mapping, at
+    return mapping, index
 
 
-def _list(tokens: list[Token], at: int, indent: int) -> tuple[list[Any], int]:
-    """Return the list that begins with a token, and the number of the one behind it."""
+def _list(tokens: list[Token], index: int, indent: int) -> tuple[list[Any], int]:
+    """Return the list that begins with a token, and the index of the token after it."""
     items = []
-    while at < len(tokens) and tokens[at][0] == indent and tokens[at][1]:
-        value = tokens[at][3]
-        at += 1
+    while index < len(tokens) and tokens[index][0] == indent and tokens[index][1]:
+        value = tokens[index][3]
+        index += 1
         if value is _NOTHING:
-            value, at = _mapping(tokens, at, indent + 2)
+            value, index = _mapping(tokens, index, indent + 2)
         items.append(value)
-    return items, at
+    return items, index

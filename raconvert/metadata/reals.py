@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 _NAN = re.compile(r"(-?)nan:0x([0-9a-f]{1,13})")
 _NAN_BITS = 0x7FF << 52  # the exponent of a double NaN
 _FRACTION = (1 << 52) - 1
-_NARROW_NAN_BITS = 0x7F800000  # that of a single one
+_NARROW_NAN_BITS = 0x7F800000  # the exponent of a single NaN
 _NARROW_FRACTION = (1 << 23) - 1
-_SHIFT = 29  # bits of a double's fraction that a single one has not
-LARGEST = 1 << 1000  # of integers: what is below is finite as a double
+_SHIFT = 29  # bits that the fraction of a double has beyond that of a single
+LARGEST = 1 << 1000  # integers below it are finite as doubles
 
 
 def is_real(value: object) -> bool:
@@ -35,7 +35,7 @@ def is_real(value: object) -> bool:
 
 
 def are_reals(value: object, count: int) -> bool:
-    """True if a value is a list of so many finite real numbers. Raises nothing."""
+    """True if a value is a list of `count` finite real numbers. Raises nothing."""
     return isinstance(value, list) and len(value) == count and all(map(is_real, value))
 
 
@@ -92,12 +92,12 @@ def doubles(values: Values) -> Values:
     bits = values.astype(np.float32).view(np.uint32)
     is_nan = np.isnan(values)
     if is_nan.any():
-        odd = bits[is_nan].astype(np.uint64)
+        nan_bits = bits[is_nan].astype(np.uint64)
         wide = np.atleast_1d(wide)
         wide.view(np.uint64)[np.atleast_1d(is_nan)] = (
-            (odd >> np.uint64(31) << np.uint64(63))
+            (nan_bits >> np.uint64(31) << np.uint64(63))
             | np.uint64(_NAN_BITS)
-            | ((odd & np.uint64(_NARROW_FRACTION)) << np.uint64(_SHIFT))
+            | ((nan_bits & np.uint64(_NARROW_FRACTION)) << np.uint64(_SHIFT))
         )
     return wide.reshape(values.shape)
 
@@ -113,8 +113,8 @@ def narrowed(wide: Values, dtype: np.dtype[Any]) -> Values:
         return values
     bits = np.atleast_1d(wide).view(np.uint64)[np.atleast_1d(is_nan)]
     fraction = (bits & np.uint64(_FRACTION)) >> np.uint64(_SHIFT)
-    fraction[fraction == 0] = 1 << 22  # a quiet one: without any bit it would be infinity
-    odd = (bits >> np.uint64(63) << np.uint64(31)) | np.uint64(_NARROW_NAN_BITS) | fraction
+    fraction[fraction == 0] = 1 << 22  # a quiet NaN: without any bit it would be infinity
+    sign = bits >> np.uint64(63) << np.uint64(31)
     native = np.atleast_1d(values).astype(np.float32)
-    native.view(np.uint32)[np.atleast_1d(is_nan)] = odd
+    native.view(np.uint32)[np.atleast_1d(is_nan)] = sign | np.uint64(_NARROW_NAN_BITS) | fraction
     return native.astype(dtype).reshape(wide.shape)

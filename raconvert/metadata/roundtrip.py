@@ -1,22 +1,22 @@
-"""Record of an array as it was before a format took it, from which it is restored exactly.
+"""Record of an array as it was before a format changed it, from which it is restored exactly.
 
-A format may hold an array only in a form of its own, and less of its metadata than there is. The
-*record* is a mapping of all that the file itself does not say:
+A format may hold an array only in a form of its own, and only a part of its metadata. The *record*
+is a mapping of all that the file itself does not hold:
 
 ``was``
     how the array differs from what the file holds (`difference`): `type` in the notation of the
     NPY header, `shape` in logical order, `index_order`, `name`
 ``description``, ``units``, ``encoding``, ``axes``, ``attributes``, ``formats``
-    as in `Metadata`; of the axes, what the file does not say of them
+    as in `Metadata`; axes without the fields that the file holds
 ``index_order``, ``dtype``
     of an .ra, which lists its dims only and holds any user elements as bytes
 ``describes``
-    facts by which a record is known to be about what lies there
+    facts that prove that a record is about this very data
 ``attributes``, ``groups``, ``formats``, ``aliases``
     of a file as a whole (`record_of_file`)
 
-`record_of` makes it and `apply` gives it back. It is kept in the sidecar, as YAML
-(`raconvert.metadata.sidecar`), or as the text of `text_of` where the format has a place for text:
+`record_of` makes it and `apply` restores the array. It is stored in the sidecar, as YAML
+(`raconvert.metadata.sidecar`), or as the text of `text_of` if the format can hold text:
 a key/value pair of NRRD, an attribute of HDF5, both named `raconvert`.
 """
 
@@ -64,11 +64,11 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
 
 # An array in the type and the shape that a record promises, every value checked ------------------
-# Only what keeps every value is done: numbers in another type, pairs as complex numbers, text in
-# another kind or width, and bytes as what they are known to be. Anything else is `Corrupt`.
+# Only conversions that keep every value: numbers to another type, pairs to complex numbers, text to
+# another kind or width, and bytes to the type that the record gives. Anything else is `Corrupt`.
 
 
-BOOLS = (0, 1, 255)  # what stands for false and true; images have 255
+BOOLS = (0, 1, 255)  # numbers that stand for false and true; images have 255
 
 
 class Terms(Record):
@@ -82,7 +82,10 @@ class Terms(Record):
 
 
 def as_type(array: Array, code: Any, terms: Terms) -> Array:
-    """The array as elements of another type, every value checked while it streams."""
+    """Return the array as elements of the type `code`, every value checked while it streams.
+
+    Raises `Corrupt` for a code that is not a type, or one that the elements cannot have had.
+    """
     try:
         element = element_from(frozen(code))
         dtype = dtype_of(element)
@@ -98,13 +101,15 @@ def as_type(array: Array, code: Any, terms: Terms) -> Array:
         from raconvert.arrays import cast as casting
 
         if element.kind == "bool":
-            known = casting.as_bool(array, terms.bools)
+            converted = casting.as_bool(array, terms.bools)
         else:
-            known = casting.cast(array, dtype.name)
-        return known.replace(data=_Promised(known, terms)) if known is not array else array
-    converted = _as_user(array, element, terms) if element.kind == "user" else None
-    if converted is not None:
-        return converted
+            converted = casting.cast(array, dtype.name)
+        if converted is array:
+            return array
+        return converted.replace(data=_Promised(converted, terms))
+    user = _as_user(array, element, terms) if element.kind == "user" else None
+    if user is not None:
+        return user
     raise Corrupt(
         f"metadata gives array '{array.name}' a type that it cannot have had",
         path=terms.path,
@@ -114,7 +119,7 @@ def as_type(array: Array, code: Any, terms: Terms) -> Array:
 
 
 def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
-    """The array as text, dates or structures; None where they cannot have been what it holds."""
+    """Return the array as text, dates or structures; None if it cannot have been such."""
     letters = letter_of(array.element) + letter_of(element)
     same_width = array.element.nbytes == element.nbytes
     fits = element.nbytes <= terms.limits.document_bytes
@@ -127,14 +132,14 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
         return from_utf8(array, element, terms.path)
     if letters in _TEXTS and fits:
         return as_text(array, element, terms.path)
-    if is_float8(array.element) and is_float8(element):  # kinds that a format cannot tell apart
+    if is_float8(array.element) and is_float8(element):  # a format may have one type for several
         return seen_as(array, element)
     of_bytes = is_void(array.element) or isinstance(array.element.descr, tuple)
     return seen_as(array, element) if of_bytes and same_width else None
 
 
 def _as_times(array: Array, element: Element) -> Array:
-    """Integers as dates or durations: as they lie in a file, if that is in their byte order."""
+    """Return integers as dates or durations: the stored bytes, if they are in their byte order."""
     order, extent = str(element.descr)[0], array.extent
     if extent is None or order != ("<" if extent.swap == 1 else ">"):
         from raconvert.arrays.cast import Converted
@@ -147,19 +152,19 @@ def _as_times(array: Array, element: Element) -> Array:
     return array.replace(element=element, extent=stored, data=None)
 
 
-# What a code that names no type may raise.
+# Errors of a code that is not a type.
 _NO_TYPE = (
     Unsupported, TypeError, ValueError, SyntaxError, LookupError, AttributeError, OverflowError,
     RecursionError,
 )  # fmt: skip
-_COUNT = Element("int", 8, "<")  # what dates and durations are to formats that have none
+_COUNT = Element("int", 8, "<")  # the type of dates and durations in formats without such
 _TEXTS = ("SS", "UU", "SU", "US")
 
 
 class _Promised:
-    """Array source: values in the type that a sidecar promises; those that have none are `Corrupt`.
+    """Array source: values in the type that a record promises; `Corrupt` if one does not fit.
 
-    (`WouldLose`, with its flags, is about what the user asks for.)
+    (`WouldLose`, with its flags, is for conversions that the user asks for.)
     """
 
     def __init__(self, array: Array, terms: Terms) -> None:
@@ -169,7 +174,7 @@ class _Promised:
         self._terms = terms
 
     def stream(self, max_bytes: int) -> Iterator[Any]:
-        """Yield the blocks of the array behind it."""
+        """Yield the blocks of the converted array."""
         from raconvert.arrays.blocks import blocks
 
         try:
@@ -193,9 +198,9 @@ class _Promised:
 
 
 def as_shape(array: Array, shape: Any, path: str) -> Array:
-    """The array with other axes of length 1: no element moves, no axis keeps metadata."""
-    known = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    if not known or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):
+    """Return the array in a shape with other axes of length 1, without metadata of axes."""
+    is_shape = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
+    if not is_shape or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):
         raise Corrupt(
             f"metadata gives array '{array.name}' a shape that it cannot have had",
             path=path,
@@ -211,8 +216,8 @@ def _same_but_ones(a: list[int], b: tuple[int, ...]) -> bool:
     return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 
-KEY = "raconvert"  # of what keeps the text of a record, and of the version in it
-LOCAL = "local"  # in the namespace of a format: fields that no record keeps
+KEY = "raconvert"  # the name of an attribute with the text of a record, and of the version in it
+LOCAL = "local"  # in the namespace of a format: the names of fields that no record has
 VERSION = 2
 
 
@@ -222,10 +227,10 @@ VERSION = 2
 def record_of(
     array: Array, was: dict[str, Any] | None = None, *, beside_ra: bool = False
 ) -> dict[str, Any]:
-    """The record of an array: all its metadata, and what it `was` (see `difference`).
+    """Return the record of an array: all its metadata, and what it `was` (see `difference`).
 
-    `beside_ra`: type and dims, RA's own namespace and a trailer are in the .ra itself. A file may
-    take what it holds out of the record of another format.
+    `beside_ra`: the record is for a file beside an .ra, which itself has type and dims, RA's own
+    namespace and a trailer. A format may take out of the record what its file holds.
     """
     fields: dict[str, Any] = {}
     column_major = array.index_order == "F" and not array.row_major and array.ndim > 1
@@ -251,15 +256,15 @@ def record_of(
 
 
 def without_extents(space: dict[str, Any]) -> dict[str, Any]:
-    """Leave out bytes that are only referred to in their own file (RA trailers)."""
+    """Return a namespace without extents, which are bytes of their own file (RA trailers)."""
     return {key: value for key, value in space.items() if not isinstance(value, Extent)}
 
 
 def without_local(space: Any) -> Any:
-    """Remove from a namespace the facts that are useless in a file of another format.
+    """Return a namespace without the fields that are of no use in a file of another format.
 
-    The names of such fields are listed in the namespace itself, under `LOCAL`: the rest of the
-    metadata says them too, or they are about the very file that was read.
+    The namespace itself lists their names under `LOCAL`: the rest of the metadata has the same
+    facts, or they are about the very file that was read.
     """
     local = space.get(LOCAL) if isinstance(space, dict) else None
     if not isinstance(local, list):
@@ -277,10 +282,10 @@ def apply(
     bools: tuple[int, ...] = BOOLS,
     remedy: str | None = None,
 ) -> Array:
-    """The array that a record tells of; wrong types or a contradiction raise `Corrupt`.
+    """Return the array that a record describes; `Corrupt` for wrong types and contradictions.
 
-    `path` is in messages what keeps the record. `complete`: it takes the place of the metadata that
-    the file itself has. `bools` and `remedy`: see `restored`.
+    `path` names the file with the record in messages. `complete`: the record replaces the metadata
+    that the file itself has, and is not merged with it. `bools` and `remedy`: see `restored`.
     """
     check_form(record, path)
     if "was" in record:
@@ -294,7 +299,7 @@ def apply(
         raise Corrupt(
             "metadata has an unknown index order", path=path, expected="C or F", got=order
         )
-    if "dtype" in record:  # of this very array: a source that is not open yet asks it for its type
+    if "dtype" in record:  # set in place: a source that is not open yet asks this array for it
         array.element = _described(array.element, frozen(record["dtype"]), path)
     if "index_order" in record and order != array.index_order:
         array = array.listed(order)
@@ -303,7 +308,7 @@ def apply(
     return array
 
 
-# field -> type that it must have
+# Field of a record -> the type that its value must have.
 _TYPES = {
     "index_order": str,
     "description": str,
@@ -317,6 +322,7 @@ _TYPES = {
 }
 
 
+# Field of `was` -> the types that its value may have.
 _OF_WAS: dict[str, tuple[type, ...]] = {
     "type": (str, list),
     "shape": (list,),
@@ -375,12 +381,12 @@ def _check_axes(record: dict[str, Any], array: Array, path: str) -> None:
 
 
 def _described(element: Element, descr: Any, path: str) -> Element:
-    """A user element with its description, checked against its width."""
+    """Return a user element with a description; `Corrupt` if its width is another one."""
     described = Element("user", element.nbytes, "|", descr)
     try:
         width = dtype_of(described).itemsize
         objects = dtype_of(described).hasobject
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RaconvertError) as error:
+    except (*_NO_TYPE, RaconvertError) as error:
         raise Corrupt(f"metadata has an unreadable dtype: {_short(descr)}", path=path) from error
     if element.kind != "user" or width != element.nbytes or objects:
         raise Corrupt(
@@ -401,7 +407,7 @@ def _short(value: Any) -> str:
 
 
 def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
-    """The record `was` of `array`: by it `restored` makes `array` of `back`, the array read again.
+    """Return the record `was`, by which `restored` makes `array` of `back`, the array read again.
 
     `origin` is the array before its axes were put into an order that the format can store: a
     column-major format gives an index order to arrays that had none.
@@ -435,11 +441,11 @@ def restored(
     bools: tuple[int, ...] = BOOLS,
     remedy: str | None = None,
 ) -> Array:
-    """The array that the record `was` describes; raises `Corrupt` if the file cannot hold that.
+    """Return the array that the record `was` describes; `Corrupt` if the file cannot hold it.
 
-    `encoding` is that of its bytes (`Metadata.encoding`) if text was made of them. `bools` are the
-    numbers that the format has for false and true. `remedy` is the advice for values that are not
-    those that the record promises.
+    `path` names the file with the record in messages. `encoding` is that of its bytes
+    (`Metadata.encoding`) if the file has them as text. `bools` are the numbers that the format has
+    for false and true. `remedy` is the advice for a value that does not fit the promised type.
     """
     if not isinstance(was, dict):
         raise Corrupt("metadata field 'was' has the wrong form", path=path)
@@ -448,11 +454,11 @@ def restored(
     order = was.get("index_order", array.index_order)
     if order not in ("C", "F", None):
         raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
-    own = array.row_major and "index_order" not in was
-    array = array.listed(order or array.index_order, row_major=own)
+    row_major = array.row_major and "index_order" not in was
+    array = array.listed(order or array.index_order, row_major=row_major)
     if "shape" in was:
         array = as_shape(array, was["shape"], path)
-    array = array.listed(order)  # last: the recorded shape is in the order of then
+    array = array.listed(order)  # last: the recorded shape is in the index order of before
     if "name" in was:
         if not isinstance(was["name"], str):
             raise Corrupt("metadata gives an array a name that is not text", path=path)
@@ -475,21 +481,21 @@ def record_of_file(bundle: Bundle) -> dict[str, Any]:
 
 
 def of_file(record: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
-    """The checked parts of the record of a file, empty ones included; `Corrupt` for other forms."""
-    parts = {}
+    """Return the fields of the record of a file, missing ones empty; `Corrupt` for other types."""
+    fields = {}
     for name, kind in OF_FILE.items():
-        own = record.get(name, {})
-        known = isinstance(own, dict) and all(isinstance(key, str) for key in own)
-        if not known or not all(isinstance(value, kind) for value in own.values()):
+        field = record.get(name, {})
+        has_names = isinstance(field, dict) and all(isinstance(key, str) for key in field)
+        if not has_names or not all(isinstance(value, kind) for value in field.values()):
             raise Corrupt(f"metadata field '{name}' has the wrong form", path=path)
-        parts[name] = own
-    return parts
+        fields[name] = field
+    return fields
 
 
 def apply_to_file(
     record: dict[str, Any], bundle: Bundle, path: str, *, complete: bool = False
 ) -> None:
-    """Apply the record of a file to its bundle; with `complete`, keep nothing besides."""
+    """Apply the record of a file to its bundle; with `complete` it replaces what the file has."""
     for name, values in of_file(record, path).items():
         setattr(bundle, name, values if complete else {**getattr(bundle, name), **values})
 
@@ -498,7 +504,7 @@ def apply_to_file(
 
 
 def text_of(record: dict[str, Any], limit: int = DEFAULT.document_bytes) -> str:
-    """A record as one line of ASCII (JSON); `Unsupported` for what it cannot hold."""
+    """Return a record as one line of ASCII (JSON); `Unsupported` for values that JSON lacks."""
     from raconvert.metadata.json import dumps
 
     try:
@@ -515,15 +521,15 @@ def _unkept(why: str) -> Unsupported:
 
 
 def is_marked(text: Any) -> bool:
-    """True if a text begins as that of a record does, and not like that of another program."""
+    """True if a text begins as `text_of` makes it, so that it is not another program's."""
     return isinstance(text, str) and text.startswith(f'{{"{KEY}":')
 
 
 def record_in(text: str, limits: Limits, *, most: int | None = None) -> dict[str, Any]:
-    """The record of which `text_of`, of this or an earlier version, made a text.
+    """Return the record of a text that `text_of`, of this or an earlier version, has made.
 
-    ValueError for any other text, or one longer than `most`; `TooLarge` for one that needs more
-    memory than there may be. What is in the fields is checked where they are applied.
+    Raises ValueError for any other text, or one longer than `most`; `TooLarge` for one that needs
+    more memory than `Limits.memory`. The fields are checked by `apply`.
     """
     if most is not None and len(text) > most:
         raise ValueError(f"it is longer than {most} characters")
@@ -544,7 +550,7 @@ def record_in(text: str, limits: Limits, *, most: int | None = None) -> dict[str
     return {name: value for name, value in fields.items() if name not in _OF_RA}
 
 
-_OF_RA = ("index_order", "dtype", "items")  # of a sidecar beside an .ra only
+_OF_RA = ("index_order", "dtype", "items")  # fields that only a sidecar beside an .ra has
 # The fields of `was` in the words of HDF5 (version 1) and of NRRD (which had none).
 _BEFORE = {
     "name": "name",
@@ -557,7 +563,7 @@ _ELEMENTS = {("bool", "uint8"): "|b1", ("complex", "float"): "<c8", ("complex", 
 
 
 def _of_before(fields: dict[str, Any]) -> dict[str, Any]:
-    """The record that fields of an earlier version are."""
+    """Return the record for the fields of an earlier version."""
     facts = {name: fields.pop(name) for name in ("type", "sizes") if name in fields}
     was = {new: fields.pop(old) for old, new in _BEFORE.items() if old in fields}
     if was.get("type") in ("bool", "complex"):
@@ -566,11 +572,11 @@ def _of_before(fields: dict[str, Any]) -> dict[str, Any]:
     return {**{name: part for name, part in parts.items() if part}, **fields}
 
 
-FIELDS = {"units": "units", "long_name": "description"}  # attributes that are common fields
+FIELDS = {"units": "units", "long_name": "description"}  # attribute -> common field of `Metadata`
 
 
 def take_record(attributes: dict[str, Any], path: str, limits: Limits) -> dict[str, Any]:
-    """Take our record out of attributes; empty if the attribute is another program's.
+    """Take our record out of attributes; empty without one, or if it is another program's.
 
     Raises `Corrupt` for a text that begins as a record of ours and is not one.
     """
@@ -589,7 +595,7 @@ def take_record(attributes: dict[str, Any], path: str, limits: Limits) -> dict[s
 
 
 def take_common(attributes: dict[str, Any]) -> dict[str, str]:
-    """Remove the attributes that are common fields; return them as such fields."""
+    """Take the attributes that stand for common fields out of others; return these fields."""
     return {
         field: attributes.pop(name)
         for name, field in FIELDS.items()
@@ -605,16 +611,17 @@ def common_names(fields: dict[str, Any]) -> dict[str, str]:
 def divided(
     fields: dict[str, Any], common: dict[str, str], reserved: Container[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split attributes into those that a reader finds again, and those that only a record keeps.
+    """Split attributes into those that the format can store, and those only for the record.
 
-    `fields` are those of the record, `reserved` the names that the format uses itself.
+    `fields` are those of the record, `common` those of `common_names`, which are stored as
+    attributes, `reserved` the names that the format uses itself.
     """
-    values: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
+    recorded: dict[str, Any] = {}
     for name, value in fields.get("attributes", {}).items():
-        lost = name == KEY or name in reserved or name in common or is_field(name, value)
-        (rest if lost else values)[name] = value
-    return {**values, **{name: fields[field] for name, field in common.items()}}, rest
+        is_taken = name == KEY or name in reserved or name in common or is_field(name, value)
+        (recorded if is_taken else stored)[name] = value
+    return {**stored, **{name: fields[field] for name, field in common.items()}}, recorded
 
 
 def is_field(name: str, value: Any) -> bool:

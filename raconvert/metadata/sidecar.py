@@ -1,17 +1,17 @@
 """The metadata sidecar: ``TARGET.yaml`` beside a file, or the same text as an RA trailer.
 
-It begins with `describes`, what the file was when the sidecar was written: for RA the header's
+It begins with `describes`, the state of the file when the sidecar was written: for RA the header's
 type, dimensions, size and the CRC-32 of the first and last 64 KiB of the data and of samples
 between; for other formats the size of the file and the same checksums of the whole file. A
 sidecar that does not describe the file beside it is an error, never silently used.
 
-After that: `index_order` (F; C only where the sidecar was asked for), `dtype` (what is inside user
+After that: `index_order` (F; C only if the sidecar was asked for), `dtype` (the type inside user
 elements, in the notation of the NPY header), and the fields of `Metadata`. Fields that differ
 between the items of a stack lie in ``TARGET.items.jsonl``, one JSON object per line, whose size and
 CRC-32 stand under `items_file`.
 
-Beside files that are not .ra it is `complete`: it takes the place of the metadata in the file, and
-`was` says what the array was before the format changed its form (`raconvert.metadata.roundtrip`).
+Beside files that are not .ra it is `complete`: it replaces the metadata in the file, and `was`
+describes the array before the format changed its form (`raconvert.metadata.roundtrip`).
 Beside containers the fields of each array stand under `arrays`, by name.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 DESCRIBES = "describes"
-MARK = b"describes:"  # how every sidecar begins; other YAML files of that name are left alone
+MARK = b"describes:"  # the beginning of every sidecar; other YAML files of that name are ignored
 TRAILER_MARK = b"# raconvert metadata\n"
 ENDS_BYTES = 64 << 10  # how much of either end of the data the checksums cover
 
@@ -51,7 +51,7 @@ def path_of(path: str) -> str:
 
 
 def lies_beside(path: str) -> bool:
-    """True if something lies where the sidecar of a file would."""
+    """True if a file exists at the path of the sidecar of a file."""
     try:
         return is_there(path_of(path))
     except RaconvertError as error:
@@ -60,20 +60,21 @@ def lies_beside(path: str) -> bool:
 
 
 def is_ours(path: str) -> bool:
-    """True if a file exists, is not a link, and is a sidecar."""
+    """True if a path is a sidecar, and not a link."""
     if is_remote(path):
         return is_there(path) and _is_marked(path)
     return os.path.isfile(path) and not os.path.islink(path) and _is_marked(path)
 
 
 def _is_marked(path: str) -> bool:
+    """True if a file begins as a sidecar does."""
     return Source(path).head.startswith(MARK)
 
 
 def overlooked(path: str) -> str | None:
-    """The note about a YAML file in the place of a sidecar that says what it describes elsewhere.
+    """Return a note about an ignored YAML file at the path of a sidecar, or None.
 
-    A sidecar begins so, or it is another file. None if there is nothing to say.
+    It has the field `describes`, but not at its beginning: maybe a sidecar that was edited.
     """
     beside = path_of(path)
     if not lies_beside(path):
@@ -85,7 +86,7 @@ def overlooked(path: str) -> str | None:
 
 
 def added(path: str, known: Container[str] = ()) -> str:
-    """Return the path of a sidecar that is read with a file though it is not among `known`, or "".
+    """Return the path of the sidecar that is read with a file, unless it is among `known`; else "".
 
     A sidecar that cannot be opened counts: the file cannot be read then, or not as it was.
     """
@@ -101,9 +102,9 @@ def added(path: str, known: Container[str] = ()) -> str:
 def left_over(path: str, *, overwrite: bool) -> list[str]:
     """Return the metadata files of the old file at a path, to be removed or replaced with it.
 
-    The per-item metadata is one of them only if the sidecar says so. A link in the place of a
-    sidecar would be honoured, and is refused (`TargetExists`); with `overwrite` the link itself
-    goes, never what it leads to.
+    The per-item metadata is one of them only if the sidecar lists it. A link at the path of the
+    sidecar is refused (`TargetExists`), since it would be read as one; with `overwrite` the link
+    itself is removed, never its target.
     """
     beside = path_of(path)
     if not os.path.lexists(beside) or not os.path.isfile(beside) or not _is_marked(beside):
@@ -116,7 +117,7 @@ def left_over(path: str, *, overwrite: bool) -> list[str]:
 
 
 def _has_items(beside: str, items: str) -> bool:
-    """True if a sidecar says that the per-item metadata beside it is of the same file."""
+    """True if a sidecar lists the per-item metadata beside it, by its size."""
     if os.path.islink(items) or not os.path.isfile(items):
         return False
     source = Source(beside)
@@ -126,10 +127,10 @@ def _has_items(beside: str, items: str) -> bool:
     if b"\nitems:" not in text:
         return False
     try:
-        said = parse(text, beside, source.limits).get("items_file")
+        facts = parse(text, beside, source.limits).get("items_file")
     except RaconvertError:
         return False
-    return not isinstance(said, dict) or said.get("size") == os.path.getsize(items)
+    return not isinstance(facts, dict) or facts.get("size") == os.path.getsize(items)
 
 
 def items_path_of(path: str) -> str:
@@ -138,18 +139,21 @@ def items_path_of(path: str) -> str:
 
 
 def text_of(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> bytes:
-    """Return the text of a sidecar (behind `describes`), or of a trailer."""
+    """Return the text of a sidecar, which begins with `describes`, or of a trailer without it."""
     if not describes:
         return dump(fields)
     begin = dump({DESCRIBES: describes})
     return begin + dump(fields, limit=DEFAULT.document_bytes - len(begin))
 
 
-# What to write ---------------------------------------------------------------------------------
+# Writing ------------------------------------------------------------------------------------------
 
 
 def describe(source: Source, data_range: DataRange | None = None) -> dict[str, Any]:
-    """The fingerprint of a file: see the module's docstring. `data_range` is that of its plugin."""
+    """Return the fingerprint of a file (the field `describes`).
+
+    `data_range` is the function of its plugin that returns the range of the data and a description.
+    """
     from zlib import crc32
 
     start, stop, description = data_range(source) if data_range else (0, source.size, {})
@@ -164,7 +168,7 @@ def describe(source: Source, data_range: DataRange | None = None) -> dict[str, A
     return description
 
 
-# What to read ----------------------------------------------------------------------------------
+# Reading ------------------------------------------------------------------------------------------
 
 
 def load(source: Source, data_range: DataRange | None = None) -> dict[str, Any] | None:
@@ -176,7 +180,10 @@ def load(source: Source, data_range: DataRange | None = None) -> dict[str, Any] 
 def load_from(
     beside: Source, source: Source, data_range: DataRange | None = None
 ) -> dict[str, Any] | None:
-    """Return the fields of a sidecar, which must describe `source`; None if it is not a sidecar."""
+    """Return the fields of a sidecar; None if it is not one.
+
+    Raises `Corrupt` if it describes another file than `source`.
+    """
     path = beside.path
     if beside.size > beside.limits.document_bytes:
         raise Corrupt(
@@ -190,28 +197,29 @@ def load_from(
         return None
     text = beside.read_at(0, beside.size)
     description = describe(source, data_range)
-    known = parse_behind(dump({DESCRIBES: description}), text, path, beside.limits)
-    if known is not None and DESCRIBES not in known:
-        return known
+    # The usual sidecar begins with the very text that is written today.
+    rest = parse_behind(dump({DESCRIBES: description}), text, path, beside.limits)
+    if rest is not None and DESCRIBES not in rest:
+        return rest
     fields = parse(text, path, beside.limits)
     promised = fields.pop(DESCRIBES, None)
     promised = promised if isinstance(promised, dict) else {}
-    if "crc32_samples" not in promised:  # of an older version
+    if "crc32_samples" not in promised:  # a sidecar of an older version
         description.pop("crc32_samples", None)
-    odd = [name for name in description if promised.get(name) != description[name]]
-    if odd:
+    differing = [name for name in description if promised.get(name) != description[name]]
+    if differing:
         raise Corrupt(
-            f"metadata sidecar '{path}' describes another file: {odd[0]} differs",
+            f"metadata sidecar '{path}' describes another file: {differing[0]} differs",
             path=source.path,
-            expected=f"{odd[0]} {promised.get(odd[0])}",
-            got=f"{description[odd[0]]}",
+            expected=f"{differing[0]} {promised.get(differing[0])}",
+            got=f"{description[differing[0]]}",
             remedy="read without it: `--meta ignore`; or remove the sidecar if it is left over",
         )
     return fields
 
 
 def read_trailer(array: Array, source: Source) -> Array:
-    """Apply the metadata in an RA trailer of ours to the array; leave any other trailer."""
+    """Return an array with the metadata in a trailer of ours; with any other trailer unchanged."""
     trailer = trailer_of(array.meta)
     if not isinstance(trailer, Extent):
         return array
@@ -232,19 +240,23 @@ def read_trailer(array: Array, source: Source) -> Array:
     return apply(fields, array, source.path, source.limits)
 
 
-# What the items of a stack have of their own: one line of JSON for each, beside the sidecar ------
+# Metadata of the single items of a stack: one line of JSON for each, beside the sidecar ----------
 
 
 def items_lines(items: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """Return the lines of ``TARGET.items.jsonl``."""
+    """Yield the lines of ``TARGET.items.jsonl``."""
     import json
 
     for item in items:
-        yield json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        try:
+            line = json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError:  # lone surrogates, which JSON can only escape
+            line = json.dumps(item, separators=(",", ":")).encode()
+        yield line + b"\n"
 
 
 def items_facts(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The fingerprint of the lines of ``TARGET.items.jsonl``."""
+    """Return the fingerprint of ``TARGET.items.jsonl`` for the sidecar: its size and CRC-32."""
     from zlib import crc32
 
     size = state = 0
@@ -254,19 +266,24 @@ def items_facts(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {"size": size, "crc32": f"{state:08x}"}
 
 
-def items_reader(source: Source, array: Array, said: Any) -> Callable[[], Iterator[dict[str, Any]]]:
+def items_reader(
+    source: Source, array: Array, facts: Any
+) -> Callable[[], Iterator[dict[str, Any]]]:
     """Return a function that reads the per-item metadata of the stack in a source, line by line.
 
-    `said` is what the sidecar says of it.
+    `facts` is the fingerprint in the sidecar, `items_facts`.
     """
     items = items_path_of(source.path)
-    return items_of(source.at(items) if is_there(items) else None, items, array, said)
+    return items_of(source.at(items) if is_there(items) else None, items, array, facts)
 
 
 def items_of(
-    beside: Source | None, path: str, array: Array, said: Any = None
+    beside: Source | None, path: str, array: Array, promised: Any = None
 ) -> Callable[[], Iterator[dict[str, Any]]]:
-    """Return a function that reads per-item metadata, line by line; None: it is missing."""
+    """Return a function that reads per-item metadata from the file `beside`, line by line.
+
+    Raises `Corrupt` if the file is missing (None), or has another size than `promised`.
+    """
     if beside is None:
         raise Corrupt(
             "per-item metadata is missing, although the sidecar promises it",
@@ -274,7 +291,7 @@ def items_of(
             remedy="read without metadata: `--meta ignore`",
         )
     count = array.shape[0] if array.shape else 0
-    facts = said if isinstance(said, dict) else {}
+    facts = promised if isinstance(promised, dict) else {}
     if facts.get("size", beside.size) != beside.size:
         raise _other_items(path, f"{facts['size']} bytes", beside.size)
     return lambda: _read_items(beside, count, facts)
@@ -285,6 +302,7 @@ def _other_items(path: str, expected: str, got: object) -> Corrupt:
 
 
 def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the items; `Corrupt` at the end if they are not `count`, or have another CRC-32."""
     from io import BufferedReader
     from zlib import crc32
 

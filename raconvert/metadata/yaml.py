@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from raconvert.files.limits import Limits
 
-SMALL = 1 << 20  # bytes of values that there is room for, whatever --max-memory says
-MAX_KEY = 1 << 60  # larger integers can have one hash in common, and each pair is then compared
+SMALL = 1 << 20  # bytes of values that are always allowed, whatever --max-memory says
+MAX_KEY = 1 << 60  # larger integers can share one hash, so that all pairs would be compared
 
 FLOAT = "$float"  # the only key of a mapping that stands for a NaN
-MAPPING = "$dict"  # and of one that stands for a mapping which looks like one of these two
-_TOO_DEEP = "exceeded maximum nesting depth"  # what libyaml says, which looks ahead
-# What values need at most in memory, in bytes, by the marks that YAML has them with: a line with
-# its key and its value, a mapping of one key, an item of a list on one line, lists.
+MAPPING = "$dict"  # the only key of a mapping that stands for one which looks like either of these
+_TOO_DEEP = "exceeded maximum nesting depth"  # a message of libyaml, which parses ahead
+# The most memory that a value needs, in bytes, by its mark in YAML: a line with its key and its
+# value, a mapping of one key, an item of a list on one line, lists.
 _NEEDS = {b"\n": 440, b":": 320, b",": 240, b"[": 120, b"{": 320, b"-": 120}
 _BINARY = "tag:yaml.org,2002:binary"  # the only tag that the writer needs: bytes
 _MERGE = "tag:yaml.org,2002:merge"
@@ -65,7 +65,7 @@ def _stands_for(value: dict[Any, Any]) -> Any:
 
 
 def dump(fields: dict[str, Any], *, limit: int = DEFAULT.document_bytes) -> bytes:
-    """Return the YAML text of a mapping; what could not be read again raises `Unsupported`."""
+    """Return the YAML text of a mapping; `Unsupported` for values that would not read back."""
     import yaml
 
     from raconvert.metadata import plain
@@ -206,9 +206,9 @@ def check_need(text: bytes, path: str, limits: Limits) -> None:
 
 
 def _first_plain(text: bytes, path: str, limits: Limits, lines: int = 0) -> dict[str, Any] | None:
-    """The mapping in a text that begins with plain fields; None where the whole must be looked at.
+    """Return the mapping in a text that begins with plain fields; None if the whole must be parsed.
 
-    That is so, too, where anything is wrong: the messages count lines.
+    It must also if anything is wrong: messages name lines. `lines` is their number before the text.
     """
     from raconvert.metadata import plain
 
@@ -222,9 +222,10 @@ def _first_plain(text: bytes, path: str, limits: Limits, lines: int = 0) -> dict
 
 
 def _rest(text: bytes, values: int, path: str, limits: Limits, lines: int) -> dict[str, Any] | None:
-    """The fields in the rest of a text, before which there are so many values; None for others.
+    """Return the fields in the rest of a text; None if it is not the YAML of a mapping.
 
-    Too many values are `Corrupt` at once: the whole has no fewer.
+    Before it come `values` values and `lines` lines. Too many values are `Corrupt` at once, since
+    the whole text has no fewer.
     """
     builder = None
     try:
@@ -238,9 +239,9 @@ def _rest(text: bytes, values: int, path: str, limits: Limits, lines: int) -> di
 
 
 def parse_behind(begin: bytes, text: bytes, path: str, limits: Limits) -> dict[str, Any] | None:
-    """The fields of a text after known ones; None if the whole text must be parsed.
+    """Return the fields of a text that follow `begin`; None if the whole text must be parsed.
 
-    `begin` is the text of the known fields, as `dump` gives it.
+    `begin` is the text of known fields, as `dump` returns it.
     """
     from raconvert.metadata import plain
 
@@ -266,8 +267,8 @@ class _Builder:
         self._path = path
         self._limits = limits
         self._loader = _loader()(text)
-        self._values = values  # that are known already
-        self._lines = lines  # before the text
+        self._values = values  # number of values so far, those before the text included
+        self._lines = lines  # number of lines before the text
 
     @property
     def is_full(self) -> bool:
@@ -300,7 +301,7 @@ class _Builder:
             self._loader.dispose()
 
     def _refused(self, what: str, at: Any) -> Corrupt:
-        """The error about an event, or about what a mark points at."""
+        """Return the error about an event, or about the position of a mark."""
         mark = getattr(at, "start_mark", at)
         where = f"line {self._lines + mark.line + 1}"
         return Corrupt(f"metadata {what}", path=self._path, where=where)
@@ -349,8 +350,8 @@ class _Builder:
     def _scalar(self, event: Any) -> Any:
         """Return text, a number, a bool, a date, None or bytes."""
         if event.tag is None:
-            unquoted = event.implicit[0]
-            if not unquoted:
+            is_quoted = not event.implicit[0]
+            if is_quoted:
                 return event.value
             node_type = self._yaml.ScalarNode
             tag = self._loader.resolve(node_type, event.value, event.implicit)
@@ -362,7 +363,7 @@ class _Builder:
             return event.value
         if tag == _MERGE:
             raise self._refused("uses YAML merge keys", event)
-        if event.value.lower() == ".nan":  # of which PyYAML makes one with a sign
+        if event.value.lower() == ".nan":  # PyYAML would make a NaN with a sign
             return nan
         node = self._yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         return self._loader.yaml_constructors[tag](self._loader, node)

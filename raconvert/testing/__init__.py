@@ -12,7 +12,7 @@ Built-in formats and formats of third parties are held to the same rules. The te
 
 Every check takes the plugin's module and nothing else. It works in a temporary folder of its own,
 needs no test runner, and does not need the plugin to be registered; the module must be importable
-by its name, since some checks look at it from a fresh interpreter. A check that goes through many
+by its name, since some checks import it in a fresh interpreter. A check that goes through many
 arrays or many damaged files reports all that went wrong.
 
 `CASES` are the arrays of the round trips: every element type of the core in both byte orders, and

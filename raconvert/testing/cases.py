@@ -23,15 +23,15 @@ SEED = 1  # of everything random here
 class Case(Record):
     """One array of the round trips.
 
-    `type` is a dtype or what numpy makes one of, `shape` the logical shape; `order` is the index
-    order ``C`` or ``F``, ``none`` where the source has none, or ``strided`` for a view in C order
-    whose memory is not contiguous.
+    `type` is a dtype or anything that numpy makes one of, `shape` the logical shape; `order` is the
+    index order ``C`` or ``F``, ``none`` for an array without one, or ``strided`` for a view in C
+    order whose memory is not contiguous.
     """
 
     type: Any
     shape: tuple[int, ...]
     order: str
-    tame: bool = False  # no NUL in texts, and no times that are millennia away
+    tame: bool = False  # True: no NUL in texts, and no times that are millennia away
 
     @property
     def values(self) -> Values:
@@ -73,7 +73,7 @@ def _values(dtype: np.dtype[Any], shape: tuple[int, ...], tame: bool) -> Values:
 
 
 def filled(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values:
-    """Return values of this shape, of all kinds of bits: NaN payloads, -0.0, extremes, texts.
+    """Return values of this type and shape: random bits, NaN payloads, -0.0, extremes, texts.
 
     Raises nothing.
     """
@@ -100,7 +100,7 @@ def filled(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values:
     return values.reshape(shape)
 
 
-# Bits worth keeping, little-endian: -0.0, a quiet NaN with a payload, infinity, the smallest number
+# Bits that are easily lost, little-endian: -0.0, a NaN with a payload, infinity, the least number
 _SPECIAL = {
     "<f2": ("0080", "017e", "007c", "0100"),
     "<f4": ("00000080", "0100c07f", "0000807f", "01000000"),
@@ -174,6 +174,7 @@ def same(expected: Values, got: Values) -> bool:
 
 
 def _settled(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a type in the form in which types are compared: numbers little-endian."""
     return dtype_of(little(element_of(dtype)))
 
 
@@ -182,7 +183,7 @@ def _settled_bytes(values: Values) -> bytes:
 
 
 def same_values(expected: Values, got: Values) -> bool:
-    """True if all values are there, in another form than the exact one. Raises nothing.
+    """True if all values are the same, maybe in another form. Raises nothing.
 
     Axes of length 1 may come and go, numbers may have become another type that holds them, bools
     two numbers, complex numbers pairs on a new last axis, bytes the characters of their numbers,

@@ -17,9 +17,9 @@ LONG, FIRST = 3072, 256  # bytes
 
 
 def prefixes(plugin: ModuleType) -> Iterator[tuple[str, bytes]]:
-    """Every sample cut after each of its bytes: name and content.
+    """Yield every sample cut after each of its bytes: a description and the content.
 
-    One above 3 KiB, which is mostly data, is cut after its first bytes and then after every 16th.
+    One above 3 KiB, which is mostly data, is cut after its first 256 bytes and then every 16 bytes.
     """
     for name, contents in plugin.FORMAT.samples.items():
         whole = len(contents) if len(contents) <= LONG else FIRST
@@ -28,7 +28,7 @@ def prefixes(plugin: ModuleType) -> Iterator[tuple[str, bytes]]:
 
 
 def flipped(plugin: ModuleType) -> Iterator[tuple[str, bytes]]:
-    """Copies of every sample with one byte changed: name and content."""
+    """Yield copies of every sample with one bit flipped: a description and the content."""
     rng = random.Random(SEED)  # noqa: S311 - reproducible on purpose
     for name, contents in plugin.FORMAT.samples.items():
         count = 8 * len(contents)
@@ -41,9 +41,9 @@ def flipped(plugin: ModuleType) -> Iterator[tuple[str, bytes]]:
 def damaged(
     plugin: ModuleType, contents: Iterable[tuple[str, bytes]]
 ) -> Iterator[tuple[Path, str]]:
-    """Write each of the contents to one file in turn; yield its path and what it is."""
+    """Write each of the contents to one file in turn; yield its path and the description."""
     with scratch() as folder:
         path = folder / f"damaged{suffix_of(plugin)}"
-        for what, data in contents:
+        for description, data in contents:
             path.write_bytes(data)
-            yield path, what
+            yield path, description

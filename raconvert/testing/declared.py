@@ -1,4 +1,4 @@
-"""Checks of what a plugin says of itself, and of its sniffer."""
+"""Checks of the declarations of a plugin, and of its sniffer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# field -> test, in words
+# Field -> a test of its value, and what the test expects, in words.
 _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "name": (
         lambda v: isinstance(v, str) and v.isidentifier() and v == v.lower(),
@@ -167,6 +167,7 @@ _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 def _is_choice(option: Any) -> bool:
+    """True if the default of an option is one of its choices, or of its type."""
     if isinstance(option.choices, tuple):
         return option.default in option.choices
     return option.choices in (int, float, bool, str) and type(option.default) is option.choices
@@ -198,7 +199,7 @@ def check_samples_are_sure(plugin: ModuleType) -> None:
 
 
 def check_sniff_rejects_others(plugin: ModuleType) -> None:
-    """`sniff` says no to the samples of all other formats, to nothing, and to random bytes.
+    """`sniff` says NO to the samples of all other formats, to an empty file, and to random bytes.
 
     Raises `AssertionError` that lists what is wrong.
     """

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-# Around the limits of 16, 31, 32, 62, 63 and 64 bits: of one axis, of the product of all, and of
-# the bytes that numpy counts for an empty array.
+# Shapes near the limits of 16, 31, 32, 62, 63 and 64 bits, which one axis, the product of all, or
+# the bytes that numpy counts for an empty array reach.
 EMPTY = (
     (2**16, 0),
     (2**31 - 1, 0),
@@ -44,7 +44,7 @@ class _Nothing:
         return iter(())
 
     def __getitem__(self, key: object) -> Any:
-        raise AssertionError("an element was asked for, and there is none")
+        raise AssertionError("an element of an empty array was asked for")
 
 
 def check_empty_shapes(plugin: ModuleType) -> None:
@@ -76,16 +76,16 @@ def check_empty_shapes(plugin: ModuleType) -> None:
 def _problem(
     plugin: ModuleType, path: Path, kind: Element, shape: tuple[int, ...], options: dict[str, Any]
 ) -> str | None:
-    """Describe the fault in how one empty array is written, or None."""
+    """Write and read an empty array; return a description of the fault, or None."""
     array = Array(kind, shape[::-1], name="x", index_order="C", data=_Nothing(kind, shape))
     try:
         report = write(plugin, [array], path, overwrite=True, out_opts=options)
         if any(fit.property == "shape" for fit in report.equivalent):
-            shape = ()  # it was named as another
+            shape = ()  # the plan reports another shape
         with read(plugin, path) as bundle:
-            got = bundle.arrays[0].shape
+            shape_read = bundle.arrays[0].shape
     except (UsageError, WouldLose):
         return None
     except Exception as error:  # noqa: BLE001 - any other error is what is looked for
         return f"raises {error!r}, and nothing was refused"
-    return f"came back as {got}" if shape and got != shape else None
+    return f"came back as {shape_read}" if shape and shape_read != shape else None

@@ -1,4 +1,4 @@
-"""Checks of `header` and `header_tells`: that a header decides everything but the elements."""
+"""Checks of `Plan.header` and `Bundle.alike`: a header decides everything but the elements."""
 
 from __future__ import annotations
 
@@ -41,12 +41,14 @@ def check_headers_tell(plugin: ModuleType) -> None:
 
 
 def _problem(plugin: ModuleType, case: Case, path: Path) -> str:
+    """Write a case; return a description of the fault of its header, or ""."""
     array = adapted(case.array(), row_of(plugin), Settings())
-    plans = [Plugin(plugin).plan(Bundle([one])) for one in (array, array.replace(name="other"))]
+    renamed = array.replace(name="other")
+    plans = [Plugin(plugin).plan(Bundle([written])) for written in (array, renamed)]
     if any(fit.outcome == REFUSED for fit in plans[0].fits):
         return ""
-    header, other = (plan.header() if plan.header else None for plan in plans)
-    if header != other:
+    header, header_renamed = (plan.header() if plan.header else None for plan in plans)
+    if header != header_renamed:
         return "the header depends on the name of the array"
     try:
         report = write(plugin, [case.array()], path)
@@ -64,11 +66,12 @@ def _problem(plugin: ModuleType, case: Case, path: Path) -> str:
 
 
 def _makes_another(plan: Plan, array: Array, content: bytes) -> bool:
+    """True if `Plan.whole` makes another file than the content."""
     return plan.whole is not None and plan.whole(_elements_of(array)) != content
 
 
 def _elements_of(array: Array) -> bytes:
-    """The elements of an array, slowest axis first, as RA has them: numbers little-endian."""
+    """Return the elements of an array, slowest axis first, as RA has them: little-endian."""
     values = np.asarray(array.data)
     if array.element.kind == "user":
         return values.tobytes()
@@ -88,15 +91,15 @@ def _problem_of_alike(plugin: ModuleType, path: Path, content: bytes) -> str:
     middle = content[len(begin) : len(content) - len(end)]
     if alike.elements(middle) != expected:
         return "`alike` finds other elements"
-    odd = {b"", middle[:-1], middle + b"\0"} - {middle}
-    odd |= {bytes(len(middle))} if end else set()  # coded elements are not all zeros
-    if any(alike.elements(bad) is not None for bad in odd):
+    wrong = {b"", middle[:-1], middle + b"\0"} - {middle}
+    wrong |= {bytes(len(middle))} if end else set()  # coded elements are not all zeros
+    if any(alike.elements(data) is not None for data in wrong):
         return "`alike` finds elements where there are none"
     return _mismatch(plugin, path, content, alike)
 
 
 def _mismatch(plugin: ModuleType, path: Path, content: bytes, alike: Alike) -> str:
-    """Describe the fault of an `alike` that accepts bytes which tell something else."""
+    """Describe the fault of an `alike` that accepts bytes by which the file means another array."""
     first, begin, end = _facts(plugin, path), alike.begin, alike.end
     nbytes = len(content) - len(begin) - len(end)
     for byte in (b"\0", b"\n", b"\r", b"\xff"):

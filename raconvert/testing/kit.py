@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 FLIPS = 400  # damaged copies of each sample
 MAX_MEMORY = 64 << 20  # a damaged file that asks for more is refused by the core
-SHOWN = 12  # how many of the things that went wrong a message lists
+SHOWN = 12  # problems that a message lists
 
 
 def require(condition: object, what: str) -> None:
@@ -48,10 +48,10 @@ def require(condition: object, what: str) -> None:
 
 
 def require_none(problems: Iterable[str], of: str) -> None:
-    """Raise one `AssertionError` that lists the problems, if there are any."""
+    """Raise one `AssertionError` that lists the problems, if there are any; `of` names them."""
     listed = list(problems)
-    more = [f"... and {len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
-    require(not listed, "\n  ".join([f"{len(listed)} {of}:", *listed[:SHOWN], *more]))
+    rest = [f"... and {len(listed) - SHOWN} more"] if len(listed) > SHOWN else []
+    require(not listed, "\n  ".join([f"{len(listed)} {of}:", *listed[:SHOWN], *rest]))
 
 
 def row_of(plugin: ModuleType) -> Row:
@@ -117,26 +117,26 @@ def suffix_of(plugin: ModuleType) -> str:
 
 
 def contents_of(path: Path) -> dict[str, bytes]:
-    """The content of a file, or of every file in a folder."""
+    """Return the content of a file, or of every file in a folder, by relative path."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return {str(file.relative_to(path)): file.read_bytes() for file in files if file.is_file()}
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder. Raises `OSError` where the system refuses."""
+    """Remove a file or a folder. Raises `OSError` if the system refuses."""
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Give a folder that is removed afterwards."""
+    """Yield a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="raconvert-") as folder:
         yield Path(folder)
 
 
 @contextmanager
 def sample_files(plugin: ModuleType) -> Iterator[list[Path]]:
-    """Write the plugin's samples to files; partners of others are not among the paths.
+    """Write the plugin's samples to files; yield the paths of all but partners of others.
 
     A partner has the name of an earlier sample, with its suffix replaced or a further one.
     """
@@ -145,16 +145,16 @@ def sample_files(plugin: ModuleType) -> Iterator[list[Path]]:
         for name, contents in plugin.FORMAT.samples.items():
             paths.append(folder / name)
             paths[-1].write_bytes(contents)
-        seen: set[str] = set()
+        stems: set[str] = set()
         for path in [*paths]:
-            if {path.stem, path.name.partition(".")[0]} & seen:
+            if {path.stem, path.name.partition(".")[0]} & stems:
                 paths.remove(path)
-            seen.add(path.stem)
+            stems.add(path.stem)
         yield paths
 
 
 def held_files(plugin: ModuleType, folder: Path) -> dict[int, tuple[Path, Values]]:
-    """Write, for each rank, the first array that the plugin takes without a word."""
+    """Write the first array of each rank that the plugin stores exactly; return them by rank."""
     files: dict[int, tuple[Path, Values]] = {}
     for case in CASES.values() if plugin.FORMAT.writes else ():
         rank = len(case.shape)
@@ -171,9 +171,9 @@ def held_files(plugin: ModuleType, folder: Path) -> dict[int, tuple[Path, Values
 
 
 def in_new_interpreter(plugin: ModuleType, code: str, *arguments: object) -> str:
-    """Run code that imports the plugin by its name; fail unless it ends well, without a word.
+    """Run code that imports the plugin by its name; return the text of `answer`, which it sets.
 
-    The code sets `answer`, which is returned as text.
+    Raises `AssertionError` if the code fails, or prints anything.
     """
     whole = f"import sys\n{code}\nsys.stdout.flush()\nsys.__stderr__.write(f'\\0{{answer}}')"
     paths = [path for path in sys.path if path]

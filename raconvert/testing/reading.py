@@ -50,9 +50,8 @@ def check_read_is_lazy(plugin: ModuleType) -> None:
         for path in paths:
             with plugin.read(Source(str(path))) as bundle:
                 require(isinstance(bundle, Bundle), f"read gives a {type(bundle).__name__}")
-                fitting = (
-                    bundle.arrays or not plugin.FORMAT.suffixes
-                )  # else it is one file of a folder
+                # A sample of a format without suffixes may be one file of a folder.
+                fitting = bundle.arrays or not plugin.FORMAT.suffixes
                 require(fitting, f"sample {path.name} has no array")
                 require_none(_not_well_formed(bundle), "things are wrong in the bundle")
                 decoded = [
@@ -64,6 +63,7 @@ def check_read_is_lazy(plugin: ModuleType) -> None:
 
 
 def _not_well_formed(bundle: Bundle) -> Iterator[str]:
+    """Yield the faults of names, types, dims and index orders in a bundle."""
     if len(set(bundle.names)) != len(bundle.names):
         yield f"repeated names: {bundle.names}"
     for array in bundle.arrays:
@@ -83,13 +83,13 @@ def check_regions(plugin: ModuleType) -> None:
     Raises `AssertionError` that lists what is wrong.
     """
     with scratch() as folder:
-        odd = []
+        wrong = []
         for path, values in held_files(plugin, folder).values():
             for key in _KEYS[: 4 if values.ndim == 1 else None] if values.ndim else [()]:
                 with read(plugin, path) as bundle:
                     if not same(values[key], bundle.arrays[0][key]):
-                        odd.append(f"{values.dtype} {values.shape} [{key}]")
-        require_none(odd, "regions differ from the slice of the whole")
+                        wrong.append(f"{values.dtype} {values.shape} [{key}]")
+        require_none(wrong, "regions differ from the slice of the whole")
 
 
 _ALL = slice(None)
@@ -105,7 +105,7 @@ def check_blocks(plugin: ModuleType) -> None:
     Raises `AssertionError` that lists what is wrong.
     """
     with scratch() as folder:
-        odd = []
+        wrong = []
         for path, values in held_files(plugin, folder).values():
             for max_bytes in (1, 7, 64, 100, 1 << 20):
                 with read(plugin, path) as bundle:
@@ -113,12 +113,12 @@ def check_blocks(plugin: ModuleType) -> None:
                     form = f"{values.dtype} {values.shape} in blocks of {max_bytes} bytes"
                     for block in blocks(array, max_bytes):
                         if block.nbytes > max(max_bytes, block.itemsize):
-                            odd.append(f"{form}: one of {block.nbytes}")
+                            wrong.append(f"{form}: one of {block.nbytes}")
                         if not block.flags.c_contiguous or block.dtype.byteorder == ">":
-                            odd.append(f"{form}: not contiguous, or big-endian")
+                            wrong.append(f"{form}: not contiguous, or big-endian")
                     if not same(values, joined(array, max_bytes)):
-                        odd.append(f"{form}: they do not make up the whole")
-        require_none(odd, "things are wrong")
+                        wrong.append(f"{form}: they do not make up the whole")
+        require_none(wrong, "things are wrong")
 
 
 def check_close_frees_the_file(plugin: ModuleType) -> None:
@@ -189,8 +189,12 @@ def _attempt(plugin: ModuleType, path: Path) -> str | None:
 
 def _check_damage(plugin: ModuleType, contents: Iterable[tuple[str, bytes]]) -> None:
     """Damaged files decode, or raise an error of ours that names the file."""
-    problems = ((what, _attempt(plugin, path)) for path, what in damaged(plugin, contents))
-    require_none([f"{what}: {p}" for what, p in problems if p], "damaged files are mishandled")
+    problems = [
+        f"{description}: {problem}"
+        for path, description in damaged(plugin, contents)
+        if (problem := _attempt(plugin, path))
+    ]
+    require_none(problems, "damaged files are mishandled")
 
 
 def check_cut_samples(plugin: ModuleType) -> None:
@@ -230,6 +234,7 @@ def check_cut_files(plugin: ModuleType) -> None:
 
 
 def _is_whole_or_refused(plugin: ModuleType, path: Path, values: Values) -> bool:
+    """True if a file is refused, or holds exactly one array of these values."""
     try:
         decoded = decode(plugin.read(Source(str(path))))
     except RaconvertError:

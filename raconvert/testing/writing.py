@@ -48,7 +48,10 @@ def _over_cases(
     judge: Callable[[Case, Path], str | None],
     shapes: tuple[tuple[int, ...], ...] = SHAPES,
 ) -> None:
-    """Call `judge` with every case of these shapes and an empty folder; list its findings."""
+    """Call `judge` with every case of these shapes and an empty folder; require no problem of it.
+
+    `judge` returns a description of the problem, or None.
+    """
     if not plugin.FORMAT.writes:
         return
     problems = []
@@ -67,11 +70,11 @@ def _over_cases(
     require_none(problems, f"of {len(chosen)} arrays are mishandled")
 
 
-FEW_SHAPES = ((), (4, 6), (3, 4, 1))  # where types and orders matter more than shapes
+FEW_SHAPES = ((), (4, 6), (3, 4, 1))  # for checks of which types and orders matter more
 
 
 def _fits(plugin: ModuleType, array: Array) -> list[Fit]:
-    """The fits of the plugin for an array, in an index order that it can store."""
+    """Return the fits of the plugin for an array, in an index order that it can store."""
     return Plugin(plugin).plan(Bundle([adapted(array, row_of(plugin), Settings())])).fits
 
 
@@ -91,7 +94,7 @@ def check_fits_is_pure(plugin: ModuleType) -> None:
         before = _facts(array)
         for options in [{}, *choices]:
             try:
-                first, again = (
+                first, second = (
                     Plugin(plugin).plan(Bundle([array]), **options).fits for _ in range(2)
                 )
             except Exception as error:  # noqa: BLE001 - any error is what is looked for
@@ -100,7 +103,7 @@ def check_fits_is_pure(plugin: ModuleType) -> None:
                 return f"answers {first!r}"
             if array.element.kind == "user" and any("--dtype" in (f.flag or "") for f in first):
                 return f"names --dtype, which helps numbers and bools only: {first}"
-            if first != again or _facts(array) != before:
+            if first != second or _facts(array) != before:
                 return "says something else the second time, or changes the array"
         return None
 
@@ -154,7 +157,7 @@ def check_round_trips(plugin: ModuleType) -> None:
 
 
 def _round_trip(plugin: ModuleType, case: Case, folder: Path) -> str | None:
-    """The problem of a round trip; raises `WouldLose` for what fits has nothing against."""
+    """Return the problem of a round trip, or None; `WouldLose` for an array that fits accepts."""
     array = case.array()
     refused = [fit for fit in _fits(plugin, array) if fit.outcome == REFUSED]
     path = folder / f"x{suffix_of(plugin)}"
@@ -167,17 +170,18 @@ def _round_trip(plugin: ModuleType, case: Case, folder: Path) -> str | None:
     if refused:
         return f"written, though fits refuses: {refused[0]}"
     with read(plugin, path) as bundle:
-        got = joined(bundle.arrays[0], 1 << 20)
-    # What says nothing of indices is read by column-major formats as it is listed.
+        values_read = joined(bundle.arrays[0], 1 << 20)
+    # Column-major formats take arrays without an index order with the axes as listed.
     listed = case.order == "none" and plugin.FORMAT.index_orders == "F"
     values = case.values.T if listed else case.values
-    said = [str(fit) for fit in report.equivalent if fit.property != "metadata"]
-    if said:
-        whole = same_values(values, got)
-        return None if whole else f"values changed, though only this was said: {said}"
-    if same(values, got):
+    reported = [str(fit) for fit in report.equivalent if fit.property != "metadata"]
+    if reported:
+        whole = same_values(values, values_read)
+        return None if whole else f"values changed, though only this was reported: {reported}"
+    if same(values, values_read):
         return None
-    return f"came back as {got.dtype} {got.shape} {got.ravel()[:4]}, and fits says exact"
+    text = f"{values_read.dtype} {values_read.shape} {values_read.ravel()[:4]}"
+    return f"came back as {text}, and fits says exact"
 
 
 def check_refusals_write_nothing(plugin: ModuleType) -> None:
@@ -296,10 +300,10 @@ def check_metadata_is_kept_or_named(plugin: ModuleType) -> None:
                 if any(fit.property == "metadata" for fit in report.equivalent):
                     continue
                 with read(plugin, path) as bundle:
-                    got = bundle.arrays[0].meta.to_dict()
+                    fields_read = bundle.arrays[0].meta.to_dict()
                 expected = meta.to_dict()
-                kept = {name: got.get(name) for name in expected}
-                require(kept == expected, f"{field} became {kept}, and fits says nothing")
+                fields = {name: fields_read.get(name) for name in expected}
+                require(fields == expected, f"{field} became {fields}, and fits says nothing")
 
 
 def _some_metadata(rank: int) -> dict[str, Metadata]:
@@ -316,7 +320,7 @@ def _some_metadata(rank: int) -> dict[str, Metadata]:
 def check_names_are_kept(plugin: ModuleType) -> None:
     """A format of many arrays keeps their names and order, or `fits` refuses the names.
 
-    One array alone may have the name of the file, where the format says so (`Format.alone`).
+    One array alone may get the name of the file if the format declares that (`Format.alone`).
 
     Raises `AssertionError` that lists what is wrong.
     """
@@ -356,18 +360,18 @@ _NAMES = [
 def check_additions_keep_the_others(plugin: ModuleType) -> None:
     """An array is added to a container, or refused, and all others stay as they are.
 
-    An array that is there is refused without `overwrite`, and replaced with it, alone. The others
-    keep their order. For plugins with `add`; raises `AssertionError` that lists what is wrong.
+    An existing array is refused without `overwrite`, and with it replaced alone. The others keep
+    their order. For plugins with `add`; raises `AssertionError` that lists what is wrong.
     """
     module = Plugin(plugin)
     if not (plugin.FORMAT.many and plugin.FORMAT.writes) or module.add is None:
         return
     with scratch() as folder:
-        held = next(iter(held_files(plugin, folder).items()), None)
-        if held is None:
+        files = held_files(plugin, folder)
+        if not files:
             return
-        old = held[1][1]
-        case = next(case for case in CASES.values() if same_values(case.values, old))
+        _, values_held = next(iter(files.values()))
+        case = next(case for case in CASES.values() if same_values(case.values, values_held))
         for left in folder.iterdir():
             remove(left)
         path = folder / f"x{suffix_of(plugin)}"
@@ -389,15 +393,15 @@ def check_additions_keep_the_others(plugin: ModuleType) -> None:
             report = write(plugin, [case.array(name)], path, name, overwrite=overwrite)
             touched |= {array[0] for array in report.arrays}
             with read(plugin, path) as bundle:
-                there = [one for one in bundle.names if one in names and one not in touched]
-                expected = [one for one in names if one not in touched]
-                problems += [f"after '{name}': {there}"] * (there != expected)
-                for one, values in zip(names, before, strict=True):
-                    array = bundle.get(one)
+                untouched = [n for n in bundle.names if n in names and n not in touched]
+                expected = [n for n in names if n not in touched]
+                problems += [f"after '{name}': {untouched}"] * (untouched != expected)
+                for other, values in zip(names, before, strict=True):
+                    array = bundle.get(other)
                     if array is None or not same_values(joined(array, 1 << 20), values):
-                        problems.append(f"after '{name}': '{one}' is not what it was")
-            others = [other.name for other in folder.iterdir() if other != path]
-            problems += [f"after '{name}': {others} lies beside the file"] * bool(others)
+                        problems.append(f"after '{name}': '{other}' is not what it was")
+            beside = [entry.name for entry in folder.iterdir() if entry != path]
+            problems += [f"after '{name}': {beside} lies beside the file"] * bool(beside)
         require_none(problems, "arrays changed while others were added")
 
 

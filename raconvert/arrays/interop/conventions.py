@@ -5,8 +5,8 @@ as numbers, ``hours since 2020-01-01``; 5 "Coordinate Systems", the attribute ``
 appendix A "Attributes", those that name other variables.
 
 A dimension of netCDF has a name and a length, and arrays share it. The array of one axis that has
-the name of the dimension is its coordinate. Where an axis says what stands along it and no array
-does, the writer makes a coordinate of the values of the axis.
+the name of the dimension is its coordinate. If an axis has values along it and no array is its
+coordinate, the writer makes one of these values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.dtypes import Element
-    from raconvert.arrays.metadata import Axis, Metadata
+    from raconvert.arrays.metadata import Metadata
     from raconvert.files.limits import Limits
 
 _NANOSECONDS = {
@@ -35,11 +35,11 @@ _NANOSECONDS = {
 }  # fmt: skip
 _UNITS = re.compile(r"(\w+?)s? since (\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?))?")
 _CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
-# Before this day the calendar that CF takes for granted is the Julian one.
+# Before this day the default calendar of CF is the Julian one.
 _GREGORIAN = "1582-10-15"
 
-# Attributes that name other variables, in a list with blanks; in some of them words with a colon
-# are terms, and in `grid_mapping` names.
+# Attributes with the names of other variables, separated by blanks. Words with a colon at their end
+# are not names but terms, except in `grid_mapping`.
 _NAMING = (
     "ancillary_variables", "bounds", "cell_measures", "climatology", "coordinates", "formula_terms",
     "geometry", "grid_mapping", "interior_ring", "node_coordinates", "node_count",
@@ -51,9 +51,10 @@ _NAMING = (
 
 
 def facts_of(coordinate: Array, limits: Limits) -> dict[str, Any]:
-    """Spacing and origin where the values of a coordinate are exactly regular, else labels.
+    """Return spacing and origin if the values of a coordinate are exactly regular, else labels.
 
-    Empty for values that are neither numbers nor texts. Raises what reading them raises.
+    Empty for values that are neither numbers nor texts, or too many. Raises what reading them
+    raises.
     """
     import numpy as np
 
@@ -90,10 +91,10 @@ def _text_labels(values: np.ndarray[Any, Any], limits: Limits) -> dict[str, Any]
 
 
 class Coordinates:
-    """The arrays of a file that stand along the axes of others, as xarray knows them.
+    """The arrays of a file that are coordinates: they have the values along the axes of others.
 
-    They have one axis, of their own name, and are in the group of the other array or around it.
-    `limits` are those of the source of the values.
+    A coordinate has one axis, of its own name, and lies in the group of the other array or around
+    it. `limits` are those of the source of the values.
     """
 
     def __init__(self, arrays: Sequence[Array], keys: Sequence[str], limits: Limits) -> None:
@@ -106,7 +107,7 @@ class Coordinates:
                 self._arrays[key] = array
 
     def at(self, key: str, name: str, length: int) -> str | None:
-        """Return the key of the coordinate along an axis of the array of another key, or None."""
+        """Return the key of the coordinate along an axis called `name` of array `key`, or None."""
         above = key if name and "/" not in name and key not in self._arrays else ""
         while above:
             above = above.rpartition("/")[0]
@@ -116,9 +117,9 @@ class Coordinates:
         return None
 
     def along(self, key: str, axis: Axis, length: int) -> dict[str, Any]:
-        """Return the fields of an `Axis` that a coordinate of the array of a key gives.
+        """Return the fields of an `Axis` by the coordinate along an axis of array `key`.
 
-        Empty if the axis has no coordinate, or the values of that cannot be read.
+        Empty if the axis has no coordinate; only units if its values cannot be read.
         """
         path = self.at(key, axis.name or "", length)
         if path is None:
@@ -132,7 +133,7 @@ def _known(coordinate: Array, limits: Limits) -> dict[str, Any]:
     units = {"units": coordinate.meta.units} if coordinate.meta.units else {}
     try:
         return {**facts_of(coordinate, limits), **units}
-    except (RaconvertError, OSError):  # which is said where the values are asked for
+    except (RaconvertError, OSError):  # raised again when the values are asked for
         return units
 
 
@@ -140,7 +141,7 @@ _PLACES = ("spacing", "origin", "labels", "direction")
 
 
 def filled(axis: Axis, facts: Mapping[str, Any]) -> Axis:
-    """The axis with what its coordinate says; one that has places of its own is another axis."""
+    """Return an axis with the facts of its coordinate, unless it has values of its own."""
     own = axis.to_dict()
     if not facts or any(field in own for field in _PLACES):
         return axis
@@ -148,21 +149,22 @@ def filled(axis: Axis, facts: Mapping[str, Any]) -> Axis:
 
 
 def unsaid(axis: Axis, facts: Mapping[str, Any]) -> Axis:
-    """The least of an axis from which `filled` makes it again, but for what a coordinate adds."""
+    """Return an axis without the fields that `filled` restores from the facts of its coordinate."""
     own = axis.to_dict()
-    left = Axis(**{field: value for field, value in own.items() if not _is_same(field, own, facts)})
-    again = filled(left, facts).to_dict()
-    return left if all(_is_same(field, own, again) for field in own) else axis
+    rest = Axis(**{field: value for field, value in own.items() if not _is_same(field, own, facts)})
+    restored = filled(rest, facts).to_dict()
+    return rest if all(_is_same(field, own, restored) for field in own) else axis
 
 
-def _is_same(field: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return field in other and repr(one[field]) == repr(other[field])
+def _is_same(field: str, fields: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """True if a field has the same value, of the same type, in another mapping."""
+    return field in other and repr(fields[field]) == repr(other[field])
 
 
 def named_by(array: Array, names: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield (attribute, name) for each array that an attribute of another one names, as CF does.
 
-    `names` are those of all arrays of the file. A name without a path is looked for in the group of
+    `names` are those of all arrays of the file. A name without a path is searched in the group of
     the array and in those around it.
     """
     for attribute in _NAMING:
@@ -174,42 +176,42 @@ def named_by(array: Array, names: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def _named(attribute: str, word: str, by: str, names: Container[str]) -> str | None:
-    """The name that a word in an attribute of an array stands for; None for other words."""
+    """Return the name that a word in an attribute of the array `by` stands for, or None."""
     if word.endswith(":") and attribute != "grid_mapping":
         return None
-    own = word.rstrip(":")
-    around = by.split("/")[:-1] if not own.startswith("/") else []
-    own = own.strip("/")
-    ways = ("/".join([*around[:depth], own]) for depth in range(len(around), -1, -1))
-    return next((way for way in ways if way in names), None)
+    name = word.rstrip(":")
+    groups = by.split("/")[:-1] if not name.startswith("/") else []
+    name = name.strip("/")
+    paths = ("/".join([*groups[:depth], name]) for depth in range(len(groups), -1, -1))
+    return next((path for path in paths if path in names), None)
 
 
 def following(arrays: Sequence[Array], before: Sequence[tuple[str, str]]) -> list[Array]:
-    """Return arrays whose attributes name others by the names that these have now, as CF does.
+    """Return renamed arrays with the names of others in their attributes changed, too.
 
-    `before` has the file of each array and its name in that. An array is looked for in the same
-    file, else in the others, if only one has the name. A word that leads to the array by its new
-    name, too, stays as it is; so does one for a name with blanks. Raises nothing.
+    `before` has the file of each array and its name in that. An array is searched in the same file,
+    else in the others, if only one has the name. A word stays as it is if it leads to the array by
+    the new names, too, or if the new name has blanks. Raises nothing.
     """
-    places = _Places(arrays, before)
-    made = []
+    new_names = _NewNames(arrays, before)
+    renamed_arrays = []
     for array, (file, name) in zip(arrays, before, strict=True):
         changed = {}
         for attribute in _NAMING:
             text = array.meta.attributes.get(attribute)
             words = text.split() if isinstance(text, str) else []
-            new = [places.word(attribute, word, array.name, file, name) for word in words]
+            new = [new_names.word(attribute, word, array.name, file, name) for word in words]
             if new != words:
                 changed[attribute] = " ".join(new)
         if changed:
             attributes = {**array.meta.attributes, **changed}
             array = array.replace(meta=array.meta.replace(attributes=attributes))  # noqa: PLW2901
-        made.append(array)
-    return made
+        renamed_arrays.append(array)
+    return renamed_arrays
 
 
-class _Places:
-    """The names that arrays have now, by those that they had in their files."""
+class _NewNames:
+    """The new names of arrays, by the names that they had in their files."""
 
     def __init__(self, arrays: Sequence[Array], before: Sequence[tuple[str, str]]) -> None:
         self._now = {array.name for array in arrays}
@@ -222,19 +224,19 @@ class _Places:
 
     def word(self, attribute: str, word: str, by: str, file: str, name: str) -> str:
         """Return the word to write in an attribute of the array `by`, called `name` in its file."""
-        there = None
-        for places in (self._files[file], self._all):
-            target = _named(attribute, word, name, places)
-            there = there or (None if target is None else places[target])
-        if there is None or there == by or _named(attribute, word, by, self._now) == there:
+        meant = None  # the new name of the array that the word names
+        for new_names in (self._files[file], self._all):
+            target = _named(attribute, word, name, new_names)
+            meant = meant or (None if target is None else new_names[target])
+        if meant is None or meant == by or _named(attribute, word, by, self._now) == meant:
             return word
-        last = there.rpartition("/")[2]
-        new = last if _named(attribute, last, by, self._now) == there else f"/{there}"
+        last = meant.rpartition("/")[2]
+        new = last if _named(attribute, last, by, self._now) == meant else f"/{meant}"
         return word if len(new.split()) != 1 else new + ":" * word.endswith(":")
 
 
 def _single(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """A mapping of pairs without the keys that come twice."""
+    """Return a mapping of pairs without the keys that come twice."""
     single: dict[str, str] = {}
     twice = set()
     for key, value in pairs:
@@ -247,7 +249,7 @@ def _single(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:
     """Yield a note for each array that chosen ones name in an attribute, and that is not chosen.
 
-    The coordinate of an axis is not among them: the axis says it.
+    The coordinate of an axis is not among them: the axis has its values.
     """
     taken = {array.name for array in chosen}
     missing: dict[str, tuple[str, str]] = {}
@@ -261,16 +263,16 @@ def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:
 
 
 def renamed(arrays: Sequence[Array], places: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield (array, reason) for attributes that name an array of another name in a file.
+    """Yield (array, reason) for attributes that name an array which has another name in a file.
 
-    `places` maps the name of each array to the one that it has there.
+    `places` maps the name of each array to its name in the file.
     """
     for array in arrays:
         for attribute, name in named_by(array, places):
-            there = places[name].rpartition("/")[2]
-            if there != name.rpartition("/")[2]:
+            written = places[name].rpartition("/")[2]
+            if written != name.rpartition("/")[2]:
                 reason = (
-                    f"the attribute '{attribute}' names '{name}', which is '{there}' in the file"
+                    f"the attribute '{attribute}' names '{name}', which is '{written}' in the file"
                 )
                 yield array.name, f"{reason}: only raconvert finds it"
 
@@ -293,18 +295,18 @@ def without_coordinates(meta: Metadata) -> str | None:
 
 
 def naming_coordinates(meta: Metadata, values: Any) -> Metadata:
-    """Return metadata of a variable that names its coordinates that are variables of their own."""
+    """Return metadata of a variable with an attribute that names its non-dimension coordinates."""
     names = [str(key) for key in values.coords if key not in values.dims]
-    said = "coordinates" in meta.attributes
-    if names and not said and not any(set(name) & set(" \t\n") for name in names):
+    has_attribute = "coordinates" in meta.attributes
+    if names and not has_attribute and not any(set(name) & set(" \t\n") for name in names):
         return meta.replace(attributes={**meta.attributes, "coordinates": " ".join(names)})
     return meta
 
 
 def naming_all(attributes: dict[str, Any], dataset: Any) -> dict[str, Any]:
-    """Return attributes of a Dataset that name coordinates which no variable of it names.
+    """Return attributes of a Dataset with one that names the coordinates of no variable.
 
-    So does xarray, for coordinates whose dimensions no variable has.
+    xarray writes the same for coordinates whose dimensions no variable has.
     """
     named = {key for name in dataset.data_vars for key in dataset[name].coords}
     names = [str(key) for key in dataset.coords if key not in named and key not in dataset.dims]
@@ -318,13 +320,13 @@ def as_numbers(
 ) -> tuple[np.ndarray[Any, Any], str | None]:
     """Return the values of a coordinate of xarray, dates and durations as numbers, and their units.
 
-    `changes` gets (name, what changed). All other values, and dates that no numbers say, are
-    returned as they are. Raises `WouldLose` for values that xarray itself does not give.
+    `changes` gets (name, what changed). All other values, and dates that numbers cannot express,
+    are returned as they are. Raises `WouldLose` for values that xarray cannot read itself.
     """
     encoding = coordinate.encoding
     try:
         values = coordinate.values
-    except Exception as error:  # pandas may hold text in Arrow, which gives no odd characters back
+    except Exception as error:  # pandas may hold text in Arrow, which refuses lone surrogates
         raise WouldLose(
             f"the coordinate along axis '{dim}' cannot be read from xarray: {error!s:.200}",
             remedy="drop it first; nothing was written",
@@ -341,11 +343,11 @@ def as_numbers(
 def numbered(
     values: np.ndarray[Any, Any], units: Any = None, calendar: Any = None
 ) -> tuple[np.ndarray[Any, Any], str] | None:
-    """Return dates or durations as integers, exactly, and the units that say what they are.
+    """Return dates or durations as integers, exactly, and their units in CF.
 
-    The units are those given, as they were in a file, if they say every value; else the largest
-    that do, of dates since the day of the first one. None if some value is missing, or no integer
-    of nanoseconds, or from before the calendar.
+    The units are those given, as they were in a file, if they express every value exactly; else the
+    largest that do, for dates since the day of the first one. None if a value is missing, is not a
+    whole number of nanoseconds, or is before the calendar.
 
     >>> numbered(np.array(["2020-01-01", "2020-01-03"], "M8[D]"))
     (array([0, 2]), 'days since 2020-01-01')
@@ -357,24 +359,27 @@ def numbered(
         return None
     if dates and values.min().astype("M8[D]") < np.datetime64(_GREGORIAN):
         return None
-    fine = _as_nanoseconds(values)
-    if fine is None:
+    nanoseconds = _as_nanoseconds(values)
+    if nanoseconds is None:
         return None
     if not dates:
-        return _largest(fine)
+        return _largest(nanoseconds)
     step, origin = _meant(units) if calendar is None or calendar in _CALENDARS else (0, 0)
-    if step and _is_near(fine, origin) and not ((fine - origin) % step).any():
-        return (fine - origin) // step, units
+    if step and _is_near(nanoseconds, origin) and not ((nanoseconds - origin) % step).any():
+        return (nanoseconds - origin) // step, units
     first = values.reshape(-1)[0].astype("M8[D]")
     origin = int(first.astype("i8")) * _NANOSECONDS["days"]
-    if not _is_near(fine, origin):
+    if not _is_near(nanoseconds, origin):
         return None
-    numbers, unit = _largest(fine - origin)
+    numbers, unit = _largest(nanoseconds - origin)
     return numbers, f"{unit} since {first}"
 
 
 def _meant(units: Any) -> tuple[int, int]:
-    """Step and origin of units such as ``hours since 2020-01-01``, in nanoseconds; 0 if unknown."""
+    """Return step and origin, in nanoseconds, of units such as ``hours since 2020-01-01``.
+
+    Both are 0 for any other text.
+    """
     import numpy as np
 
     match = _UNITS.fullmatch(units) if isinstance(units, str) else None
@@ -389,32 +394,34 @@ def _meant(units: Any) -> tuple[int, int]:
     return _NANOSECONDS.get(f"{unit}s", 0), seconds * 10**9 + int(part.ljust(9, "0"))
 
 
-def _is_near(fine: np.ndarray[Any, Any], origin: int) -> bool:
-    """True if an origin and the distances from it are integers of 64 bits."""
-    ends = int(fine.min()) - origin, int(fine.max()) - origin
+def _is_near(nanoseconds: np.ndarray[Any, Any], origin: int) -> bool:
+    """True if an origin, and the distances of all values from it, are integers of 64 bits."""
+    ends = int(nanoseconds.min()) - origin, int(nanoseconds.max()) - origin
     return max(map(abs, (*ends, origin))) < 1 << 63
 
 
 def _as_nanoseconds(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """Dates or durations as whole nanoseconds; None if int64 does not hold them exactly."""
+    """Return dates or durations as nanoseconds; None if int64 does not hold them exactly."""
     import numpy as np
 
     if np.datetime_data(values.dtype)[0] in ("generic", "ps", "fs", "as"):
         return None
-    fine = values.astype(f"{values.dtype.kind}8[ns]")
-    if not (fine.astype(values.dtype) == values).all():
+    nanoseconds = values.astype(f"{values.dtype.kind}8[ns]")
+    if not (nanoseconds.astype(values.dtype) == values).all():
         return None
-    return fine.astype("i8")
+    return nanoseconds.astype("i8")
 
 
-def _largest(fine: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
-    """Nanoseconds in the largest unit of which all are multiples."""
-    unit, step = next((key, one) for key, one in _NANOSECONDS.items() if not (fine % one).any())
-    return fine // step, unit
+def _largest(nanoseconds: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
+    """Return nanoseconds as numbers of the largest unit of which all are multiples, and that."""
+    unit, step = next(
+        (name, step) for name, step in _NANOSECONDS.items() if not (nanoseconds % step).any()
+    )
+    return nanoseconds // step, unit
 
 
-MISSING = "_FillValue"  # the attribute for elements that are not there
-MOST_WRITTEN = 1 << 22  # values at most of a coordinate made from an axis
+MISSING = "_FillValue"  # the attribute with the value of missing elements
+MOST_WRITTEN = 1 << 22  # most values of a coordinate that is made of an axis
 # The fill values of netCDF (NC_FILL_BYTE and so on), by kind and bytes of the elements.
 _FILLS = {
     ("int", 1): -127, ("int", 2): -32767, ("int", 4): -(2**31) + 1, ("int", 8): -(2**63) + 2,
@@ -448,9 +455,9 @@ def values_of(axis: Axis, length: int) -> Any:
 
 
 def shared_name(axis: Axis, before: Sequence[Axis]) -> str:
-    """Return the name of the dimension that an axis shares with others; empty if it has none.
+    """Return the name of the dimension of an axis, by which arrays share it; "" without a name.
 
-    It is the name of the axis, with a number where the array has several of that name; `before` are
+    It is the name of the axis, with a number if the array has several of that name; `before` are
     the axes of the same array before it.
     """
     name = axis.name or ""
@@ -461,11 +468,11 @@ def shared_name(axis: Axis, before: Sequence[Axis]) -> str:
 
 
 def is_own(array: Array, link: str) -> bool:
-    """True for an array of the name of its one axis: to netCDF it has the values of that."""
+    """True for an array with the name of its one axis: in netCDF the coordinate of that."""
     axes = array.meta.axes
     return array.ndim == 1 and bool(axes) and axes[0].name == link.rpartition("/")[2]
 
 
 def says(axis: Axis, length: int) -> tuple[int, str]:
-    """Return the coordinate of an axis as a key; axes with equal ones share it."""
+    """Return a key of the coordinate of an axis; axes with equal keys share a coordinate."""
     return length, repr(axis.to_dict())

@@ -1,6 +1,6 @@
-"""Arrays whose elements are computed when they are asked for: those of dask, block by block.
+"""Arrays whose elements are computed when they are read: those of dask, block by block.
 
-Known by the name of their class, so that dask is not imported here.
+They are recognised by the name of their class, so that dask is not imported here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 
-ROOM = 4  # times the bytes asked for, which one row of blocks may have
-SHARE = 4  # of them, which rows that are computed at once have: they are put together twice
+ROOM = 4  # one row of blocks may have as many times the bytes of a piece
+SHARE = 4  # small rows are computed together up to this part of a piece: dask copies them twice
 
 
 def is_delayed(values: Any) -> bool:
@@ -55,7 +55,7 @@ class Delayed:
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, computed in rows of whole blocks.
 
-        A row that has no room is computed in slabs, and its blocks more than once.
+        A row that is too large is computed in slabs, and its blocks more than once.
         """
         import numpy as np
 
@@ -69,6 +69,7 @@ class Delayed:
                 yield piece[start : start + step]
 
     def _keys(self, max_bytes: int) -> Iterator[Any]:
+        """Yield the keys of contiguous parts in stored order: rows of blocks, or slabs of one."""
         if not self.shape:
             yield ()
             return

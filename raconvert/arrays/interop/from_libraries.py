@@ -1,9 +1,9 @@
 """Arrays and tables of other libraries that name their axes, as arrays with metadata.
 
-xarray's DataArray, Dataset, DataTree and Variable, pandas' Series, DataFrame, Index and arrays:
-known by the name of their class, so that neither library is imported here. Dimensions become names
-of axes; a coordinate along its own dimension becomes origin and spacing where its numbers are
-regular, exactly, else labels; attributes stay attributes. What has no place is refused, or named in
+xarray's DataArray, Dataset, DataTree and Variable, pandas' Series, DataFrame, Index and arrays are
+recognised by the name of their class, so that neither library is imported here. Dimensions become
+names of axes; a coordinate along its own dimension becomes origin and spacing if its numbers are
+exactly regular, else labels; attributes stay attributes. Anything else is refused, or named in
 `changes`.
 """
 
@@ -35,8 +35,8 @@ _KINDS = {
     ("pandas", "ExtensionArray"),
 }  # fmt: skip
 _PLAIN = {bool, int, float, complex, str, bytes}
-KEEPS = "raconvert"  # what `datasets` keeps in the encoding, and `frames` in the attributes
-_MANY = "Dataset", "DataTree", "DataFrame"  # of arrays, with attributes of their own
+KEEPS = "raconvert"  # the name of our record, in encodings of xarray and attributes of pandas
+_MANY = "Dataset", "DataTree", "DataFrame"  # they hold several arrays, and attributes of their own
 
 
 def kind_of(values: Any) -> str | None:
@@ -54,12 +54,12 @@ def bundle_of(
     """Return a labelled array or table as a bundle; `name` is for arrays that have none.
 
     A Dataset becomes one array for each variable, and for each coordinate that is not a dimension's
-    own; with `several`, also for a dimension's own of which an axis does not say all; a DataFrame
-    one for each column, and one for its index if that is more than the row's number. Of an index of
-    several levels each is an axis, labelled in the order in which its labels come first. `changes`
-    gets (array, what changed) for everything that takes another form. Raises `WouldLose` for what
-    has no place: several coordinates of a DataArray, rows of a long table that are missing or there
-    twice, columns of mixed objects or with missing values.
+    own; with `several`, also for a dimension's own coordinate if an axis cannot hold all of it. A
+    DataFrame becomes one array for each column, and one for its index unless that only counts the
+    rows; the levels of an index of several become axes, labelled in the order in which the labels
+    come first. `changes` gets (array, what changed) for everything that takes another form. Raises
+    `WouldLose` for several coordinates of a DataArray, rows of a long table that are missing or
+    there twice, columns of mixed objects or with missing values.
     """
     kind = kind_of(values)
     if kind == "DataArray":
@@ -112,11 +112,11 @@ def array_among(values: Any, name: str, changes: list[tuple[str, str]]) -> Array
 
 
 def refuse_inside(values: Any, depth: int) -> None:
-    """Refuse (`WouldLose`) lists of what numpy would strip of names, metadata or masks."""
+    """Refuse (`WouldLose`) lists of objects that numpy would strip of names, metadata or masks."""
     if not isinstance(values, list | tuple) or set(map(type, values)) <= _PLAIN:
         return
-    for one in values:
-        kind = kind_of(one) or (type(one).__name__ if _has_more(one) else None)
+    for item in values:
+        kind = kind_of(item) or (type(item).__name__ if _has_more(item) else None)
         if kind:
             raise WouldLose(
                 f"a list would lose what each {kind} in it has beside its values",
@@ -124,15 +124,17 @@ def refuse_inside(values: Any, depth: int) -> None:
                 "nothing was written",
             )
         if depth > 1:
-            refuse_inside(one, depth - 1)
+            refuse_inside(item, depth - 1)
 
 
 def _has_more(values: Any) -> bool:
+    """True for a masked array, and for an `Array` with metadata."""
     masked = type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask")
     return masked or (isinstance(values, Array) and bool(values.meta))
 
 
 def _used(dataset: Any, dim: Any) -> bool:
+    """True if a variable of a Dataset has this dimension."""
     return any(dim in dataset[key].dims for key in dataset.data_vars)
 
 
@@ -144,14 +146,16 @@ def _listed(names: list[Any]) -> str:
     return ", ".join(f"'{name}'" for name in names[:5]) + (" …" if len(names) > 5 else "")
 
 
-def _lost(values: Any, what: str, way: str = "") -> WouldLose:
+def _lost(values: Any, what: str, alternative: str = "") -> WouldLose:
+    """The error for a part of an object that would be lost; another remedy is put before ours."""
     return WouldLose(
         f"{what} of the {kind_of(values)} would be lost",
-        remedy=f"{way}drop them first; nothing was written",
+        remedy=f"{alternative}drop them first; nothing was written",
     )
 
 
 def _refuse_twins(values: Any, names: list[Any]) -> None:
+    """Refuse (`WouldLose`) different names that become the same text, such as 1 and "1"."""
     if len({str(name) for name in names}) < len(names):
         raise _lost(values, "names that are the same text")
 
@@ -162,13 +166,13 @@ def _refuse_twins(values: Any, names: list[Any]) -> None:
 def _apart(
     values: Any, changes: list[tuple[str, str]], *, several: bool
 ) -> tuple[list[Array], set[Any]]:
-    """Return coordinates as arrays of their own, and their dimensions, where axes say less.
+    """Return the coordinates of dimensions that axes cannot hold, as arrays, and their dimensions.
 
-    A file of `several` arrays holds them beside the others: attributes and types of their own.
+    Only a file of `several` arrays can hold them beside the others; else both are empty.
     """
     arrays: list[Array] = []
     for dim in values.dims if several else ():
-        if dim in values.coords and not _is_said(values.coords[dim]):
+        if dim in values.coords and not _fits_into_axis(values.coords[dim]):
             coord = values.coords[dim]
             numbers, units = as_numbers(coord, dim, str(dim), changes)
             made = _array(_without_objects(numbers, str(dim), values), str(dim), [Axis(str(dim))])
@@ -179,8 +183,8 @@ def _apart(
     return arrays, {array.name for array in arrays}
 
 
-def _is_said(coord: Any) -> bool:
-    """True if an axis says all of a coordinate along its dimension: values, type and units."""
+def _fits_into_axis(coord: Any) -> bool:
+    """True if an axis can hold a coordinate along its dimension: values, type and units."""
     if KEEPS in coord.encoding:  # it was made of an axis
         return True
     units = coord.attrs.get("units", "")
@@ -189,9 +193,9 @@ def _is_said(coord: Any) -> bool:
 
 
 def _tree(tree: Any, name: str, changes: list[tuple[str, str]], *, several: bool) -> Bundle:
-    """Each node as a group; a coordinate stays with the node that has it, as xarray writes it.
+    """Return a tree with each node as a group; a coordinate stays with its node, as in xarray.
 
-    A part of a larger tree takes what it inherits with it.
+    The root takes the coordinates that it inherits, if it is a part of a larger tree.
     """
     arrays: list[Array] = []
     groups: dict[str, dict[str, Any]] = {}
@@ -212,6 +216,10 @@ def _tree(tree: Any, name: str, changes: list[tuple[str, str]], *, several: bool
 def _data_array(
     values: Any, name: str, changes: list[tuple[str, str]], apart: Collection[Any] = ()
 ) -> Array:
+    """Return a DataArray as an array; `apart` are the dimensions with coordinates of their own.
+
+    If it was made of an array of ours, and still has its axes, their metadata is restored.
+    """
     kept = values.encoding.get(KEEPS)
     kept = kept if isinstance(kept, dict) and "dims" in kept else {}  # a coordinate has an axis
     placed = _place_of(values, _kept_of(values))
@@ -219,7 +227,7 @@ def _data_array(
     axes = []
     for number, dim in enumerate(values.dims):
         known = [kept["axes"][number]] if fresh else []
-        if str(dim) in apart:  # an array of its own says it all
+        if str(dim) in apart:  # an array of its own holds the rest
             axes.append(Axis(name=str(dim)))
         elif dim in values.coords:
             axes.append(_axis(values, dim, known, name, changes))
@@ -262,9 +270,12 @@ class _Placed(Record):
 
 
 def _kept_of(values: Any) -> dict[str, Any]:
-    """The record kept of the array that an object was, or was computed from."""
-    for one in (values, *values.coords.values()):
-        kept = one.encoding.get(KEEPS)
+    """Return the record of the array of ours that an object was made of; empty without one.
+
+    Only of an array with spatial axes; objects that are computed of others have it in coordinates.
+    """
+    for variable in (values, *values.coords.values()):
+        kept = variable.encoding.get(KEEPS)
         if isinstance(kept, dict):
             whole: dict[str, Any] = kept.get("of", kept)
             if "dims" in whole and any("direction" in axis for axis in whole["axes"]):
@@ -273,9 +284,10 @@ def _kept_of(values: Any) -> dict[str, Any]:
 
 
 def _place_of(values: Any, kept: dict[str, Any]) -> _Placed | None:
-    """Compute the position of an object in space from its coordinates along the axes of the array.
+    """Return the position of a part of an array in space, by its coordinates along the old axes.
 
-    None if it has no position there, or coordinates were dropped or changed.
+    `kept` is the record of the array. None if it had no position, or coordinates were dropped or
+    changed.
     """
     if not kept:
         return None
@@ -287,25 +299,26 @@ def _place_of(values: Any, kept: dict[str, Any]) -> _Placed | None:
             dims, kept["shape"], shown_along(whole.axes, whole.space), strict=True
         )
     ]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    key = [part for part in parts if part is not None]
+    if len(key) < len(parts):
         return None
-    made = whole.sliced(known)
-    axes = dict(zip((d for d, one in zip(dims, known, strict=True) if isinstance(one, range)),
-                    made.axes or [Axis()] * len(dims), strict=False))  # fmt: skip
+    sliced = whole.sliced(key)
+    key_of = dict(zip(dims, key, strict=True))
+    remaining = [dim for dim in dims if isinstance(key_of[dim], range)]
+    axes = dict(zip(remaining, sliced.axes or [Axis()] * len(dims), strict=False))
     spatial = [
         dim for dim, axis in zip(dims, whole.axes, strict=True) if axis.direction is not None
     ]
-    indices = {dim: one for dim, one in zip(dims, known, strict=True) if isinstance(one, int)}
+    indices = {dim: part for dim, part in key_of.items() if isinstance(part, int)}
     return _Placed(
         {dim: axes[dim] for dim in spatial if dim in axes},
-        made.space,
+        sliced.space,
         {dim: indices[dim] for dim in spatial if dim in indices},
     )
 
 
 def _names_now(values: Any, dims: tuple[Any, ...]) -> list[Any]:
-    """Return the current names of dimensions, found by the old names in their coordinates."""
+    """Return the current names of dimensions by their old ones, which coordinates record."""
     names = {}
     for key, coord in values.coords.items():
         was = coord.encoding.get(KEEPS)
@@ -315,8 +328,8 @@ def _names_now(values: Any, dims: tuple[Any, ...]) -> list[Any]:
 
 
 def _part_along(values: Any, dim: Any, length: int, axis: Axis) -> int | range | None:
-    """The index or the indices of an axis that are left; None if that is not known."""
-    if axis.direction is None:  # it moves nothing in space
+    """Return the index, or the indices, that are left of an axis; None if they are unknown."""
+    if axis.direction is None:  # it has no influence on the position
         return range(length) if dim in values.dims else 0
     coord = values.coords.get(dim)
     if coord is None or coord.dtype.kind not in "if":
@@ -328,7 +341,7 @@ def _part_along(values: Any, dim: Any, length: int, axis: Axis) -> int | range |
 def _without_place(
     meta: Metadata, kept: dict[str, Any], name: str, changes: list[tuple[str, str]]
 ) -> Metadata:
-    """The metadata without the place in the world, which was that of other elements."""
+    """Return the metadata without a position in the world, which was that of other elements."""
     if kept["space"] is None and not any("direction" in one for one in kept["axes"]):
         return meta
     changes.append((name, "left out: its place in the world"))
@@ -336,7 +349,7 @@ def _without_place(
 
 
 def _without_coordinate(dim: Any, known: list[dict[str, Any]]) -> Axis:
-    """The axis of a dimension; labels and spacing that were read went with its coordinate."""
+    """Return the axis of a dimension whose coordinate was dropped, with its labels and spacing."""
     before = Axis(**known[0]) if known else Axis(name=str(dim))
     return Axis(name=before.name, kind=before.kind, units=before.units)
 
@@ -344,7 +357,10 @@ def _without_coordinate(dim: Any, known: list[dict[str, Any]]) -> Axis:
 def _axis(
     values: Any, dim: Any, known: list[dict[str, Any]], name: str, changes: list[tuple[str, str]]
 ) -> Axis:
-    """Return the axis of a coordinate: as it was read if that still says the same."""
+    """Return the axis of a coordinate; the recorded one if that has the same values.
+
+    `known` has the recorded axis of the array, if it still has its axes.
+    """
     coord = values.coords[dim]
     _refuse_levels(coord.to_index(), values)
     was, timed = coord.encoding.get(KEEPS), None
@@ -373,11 +389,12 @@ def _axis(
 
 
 def _places(axis: Axis) -> tuple[Any, ...]:
+    """Return the fields of an axis that are about the values along it."""
     return axis.labels, axis.spacing, axis.origin
 
 
 def _same(before: Any, now: np.ndarray[Any, Any], known: bool) -> bool:
-    """True if a coordinate says what was read; of a `known` axis without places, their numbers."""
+    """True if a coordinate has the values of an axis; of a `known` axis without any, indices."""
     if before is None and known:
         return now.dtype.kind == "i" and bool(now.tolist() == [*range(now.size)])
     if before is None or before.dtype.kind != now.dtype.kind:
@@ -386,7 +403,7 @@ def _same(before: Any, now: np.ndarray[Any, Any], known: bool) -> bool:
 
 
 def _describe(array: Array, name: str, attrs: Any, changes: list[tuple[str, str]]) -> None:
-    """Give an array the attributes of an object, those that are common metadata as such."""
+    """Give an array the attributes of an object; units and long_name become common metadata."""
     attributes = _attributes(name, attrs, changes)
     common = {}
     for key, field in (("units", "units"), ("long_name", "description")):
@@ -396,6 +413,7 @@ def _describe(array: Array, name: str, attrs: Any, changes: list[tuple[str, str]
 
 
 def _attributes(name: str, attrs: Any, changes: list[tuple[str, str]]) -> dict[str, Any]:
+    """Return attributes with plain values; `changes` names those that are left out."""
     attributes = {}
     for key, value in dict(attrs).items():
         plain = value.tolist() if hasattr(value, "tolist") else value
@@ -446,7 +464,7 @@ def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
     if not _is_count(values.index) or values.index.name is not None:
         index = _text(values.index.name, "index")
         columns = {**columns, index: values.index} if index not in columns else {}
-        axes = [Axis(index)]  # so that the index is that of all columns when it is read
+        axes = [Axis(index)]  # by its name readers find the index of all columns
     if len(columns) < len(values.columns):
         raise _lost(values, "columns of the same name")
     arrays = [_array(_column(one, key, values), key, axes) for key, one in columns.items()]
@@ -458,7 +476,7 @@ def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
 def _long(
     table: Any, columns: list[tuple[str, Any]], changes: list[tuple[str, str]]
 ) -> list[Array]:
-    """The columns of a long table as arrays whose axes are the levels of its index."""
+    """Return the columns of a long table as arrays whose axes are the levels of its index."""
     import numpy as np
 
     from raconvert.arrays.interop.pandas_tables import levels_of
@@ -470,7 +488,7 @@ def _long(
     for fields, length in zip(kept, known["shape"], strict=True):
         own = Axis(**fields).values(length)
         orders.append(list(range(length)) if own is None else own.tolist())
-    places, levels = levels_of(table, orders)
+    numbers, levels = levels_of(table, orders)
     axes = []
     for number, (title, labels) in enumerate(zip(table.index.names, levels, strict=True)):
         axis = Axis(name=title)
@@ -486,7 +504,7 @@ def _long(
     for name, values in columns:
         own = _column(values, name, table)
         placed = np.empty(own.shape, own.dtype)
-        placed[places] = own
+        placed[numbers] = own
         shape = tuple(map(len, levels))
         made = _array(placed.reshape(shape), name, axes)
         if len(columns) == 1:
@@ -523,14 +541,14 @@ def _column(values: Any, name: str, whole: Any) -> np.ndarray[Any, Any]:
 
 
 def _elements(values: Any, name: str) -> Any:
-    """The elements of a DataArray or Variable: a dask array as it is, if it is not of objects."""
+    """Return the elements of a DataArray or Variable; a dask array as it is, unless of objects."""
     if is_delayed(values.data) and values.dtype.kind not in "OT":
         return values.data
     return _without_objects(values.values, name, values)
 
 
 def _without_objects(values: np.ndarray[Any, Any], name: str, whole: Any) -> np.ndarray[Any, Any]:
-    """Return values as they are, or texts that are objects as texts of one width."""
+    """Return values as they are, but texts that are objects as texts of one width."""
     import numpy as np
 
     if values.dtype.kind in "OT":
@@ -560,7 +578,7 @@ def _array(values: Any, name: str, axes: list[Axis]) -> Array:
 def _with_places(
     axis: Axis, values: np.ndarray[Any, Any], name: str, changes: list[tuple[str, str]]
 ) -> Axis:
-    """Return an axis with a coordinate: as origin and spacing if they are exact, else as labels."""
+    """Return an axis with a coordinate, as origin and spacing if they are exact, else as labels."""
     if beyond(values) is not None:
         raise WouldLose(
             f"the coordinate along axis '{axis.name}' holds a number that is not a character",

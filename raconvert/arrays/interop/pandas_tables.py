@@ -1,9 +1,9 @@
 """Arrays as long tables of pandas: a row for each element, in the order of the axes, last fastest.
 
-The index has a level for each axis: its labels, its regular numbers, or the places from 0. An axis
-of a name that another one has is ``NAME_2``, one without is ``dim_0``.
-`raconvert.arrays.interop.from_libraries` takes such tables back, and finds in `attrs` what
-axes are called and measured in.
+The index has a level for each axis: its labels, its regular numbers, or the indices from 0. The
+second axis of one name is ``NAME_2``, an axis without a name ``dim_0``.
+`raconvert.arrays.interop.from_libraries` takes such tables back, and finds the axes with their
+names and units in `attrs`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ except ImportError as _error:
 KEY = "raconvert"  # in the attributes of a table
 
 
-_CELL_BYTES = 16  # of a row, for each level of the index, beside the values
+_CELL_BYTES = 16  # memory of a level of the index for each row
 
 
 def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
@@ -49,8 +49,8 @@ def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
     if not arrays:
         raise UsageError("a table needs an array at least")
     first = arrays[0]
-    given = [axis.name for axis in first.axes]
-    names = _names(given or [None] * first.ndim)
+    axis_names = [axis.name for axis in first.axes]
+    names = _names(axis_names or [None] * first.ndim)
     for array in arrays[1:]:
         if array.shape != first.shape or _along(array) != _along(first):
             raise UsageError(
@@ -58,8 +58,9 @@ def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
                 got=f"{_shown(first)} and {_shown(array)}",
                 remedy=f"make a table of each: bundle[{python(first.name)}].to_dataframe()",
             )
-    if len({array.name for array in arrays} | set(names)) < len(arrays) + len(names):
-        names = [f"{name}_axis" if name in {a.name for a in arrays} else name for name in names]
+    array_names = {array.name for array in arrays}
+    if len(array_names | set(names)) < len(arrays) + len(names):
+        names = [f"{name}_axis" if name in array_names else name for name in names]
     nbytes = sum(array.nbytes for array in arrays) + first.count * _CELL_BYTES * first.ndim
     check_memory(nbytes, DEFAULT_MAX_MEMORY, f"a table of {first.count} rows")
     columns = {array.name or "values": _column(array) for array in arrays}
@@ -70,18 +71,21 @@ def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
     return table if index or not names else table.reset_index()
 
 
-def _names(given: list[str | None]) -> list[str]:
+def _names(axis_names: list[str | None]) -> list[str]:
+    """Return different names for the levels of an index, from the names of axes."""
     names: list[str] = []
-    for column, name in enumerate(given):
-        free, number = name or f"dim_{column}", 1
-        while free in names:
-            number += 1
-            free = f"{name or f'dim_{column}'}_{number}"
-        names.append(free)
+    for number, axis_name in enumerate(axis_names):
+        wanted = axis_name or f"dim_{number}"
+        name, copies = wanted, 1
+        while name in names:
+            copies += 1
+            name = f"{wanted}_{copies}"
+        names.append(name)
     return names
 
 
 def _along(array: Any) -> list[Any]:
+    """Return the metadata of all axes as plain values, to be compared."""
     return [axis.to_dict() for axis in array.axes]
 
 
@@ -91,7 +95,7 @@ def _shown(array: Any) -> str:
 
 
 def _index(array: Any, names: list[str]) -> Any:
-    """The index of a table: levels in the order of their labels, not sorted."""
+    """Return the index of a table: levels in the order of their labels, not sorted."""
     levels = []
     for number, length in enumerate(array.shape):
         values = array.axes[number].values(length) if array.axes else None
@@ -112,7 +116,7 @@ def _index(array: Any, names: list[str]) -> Any:
 
 
 def _column(array: Any) -> Any:
-    """The elements in logical order, in types that pandas has."""
+    """Return the elements in logical order, in a type that pandas has."""
     values = np.ascontiguousarray(np.asarray(array)).reshape(-1)
     if values.dtype.kind == "V":
         raise UsageError(
@@ -134,16 +138,17 @@ def _attributes(array: Any) -> dict[str, Any]:
     return attributes
 
 
-# Long tables of pandas: which element each row is, and what stands along each axis ---------------
+# Long tables of pandas: the element of each row, and the labels along each axis -------------------
 
 
 def levels_of(table: Any, orders: list[list[Any]]) -> tuple[Values, list[Any]]:
-    """Return the place of each row in row-major order, and the labels of each level of the index.
+    """Return the row-major number of the element of each row, and the labels of each index level.
 
-    Rows may be in any order; labels are in that of `orders`, if they are all in it, else in the
-    order in which they come first. `WouldLose` unless there is one row for each combination.
+    Rows may be in any order. The labels of a level have the order of its list in `orders`, if that
+    has all of them, else that of their first rows. Raises `WouldLose` unless there is one row for
+    each combination.
     """
-    places = np.zeros(len(table), np.int64)
+    numbers = np.zeros(len(table), np.int64)
     levels = []
     for number, name in enumerate(table.index.names):
         values = table.index.get_level_values(number)
@@ -158,33 +163,40 @@ def levels_of(table: Any, orders: list[list[Any]]) -> tuple[Values, list[Any]]:
         if all(label in ranks for label in labels):
             order = np.argsort([ranks[label] for label in labels])
             codes, labels = np.argsort(order)[codes], labels[order]
-        places = places * len(labels) + codes
+        numbers = numbers * len(labels) + codes
         levels.append(labels)
-    _refuse_gaps(table, places, levels)
-    return places, levels
+    _refuse_gaps(table, numbers, levels)
+    return numbers, levels
 
 
-def _refuse_gaps(table: Any, places: Values, levels: list[Any]) -> None:
-    """Refuse a table in which a combination of labels is missing, or there more than once."""
+def _refuse_gaps(table: Any, numbers: Values, levels: list[Any]) -> None:
+    """Refuse (`WouldLose`) a table in which a combination of labels is missing, or comes twice."""
     shape = tuple(map(len, levels))
-    seen = np.unique(places)
     cells = prod(shape)
-    if len(seen) == len(places) == cells:
+    if cells > np.iinfo(np.int64).max:  # more than `numbers` can count
+        raise WouldLose(
+            f"{type(table).__name__} has no rows for most combinations of its index",
+            expected=f"each of the {cells} combinations once",
+            got=f"{len(table)} rows",
+            remedy="write the levels as columns: table.reset_index(); nothing was written",
+        )
+    present = np.unique(numbers)
+    if len(present) == len(numbers) == cells:
         return
-    twice = len(seen) < len(places)
+    twice = len(present) < len(numbers)
     if twice:
-        order = np.sort(places)
-        odd = int(order[1:][order[1:] == order[:-1]][0])
+        order = np.sort(numbers)
+        wrong = int(order[1:][order[1:] == order[:-1]][0])
     else:
-        gaps = np.flatnonzero(seen != np.arange(len(seen)))
-        odd = int(gaps[0]) if len(gaps) else len(seen)
+        gaps = np.flatnonzero(present != np.arange(len(present)))
+        wrong = int(gaps[0]) if len(gaps) else len(present)
     names = [f"level {n}" if name is None else name for n, name in enumerate(table.index.names)]
-    odd_labels = zip(names, levels, np.unravel_index(odd, shape), strict=True)
-    where = ", ".join(f"{name}={labels[int(index)]!r}" for name, labels, index in odd_labels)
+    wrong_labels = zip(names, levels, np.unravel_index(wrong, shape), strict=True)
+    where = ", ".join(f"{name}={labels[int(index)]!r}" for name, labels, index in wrong_labels)
     raise WouldLose(
         f"{type(table).__name__} has {'two rows' if twice else 'no row'} for {where}",
         expected=f"each of the {cells} combinations of its index once",
-        got=f"{len(places)} rows, {len(seen)} combinations",
+        got=f"{len(numbers)} rows, {len(present)} combinations",
         remedy="combine such rows first (groupby); nothing was written"
         if twice
         else "say what is missing, as NaN or 0: table.reindex(pandas.MultiIndex.from_product("

@@ -23,16 +23,17 @@ _NAMES = ("units", "calendar", "dtype", "_FillValue")
 
 
 def times_of(array: Array) -> dict[str, Any] | None:
-    """Return the attributes that say of integers which dates or durations they are.
+    """Return the attributes by which the integers of an array are dates or durations in CF.
 
-    None if none can: CF has no calendar months, no units below nanoseconds, and an array that has
-    other attributes of these names has no place for them.
+    None if CF cannot express them: it has no calendar months and no units below nanoseconds. None,
+    too, if the array has other attributes of these names.
     """
     taken = array.meta.units or any(name in array.meta.attributes for name in _NAMES)
     return None if taken else _times(array.element.descr)
 
 
 def _times(descr: Any) -> dict[str, Any] | None:
+    """Return the attributes for a type in the notation of NPY, or None."""
     letter, unit = (descr[1], descr[3:].strip("[]")) if isinstance(descr, str) else ("", "")
     if letter not in ("m", "M") or unit not in _UNITS:
         return None
@@ -44,16 +45,16 @@ def _times(descr: Any) -> dict[str, Any] | None:
 
 
 def take_times(attributes: dict[str, Any], types: dict[str, Any], record: dict[str, Any]) -> None:
-    """Take out the attributes of times, which the type in a record says.
+    """Remove the attributes of times which the type in a record implies.
 
-    Where they say others, another program has changed the values: the type is taken out.
+    If attributes differ from these, another program has changed the values: the type is removed.
     """
     was = record.get("was", {})
-    said = _times(was.get("type"))
-    if said is None:
+    implied = _times(was.get("type"))
+    if implied is None:
         return
-    if all(attributes.get(name) == value for name, value in said.items()):
-        for name in said:
+    if all(attributes.get(name) == value for name, value in implied.items()):
+        for name in implied:
             del attributes[name]
             types.pop(name, None)
     elif "units" in attributes:

@@ -1,11 +1,10 @@
 """Arrays as variables of xarray: dimensions, coordinates and attributes; no element is read.
 
-Axes become dimensions of their names (``dim_0``, or ``NAME_dim_0`` among several arrays, where they
-have none). Labels, or origin and spacing, become a coordinate. A name that stands for two axes at
-once (other lengths, other labels, twice in one array) is given once; the other axis becomes
-``NAME_axis``, or ``axis_2``. What xarray has no place for is kept in ``encoding["raconvert"]`` of
-the variable or the coordinate, where
-`raconvert.arrays.interop.from_libraries` finds it when it is written.
+Axes become dimensions of their names; without a name they are ``dim_0``, or ``NAME_dim_0`` among
+several arrays. Labels, or origin and spacing, become a coordinate. If two axes of one name differ
+(in length, in labels, or as axes of one array), one gets the name; the other becomes ``NAME_axis``,
+or ``axis_2``. Metadata that xarray lacks is stored in ``encoding["raconvert"]`` of the variable or
+the coordinate, where `raconvert.arrays.interop.from_libraries` finds it when it is written.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ except ImportError as _error:
 
 _TEXT = np.dtype("O", metadata={"vlen": str})  # texts, as xarray has them from files of netCDF
 KEY = "raconvert"  # in the encoding of variables and coordinates
-# What xarray's own decoding takes, and what is meant where it is not given.
+# The options of xarray's own decoding, and our defaults.
 DECODERS: dict[str, Any] = {
     "mask_and_scale": True, "decode_times": True, "concat_characters": False,
     "decode_coords": True, "use_cftime": None, "decode_timedelta": False,
@@ -70,15 +69,15 @@ class LazyArray(_BackendArray):
         )
 
     def _region(self, key: tuple[Any, ...]) -> Any:
-        turned = tuple(slice(None, None, -1) for part in key if _is_backward(part))
-        if turned:
-            back = tuple(
+        """Return a region; slices with negative steps are read forward and reversed in memory."""
+        if any(map(_is_backward, key)):
+            reverse = tuple(
                 slice(None, None, -1) if _is_backward(part) else slice(None)
                 for part in key
                 if isinstance(part, slice)
             )
             key = tuple(_forward(part, n) for part, n in zip(key, self.shape, strict=True))
-            return self._region(key)[back]
+            return self._region(key)[reverse]
         if self.array.extent is not None:  # each region is read by itself
             values = self.array[key]
         else:
@@ -92,15 +91,15 @@ def _is_backward(part: Any) -> bool:
 
 
 def _forward(part: Any, length: int) -> Any:
-    """The same places of an axis in ascending order."""
+    """Return a key of the same indices of an axis in ascending order."""
     if not _is_backward(part):
         return part
-    places = range(length)[part][::-1]
-    return slice(places.start, places.stop, places.step) if places else slice(0, 0)
+    indices = range(length)[part][::-1]
+    return slice(indices.start, indices.stop, indices.step) if indices else slice(0, 0)
 
 
 class Opened(_Engine):
-    """The way into xarray for arrays that are open: it loads and caches them as those of a file."""
+    """Engine of xarray for open arrays, which it then loads and caches as those of a file."""
 
     def open_dataset(
         self,
@@ -144,7 +143,7 @@ def dataset_of(
     formats: dict[str, dict[str, Any]] | None = None,
     around: dict[str, int] | None = None,
 ) -> Dataset:
-    """Return arrays as a Dataset; `inside` is left out before their names.
+    """Return arrays as a Dataset; the prefix `inside` is removed from their names.
 
     `around`: the dimensions of groups around the arrays, and their lengths.
     Raises the `problem` of an array that cannot be read and is not dropped.
@@ -218,12 +217,15 @@ def _whole(array: Any, dims: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _typed(key: str, value: Any, array: Any) -> Any:
-    """An attribute as other engines give it, where its type decides that of decoded values."""
+    """Return an attribute; those of packing in the type that other engines of xarray give them.
+
+    That decides the type of decoded values.
+    """
     if key not in _PACKING or not isinstance(value, list | int | float):
         return value
     if key in _VALUES and array.dtype.kind in "iufc":
         descr: Any = array.dtype.newbyteorder("=")
-    else:  # what its format remembers
+    else:  # the type that the format has recorded
         descr = type_of_attribute(array.meta, key)
     try:
         typed = np.array(value, descr and np.dtype(descr).newbyteorder("="))
@@ -243,25 +245,26 @@ def _as_texts(values: Any) -> Any:
 
 
 def _free(name: str, taken: Any) -> str:
+    """Return a name with underscores appended until it is not taken."""
     while name in taken:
         name += "_"
     return name
 
 
 class _Dimensions:
-    """The dimensions of arrays that share them: a name, a length and what stands along it."""
+    """The dimensions of arrays that share them: a name, a length and the values along it."""
 
     def __init__(self, arrays: dict[str, Any], around: dict[str, int]) -> None:
         self._arrays = arrays
         self._lengths = dict(around)
-        self._axes: dict[str, Any] = {}  # what an axis says of its places, if anything
-        self._shown: dict[str, Any] = {}  # the same with the numbers that stand along it
-        self._first: dict[str, Any] = {}  # the array whose axis it is
-        self._numbered: dict[str, Any] = {}  # axes of which a format says more: where they lie
+        self._axes: dict[str, Any] = {}  # the axis of a dimension, if it has values or units
+        self._shown: dict[str, Any] = {}  # the same axis with the numbers along it
+        self._first: dict[str, Any] = {}  # the name of the array whose axis it is
+        self._numbered: dict[str, Any] = {}  # axes whose position a format's namespace has
         self._dims: dict[str, tuple[str, ...]] = {}
         used = {axis.name for one in arrays.values() if one.ndim for axis in one.axes if axis.name}
         own = [name for name, one in arrays.items() if one.ndim == 1 and name in used]
-        for name in own:  # the values of the dimension of this name, if its axis has no others
+        for name in own:  # the coordinate of this dimension, unless its axis has other values
             (axis,) = arrays[name].axes
             if axis.name in (None, name) and _says_the_same(arrays[name], axis):
                 self._lengths[name], self._dims[name] = arrays[name].count, (name,)
@@ -270,11 +273,11 @@ class _Dimensions:
                 self._dims[name] = self._dims_of(name)
 
     def of(self, name: str) -> tuple[str, ...]:
-        """The dimensions of an array."""
+        """Return the dimensions of an array."""
         return self._dims[name]
 
     def coordinates(self) -> dict[str, Variable]:
-        """The coordinates that axes amount to, by dimension."""
+        """Return the coordinates that are made of axes, by dimension."""
         by_dimension = {}
         for dim, axis in self._axes.items():
             values = self._shown[dim].values(self._lengths[dim])
@@ -284,7 +287,7 @@ class _Dimensions:
                 of = _whole(self._arrays[first], self._dims[first])
                 kept = {KEY: {"axis": axis.to_dict(), "dim": dim, "of": of}}
                 by_dimension[dim] = Variable((dim,), values, attributes, encoding=kept)
-        for dim, axis in self._numbered.items():  # so that it shows when they are moved
+        for dim, axis in self._numbered.items():  # by numbers, a part can be located later
             if dim not in by_dimension and self._dims.get(dim) != (dim,):
                 numbers = np.arange(self._lengths[dim])
                 kept = {KEY: {"axis": axis.to_dict(), "dim": dim}}
@@ -292,6 +295,7 @@ class _Dimensions:
         return by_dimension
 
     def _dims_of(self, name: str) -> tuple[str, ...]:
+        """Choose the dimensions of an array, and record their axes."""
         array = self._arrays[name]
         placed = any("axes" in space for space in array.meta.formats.values())
         dims: list[str] = []
@@ -309,12 +313,12 @@ class _Dimensions:
         return tuple(dims)
 
     def _takes(self, dim: str, length: int, axis: Any, shown: Any) -> bool:
-        """True if an axis can be the dimension of this name; it is, from now on."""
+        """Record an axis as the dimension of this name and return True, if it can be that."""
         if dim in self._arrays and self._dims.get(dim) != (dim,):
             return False  # a variable of another shape has the name
         if self._lengths.get(dim, length) != length:
             return False
-        if self._dims.get(dim) != (dim,) and _says(axis):  # else an array says what stands there
+        if self._dims.get(dim) != (dim,) and _says(axis):  # else an array has the values along it
             if dim in self._axes and (
                 _says(self._axes[dim]) != _says(axis) or _says(self._shown[dim]) != _says(shown)
             ):
@@ -325,12 +329,12 @@ class _Dimensions:
 
 
 def _says_the_same(array: Any, axis: Any) -> bool:
-    """True if an axis says nothing beyond the values and units of an array along it."""
-    said = _says(axis)
-    if not said:
+    """True if an axis has no more metadata than its coordinate, an array, has values and units."""
+    fields = _says(axis)
+    if not fields:
         return True
     values = axis.values(array.count)
-    if said.keys() - {"units", "spacing", "origin", "labels"} or values is None:
+    if fields.keys() - {"units", "spacing", "origin", "labels"} or values is None:
         return False
     if axis.units not in (None, array.meta.units) or array.problem is not None:
         return False
@@ -340,10 +344,12 @@ def _says_the_same(array: Any, axis: Any) -> bool:
 
 
 def _says(axis: Any) -> dict[str, Any]:
+    """Return the fields of an axis besides its name."""
     return {key: value for key, value in axis.to_dict().items() if key != "name"}
 
 
 def _proposals(name: str, axis: str | None, unnamed: str, repeated: bool) -> Iterable[str]:
+    """Yield names for the dimension of an axis, the best first, without end."""
     if not repeated:
         yield from [axis, f"{name}_{axis}"] if axis else [unnamed]
     number = 2
