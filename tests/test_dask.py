@@ -68,6 +68,12 @@ def test_chunks_follow_the_file(name: str, tmp_path: Path) -> None:
         assert np.array_equal(array[7:90:3, ::-1].T.compute(), expected[7:90:3, ::-1].T)
 
 
+def test_a_file_with_a_hash_in_its_name(tmp_path: Path) -> None:
+    np.save(tmp_path / "x#1.npy", VALUES)
+    array = raconvert.dask.from_file(tmp_path / "x#1.npy")
+    assert np.array_equal(array.compute(), VALUES)
+
+
 @pytest.mark.parametrize("name", ["hdf5", "zarr", "npy"])
 def test_tasks_are_small_and_run_elsewhere(name: str, tmp_path: Path) -> None:
     file, write, _ = FILES[name]

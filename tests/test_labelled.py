@@ -240,6 +240,14 @@ def test_rows_that_are_missing_or_there_twice_are_refused(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
+def test_combinations_beyond_64_bits_are_refused(tmp_path: Path) -> None:
+    numbers = np.arange(70_000)
+    index = pd.MultiIndex.from_arrays([numbers] * 4, names=list("abcd"))
+    with pytest.raises(WouldLose, match="no rows for most combinations.*70000 rows"):
+        raconvert.write(tmp_path / "x.npy", pd.Series(numbers, index))
+    assert not list(tmp_path.iterdir())
+
+
 def test_tables_of_vectors_scalars_numbers_and_texts(tmp_path: Path) -> None:
     for made in (
         Array(np.arange(3.0), name="v", meta=Metadata(axes=[Axis("REG", labels=["b", "a", "c"])])),

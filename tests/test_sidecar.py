@@ -445,6 +445,8 @@ BAD_DTYPES: dict[str, object] = {
     "huge-shape": [["a", "<i4", [2**62, 2**62]]],
     "negative-shape": [["a", "<i4", [-1]]],
     "text-bomb": "i4," * 100_000,
+    "unclosed": "(1,2f4",
+    "unopened": "<f4,)",
     "code": "__import__('os').system('true')",
     "twice": [["a", "<i2"], ["a", "<i2"]],
 }
@@ -927,6 +929,32 @@ def test_a_field_that_some_items_lack_differs(tmp_path: Path, out: Path) -> None
         set(),
         {"description", "units"},
     ]
+
+
+def test_two_readers_of_the_items_do_not_disturb_each_other(tmp_path: Path) -> None:
+    write_items(tmp_path, *(Metadata(attributes={"n": n}) for n in range(3)))
+    with raconvert.open(tmp_path / "?.ra") as stack:
+        assert stack.meta.items is not None
+        first, second = stack.meta.items(), stack.meta.items()
+        pairs = [*zip(first, second, strict=True)]
+
+    assert [(a["attributes"]["n"], b["attributes"]["n"]) for a, b in pairs] == [
+        (n, n) for n in range(3)
+    ]
+
+
+def test_lone_surrogates_of_items_survive(tmp_path: Path, out: Path) -> None:
+    for n in range(2):
+        folder = tmp_path / f"{n}.zarr"
+        raconvert.write(folder, np.arange(3))
+        (folder / ".zattrs").unlink(missing_ok=True)
+        description = json.loads((folder / "zarr.json").read_text())
+        description["attributes"] = {"t": f"\ud800{n}"}
+        (folder / "zarr.json").write_text(json.dumps(description))
+    convert([tmp_path / "0.zarr", tmp_path / "1.zarr"], out / "x.ra", stack=True)
+    with raconvert.open(out / "x.ra") as stack:
+        assert stack.meta.items is not None
+        assert [item["attributes"]["t"] for item in stack.meta.items()] == ["\ud8000", "\ud8001"]
 
 
 def test_values_of_different_types_differ(tmp_path: Path, out: Path) -> None:

@@ -15,7 +15,7 @@ import raconvert
 from raconvert import Array, Metadata, Unsupported, WouldLose
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.scales import Scale, scale_of
-from raconvert.arrays.unscale import NOTHING
+from raconvert.arrays.unscale import NOTHING, unscaled
 from raconvert.cli import main
 
 netcdf4 = pytest.importorskip("netCDF4")
@@ -384,3 +384,17 @@ def test_a_tree_in_physical_values(tmp_path: Path) -> None:
         assert np.array_equal(np.load(tmp_path / f"out/{number}.npy"), wanted)
     assert main(["migrate", f"{tmp_path}/in", f"{tmp_path}/ra", "--to", "ra", "--unscale"]) == 0
     assert raconvert.read(tmp_path / "ra/1.ra").dtype.kind == "f"
+
+
+@pytest.mark.parametrize("key", [..., 0, (2, 3), slice(1, 3), (slice(None, None, 2), slice(1, 5))])
+@pytest.mark.parametrize("parts", [1, 2, 4, 8, 24])
+def test_regions_of_parts_that_are_not_whole_indices(parts: int, key: Any) -> None:
+    slopes = [float(n + 1) for n in range(parts)]
+    meta = Metadata(formats={"nrrd": {"scl_slope": slopes, "scl_inter": [0.5] * parts}})
+    array = Array(np.arange(24).reshape(4, 6), name="x", meta=meta)
+    scale = scale_of(array)
+    assert scale is not None
+    physical = unscaled(array, scale)
+
+    expected = np.arange(24).reshape(parts, -1) * np.array(slopes)[:, None] + 0.5
+    assert np.array_equal(physical[key], expected.reshape(4, 6)[key])

@@ -1,1 +1,1 @@
-"""RA in memory: arrays, bundles, metadata, and what is done to elements and axes."""
+"""RA in memory: arrays, bundles, metadata, and operations on their elements and axes."""

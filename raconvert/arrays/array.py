@@ -358,9 +358,9 @@ class Array(Protocols):
     ``/`` between them. `data` is an array source (anything with `shape`, `dtype` and basic slicing,
     slowest axis first) or a callable without arguments that opens one when it is first needed.
     Without it the data is mapped from `extent`. `storage` says in plain values how the file stores
-    the array (layout, chunks, filters, stored bytes), for people to read. `meta`, what is known of
-    it beyond its elements, is an immutable value: assign a new one to change it. `problem` is the
-    error why its elements cannot be read, raised when they are asked for; None for nearly all.
+    the array (layout, chunks, filters, stored bytes), for people to read. `meta`, its
+    metadata, is an immutable value: assign a new one to change it. `problem` is the error why its
+    elements cannot be read, raised when they are asked for; None for nearly all.
     `row_major` is True for an array in Fortran order of a format that is usually row-major: for
     formats that only list axes it is moved to row-major order, to be listed as the usual ones are.
 
@@ -421,9 +421,9 @@ class Array(Protocols):
 
     @classmethod
     def unreadable(cls, name: str, problem: RaconvertError) -> Array:
-        """Return an array that cannot be read, and of which nothing is known but its name.
+        """Return an array that cannot be read, and of which only the name is known.
 
-        Its elements have no bytes. Where type and dims are known, set `problem` instead.
+        Its elements have no bytes. If type and dims are known, set `problem` of that array instead.
 
         Raises nothing.
         """
@@ -527,9 +527,9 @@ class Array(Protocols):
         self._data, self.origin = source, None
 
     def comes_from(self, origin: Callable[[], Array]) -> None:
-        """Set what opens the array anew, in a process that this one has started or sent it to.
+        """Set a function that opens the array anew in another process, forked or sent a pickle.
 
-        `origin` can be pickled. It is not asked in this process. Raises nothing.
+        `origin` can be pickled. It is not called in this process. Raises nothing.
         """
         self.origin, self._opened_by = origin, os.getpid()
 
@@ -629,7 +629,7 @@ class Array(Protocols):
 
     @property
     def slicer(self) -> Slicer:
-        """Parts that keep what they are about: ``array.slicer[1:, ..., 0]`` is an `Array`.
+        """Parts with their metadata: ``array.slicer[1:, ..., 0]`` is an `Array`.
 
         It takes integers, slices and an Ellipsis; names, labels, spacing, coordinates and the
         position in space are those of the part, and nothing is read.
@@ -696,7 +696,7 @@ class Array(Protocols):
         return np.asarray(values, dtype=data.dtype)  # a scalar has forgotten its byte order
 
     def _read_from(self, key: tuple[Any, ...]) -> Extent | None:
-        """The extent that a region is read from; None if it is cut out of a map or of other data.
+        """Return the extent that a region is read from; None for a map and for other data.
 
         A map of a file that another program cuts short would end the process.
         """
@@ -712,7 +712,7 @@ class Array(Protocols):
 
         As with ``numpy.load(..., mmap_mode="r")``, a file that another program makes shorter ends
         the process (SIGBUS) when a map of it is looked at. ``array[...]`` reads instead, into
-        memory of its own: what is gone by then is an error.
+        memory of its own: missing bytes are then an error.
 
         >>> with raconvert.open("grid.ra") as array:
         ...     np.asarray(array).shape
@@ -796,7 +796,10 @@ class Slicer:
 def fields_of(
     values: Any, index_order: str | None, like: Any
 ) -> tuple[Element, tuple[int, ...], Any]:
-    """The element, dims and data of values in logical order, of the shape of `like` if given."""
+    """Return element, dims and data of values in logical order.
+
+    Raises `UsageError` for another shape than that of `like`, if given.
+    """
     array = values_of(values)
     if like is not None and array.shape != like.shape:
         raise _other_shape(like.name, like.shape, array.shape)

@@ -1,4 +1,4 @@
-"""`Bundle`: named arrays in order, with attributes, groups and what keeps them open."""
+"""`Bundle`: named arrays in order, with attributes and groups, which closes their files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def some_sound(arrays: list[Array]) -> list[Array]:
 
 
 def _state(arrays: list[Array]) -> tuple[int, int]:
-    """A fingerprint that changes when arrays of a list are added, left out or renamed."""
+    """Return a fingerprint that changes when arrays of a list are added, left out or renamed."""
     return len(arrays), Array.renamed
 
 
@@ -98,7 +98,7 @@ class Group(Mapping[str, Array]):
 
 
 class Bundle(Shown, Mapping[str, Array]):
-    """Named arrays in order, what the file says of itself and of its groups, and notes.
+    """Named arrays in order, the attributes of the file and of its groups, and notes.
 
     It is a mapping from the names of all arrays, groups included, to `Array`; ``bundle["subj"]`` is
     the `Group` of that name, a mapping of what lies in it. It owns what its arrays need open, and
@@ -163,7 +163,7 @@ class Bundle(Shown, Mapping[str, Array]):
     def __getitem__(self, name: str) -> Any:
         """The array of this name, as `get` finds it, else the `Group`; raises `KeyError`.
 
-        `TypeError` for what is not a name.
+        Raises `TypeError` for anything but a text.
         """
         if not isinstance(name, str):
             raise TypeError(
@@ -213,7 +213,7 @@ class Bundle(Shown, Mapping[str, Array]):
         return default if array is None else array
 
     def without_aliases(self, path: str) -> str:
-        """Return a path with every alias on its way replaced by what it stands for.
+        """Return a path with every alias in it replaced by the group or array that it stands for.
 
         Raises nothing.
         """
@@ -235,7 +235,7 @@ class Bundle(Shown, Mapping[str, Array]):
         return None
 
     def _index(self, name: str) -> int | None:
-        """The index of the array of this name; the names are listed again if they changed."""
+        """Return the index of the array of this name; names are indexed again if they changed."""
         known = self._known
         if not known or known[0] is not self.arrays or known[1:] != _state(self.arrays):
             self._places = {}
@@ -245,7 +245,7 @@ class Bundle(Shown, Mapping[str, Array]):
         return self._places.get(name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        """Refuse (`TypeError`) what numpy asks of an array."""
+        """Refuse (`TypeError`) to be an array for numpy."""
         first = f": np.asarray(bundle[{self.names[0]!r}])" if self.arrays else ""
         raise TypeError(f"a Bundle of {counted(len(self.arrays), 'array')} is not an array{first}")
 

@@ -313,7 +313,7 @@ def checked_bools(array: Array) -> Array:
 
 
 def _is_odd(array: Array, field: str, number: int, got: Any) -> WouldLose:
-    """The error for a bool that is another byte than 0 and 1, in element `number`."""
+    """Return the error for a bool that is another byte than 0 and 1, in element `number`."""
     inside = f"in field '{field}' " if field else ""
     remedy = "`--dtype uint8` keeps the numbers"
     if field:

@@ -214,7 +214,7 @@ def _descr(dtype: np.dtype[Any]) -> Any:
     """Return the NPY header description of a non-numeric dtype, with tuples for lists."""
     from numpy.lib.format import dtype_to_descr
 
-    if dtype.metadata and dtype.names is None:  # what h5py notes there is not the type
+    if dtype.metadata and dtype.names is None:  # notes of h5py, which are not part of the type
         return dtype.str
     try:
         descr = dtype_to_descr(dtype)
@@ -370,7 +370,7 @@ def ml_dtype(name: str) -> np.dtype[Any]:
 
 
 def _thawed(descr: Any) -> Any:
-    """Turn a frozen description back into what numpy.dtype() takes."""
+    """Return a frozen description as an argument of numpy.dtype()."""
     from numpy.lib.format import descr_to_dtype
 
     if isinstance(descr, str):

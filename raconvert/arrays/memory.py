@@ -17,7 +17,7 @@ CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"  # of a container, on Linux
 
 
 def too_many_axes(name: str, ndim: int, path: str | None = None) -> Unsupported:
-    """The error for an array of more than `MAX_RANK` axes; its file can still be copied."""
+    """Return the error for an array of more than `MAX_RANK` axes; its file can still be copied."""
     return Unsupported(
         f"array '{name}' has too many axes for numpy",
         path=path,
@@ -55,7 +55,7 @@ def stored_bytes(storage: dict[str, Any]) -> str | None:
 
 
 def out_of_memory(name: str, nbytes: int, storage: dict[str, Any]) -> TooLarge:
-    """The error for an array for which the system has no memory."""
+    """Return the error for an array for which the system has no memory."""
     return TooLarge(
         f"array '{name}' needs {nbytes} bytes, more than the system gives",
         got=stored_bytes(storage),

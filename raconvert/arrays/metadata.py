@@ -1,7 +1,7 @@
-"""`Metadata`, `Axis` and `Space`: what an array is about beyond its elements, as immutable values.
+"""`Metadata`, `Axis` and `Space`: all about an array beyond its elements, as immutable values.
 
 They list axes in the order of `shape` and have no index order of their own. An array and its
-metadata are turned together by `Array.permuted` alone (`raconvert.arrays.transpose`): a value that
+metadata are turned together, by `raconvert.arrays.transpose` and `Array.listed` alone: a value that
 nobody can change cannot be turned twice.
 """
 
@@ -52,7 +52,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     """Return a value with Python's numbers, texts and lists in place of those of NumPy.
 
     The two are equal, and formats need only know the first. A time that Python's dates and times do
-    not hold exactly, and a duration, stay what they are (`spelled`).
+    not hold exactly, and a duration, stay as they are (`spelled`).
     """
     kind = type(value)
     if kind in _PLAIN or depth > _MAX_DEPTH:

@@ -52,7 +52,7 @@ def state_of(array: Any) -> dict[str, Any]:
 
 
 def _whole(array: Any) -> Any:
-    """All elements, slowest axis first."""
+    """Return all elements, slowest axis first."""
     values = np.asarray(array.data[()] if array.dims == () else array.data[:], array.dtype)
     return values.reshape(array.dims[::-1])
 

@@ -1,4 +1,4 @@
-"""Array sources: what gives an array its elements, and the base of those that are decoded.
+"""Array sources, from which arrays have their elements, and the base of those that are decoded.
 
 `ArraySource` is all that an `Array` asks of its data. One that can only be decoded front to back
 also has `stream`; a subclass of `Decoded` gives that alone, and the base gives regions, the check
@@ -61,7 +61,7 @@ class ArraySource(Protocol):
         """The type of the elements, byte order included."""
 
     def __getitem__(self, key: Any) -> Any:
-        """The region that integers, slices and one Ellipsis pick."""
+        """Return the region that integers, slices and one Ellipsis pick."""
 
 
 class Decoded:

@@ -132,7 +132,7 @@ class Stack:
         self.dtype: np.dtype[Any] = dtype_of(little(self.first.element))
         self.items_meta: ItemMetadata = ItemMetadata(paths)
         self.notes: list[str] = []
-        self.jobs = 1  # processes that read the items; set by whoever reads the stack
+        self.jobs = 1  # processes that read the items (``--jobs``)
         self._paths = paths
         self._open_one = open_one
         self._max_memory = max_memory

@@ -74,7 +74,7 @@ class Container:
             return Bundle([])
 
     def refuse_changed(self, path: str) -> None:
-        """Refuse (`Changed`) to replace a container that is not what was copied.
+        """Refuse (`Changed`) to replace a container that changed since it was copied.
 
         Another process has added to it meanwhile, whose arrays would be lost.
         """

@@ -253,9 +253,10 @@ def _write_labelled(
             return write_bundle(run, source.bundle)
         except WouldLose:
             unreadable = source.bundle.unreadable
-            if not unreadable or unreadable[0].problem is None:
+            problem = unreadable[0].problem if unreadable else None
+            if problem is None:
                 raise
-            raise unreadable[0].problem from None  # labels without their images are of no use
+            raise problem from None  # labels without their images are of no use
 
 
 def _open_parts(
@@ -340,7 +341,7 @@ def _check_sequence(gathered: Gathered, settings: Settings) -> None:
 def _open(
     gathered: Gathered, row: Row, name: str | None, settings: Settings, report: Report
 ) -> Opened:
-    """Open the sources as what the target takes: one file, one array each, or a stack."""
+    """Open the sources in the form that the target takes: one file, an array each, or a stack."""
     if not gathered.many and not settings.stack:
         return open_spec(gathered.paths[0], settings)
     joins = isinstance(settings.stack, tuple)

@@ -208,7 +208,7 @@ class Converter:
         return report
 
     def write(self, run: Conversion, opened: Opened) -> None:
-        """Write what was opened for a conversion, and learn from it."""
+        """Write an opened source, and learn from the result."""
         write_bundle(run, opened.bundle)
         if self.learns and self._may_learn:
             self._learn(run, opened)

@@ -126,7 +126,7 @@ def _may_be(name: str, row: Row) -> bool:
 
 
 def urls_together(url: str, row: Row) -> tuple[list[str], list[str]]:
-    """Return what `files_together` does, for a folder at a URL."""
+    """Return the same as `files_together`, for a folder at a URL."""
     from raconvert.files.remote import listing
 
     marked = any(is_there(f"{url}/{mark}") for mark in row.marks)
@@ -330,7 +330,7 @@ def gather(
     """Return the files that the words of a command line mean.
 
     `files_from` is a list of paths, the path of a file with one path per line, or ``-`` for the
-    standard input. Raises `ReadFailed` for what does not exist and for patterns without a match.
+    standard input. Raises `ReadFailed` for missing files and for patterns without a match.
     """
     if sort is not None and sort not in SORTS:
         raise UsageError(f"unknown order '{sort}'", expected=" | ".join(SORTS))
@@ -505,7 +505,7 @@ def _without_sidecars(paths: list[str]) -> list[str]:
 def _at_url(
     word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
 ) -> tuple[list[str], bool]:
-    """Return what `_expand` does for a URL; one with the suffix of a format is taken for a file."""
+    """Return the same as `_expand`, for a URL, which with the suffix of a format is a file."""
     from raconvert.files.remote import listing
 
     if names_folder(word):

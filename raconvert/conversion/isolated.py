@@ -38,11 +38,11 @@ class Jobs:
         return ()
 
     def pack(self, value: Any) -> Any:
-        """The result of a job as values of JSON."""
+        """Return the result of a job as values of JSON."""
         return value
 
     def unpack(self, number: int, values: Any) -> Any:  # noqa: ARG002
-        """The result of a job from values of JSON."""
+        """Return the result of a job that `pack` made values of JSON."""
         return values
 
 
@@ -63,7 +63,7 @@ def outcomes(paths: Sequence[str], jobs: Jobs, fewest: int = 2) -> Iterator[Any]
 
 
 def _attempted(do: Callable[[], Any]) -> Any:
-    """The result of a function, or the error that it raises.
+    """Return the result of a function, or the error that it raises.
 
     The error is caught here and not in the generator: clearing the frames of the error's
     traceback would close a generator among them.

@@ -289,7 +289,7 @@ def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str
 
 
 def _detect_at_url(source: Source, name: str | None) -> tuple[Row, str]:
-    """Return what `_detect` does for a URL; folders are recognised by suffix or files."""
+    """Return the same as `_detect`, for a URL; folders are recognised by suffix or files."""
     from raconvert.conversion.inputs import row_of_url
     from raconvert.files.remote.listing import is_missing
 
@@ -445,7 +445,7 @@ def _no_array(bundle: Bundle, pattern: str) -> UsageError:
 
 
 def _keep_of_chosen(bundle: Bundle) -> None:
-    """Drop the groups in which no chosen array lies, and the aliases of what is dropped."""
+    """Drop the groups in which no chosen array lies, and the aliases of dropped names."""
     names = bundle.names
     groups = {"/".join(n.split("/")[:k]) for n in names for k in range(1, n.count("/") + 1)}
     bundle.groups = {group: own for group, own in bundle.groups.items() if group in groups}

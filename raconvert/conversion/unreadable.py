@@ -1,4 +1,4 @@
-"""Arrays that cannot be read, in files of which others can: named, refused, or left out on request.
+"""Arrays that cannot be read beside others that can: named, refused, or left out on request.
 
 A reader puts such an array into the bundle, with the reason in `Array.problem`
 (`Array.unreadable` if not even its type is known). The others can be read by name; a conversion

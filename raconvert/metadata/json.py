@@ -1,4 +1,4 @@
-"""JSON that keeps what metadata has and JSON lacks: bytes, dates, odd floats, complex, other keys.
+"""JSON with marks for values that it lacks: bytes, dates, odd floats, complex, keys not text.
 
 Each such value is a mapping with one key that begins with ``$``. Pure ASCII, on one line, so that
 it fits into attributes, key/value pairs and lines.
@@ -30,7 +30,7 @@ _NEEDS = {b"[": 96, b"{": 256, b",": 48, b":": 128, b'"': 32}
 
 
 def dumps(value: Any) -> str:
-    """Return a value as one line of ASCII; `ValueError` for what has no notation here."""
+    """Return a value as one line of ASCII; `ValueError` for a type without a notation."""
     return json.dumps(_plain(value, 0), separators=(",", ":"), allow_nan=False)
 
 
@@ -52,7 +52,7 @@ def parsed(
     """Return the values of a JSON text, after checking that memory has room for them.
 
     `what` names them in the error `TooLarge`; `hook` makes an object of pairs. Raises `ValueError`
-    for what is not JSON in UTF-8, and for what is nested too deep.
+    for a text that is not JSON in UTF-8, or is nested too deep.
     """
     check_memory(need_of(data), max_memory, what, f"{len(data)} bytes of JSON")
     try:

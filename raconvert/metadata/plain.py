@@ -1,4 +1,4 @@
-"""The plain part of YAML, written and read line by line: what nearly all sidecars consist of.
+"""The plain part of YAML, written and read line by line: nearly all sidecars have only that.
 
 It has mappings and lists in block style; words, numbers, and text in single quotes, each on one
 line, in ASCII. A bundle has tens of thousands of such texts, for which a whole parser is too slow.

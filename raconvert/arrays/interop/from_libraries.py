@@ -240,11 +240,11 @@ def _data_array(
     _describe(made, name, values.attrs, changes)
     if kept:
         moved = [*map(_places, axes)] != [_places(Axis(**one)) for one in kept["axes"]]
-        said = kept["formats"]
-        left = [key for key in said if not fresh or (moved and "axes" in said[key])]
+        formats = kept["formats"]
+        left = [key for key in formats if not fresh or (moved and "axes" in formats[key])]
         changes.extend((name, f"left out: what {key} says of its axes") for key in left)
         made.meta = made.meta.replace(
-            formats={key: said[key] for key in said if key not in left},
+            formats={key: formats[key] for key in formats if key not in left},
             encoding=kept["encoding"],
             space=kept["space"],
         )
