@@ -75,7 +75,7 @@ def stack(
     elif not source.items_meta.agree_on(("space", "origin")):
         source.notes = [
             *source.notes,
-            "the files lie at different positions, which stay with each item",
+            "the files lie at different places, which stay with each item",
         ]
     meta = meta.replace(items=source.items_meta.items)
     return Array(
