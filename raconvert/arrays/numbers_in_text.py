@@ -162,6 +162,9 @@ def _no_number(word: bytes, index: int, dtype: np.dtype[Any]) -> Corrupt:
     )
 
 
+_BELOW_INFINITY = 2.0**128 - 2.0**103  # between the largest single and infinity
+
+
 def _as_single(values: np.ndarray[Any, Any], words: list[bytes]) -> np.ndarray[Any, Any]:
     """Round doubles to the nearest singles, by the texts that they were parsed from.
 
@@ -171,6 +174,7 @@ def _as_single(values: np.ndarray[Any, Any], words: list[bytes]) -> np.ndarray[A
         single = values.astype("<f4")
         other = np.nextafter(single, np.where(values > single, np.inf, -np.inf).astype("<f4"))
         between = (single.astype("f8") + other) / 2 == values
+        between |= np.isinf(single) & (np.abs(values) == _BELOW_INFINITY)
     for index in np.flatnonzero(between & (values != single)):
         exact, middle = Decimal(words[index].decode()), Decimal(float(values[index]))
         if exact != middle:

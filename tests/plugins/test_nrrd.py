@@ -681,6 +681,14 @@ def test_text_of_floats_is_rounded_once(tmp_path: Path) -> None:
     assert got.view("u4").tolist() == np.array(expected, "f4").view("u4").tolist()
 
 
+def test_text_below_the_middle_of_the_largest_single_and_infinity_is_finite(tmp_path: Path) -> None:
+    middle, largest = 2**128 - 2**103, np.finfo("f4").max
+    text = f"{middle - 1} {middle} -{middle - 1} -{middle}".encode()
+    path = file_of(tmp_path / "x.nrrd", text, type="float", sizes="4", encoding="text")
+
+    assert as_ndarray(only(path)).tolist() == [largest, np.inf, -largest, -np.inf]
+
+
 def test_long_text_in_pieces(tmp_path: Path) -> None:
     values = np.random.default_rng(1).normal(size=60_000)
     text = "\n".join(map(repr, values.tolist())).encode()
