@@ -331,7 +331,7 @@ def _path_as_text(value: Any) -> Any:
 
 
 def begin(settings: Settings, file: str, count: int = 0, files: int = 1) -> None:
-    """Tell the listener, if any, the current source, the number of finished ones, and of all."""
+    """Give the listener, if any, the current source, the number of finished ones, and of all."""
     begin_source = getattr(settings.progress, "begin", None)
     if begin_source is not None:
         begin_source(file, count, files)

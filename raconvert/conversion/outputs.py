@@ -288,7 +288,7 @@ def read_back(run: Conversion, target: Target) -> None:
 def _way_back(
     origin: Array, array: Array, back: Array, path: str
 ) -> tuple[dict[str, Any], Array | None]:
-    """Return how the form of an array differs after reading back, and the array restored by that.
+    """Return the changes of form in an array that was read back, and the array restored by them.
 
     The second is None if the array cannot be restored.
     """

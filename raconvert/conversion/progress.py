@@ -53,7 +53,7 @@ class Listener:
         self._done = 0
 
     def __call__(self, done: int, total: int) -> None:
-        """Tell the listener that `done` of `total` bytes are written."""
+        """Call the listener: `done` of `total` bytes of the current source are written."""
         self._done = done
         seconds = monotonic() - self._begin
         rate = (self._before + done) / max(seconds, 1e-9)

@@ -405,9 +405,9 @@ def _missing(array: Array, names: set[str], chosen: set[str]) -> dict[str, str]:
     for name, loss in array.meta.companions.items():
         groups = array.name.split("/")[:-1]
         paths = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
-        companion = next((path for path in paths if path in names), None)
-        if companion is not None and companion not in chosen:
-            missing[companion] = loss
+        current = next((path for path in paths if path in names), None)
+        if current is not None and current not in chosen:
+            missing[current] = loss
     return missing
 
 
