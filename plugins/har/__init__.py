@@ -20,19 +20,19 @@ one element is an axis); RL: trailing dimensions of size 1 are dropped; 2I and 2
 NULs, which is the padding of such strings here and elsewhere. The long name is `description`; set
 names and labels are names and labels of the axes, as Latin-1 text, since nobody declares an
 encoding; set names ``Unk1``, ``Unk2``, … of dimensions without labels are placeholders, no names.
-The namespace ``har`` holds type, storage, coefficient name, and whatever a file has otherwise than
-it would be written here: where records are split, odd counters, logicals, blanks in names.
+The namespace ``har`` holds type, storage, coefficient name, and all by which a file differs from
+what would be written here: where records are split, odd counters, logicals, blanks in names.
 
 Headers whose name begins with XX (creation date, history) are housekeeping: they stay in the
 namespace of the file and come back when HAR is written; ``housekeeping=show`` makes them arrays.
 
-Solution files (.sl4) are told by their tables. Their variables come first, by name, over their
-sets: percentage changes (units ``%``) or changes, with results, shocks and the zeros of what is
-exogenous in their places; if there are subtotals on a last axis ``RESULTS``: ``Cumulative``, then
-each subtotal. The group ``levels`` has the levels of variables on an axis ``WHEN``: ``before`` and
-``after``. Components of which the file keeps no result are NaN, and it is said. All other headers
-are in the group ``headers``: texts, closure, accuracy. ``solution=headers`` gives the headers as
-they are, which are written back byte for byte.
+Solution files (.sl4) are recognised by their tables. Their variables come first, by name, over
+their sets: percentage changes (units ``%``) or changes, with results, shocks and the zeros of what
+is exogenous, each in its component; if there are subtotals, on a last axis ``RESULTS``:
+``Cumulative``, then each subtotal. The group ``levels`` has the levels of variables on an axis
+``WHEN``: ``before`` and ``after``. Components without a result in the file are NaN, which a note
+says. All other headers are in the group ``headers``: texts, closure, accuracy. ``solution=headers``
+gives the headers as they are, which are written back byte for byte.
 
 Writes: what GEMPACK reads: little-endian marks, full data in parts of 7996 values, sparse data of
 3996, strings of 29,996 bytes, each set of an array once. A HAR file that was read and not changed
@@ -50,14 +50,15 @@ record. Names that differ in capitals only are one name.
 
 Names become up to four letters or digits, unique without regard to case; the original is kept as
 coefficient and long name. Sets: an axis with labels becomes a known set, one without an unlabelled
-dimension. Labels that are not text of up to 12 Latin-1 characters are shortened, and it is said.
+dimension. Labels that are not text of up to 12 Latin-1 characters are shortened, as the report
+says.
 
 Refused, as one header that cannot be read beside others that can (--allow arrays leaves it out):
 data types DE and DL and unknown ones (``unknown=skip`` leaves them out with a note); lengths and
 counts that contradict each other, parts that leave a gap or overlap, sparse positions that do not
 increase; headers of one name; records whose marks differ, files that are cut off. Reading goes on
 behind a damaged record where one of its marks leads to a sound one, which a note says. A header
-whose name is damaged is called ``byte N`` by its place; ``bytes N to M`` and ``from byte N`` may
+whose name is damaged is called ``byte N`` by its offset; ``bytes N to M`` and ``from byte N`` may
 have held any number of headers. Refused as a whole: JSON archives of browsers and GEMPACK text
 files, which share the suffixes; files of which no header can be read. Counters may be wrong: some
 writers get them wrong.
@@ -120,7 +121,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first two records are a name and what follows it; no at the first oddity."""
+    """SURE if the first two records are a name and its second record; NO at the first oddity."""
     framing = framing_of(source.head)
     if framing is None:
         return NO
@@ -135,8 +136,8 @@ def sniff(source: Source) -> int:
     if second is None:
         return MAYBE
     kind, storage = text(second.head[4:6]), text(second.head[6:10])
-    known = storage in (FULL, SPARSE) and second.head[:4] == BLANKS
-    if not known or second.nbytes < SECOND.nbytes:
+    is_second = storage in (FULL, SPARSE) and second.head[:4] == BLANKS
+    if not is_second or second.nbytes < SECOND.nbytes:
         return NO
     if kind in SIZES:
         return SURE if second.nbytes == SECOND.nbytes + 4 * SIZES[kind] else NO
@@ -144,22 +145,22 @@ def sniff(source: Source) -> int:
 
 
 def _is_text(head: bytes) -> bool:
-    """True if a name stands where it must in a file that is cut off or damaged there."""
+    """True if the record of a name begins the head of a file that is cut off or damaged there."""
     return len(head) == 12 and text(head[4:8]).strip().isalnum()
 
 
 class _Head:
-    """The source as the file that records are looked up in; it opens nothing that it keeps."""
+    """The source as a file for `Records`, without an open handle."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._place = 0
+        self._offset = 0
 
     def seek(self, offset: int) -> None:
-        self._place = offset
+        self._offset = offset
 
     def read(self, nbytes: int) -> bytes:
-        return self._source.read_at(self._place, nbytes)
+        return self._source.read_at(self._offset, nbytes)
 
 
 def read(
@@ -169,10 +170,10 @@ def read(
     unknown: str = "refuse",
     solution: str = "variables",
 ) -> Bundle:
-    """The headers of a file in its order, or the variables of a solution file, data not yet read.
+    """The headers of a file in its order, or the variables of a solution file; data is read later.
 
-    Shape: that of the GEMPACK array; index order F. A header that contradicts itself, or of an
-    unknown type, is an array that cannot be read. Raises `Corrupt` if none can be read,
+    Shape: that of the GEMPACK array; index order F. A header that contradicts itself, or has an
+    unknown type, becomes an array that cannot be read. Raises `Corrupt` if none can be read,
     `NotSupportedYet` for JSON and GEMPACK text.
     """
     from .reader import read_bundle

@@ -1,7 +1,7 @@
-"""A HAR file with headers more, or other ones; all others are copied record by record, as they are.
+"""A HAR file with headers added or replaced; all others are copied byte for byte.
 
-A new header comes behind all others, or into the place of the one of its name. GEMPACK does not
-tell capitals from small letters in names, so that both are one name here.
+A new header comes behind all others, a replacement where its predecessor was. Names that differ in
+capitals only are one name, as to GEMPACK.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def framing_in(source: Source, framing: str) -> str:
-    """The framing of a file, which new headers get too; `UsageError` if another one is asked."""
+    """The framing of a file; added headers have it, too. Raises `UsageError` for another one."""
     existing = framing_of(source.head)
     if existing is None:
         raise Corrupt("is damaged in its first record", path=source.path)
@@ -38,8 +38,8 @@ def framing_in(source: Source, framing: str) -> str:
     return existing
 
 
-def places_in(source: Source, framing: str) -> list[tuple[Header, int, int]]:
-    """The headers of a file, each with the offsets of its ends. Raises `Corrupt` for damage."""
+def extents_in(source: Source, framing: str) -> list[tuple[Header, int, int]]:
+    """The headers of a file, each with offset and end. Raises `Corrupt` if one is damaged."""
     with source.open() as file:
         headers = index(source, framing, file, skip_unknown=True, notes=[])
     for header in headers:
@@ -51,12 +51,12 @@ def places_in(source: Source, framing: str) -> list[tuple[Header, int, int]]:
 
 
 def check_names(
-    planned: FilePlan, places: list[tuple[Header, int, int]], path: str, *, overwrite: bool
+    planned: FilePlan, extents: list[tuple[Header, int, int]], path: str, *, overwrite: bool
 ) -> None:
-    """Refuse (`TargetExists`) existing names, unless they name arrays to be replaced."""
-    there = {header.name.upper(): header for header, _, _ in places}
+    """Raise `TargetExists` for names of existing headers, except arrays to be replaced."""
+    existing = {header.name.upper(): header for header, _, _ in extents}
     for new in planned.headers:
-        old = there.get(new.name.upper())
+        old = existing.get(new.name.upper())
         if old is None:
             continue
         if old.type not in TYPES or old.hidden:
@@ -64,30 +64,30 @@ def check_names(
         if not overwrite:
             raise array_exists(path, old.name)
         # The long name may hold the array's longer name.
-        own = new.array.name in (new.name, old.long.rstrip(" "))
-        if old.name != new.name or not own:
+        same_array = new.array.name in (new.name, old.long.rstrip(" "))
+        if old.name != new.name or not same_array:
             raise array_exists(path, old.name, f"which '{new.array.name}' would be called too")
 
 
 def write_added(
-    planned: FilePlan, target: Target, source: Source, places: list[tuple[Header, int, int]]
+    planned: FilePlan, target: Target, source: Source, extents: list[tuple[Header, int, int]]
 ) -> None:
-    """Write the file again, with the planned headers in it."""
+    """Copy the file to the target, with the planned headers in it or behind it."""
     from .writer import Out, write_header
 
     new = {header.name: header for header in planned.headers}
-    done = 0
+    copied = 0  # offset up to which the source was copied or replaced
     try:
         file = target.open()
-        for old, begin, end in places:
+        for old, begin, end in extents:
             if old.name not in new:
                 continue
-            _copy(source, file, done, begin)
+            _copy(source, file, copied, begin)
             out = Out(file, planned.framing, begins=False)
             write_header(out, new.pop(old.name), target)
             out.flush()
-            done = end
-        _copy(source, file, done, source.size)
+            copied = end
+        _copy(source, file, copied, source.size)
         out = Out(file, planned.framing, begins=False)
         for header in new.values():
             write_header(out, header, target)

@@ -7,6 +7,7 @@ writes go into `own`, the header's namespace in the metadata.
 from __future__ import annotations
 
 from array import array
+from itertools import islice
 from math import prod
 
 from raconvert.errors import TooLarge, Unsupported
@@ -19,6 +20,7 @@ from .tables import (
     MAX_INT32,
     MAX_RANK,
     SPARSE_LIMIT,
+    number_of_parts,
     part_counts,
     strings_limit,
 )
@@ -32,14 +34,13 @@ if TYPE_CHECKING:
     from .walk import Header, Walk
 
 MAX_DEVIATIONS = 64  # counters recorded one by one; more would swell the metadata
-# Zeros that a sparse header need not store are bounded where nothing else bounds them.
 
 
 # --- 1C: strings ----------------------------------------------------------------------------------
 
 
 def strings(walk: Walk, count: int, width: int, what: str) -> tuple[Parts, array[int]]:
-    """Pass the records of a list of strings; return where they are, and their counters."""
+    """Pass the records of a list of strings; return the location of its data, and the counters."""
     offsets, counts, counters = array("q"), array("q"), array("i")
     done = 0
     while True:
@@ -108,7 +109,7 @@ def read_matrix(walk: Walk, header: Header) -> None:
 
 
 class _Boxes:
-    """Parts of an array by their positions; most files hold them in Fortran order, gapless."""
+    """The parts of an array with their positions, which in most files follow each other."""
 
     def __init__(self, dims: tuple[int, ...]) -> None:
         self.in_order = True
@@ -118,8 +119,8 @@ class _Boxes:
         self._counts = array("q")
         self._boxes = array("i")
         self._done = 0
-        self._count = 0  # values of the last box, and whether it follows the one before
-        self._follows = True
+        # Values of the last box that `volume` saw, and whether it follows the one before.
+        self._count, self._follows = 0, True
 
     def volume(self, box: Sequence[int]) -> int:
         """The number of values between these first and last indices; -1 if any is wrong."""
@@ -141,7 +142,7 @@ class _Boxes:
         return count
 
     def checked(self, walk: Walk, record: Record, box: Sequence[int]) -> int:
-        """The number of values of a part; one that lies outside the array is refused."""
+        """The number of values of a part. Raises `Corrupt` if it lies outside the array."""
         count = self.volume(box)
         if count < 0:
             size = " x ".join(map(str, self._dims))
@@ -149,7 +150,7 @@ class _Boxes:
         return count
 
     def add(self, box: Sequence[int], offset: int) -> None:
-        """Take the part last looked at, whose values begin at `offset`."""
+        """Add the part whose box `volume` saw last; its values begin at `offset`."""
         self.in_order &= self._follows
         self._offsets.append(offset)
         self._counts.append(self._count)
@@ -157,7 +158,7 @@ class _Boxes:
         self._done += self._count
 
     def parts(self, walk: Walk, record: Record, total: int) -> Parts:
-        """Return the location of the data; refused unless it has as many values as the array."""
+        """The location of the data. Raises `Corrupt` unless it has as many values as the array."""
         if self._done != total:
             walk.refuse("the parts hold more values than the array", record, total, self._done)
         return Parts(self._offsets, self._counts, None if self.in_order else self._boxes)
@@ -186,22 +187,22 @@ def read_full(walk: Walk, header: Header) -> None:
 
 
 def _usual_part(walk: Walk, boxes: _Boxes, counters: array[int]) -> int:
-    """Pass the two records of a part in which nothing is unusual; return its values, else 0."""
+    """Pass the two records of a usual part and return its number of values; else 0, none passed."""
     part = walk.records.part(walk.offset)
     if part is None:
         return 0
-    first, *box, second, count, start, end = part
+    position_counter, *box, data_counter, count, start, end = part
     if boxes.volume(box) != count or not count:
         return 0
-    counters.append(first)
-    counters.append(second)
+    counters.append(position_counter)
+    counters.append(data_counter)
     boxes.add(box, start)
     walk.pass_part(end)
     return count
 
 
 def _part(walk: Walk, boxes: _Boxes, counters: array[int]) -> int:
-    """Pass the two records of a part, and refuse whatever is wrong with them."""
+    """Pass the two records of any part. Raises `Corrupt` if something is wrong with them."""
     record = walk.next("the position of a part", POSITION.nbytes)
     position, _ = walk.fields(POSITION, record)
     count = boxes.checked(walk, record, position.box)
@@ -216,12 +217,12 @@ def _part(walk: Walk, boxes: _Boxes, counters: array[int]) -> int:
 def read_sparse(walk: Walk, header: Header) -> None:
     """Pass the records of a RE or RL header of sparse storage."""
     record = walk.next("the first record of sparse data", SPARSE_START.nbytes)
-    whole, _ = walk.fields(SPARSE_START, record)
-    total = whole.total
-    widths = [whole.position_bytes, whole.value_bytes]
+    opening, _ = walk.fields(SPARSE_START, record)
+    total = opening.total
+    widths = [opening.position_bytes, opening.value_bytes]
     if widths != [4, 4]:
         walk.refuse("sparse data of unknown widths", record, "4 bytes each", widths)
-    comment = whole.comment.rstrip(" ")
+    comment = opening.comment.rstrip(" ")
     if comment:
         header.own["comment"] = comment
     cells = prod(header.sizes)
@@ -257,7 +258,7 @@ def read_sparse(walk: Walk, header: Header) -> None:
 
 
 def _check_ratio(walk: Walk, header: Header, nbytes: int, stored: int) -> None:
-    """Refuse an array far larger than its file, of which a few bytes can promise any size."""
+    """Raise `TooLarge` for an array far larger than its data, since zeros take no bytes in it."""
     if nbytes > max(walk.source.max_memory, walk.source.limits.absent_ratio * stored):
         raise TooLarge(
             f"header '{header.name}' promises {nbytes} bytes of zeros in {stored} bytes",
@@ -272,22 +273,23 @@ def _check_ratio(walk: Walk, header: Header, nbytes: int, stored: int) -> None:
 
 
 def _note_counters(header: Header, counters: array[int]) -> None:
-    """Keep the counters that are not what they should be."""
+    """Record the counters that deviate from counting down to 1."""
     count = len(counters)
     if counters == array("i", range(count, 0, -1)):
         return
-    odd = [[n, counter] for n, counter in enumerate(counters) if counter != count - n]
-    header.own["counters"] = odd[:MAX_DEVIATIONS]
+    deviating = ([n, counter] for n, counter in enumerate(counters) if counter != count - n)
+    header.own["counters"] = list(islice(deviating, MAX_DEVIATIONS))
 
 
 def _note_split(
     header: Header, counts: array[int], dims: tuple[int, ...], limits: list[int]
 ) -> None:
-    """Keep the limit by which data was split, where it is another than the first of `limits`."""
+    """Record the limit by which data was split, unless it is the usual one, first of `limits`."""
     for limit in [*limits, counts[0] if counts else 0]:
-        if limit > 0:
+        # The number is compared first: a first part of one value asks for a pattern of millions.
+        if limit > 0 and len(counts) == number_of_parts(dims, limit):
             pattern, repeats = part_counts(dims, limit)
-            if len(counts) == len(pattern) * repeats and counts == array("q", pattern * repeats):
+            if counts == array("q", pattern * repeats):
                 if limit != limits[0]:
                     header.own["split"] = limit
                 return

@@ -1,4 +1,4 @@
-"""The fields of every kind of record, said once: for unpacking what is read and for packing.
+"""The layout of every kind of record, declared once for reading and writing.
 
 All records but the name of a header begin with four blanks, which have no row here. Numbers are
 int32 in the byte order of the file. A counter counts the records of a header (or list) down to 1
@@ -22,8 +22,8 @@ BLANKS = b"    "
 MOST_BYTES = 512  # bytes; the fields of every record are shorter
 INT = 0  # width that stands for an integer; for texts it is the number of characters
 
-# `times`: how many there are, or a function of the fields before; one stands for itself, more are
-# a list.
+# `times`: the number of values, or a function of the fields before that returns it. A row of one
+# value is that value, any other row is a list.
 Row = namedtuple("Row", "name width times", defaults=(1,))
 
 
@@ -33,7 +33,7 @@ class Layout:
     def __init__(self, *rows: Row) -> None:
         self.fields: Any = namedtuple("Fields", [row.name for row in rows])  # type: ignore[misc]
         self._stages = _stages(rows)
-        # Numbers that each stand for themselves need no grouping: nearly all records.
+        # Rows of one number each need no grouping: nearly all records.
         self._bare = all(row.width == INT and row.times == 1 for row in rows)
         self._first = {
             order: self._stages[0].struct(order, self._stages[0].counts) for order in "<>"
@@ -85,7 +85,7 @@ class Layout:
 
 
 class _Stage:
-    """Rows of which it is known how many there are when the stages before have been read."""
+    """Rows whose numbers of values are known once the stages before have been read."""
 
     def __init__(self, rows: list[Row], before: list[Row]) -> None:
         self.rows = rows
@@ -99,28 +99,28 @@ class _Stage:
         self._groups: dict[tuple[int, ...], itemgetter[Any]] = {}
 
     def counted(self, values: list[Any]) -> tuple[int, ...]:
-        """Return the number of values of each row, by the fields before."""
+        """The number of values of each row, from the values of all stages before."""
         before = self._before._make(values)
         return tuple([1 if times == 1 else times(before) for times in self._times])
 
     def lengths(self, given: Sequence[Any]) -> tuple[int, ...]:
-        """Return the number of values of each row among values to be packed."""
+        """The number of values of each row in `given`, which is to be packed."""
         pairs = zip(self.rows, given, strict=True)
         return self.counts or tuple(1 if row.times == 1 else len(group) for row, group in pairs)
 
     def struct(self, order: str, counts: tuple[int, ...]) -> Struct:
-        """The values of so many of each row, one after the other."""
-        known = self._structs[order]
-        codec = known.get(counts)
+        """The struct of `counts` values of each row, one after the other; cached."""
+        cached = self._structs[order]
+        codec = cached.get(counts)
         if codec is None:
-            codec = known[counts] = Struct(order + _code(self.rows, counts))
+            codec = cached[counts] = Struct(order + _code(self.rows, counts))
         return codec
 
     def grouped(self, flat: tuple[Any, ...], counts: tuple[int, ...]) -> list[Any]:
-        """One value for each row, from single ones."""
+        """Group single values into one for each row; bytes become text."""
         group = self._groups.get(counts)
         if group is None:
-            group = self._groups[counts] = itemgetter(*self._places(counts), slice(0))
+            group = self._groups[counts] = itemgetter(*self._indices(counts), slice(0))
         values = list(group(flat))
         values.pop()
         for n in self._texts:
@@ -131,14 +131,14 @@ class _Stage:
                 values[n] = [word.decode("latin-1") for word in value]
         return values
 
-    def _places(self, counts: tuple[int, ...]) -> list[int | slice]:
-        """Return the index, or the slice, of each row's values in the flat tuple of values."""
-        places: list[int | slice] = []
+    def _indices(self, counts: tuple[int, ...]) -> list[int | slice]:
+        """The index, or the slice, of each row's values in the flat tuple of values."""
+        indices: list[int | slice] = []
         start = 0
         for row, count in zip(self.rows, counts, strict=True):
-            places.append(start if row.times == 1 else slice(start, start + count))
+            indices.append(start if row.times == 1 else slice(start, start + count))
             start += count
-        return places
+        return indices
 
 
 def _padded(word: str, width: int) -> bytes:
@@ -146,7 +146,7 @@ def _padded(word: str, width: int) -> bytes:
 
 
 def _stages(rows: Sequence[Row]) -> list[_Stage]:
-    """Cut rows so that how many there are of each is known from the stages before its own."""
+    """Group rows into stages: the values of the stages before give the counts of the next one."""
     cuts = [0]
     for n, row in enumerate(rows):
         if n and callable(row.times) and not callable(rows[n - 1].times):
@@ -163,12 +163,12 @@ def _code(rows: Sequence[Row], counts: Sequence[int]) -> str:
 
 
 def _sizes(fields: Any) -> int:
-    """Return the number of sizes that follow: the type's; 0 if the record has another count."""
+    """The number of sizes that follow: that of the type; 0 if the record has another count."""
     return int(fields.count) if fields.count == SIZES.get(fields.type) else 0
 
 
 def _sets(fields: Any) -> int:
-    """Return the number of dimensions with name and status: all, or 0 if `second` is not set."""
+    """The number of dimensions with name and status: all, or 0 if `second` is not set."""
     return int(fields.rank) if fields.second and fields.rank in range(MAX_RANK + 1) else 0
 
 

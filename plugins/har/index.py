@@ -5,9 +5,9 @@ when it is opened. What deviates from the rules by which this package writes goe
 header's namespace in the metadata, so that the file can be written back byte for byte.
 
 A header begins at a record of four characters, and all other records are longer. So a header that
-contradicts itself is known to end at the next such record, and the others can be read. `resume`
-finds the next record behind one that is damaged itself. What has no name because of such damage is
-an entry called by its place.
+contradicts itself ends at the next such record, and the others can be read. `resume` finds the next
+record behind one that is damaged itself. A header whose name is damaged is an entry called by its
+offset.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def index(
 ) -> list[Header]:
     """Parse all headers of a file in its order; those that cannot be read have a `problem`.
 
-    Headers of a type that nobody can read are among these, or are left out as headers whose `type`
-    is neither empty nor one of `tables.TYPES`. `Corrupt` if none can be read.
+    A header of an unknown type has a `problem`, too; with `skip_unknown` it has only a `type` that
+    is neither empty nor one of `tables.TYPES`. Raises the first problem if every header has one.
     """
     walk = Walk(source, Records(source, file, framing))
     resume = Resume(walk)
@@ -76,11 +76,11 @@ def index(
                 where=f"byte {headers[-1].offset}",
             )
     notes += resume.notes
-    return _once(source, headers)
+    return _distinct(source, headers)
 
 
-def _once(source: Source, headers: list[Header]) -> list[Header]:
-    """The headers without those that repeat a name; the first of that name gets a `problem`."""
+def _distinct(source: Source, headers: list[Header]) -> list[Header]:
+    """The first header of each name; it gets a `problem` if others repeat its name."""
     seen: dict[str, Header] = {}
     for header in headers:
         first = seen.setdefault(header.name, header)
@@ -99,6 +99,7 @@ def _once(source: Source, headers: list[Header]) -> list[Header]:
 
 
 def _header(walk: Walk, resume: Resume, *, skip_unknown: bool) -> Header:
+    """Parse the header at the offset of the walk; damage becomes its `problem`."""
     walk.header, walk.number = "", -1
     offset = start = walk.offset
     try:
@@ -133,7 +134,7 @@ def _header(walk: Walk, resume: Resume, *, skip_unknown: bool) -> Header:
 
 
 def _records_of(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
-    """Read all records of a header behind its name."""
+    """Parse all records of a header behind its name."""
     record = walk.peek()
     if record is None:
         walk.next("the second record of the last header")
@@ -177,15 +178,14 @@ def _second_record(walk: Walk, header: Header) -> None:
 
 
 def _leave_out(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
-    """Refuse a header of a type that nobody can read, or go on behind it."""
+    """Pass a header of an unknown type. Raises `Unsupported` unless `skip_unknown`."""
     if not skip_unknown:
-        known = ", ".join(_BY_TYPE)
         double = " (8-byte reals, of which no sample is known)" if header.type in DOUBLES else ""
         raise Unsupported(
             f"header '{header.name}' has the data type {header.type!r}{double}",
             path=walk.source.path,
             where=f"byte {header.offset}",
-            expected=known,
+            expected=", ".join(_BY_TYPE),
             remedy="leave such headers out with `--in-opt unknown=skip`",
         )
     while walk.more():
@@ -199,7 +199,7 @@ def _real(walk: Walk, header: Header) -> None:
     sizes = header.sizes
     if header.type == REAL:
         _label_record(walk, header)
-    else:  # how many dimensions were meant is unknown: trailing ones of size 1 are dropped
+    else:  # the rank is not stored: trailing dimensions of size 1 are dropped
         rank = max((n for n, size in enumerate(sizes, 1) if size != 1), default=0)
         header.dims = sizes[:rank]
     (read_full if header.storage == FULL else read_sparse)(walk, header)
@@ -230,30 +230,29 @@ def _label_record(walk: Walk, header: Header) -> None:
         own["elements"] = [word.rstrip(" ") for word in fields.elements]
     if set(status) - set("kue"):
         walk.refuse("unknown status of a dimension", record, "k, u or e", repr(status))
-    known = len({name for name, letter in zip(names, status, strict=True) if letter == "k"})
-    if fields.lists != known:
-        walk.refuse("wrong number of label lists", record, known, fields.lists)
+    listed = len({name for name, letter in zip(names, status, strict=True) if letter == "k"})
+    if fields.lists != listed:
+        walk.refuse("wrong number of label lists", record, listed, fields.lists)
     _axes(walk, header, names, status)
 
 
 def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
-    """Read the label lists and name the axes; keep what does not follow from those."""
+    """Read the label lists into axes; record names, statuses and splits that axes do not imply."""
     if names == set_names([None] * len(names)) and not status.strip("u"):
         return  # as most files without sets write it
-    known: dict[str, tuple[str, ...]] = {}
+    lists: dict[str, tuple[str, ...]] = {}
     explicit = iter(header.own.get("elements", ()))
     splits: list[int] = []
     axes = []
     for name, letter, size in zip(names, status, header.dims, strict=False):
-        shown = None if PLACEHOLDER.fullmatch(name) else name
+        axis_name = None if PLACEHOLDER.fullmatch(name) else name
         if letter == "k":
-            if name not in known:
-                known[name] = _labels(walk, size, name, splits)
-            labels: tuple[str, ...] | None = known[name]
+            if name not in lists:
+                lists[name] = _labels(walk, size, name, splits)
+            labels: tuple[str, ...] | None = lists[name]
         else:
             word = next(explicit, None) if letter == "e" else None
-            labels = (word,) if word else None
-            labels = labels if labels and size == 1 else None
+            labels = (word,) if word and size == 1 else None
         if labels is not None and len(labels) != size:
             record = walk.peek()
             offset = record.offset if record else walk.offset
@@ -262,9 +261,9 @@ def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
                 path=walk.source.path,
                 where=f"header '{header.name}', byte {offset}",
             )
-        axes.append(Axis(name=shown, labels=labels))
-    said = any(axis.name is not None or axis.labels is not None for axis in axes)
-    header.axes = axes if said else []
+        axes.append(Axis(name=axis_name, labels=labels))
+    if any(axis.name is not None or axis.labels is not None for axis in axes):
+        header.axes = axes
     if names != set_names([axis.name for axis in axes]):
         header.own["sets"] = names
     if status != "".join("u" if axis.labels is None else "k" for axis in axes):
@@ -274,6 +273,7 @@ def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
 
 
 def _labels(walk: Walk, size: int, name: str, splits: list[int]) -> tuple[str, ...]:
+    """Read the labels of a set; equal lists of a file are one tuple. Raises `TooLarge`."""
     parts, _ = strings(walk, size, WORD_CHARS, f"the label list of set '{name}'")
     walk.label_count += size
     if walk.label_count * LABEL_MEMORY > walk.source.max_memory:
@@ -299,9 +299,9 @@ def _labels(walk: Walk, size: int, name: str, splits: list[int]) -> tuple[str, .
 
 
 def _words(raw: bytes) -> list[str]:
-    """The words of 12 characters without the blanks behind them."""
-    whole = text(raw)
-    return [whole[i : i + WORD_CHARS].rstrip(" ") for i in range(0, len(whole), WORD_CHARS)]
+    """The words of 12 characters, without the blanks behind them."""
+    chars = text(raw)
+    return [chars[i : i + WORD_CHARS].rstrip(" ") for i in range(0, len(chars), WORD_CHARS)]
 
 
 _BY_TYPE: dict[str, Callable[[Walk, Header], None]] = {

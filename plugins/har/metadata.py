@@ -1,6 +1,6 @@
-"""The headers to be: names, labels and texts as HAR can hold them, and what it cannot.
+"""Plans of headers: names, labels and texts in the form that HAR holds, and what is lost.
 
-The namespace ``har`` says what a file had otherwise than it would be written here. It may have been
+The namespace ``har`` records how a file differs from what would be written here. It may have been
 edited, or made by anybody, so every field is checked before it is used.
 """
 
@@ -77,11 +77,11 @@ class HeaderPlan:
         return int(element.nbytes // 4 if unicode else element.nbytes)
 
     def equivalent(self, property: str, reason: str) -> None:
-        """Add a change of form."""
+        """Add a fit: the property changes its form only."""
         self.fits.append(equivalent(self.array.name, property, reason))
 
     def refused(self, property: str, reason: str, flag: str | None = None) -> None:
-        """Add what cannot be held."""
+        """Add a fit: the property is refused, unless `flag` allows its loss."""
         self.fits.append(refused(self.array.name, property, reason, flag))
 
 
@@ -89,7 +89,7 @@ class HeaderPlan:
 
 
 def own_fields(header: HeaderPlan) -> dict[str, Any]:
-    """The namespace of the HAR file that the array comes from, without invalid fields."""
+    """The valid fields of the namespace ``har`` of the array; a fit names the others."""
     own = header.array.meta.formats.get(NAMESPACE)
     if not isinstance(own, dict):
         return {}
@@ -122,12 +122,12 @@ def _are_words(value: object) -> bool:
 
 
 def was_name(name: str) -> bool:
-    """True if a header of a file can have this name, blanks around it left out."""
-    fine = name.isprintable() and "/" not in name and name == name.strip(" ")
-    return fine and 0 < len(name) <= NAME_CHARS and _is_word(name)
+    """True if a header of a file can have this name, which has no blanks around it."""
+    printable = name.isprintable() and "/" not in name and name == name.strip(" ")
+    return printable and 0 < len(name) <= NAME_CHARS and _is_word(name)
 
 
-# The form that a field of the namespace must have; it may have been edited, or made by anybody.
+# The check of each field of the namespace.
 _FORMS: dict[str, Any] = {
     "name": lambda v: isinstance(v, str) and len(v) == NAME_CHARS and was_name(v.strip(" ")),
     "type": lambda v: v in TYPES,
@@ -173,9 +173,9 @@ def plan_texts(header: HeaderPlan) -> None:
 
 
 def _fitted(words: str, length: int, *, origin: bool = False) -> str:
-    """A text as it can be held: one line of so many Latin-1 characters.
+    """A text as one line of up to `length` Latin-1 characters.
 
-    What comes from a HAR file (`origin`) may have any characters.
+    Text that comes from a HAR file (`origin`) keeps its control characters.
     """
     words = words[:length]
     if not (words.isascii() and words.isprintable()):
@@ -186,38 +186,44 @@ def _fitted(words: str, length: int, *, origin: bool = False) -> str:
 
 
 def set_names(names: list[str | None]) -> list[str]:
-    """The set names of axes: their own, and the usual placeholders for the others."""
+    """The set name of each axis: its own, or the usual placeholder."""
     return [name or f"Unk{number}" for number, name in enumerate(names, 1)]
 
 
 def plan_sets(header: HeaderPlan) -> None:
-    """Give every dimension of an RE header a set name, and labels where its axis has them."""
+    """Give every dimension of an RE header a set name, and labels if its axis has them."""
     array, rank = header.array, header.array.ndim
     if header.type != REAL or rank > MAX_RANK:
         return
     axes = array.ra_axes if len(array.ra_axes) == rank else (Axis(),) * rank
-    kept = header.own.get("sets", [])
-    usual = kept if len(kept) == rank else set_names([None] * rank)
-    words = [axis.name or name for axis, name in zip(axes, usual, strict=True)]
+    recorded = header.own.get("sets", [])
+    defaults = recorded if len(recorded) == rank else set_names([None] * rank)
+    words = [axis.name or name for axis, name in zip(axes, defaults, strict=True)]
     labels = [_labels(header, *pair) for pair in zip(axes, array.dims, strict=True)]
     names = _shortened(words, origin=bool(header.own))
     header.sets = _distinct(header, names, labels)
     for axis, (name, _) in zip(axes, header.sets, strict=True):
         if axis.name and name != axis.name:
             header.equivalent("metadata", f"axis '{_shown(axis.name)}' becomes the set '{name}'")
-    status = header.own.get("status", "").ljust(rank)
+    explicit = header.own.get("status", "").ljust(rank)[:rank]
     header.status = "".join(
-        "e" if letter == "e" and size == 1 else "u" if axis_labels is None else "k"
-        for letter, size, axis_labels in zip(status[:rank], array.dims, labels, strict=True)
+        "e" if letter == "e" and size == 1 else _status(axis_labels)
+        for letter, size, axis_labels in zip(explicit, array.dims, labels, strict=True)
     )
 
 
+def _status(labels: list[str] | None) -> str:
+    """The letter of a dimension: k if a list of labels follows, else u."""
+    return "u" if labels is None else "k"
+
+
 def _shown(name: str) -> str:
+    """A name of at most 40 characters, for messages."""
     return name if len(name) <= 40 else f"{name[:37]}..."
 
 
 def _shortened(words: list[str], *, origin: bool = False) -> list[str]:
-    """Words of up to 12 Latin-1 characters, numbered where they would be the same."""
+    """The words cut to 12 Latin-1 characters; cut words that would be the same are numbered."""
     short = [_fitted(word, WORD_CHARS, origin=origin) for word in words]
     taken = {word.upper() for word, whole in zip(short, words, strict=True) if word == whole}
     numbers: dict[str, int] = {}
@@ -231,7 +237,7 @@ def _shortened(words: list[str], *, origin: bool = False) -> list[str]:
 
 
 def _numbered(word: str, taken: set[str], numbers: dict[str, int]) -> str:
-    """The word, or the word with the first number behind it that makes it a new one."""
+    """The word if it is not taken, else the word with the first number that makes it a new one."""
     free, number = word, numbers.get(word, 1)
     while not free or free.upper() in taken:
         number += 1
@@ -244,7 +250,7 @@ def _numbered(word: str, taken: set[str], numbers: dict[str, int]) -> str:
 def _distinct(
     header: HeaderPlan, names: list[str], labels: list[list[str] | None]
 ) -> list[tuple[str, list[str] | None]]:
-    """Give sets of one name but other labels a name of their own; a name has one label list."""
+    """Name and labels of each set; sets of one name and different labels get distinct names."""
     seen: dict[str, tuple[str, list[str] | None]] = {}
     sets = []
     for name, own in zip(names, labels, strict=True):
@@ -261,7 +267,7 @@ def _distinct(
 
 
 def _labels(header: HeaderPlan, axis: Axis, size: int) -> list[str] | None:
-    """The labels of an axis as they can be held; None without."""
+    """The labels of an axis in the form that HAR holds; None if it has none, or too many or few."""
     if axis.labels is None:
         return None
     what = f"labels of axis '{_shown(axis.name or '?')}'"
@@ -278,16 +284,14 @@ def _labels(header: HeaderPlan, axis: Axis, size: int) -> list[str] | None:
 
 
 def _label(label: object) -> str:
-    if isinstance(label, bytes):
-        return label.decode("latin-1")
-    return label if isinstance(label, str) else str(label)
+    return label.decode("latin-1") if isinstance(label, bytes) else str(label)
 
 
 # --- what is lost ---------------------------------------------------------------------------------
 
 
-def say_lost(header: HeaderPlan) -> None:
-    """Name the metadata for which HAR has no place."""
+def plan_losses(header: HeaderPlan) -> None:
+    """Add a fit that lists the metadata that HAR cannot hold."""
     lost = facts_of(header.array, "description", "axes", NAMESPACE)
     if lost_of_axes := _lost_of_axes(header, header.array.ra_axes):
         lost += facts_of_axes(header.array, lost_of_axes)
@@ -296,6 +300,7 @@ def say_lost(header: HeaderPlan) -> None:
 
 
 def _lost_of_axes(header: HeaderPlan, axes: Sequence[Axis]) -> list[list[str]]:
+    """The fields of each axis that HAR cannot hold."""
     fields = ["kind", "units", "spacing", "origin", "direction"]
     if header.type != REAL or len(axes) != header.array.ndim:
         fields += ["name", "labels"]
@@ -303,47 +308,48 @@ def _lost_of_axes(header: HeaderPlan, axes: Sequence[Axis]) -> list[list[str]]:
 
 
 def hidden_headers(planned: FilePlan, space: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the housekeeping headers that can be written; a fit names each other one."""
-    listed = space.get("hidden", [])
-    listed = listed if isinstance(listed, list) else [None]
+    """The entries of housekeeping headers that can be written; a fit names each other one."""
+    entries = space.get("hidden", [])
+    entries = entries if isinstance(entries, list) else [None]
     swapped = (planned.framing == BIG) != (space.get("framing") == BIG)
     headers = []
-    for kept in listed:
-        reason = _unusable(kept)
-        if not reason and swapped and "records" in kept:
+    for entry in entries:
+        reason = _fault_of(entry)
+        if not reason and swapped and "records" in entry:
             reason = "its byte order is another"
         if reason:
-            name = kept.get("name", "?") if isinstance(kept, dict) else "?"
+            name = entry.get("name", "?") if isinstance(entry, dict) else "?"
             text = f"the housekeeping header {name!r} is left out: {reason}"
             planned.fits.append(equivalent("", "metadata", text))
         else:
-            headers.append(kept)
+            headers.append(entry)
     return headers
 
 
-def _unusable(kept: Any) -> str:
-    """The fault of the description of a hidden header, or nothing."""
-    if not isinstance(kept, dict) or type(kept.get("before", 0)) is not int:
+def _fault_of(entry: Any) -> str:
+    """The fault of the entry of a hidden header; empty if it can be written."""
+    if not isinstance(entry, dict) or type(entry.get("before", 0)) is not int:
         return "it has no valid form"
-    name = kept.get("name")
+    name = entry.get("name")
     if not isinstance(name, str) or len(name) > NAME_CHARS or not was_name(name.strip(" ")):
         return "it has no valid name"
-    if "records" in kept:
-        payloads = kept["records"]
-        fine = isinstance(payloads, list) and all(map(_is_payload, payloads))
-        return "" if fine else "its records have no valid form"
-    return "" if "text" not in kept or _is_text(kept) else "its text has no valid form"
+    if "records" in entry:
+        payloads = entry["records"]
+        valid = isinstance(payloads, list) and all(map(_is_payload, payloads))
+        return "" if valid else "its records have no valid form"
+    return "" if "text" not in entry or _is_text(entry) else "its text has no valid form"
 
 
 def _is_payload(value: object) -> bool:
     return isinstance(value, bytes) and value.startswith(BLANKS)
 
 
-def _is_text(kept: dict[str, Any]) -> bool:
-    width, lines = kept.get("width"), kept["text"]
+def _is_text(entry: dict[str, Any]) -> bool:
+    """True if an entry holds lines of text that can be written, with valid fields beside them."""
+    width, lines = entry.get("width"), entry["text"]
     if type(width) is not int or not 0 < width <= STRINGS_BYTES or not isinstance(lines, list):
         return False
-    fine = [_is_word(line, width) for line in lines]
-    fine.append(_is_word(kept.get("long", ""), LONG_CHARS))
-    fine += [_FORMS[key](kept[key]) for key in ("split", "counters") if key in kept]
-    return all(fine)
+    if not all(_is_word(line, width) for line in lines):
+        return False
+    valid = _is_word(entry.get("long", ""), LONG_CHARS)
+    return valid and all(_FORMS[key](entry[key]) for key in ("split", "counters") if key in entry)

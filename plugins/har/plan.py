@@ -16,9 +16,9 @@ from .metadata import (
     HeaderPlan,
     hidden_headers,
     own_fields,
+    plan_losses,
     plan_sets,
     plan_texts,
-    say_lost,
     was_name,
 )
 from .records import BIG, LAHEY, LITTLE
@@ -75,22 +75,23 @@ def add(
     storage: str = "auto",
     framing: str = "auto",
 ) -> Plan:
-    """The headers of a file, copied, with those that the arrays become; see `Add`."""
-    from .adding import check_names, framing_in, places_in, write_added
+    """Plan to copy a file with the arrays as headers in it; see `Add`."""
+    from .adding import check_names, extents_in, framing_in, write_added
 
     framing = framing_in(source, framing)
-    places = places_in(source, framing)
+    extents = extents_in(source, framing)
     planned = _planned(bundle, storage, framing)
-    check_names(planned, places, source.path, overwrite=overwrite)
+    check_names(planned, extents, source.path, overwrite=overwrite)
     return Plan(
         planned.fits,
-        lambda target: write_added(planned, target, source, places),
+        lambda target: write_added(planned, target, source, extents),
         names=[header.name for header in planned.headers],
         in_opts={"solution": "headers"},
     )
 
 
 def _planned(bundle: Bundle, storage: str, framing: str) -> FilePlan:
+    """The plan of a file with every array of a bundle as a header."""
     planned = FilePlan()
     space = bundle.formats.get(NAMESPACE, {})
     planned.framing = space.get("framing", LITTLE) if framing == "auto" else framing
@@ -106,7 +107,7 @@ def _planned(bundle: Bundle, storage: str, framing: str) -> FilePlan:
         plan_texts(header)
         plan_sets(header)
         _plan_storage(header, storage)
-        say_lost(header)
+        plan_losses(header)
         planned.fits += header.fits
     planned.hidden = hidden_headers(planned, space)
     return planned
@@ -116,24 +117,24 @@ def _planned(bundle: Bundle, storage: str, framing: str) -> FilePlan:
 
 
 def _name_all(planned: FilePlan, *, shown: bool) -> None:
-    """Give every header a name of its own: that of its array, or one made from it."""
+    """Give every header a distinct name: the name of its array, or one made from it."""
     exact: set[str] = set()
-    taken: set[str] = set()  # in capitals, since GEMPACK does not tell them apart
+    taken: set[str] = set()  # in capitals: GEMPACK ignores case
     for header in planned.headers:
         name = header.array.name
         origin = bool(header.own)
-        fine = _USUAL_NAME.fullmatch(name) or (origin and was_name(name))
+        usable = _USUAL_NAME.fullmatch(name) or (origin and was_name(name))
         hidden = name[:2].upper() == "XX" and not shown
-        if fine and not hidden and name not in exact and (origin or name.upper() not in taken):
+        if usable and not hidden and name not in exact and (origin or name.upper() not in taken):
             header.name = name
             exact.add(name)
             taken.add(name.upper())
-    ways: dict[str, Iterator[str]] = {}
+    candidates: dict[str, Iterator[str]] = {}  # for each stem, the names not yet tried
     for header in planned.headers:
         if not header.name:
             stem = _stem(header.array.name)
-            way = ways.setdefault(stem, _candidates(stem))
-            header.name = next((name for name in way if name not in taken), "")
+            untried = candidates.setdefault(stem, _candidates(stem))
+            header.name = next((name for name in untried if name not in taken), "")
             taken.add(header.name)
             if header.name:
                 header.equivalent("names", f"becomes the header '{header.name}'")
@@ -151,7 +152,7 @@ def _stem(name: str) -> str:
 
 
 def _candidates(stem: str) -> Iterator[str]:
-    """Yield names that resemble the stem less and less, none of them of housekeeping."""
+    """Yield the stem, then names that resemble it less and less; none marks housekeeping."""
     numbered = (
         stem[: NAME_CHARS - digits] + "".join(letters)
         for digits in range(1, NAME_CHARS + 1)
@@ -183,7 +184,7 @@ def _plan_type(header: HeaderPlan) -> None:
 
 
 def _real_type(header: HeaderPlan) -> str:
-    """The type for float32: as it was, where that holds all that there is now."""
+    """The type of a float32 array: the one of its source if that still holds it, else RE."""
     array, own = header.array, header.own.get("type")
     if _has_sets(array):
         return REAL
@@ -253,8 +254,8 @@ def _plan_strings(header: HeaderPlan) -> None:
 
 
 def _plan_storage(header: HeaderPlan, wanted: str) -> None:
-    kept = header.own.get("storage", "auto")
-    header.storage = kept if wanted == "auto" else wanted
+    of_source = header.own.get("storage", "auto")
+    header.storage = of_source if wanted == "auto" else wanted
     if header.type not in (REAL, REAL_BARE):
         header.storage = "full"
     elif prod(header.dims) > MAX_INT32:

@@ -34,7 +34,7 @@ def read_bundle(
     with source.open() as file:
         headers = index(source, framing, file, skip_unknown=skip_unknown, notes=notes)
         notes += _alike(headers)
-        shown, hidden = _sorted(
+        shown, hidden = _split(
             source, file, framing, headers, notes, show_housekeeping=show_housekeeping
         )
         solution = None
@@ -52,9 +52,9 @@ def read_bundle(
     formats = {NAMESPACE: space} if space else {}
     if solution is None:
         return Bundle(arrays, formats=formats, notes=notes)
-    for kept in hidden:
-        kept["before"] = 0
-    if unknown := [one.name for one in variables if one.unknown]:
+    for entry in hidden:
+        entry["before"] = 0
+    if unknown := [variable.name for variable in variables if variable.unknown]:
         notes.append(f"not all results of {listed(unknown)} are there: the others are NaN")
     return Bundle(
         _solved(source, framing, solution, variables, arrays),
@@ -64,11 +64,11 @@ def read_bundle(
     )
 
 
-def _sorted(
+def _split(
     source: Source, file: Any, framing: str, headers: list[Header], notes: list[str], *,
     show_housekeeping: bool,
 ) -> tuple[list[Header], list[dict[str, Any]]]:  # fmt: skip
-    """The headers that are arrays, and the records of the others."""
+    """The headers that become arrays, and entries of the others for the namespace of the file."""
     shown: list[Header] = []
     hidden = []
     for header in headers:
@@ -76,24 +76,26 @@ def _sorted(
             shown.append(header)
             continue
         if header.type not in TYPES:
-            kept = _left_out(header, notes)
+            entry = _left_out(header, notes)
         elif header.hidden and not show_housekeeping:
-            kept = _housekeeping(source, file, framing, header, notes)
+            entry = _housekeeping(source, file, framing, header, notes)
         else:
             shown.append(header)
             continue
-        if kept is not None:
-            hidden.append({"before": len(shown), **kept})
+        if entry is not None:
+            hidden.append({"before": len(shown), **entry})
     return shown, hidden
 
 
 def _solved(
     source: Source, framing: str, solution: Solution, variables: list[Variable], arrays: list[Array]
 ) -> list[Array]:
-    """Read the variables of a solution file, then the headers that are not values of them."""
-    made = element("float", 4, ">" if framing == BIG else "<")
-    used = {piece.header for one in variables for pieces in one.results for piece in pieces}
-    solved = [_variable(source, solution, variable, made) for variable in variables]
+    """The variables of a solution file, then the headers that do not hold their values."""
+    real = element("float", 4, ">" if framing == BIG else "<")
+    used = {
+        piece.header for variable in variables for pieces in variable.results for piece in pieces
+    }
+    solved = [_variable(source, solution, variable, real) for variable in variables]
     for array in arrays:
         if array.name not in used - {"SHOC"}:
             array.name = f"{GROUP}/{array.name}"
@@ -101,27 +103,27 @@ def _solved(
     return solved
 
 
-def _variable(source: Source, solution: Solution, variable: Variable, made: Element) -> Array:
+def _variable(source: Source, solution: Solution, variable: Variable, real: Element) -> Array:
     axes = [Axis(name=name, labels=labels) for name, _, labels in variable.sets]
     return Array(
-        made,
+        real,
         tuple(size for _, size, _ in variable.sets),
         name=variable.name,
         index_order="F",
         meta=Metadata(description=variable.label or None, units=variable.units, axes=axes),
-        data=partial(_results, source, solution.headers, variable, made),
+        data=partial(_results, source, solution.headers, variable, real),
         storage={"solution": variable.closure},
     )
 
 
-def _results(source: Source, headers: dict[str, Header], variable: Variable, made: Element) -> Any:
+def _results(source: Source, headers: dict[str, Header], variable: Variable, real: Element) -> Any:
     from .solution import Results
 
-    return Results(source, headers, variable, made)
+    return Results(source, headers, variable, real)
 
 
 def _alike(headers: list[Header]) -> list[str]:
-    """Note names that are the same to GEMPACK."""
+    """Notes on names that are one name to GEMPACK, which ignores case."""
     seen: dict[str, str] = {}
     notes = []
     for header in headers:
@@ -132,21 +134,17 @@ def _alike(headers: list[Header]) -> list[str]:
 
 
 def _foreign(source: Source) -> Corrupt | NotSupportedYet:
-    """The error for a file that is not HAR, naming what it is where that can be seen."""
+    """The error for a file that is not HAR; it names JSON and plain text."""
     head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] in (b"{", b"["):
-        web = b'"log"' in head
+        archive = b'"log"' in head
         return NotSupportedYet(
-            f"is {'an HTTP archive of a browser' if web else 'a file'} in JSON, "
+            f"is {'an HTTP archive of a browser' if archive else 'a file'} in JSON, "
             "which only shares the suffix with GEMPACK",
             path=source.path,
             where="byte 0",
         )
-    if (
-        head
-        and b"\0" not in head
-        and all(32 <= byte < 127 or byte in b"\t\r\n\f\x1a" for byte in head)
-    ):
+    if head and all(32 <= byte < 127 or byte in b"\t\r\n\f\x1a" for byte in head):
         return NotSupportedYet(
             "is a text file; GEMPACK's text form of header arrays is not supported yet",
             path=source.path,
@@ -169,11 +167,11 @@ def _array(source: Source, framing: str, header: Header) -> Array:
     kind = header.type
     if kind == TEXT:
         width = header.sizes[1]
-        made = Element("user", width, "|", f"|S{width}")
+        stored = Element("user", width, "|", f"|S{width}")
     else:
-        made = element("int" if kind == INTEGER else "float", 4, order)
+        stored = element("int" if kind == INTEGER else "float", 4, order)
     array = Array(
-        made,
+        stored,
         header.dims,
         name=header.name,
         index_order="F",
@@ -193,21 +191,22 @@ def _array(source: Source, framing: str, header: Header) -> Array:
     in_order = header.storage == FULL and parts.boxes is None and kind != TEXT
     if in_order and len(parts.offsets) == 1 and array.nbytes:
         offset = parts.offsets[0] + source.base
-        swap = 4 if made.order == ">" else 1
+        swap = 4 if stored.order == ">" else 1
         array.extent = source.extent(offset, array.nbytes, swap)
         return array
-    return array.replace(data=partial(_stored, source, header, made))
+    return array.replace(data=partial(_values, source, header, stored))
 
 
-def _stored(source: Source, header: Header, made: Element) -> Any:
+def _values(source: Source, header: Header, stored: Element) -> Any:
     from .values import Sparse, Stored, Texts
 
-    kind = Sparse if header.storage == SPARSE else Texts if header.type == TEXT else Stored
-    return kind(source, header, made)
+    if header.storage == SPARSE:
+        return Sparse(source, header, stored)
+    return (Texts if header.type == TEXT else Stored)(source, header, stored)
 
 
 def _left_out(header: Header, notes: list[str]) -> dict[str, Any] | None:
-    """Note an empty header, or one of an unknown type; record the name of the former."""
+    """Note a header that is left out; the entry of an empty one, None for an unknown type."""
     if header.type:
         notes.append(f"header '{header.name}' was left out: unknown data type {header.type!r}")
         return None
@@ -218,8 +217,8 @@ def _left_out(header: Header, notes: list[str]) -> dict[str, Any] | None:
 def _housekeeping(
     source: Source, file: Any, framing: str, header: Header, notes: list[str]
 ) -> dict[str, Any] | None:
-    """Read a hidden header: its lines if it is text, else its records; None if too long."""
-    kept = {"name": header.name, **header.own, "long": header.long.rstrip(" ")}
+    """The entry of a hidden header: its lines if it is text, else its records; None if too long."""
+    entry = {"name": header.name, **header.own, "long": header.long.rstrip(" ")}
     records = Records(source, file, framing)
     most = source.limits.text_bytes if header.type == TEXT else source.limits.raw_record_bytes
     if header.stop - header.start > most:
@@ -231,7 +230,7 @@ def _housekeeping(
         for offset, count in zip(header.parts.offsets, header.parts.counts, strict=True):
             raw = text(records.bytes_at(offset, count * width))
             lines += [raw[i : i + width].rstrip(" ") for i in range(0, len(raw), width)]
-        return {**kept, "width": width, "text": lines}
+        return {**entry, "width": width, "text": lines}
     payloads = []
     offset = header.start
     while offset < header.stop:

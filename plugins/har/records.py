@@ -1,4 +1,4 @@
-r"""Fortran sequential records in three framings: found by their marks, and written.
+r"""Fortran sequential records in three framings: read by their marks, and written.
 
 little, big::
 
@@ -40,7 +40,7 @@ _PART = f"i{POSITION.code}2i{DATA.code}"
 _MARK = slice(-DATA.nbytes - 4, -DATA.nbytes)  # the slice of the data record's leading mark
 _INT32 = {LITTLE: Struct("<i"), BIG: Struct(">i")}
 
-# What a mark can say; that of a Lahey record also counts the leading one.
+# The first length that a mark cannot hold; a Lahey mark also counts the leading mark.
 _MAX_BYTES = {LITTLE: 1 << 31, BIG: 1 << 31, LAHEY: (1 << 30) - 4}
 
 # One record: its payload of `nbytes` begins at `start`; `end` is where the next record begins,
@@ -116,7 +116,7 @@ class Records:
         return self._data[begin : begin + nbytes]
 
     def at(self, offset: int, where: str) -> Record:
-        """The record at `offset`, both its marks checked; `Corrupt` names the place."""
+        """The record at `offset`, both marks checked. Raises `Corrupt`, which names `where`."""
         head = self.bytes_at(offset, HEAD_BYTES + 4)
         lead, nbytes = self._lead(head, offset, where)
         start = offset + lead
@@ -128,16 +128,16 @@ class Records:
                 f"{nbytes} bytes and their mark", max(0, self.size - start),
             )  # fmt: skip
         head = head[lead : lead + min(nbytes, HEAD_BYTES)]
-        mark = self.bytes_at(start + nbytes, len(trail))
-        if mark != trail:
+        stored = self.bytes_at(start + nbytes, len(trail))
+        if stored != trail:
             self._refuse(
                 "the two marks of a record differ", offset, where,
-                f"{trail.hex()} at byte {start + nbytes}", mark.hex(),
+                f"{trail.hex()} at byte {start + nbytes}", stored.hex(),
             )  # fmt: skip
         return Record(offset, start, nbytes, end, head)
 
     def behind(self, offset: int) -> int | None:
-        """Return the end of the record at `offset`, by its leading mark; None beyond the file."""
+        """The end of the record at `offset`, by its leading mark; None if it is beyond the file."""
         try:
             lead, nbytes = self._lead(self.bytes_at(offset, HEAD_BYTES + 4), offset, "")
         except Corrupt:
@@ -146,7 +146,7 @@ class Records:
         return end if end <= self.size else None
 
     def begins(self, end: int) -> list[int]:
-        """Return the possible offsets of the record that ends at `end`, by its trailing mark."""
+        """The possible offsets of the record that ends at `end`, by its trailing mark."""
         if self.framing != LAHEY:
             nbytes = _INT32[self.framing].unpack(self.bytes_at(end - 4, 4))[0] if end >= 4 else -1
             return [end - 8 - nbytes] if len(BLANKS) <= nbytes <= end - 8 - self.first else []
@@ -160,16 +160,16 @@ class Records:
         return [start for start in starts if start >= self.first]
 
     def before(self, end: int) -> int | None:
-        """Return the offset of the record that ends at `end`; None if its marks do not agree."""
+        """The offset of the record that ends at `end`; None if its marks do not agree."""
         return next((start for start in self.begins(end) if self.behind(start) == end), None)
 
     def part(self, offset: int) -> tuple[int, ...] | None:
-        """The fields of a usual part of full data, of which there are a position and a data record.
+        """The fields of a usual part of full data: a position record and a data record.
 
-        That is the counter and 14 ends of the position, the counter of the data, its number of
-        values, where those begin, and where the part ends; the marks are checked. None where
-        anything is unusual: `at` says what. This is what makes indexing a file of thousands of
-        parts take no longer than reading it.
+        The fields are the counter and 14 ends of the position, the counter of the data, its number
+        of values, their offset, and the end of the part; the marks are checked. None if anything is
+        unusual, which `at` then names. So indexing a file of thousands of parts takes no longer
+        than reading it.
         """
         if self.framing == LAHEY:
             return None

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 def is_name(record: Record) -> bool:
     """True if the record can be the name of a header: four characters, printable, and no path."""
     raw = text(record.head[:NAME_CHARS])
-    fine = raw.strip(" ") != "" and raw.isprintable() and "/" not in raw
-    return bool(record.nbytes == NAME_CHARS and fine)
+    usable = raw.strip(" ") != "" and raw.isprintable() and "/" not in raw
+    return bool(record.nbytes == NAME_CHARS and usable)
 
 
 def framing_of_damaged(source: Source) -> str | None:
-    """The framing of a file in which one mark of the first record is damaged, or None."""
+    """The framing of a file whose first record has one damaged mark, or None."""
     for framing in (LITTLE, BIG):
         name, other = marks(framing, NAME_CHARS)
         begin = len(name) + NAME_CHARS
@@ -65,14 +65,14 @@ def is_second(record: Record | None) -> bool:
 
 
 def nameless(name: str, offset: int, problem: RaconvertError) -> Header:
-    """A part of the file that cannot be read, under a name that no header can have."""
+    """The entry of a part of the file that cannot be read, under a name that no header can have."""
     header = Header(name, offset)
     header.problem = problem
     return header
 
 
 class Resume:
-    """Recovery behind damage; `lost` are stretches that may hold headers, `notes` say where."""
+    """Recovery behind damage; `lost` has the stretches that may hold headers, `notes` the jumps."""
 
     def __init__(self, walk: Walk) -> None:
         self.lost: list[Header] = []
@@ -98,7 +98,7 @@ class Resume:
             walk.skip(record)
 
     def lose(self, start: int, end: int) -> None:
-        """Note that nobody knows what a stretch of the file holds, and go on behind it."""
+        """Add the stretch from `start` to `end` to `lost`, and go on behind it."""
         size = self._walk.source.size
         problem = Corrupt(
             f"{end - start} bytes cannot be told apart into records; they may hold headers",
@@ -111,7 +111,7 @@ class Resume:
         self._walk.go_back(end)
 
     def _behind(self, offset: int) -> tuple[int, bool]:
-        """Return the offset behind the damaged record at `offset`; True if it surely ends there."""
+        """The offset behind the damaged record at `offset`, and True if it surely ends there."""
         records = self._walk.records
         by_lead = records.behind(offset)
         if by_lead is not None and not self._is_sound(by_lead):
@@ -137,7 +137,7 @@ class Resume:
         walk.go_back(end)
 
     def _next_sound(self, offset: int) -> int | None:
-        """Return the first offset behind `offset` from which all records are sound; or None."""
+        """The first offset behind `offset` from which all records are sound, or None."""
         records = self._walk.records
         if self._sound is None:
             offsets = array("q")
@@ -151,7 +151,7 @@ class Resume:
         return self._sound[index] if index < len(self._sound) else None
 
     def _is_sound(self, offset: int) -> bool:
-        """True if a record that the file can go on with begins here, or the file ends."""
+        """True if a sound record that can follow another one begins here, or the file ends."""
         records = self._walk.records
         record = record_at(records, offset)
         if record is None:

@@ -1,4 +1,4 @@
-"""GEMPACK solution files (.sl4): which variables a HAR file holds the results of, and where.
+"""GEMPACK solution files (.sl4): the variables, and the location of their results in a HAR file.
 
 No specification is published; the tables were decoded from files, and compared with what HARPY and
 HARr make of them. Variables are listed in ``VARS``, with the number of components each (``VNCP``)
@@ -53,20 +53,20 @@ WHEN, TIMES = "WHEN", ["before", "after"]  # name and labels of the axis of leve
 class Result(Record):
     """A variable's part of one result: its range in a header, and the components it stands for.
 
-    `places` are None for all of them in order.
+    `components` are counted from 1; None for all of them in order.
     """
 
     header: str
     start: int
     count: int
-    places: array[int] | None
+    components: array[int] | None
 
 
 class Variable(Record):
     """A variable: its axes in the order of GEMPACK, and the pieces that its values consist of.
 
-    `results` has a list of pieces for each index of the last axis. What no piece covers is zero; if
-    `unknown`, only for the components in `zeros`: of the others the file has no result.
+    `results` has a list of pieces for each index of the last axis. Components that no piece covers
+    are zero; if `unknown`, only those in `zeros` are, and the file has no result of the others.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Solution:
         self.expect("VCAR", len(self.ints["VCAR"]), sum(self.ints["VCNA"]))
 
     def refuse(self, what: str, name: str, expected: object, got: object) -> Corrupt:
-        """The error about a table."""
+        """An error about a table of the solution."""
         return Corrupt(
             what,
             path=self.source.path,
@@ -116,7 +116,7 @@ class Solution:
         )
 
     def expect(self, name: str, got: int, expected: int) -> None:
-        """Refuse a table of another length."""
+        """Raise `Corrupt` if the length of a table is not the expected one."""
         if got != expected:
             what = "a table of the solution has another length than the others need"
             raise self.refuse(what, name, expected, got)
@@ -135,7 +135,7 @@ class Solution:
 
     def _bytes(self, header: Header, width: int) -> bytes:
         pairs = zip(header.parts.offsets, header.parts.counts, strict=True)
-        return b"".join(self._records.bytes_at(at, width * count) for at, count in pairs)
+        return b"".join(self._records.bytes_at(offset, width * count) for offset, count in pairs)
 
     def integers(self, name: str) -> array[int]:
         """The integers of a table."""
@@ -162,7 +162,7 @@ class Solution:
         """The number of values in a table of reals."""
         return prod(self.header(name, REAL_MATRIX).dims)
 
-    # --- which components a table is about ------------------------------------------------------
+    # --- components of variables ----------------------------------------------------------------
 
     def chosen(
         self, counts: array[int], where: str, listed_in: str, listed: array[int],
@@ -189,7 +189,7 @@ class Solution:
     # --- the variables --------------------------------------------------------------------------
 
     def sets(self) -> list[tuple[str, int, list[str] | None]]:
-        """Name, size and elements of each set; None of one whose elements are not listed."""
+        """Name, size and elements of each set; the elements are None if they are not listed."""
         listed = []
         labels = 0
         names, elements = self.texts["STNM"], self.texts["STEL"]
@@ -211,24 +211,24 @@ class Solution:
         return listed
 
     def variables(self) -> list[Variable]:
-        """All variables that the file has results of, in its order; then their levels."""
+        """All variables in the order of the file, then the levels of those that have them."""
         ints = self.ints
         exogenous = self.chosen(ints["OREX"], "OREX", "OREL", ints["OREL"])
-        kept = self.chosen(ints["CMND"], "CMND", "CMNL", self._kept(exogenous))
+        solved = self.chosen(ints["CMND"], "CMND", "CMNL", self._solved(exogenous))
         shocked = self.chosen(ints["SHCK"], "SHCK", "SHCL", ints["SHCL"], exogenous)
         subtotals = self._subtotals(exogenous)
         labels = [TOTAL, *self.strings("STDS")] if subtotals else []
         total, shocks = self.reals("CUMS"), self.reals("SHOC")
         listed = []
         for v, (name, sets) in enumerate(zip(self.texts["VARS"], self._sets_of(), strict=True)):
-            outside, inside, shock = exogenous.of(v), kept.of(v), shocked.of(v)
-            at = self._start("PCUM", v, kept.counts[v], total)
+            outside, inside, shock = exogenous.of(v), solved.of(v), shocked.of(v)
+            start = self._start("PCUM", v, solved.counts[v], total)
             change = self._start("PSHK", v, shocked.counts[v], shocks)
-            results = [[Result("CUMS", at, kept.counts[v], inside),
+            results = [[Result("CUMS", start, solved.counts[v], inside),
                         Result("SHOC", change, shocked.counts[v], shock)]]  # fmt: skip
             for header, part in subtotals:
                 pieces = self._shocks_of(v, change, shock, part)
-                results.append([Result(header, at, kept.counts[v], inside), *pieces])
+                results.append([Result(header, start, solved.counts[v], inside), *pieces])
             listed.append(
                 Variable(
                     name,
@@ -238,15 +238,16 @@ class Solution:
                     [*sets, (RESULTS, len(results), labels)] if subtotals else sets,
                     results,
                     outside,
-                    exogenous.counts[v] + kept.counts[v] < ints["VNCP"][v],
+                    exogenous.counts[v] + solved.counts[v] < ints["VNCP"][v],
                 )
             )
         listed += self._levels()
         names: set[str] = set()
-        for one in listed:
-            if one.name.rpartition("/")[2] in ("", *names):
-                raise self.refuse("a variable without a name of its own", "VARS", "one", one.name)
-            names.add(one.name)
+        for variable in listed:
+            if variable.name in names or not variable.name.rpartition("/")[2]:
+                what = "a variable without a name of its own"
+                raise self.refuse(what, "VARS", "one", variable.name)
+            names.add(variable.name)
         return listed
 
     def _sets_of(self) -> list[list[tuple[str, int, list[str] | None]]]:
@@ -269,20 +270,20 @@ class Solution:
         return listed
 
     def _levels(self) -> list[Variable]:
-        """The levels of variables before and after the simulation, where the file has them."""
+        """The levels of variables before and after the simulation; empty if the file has none."""
         if not set(_LEVELS) <= set(self.headers):
             return []
-        said, given = self.strings("VCLE"), self.strings("LVOK")
-        self.expect("LVOK", len(given), self.count)
-        self.expect("VCLE", len(said), self.count)
-        sizes = [n if own == "y" else 0 for n, own in zip(self.ints["VNCP"], given, strict=True)]
+        titles, present = self.strings("VCLE"), self.strings("LVOK")
+        self.expect("LVOK", len(present), self.count)
+        self.expect("VCLE", len(titles), self.count)
+        sizes = [n if ok == "y" else 0 for n, ok in zip(self.ints["VNCP"], present, strict=True)]
         for name in ("LEVB", "LEVA"):
             self.expect(name, self.reals(name), sum(sizes))
         levels = []
         starts = [0, *accumulate(sizes)]
         for v, sets in enumerate(self._sets_of()):
-            words = said[v].split()
-            if given[v] == "y":
+            words = titles[v].split()
+            if present[v] == "y":
                 levels.append(
                     Variable(
                         f"levels/{words[2] if len(words) == 3 else self.texts['VARS'][v]}",
@@ -297,21 +298,22 @@ class Solution:
                 )
         return levels
 
-    def _kept(self, exogenous: _Chosen) -> array[int]:
-        """The list of what has results: CMNL, or all that is not exogenous where that is empty."""
+    def _solved(self, exogenous: _Chosen) -> array[int]:
+        """The components with results: CMNL, or all that are not exogenous if that is empty."""
         counts, totals = self.ints["CMND"], self.ints["VNCP"]
-        some = [v for v in range(self.count) if 0 < counts[v] < totals[v]]
-        if self.ints["CMNL"] or not some:
+        partly = [v for v in range(self.count) if 0 < counts[v] < totals[v]]
+        if self.ints["CMNL"] or not partly:
             return self.ints["CMNL"]
         listed = array("i")
         most = self.reals("CUMS")
-        for v in some:
+        for v in partly:
             outside = set(exogenous.of(v) or ())
             if len(outside) + counts[v] == totals[v] and counts[v] <= most:
                 listed.extend(n for n in range(1, totals[v] + 1) if n not in outside)
         return listed
 
     def _start(self, name: str, v: int, count: int, most: int) -> int:
+        """The index, from 0, of the first of `count` values of a variable in a table of `most`."""
         start = self.ints[name][v] - 1
         if count and not 0 <= start <= most - count:
             what = f"results of '{self.texts['VARS'][v]}' that are not there"
@@ -319,7 +321,7 @@ class Solution:
         return max(0, start)
 
     def _subtotals(self, exogenous: _Chosen) -> list[tuple[str, _Chosen]]:
-        """The header of each subtotal, and the shocked components that it is about."""
+        """The header of each subtotal, and the shocked components that it covers."""
         if "STLS" not in self.headers:
             return []
         number, *_ = self.integers("STLS") or (0,)
@@ -328,43 +330,44 @@ class Solution:
         subtotals = []
         for n in range(1, number + 1):
             self.expect(f"{n:03}S", self.reals(f"{n:03}S"), self.reals("CUMS"))
-            counts, places = self.integers(f"{n:03}C"), self.integers(f"{n:03}L")
+            counts, listed = self.integers(f"{n:03}C"), self.integers(f"{n:03}L")
             self.expect(f"{n:03}C", len(counts), self.count)
-            chosen = self.chosen(counts, f"{n:03}C", f"{n:03}L", places, exogenous)
+            chosen = self.chosen(counts, f"{n:03}C", f"{n:03}L", listed, exogenous)
             subtotals.append((f"{n:03}S", chosen))
         return subtotals
 
     def _shocks_of(
         self, v: int, start: int, shock: array[int] | None, part: _Chosen
     ) -> list[Result]:
-        """The shocks of a variable that belong to a subtotal: each a piece of one component."""
+        """The shocks of a variable in a subtotal, each a piece of one component."""
         if not part.counts[v]:
             return []
         own = shock if shock is not None else range(1, self.ints["VNCP"][v] + 1)
         wanted = part.of(v)
-        at = {component: n for n, component in enumerate(own)}
-        places = list(own) if wanted is None else list(wanted)
-        if missing := [component for component in places if component not in at]:
+        index = {component: n for n, component in enumerate(own)}
+        components = list(own) if wanted is None else list(wanted)
+        if missing := [component for component in components if component not in index]:
             what = f"a subtotal of '{self.texts['VARS'][v]}' that is not shocked"
             raise self.refuse(what, part.name, "shocked components", missing[0])
         return [
-            Result("SHOC", start + at[component], 1, array("i", [component]))
-            for component in places
+            Result("SHOC", start + index[component], 1, array("i", [component]))
+            for component in components
         ]
 
     def _closure(self, v: int) -> str:
+        """The closure of a variable in words, such as ``2 of 6 exogenous, 1 shocked``."""
         count, exogenous, shocked = (self.ints[name][v] for name in ("VNCP", "OREX", "SHCK"))
         if not exogenous:
             return "endogenous"
-        said = "exogenous" if exogenous == count else f"{exogenous} of {count} exogenous"
-        return f"{said}, {shocked} shocked" if shocked else said
+        words = "exogenous" if exogenous == count else f"{exogenous} of {count} exogenous"
+        return f"{words}, {shocked} shocked" if shocked else words
 
 
 class _Chosen:
-    """The components of each variable that a table is about."""
+    """The components of each variable that a table lists, by numbers from 1."""
 
     def __init__(
-        self, tables: Solution, counts: array[int], some: list[int], places: array[int], name: str,
+        self, tables: Solution, counts: array[int], some: list[int], listed: array[int], name: str,
         outside: _Chosen | None,
     ) -> None:  # fmt: skip
         self.counts = counts
@@ -373,7 +376,7 @@ class _Chosen:
         self._tables = tables
         self._some = some
         self._starts = [0, *accumulate(some)]
-        self._places = places
+        self._listed = listed
 
     def of(self, v: int) -> array[int] | None:
         """The components of a variable, counted from 1; None for all of them."""
@@ -384,7 +387,7 @@ class _Chosen:
             return array("i")
         if not self._some[v] and self._outside is not None:
             return self._outside.of(v)
-        components = self._places[self._starts[v] : self._starts[v + 1]]
+        components = self._listed[self._starts[v] : self._starts[v + 1]]
         if min(components) < 1 or max(components) > total or len(set(components)) < len(components):
             what = f"components of '{self._tables.texts['VARS'][v]}' that it has not"
             raise self._tables.refuse(
@@ -397,7 +400,7 @@ class _Chosen:
 
 
 class Results(Decoded):
-    """Array source over the values of one variable, seen slowest axis first."""
+    """Array source over the values of one variable, slowest axis first."""
 
     def __init__(
         self, source: Source, headers: dict[str, Header], variable: Variable, element: Element
@@ -422,16 +425,16 @@ class Results(Decoded):
             yield values[start : start + step]
 
     def load(self) -> Values:
-        """Read the results and shocks into their places."""
+        """Read all results and shocks, each into its components."""
         own = self._variable
         rows = np.zeros((len(own.results), self.count // len(own.results)), self.dtype)
         if own.unknown:
             rows[:] = np.nan
-            rows[:, _places(own.zeros)] = 0
+            rows[:, _index_of(own.zeros)] = 0
         for row, pieces in zip(rows, own.results, strict=True):
             for piece in pieces:
                 if piece.count:
-                    row[_places(piece.places)] = self._read(piece)
+                    row[_index_of(piece.components)] = self._read(piece)
         return rows
 
     def _read(self, piece: Result) -> Values:
@@ -442,6 +445,6 @@ class Results(Decoded):
         return values.reshape(-1)
 
 
-def _places(places: Any) -> Any:
-    """The index of components that are counted from 1; all of them for None."""
-    return slice(None) if places is None else np.asarray(places, np.int64) - 1
+def _index_of(components: array[int] | None) -> Any:
+    """The index, from 0, of components that are counted from 1; all of them for None."""
+    return slice(None) if components is None else np.asarray(components, np.int64) - 1

@@ -38,11 +38,11 @@ def strings_limit(width: int) -> int:
 
 
 def parts_of(dims: tuple[int, ...], limit: int) -> tuple[int, int, int]:
-    """Return the split of a full array: axis, planes of it in one part, values in a plane.
+    """The split of a full array: the axis that is cut, its planes in a part, values in a plane.
 
     Leading dimensions are taken whole while their product stays within `limit`; the first that
     would exceed it is cut into parts of as many planes as fit, anew for every combination of the
-    outer dimensions.
+    outer dimensions. If no dimension is cut, the axis is the number of dimensions.
     """
     plane = 1
     for axis, size in enumerate(dims):
@@ -50,6 +50,14 @@ def parts_of(dims: tuple[int, ...], limit: int) -> tuple[int, int, int]:
             return axis, max(1, limit // plane), plane
         plane *= size
     return len(dims), 1, plane
+
+
+def number_of_parts(dims: tuple[int, ...], limit: int) -> int:
+    """The number of parts of a full array; at least one."""
+    axis, planes, _ = parts_of(dims, limit)
+    if axis == len(dims) or prod(dims) == 0:
+        return 1
+    return -(-dims[axis] // planes) * prod(dims[axis + 1 :])
 
 
 def part_counts(dims: tuple[int, ...], limit: int) -> tuple[list[int], int]:
@@ -87,5 +95,5 @@ PLACEHOLDER = re.compile(r"((?i:unk)[0-9]*)?")  # the set name of a dimension wi
 
 
 def text(raw: bytes) -> str:
-    """Characters as text, one for each byte; nobody declares an encoding."""
+    """Bytes as Latin-1 text, one character for each; HAR declares no encoding."""
     return raw.decode("latin-1")

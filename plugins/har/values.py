@@ -1,8 +1,8 @@
 """The data of a header as an array source: decoded from its records when it is asked for.
 
 Values that follow each other in Fortran order are streamed record by record into one buffer, also
-sparse ones; parts in any other order need the whole array in memory. A region that somebody picks
-is read from the records that hold it.
+sparse ones; parts in any other order need the whole array in memory. A region is read from the
+records that hold it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BATCH_BYTES = 1 << 18
 
 
 class Stored(InPlace):
-    """Array source over the data of one header, seen slowest axis first."""
+    """Array source over the data of one header, slowest axis first."""
 
     def __init__(self, source: Source, header: Header, element: Element) -> None:
         super().__init__(
@@ -73,18 +73,18 @@ class Stored(InPlace):
                 yield piece
 
     def load(self) -> Values:
-        """Read all values, into their places at once."""
+        """Read all values at once."""
         values = np.empty(self.count, self.dtype)
         if self.count:
             with self._opened() as file:
                 if self.parts.boxes is not None:
-                    self._place(file, values.reshape(self.shape))
+                    self._load_boxes(file, values.reshape(self.shape))
                 else:
                     self._filler(file)(values, 0)
         return values
 
     def _filler(self, file: Any) -> Any:
-        """A function that fills a piece of the values which begins at an element."""
+        """A function that fills a piece of the values, given the index of its first element."""
         return _Full(self, file)
 
     @property
@@ -93,7 +93,7 @@ class Stored(InPlace):
         return self.parts.boxes is None and self.count > 0
 
     def part(self, key: Any) -> Any:
-        """The region that a key picks; of parts in no order, everything is read."""
+        """The region that a key picks; if parts are in no order, everything is read for it."""
         return super().part(key) if self.by_regions else self[key]
 
     def in_pieces(self) -> Pieces | Extent | str:
@@ -128,18 +128,18 @@ class Stored(InPlace):
                 self.refuse("file changed since it was opened", 0, self._source.size, size)
             yield file
 
-    def _place(self, file: Any, values: Values) -> None:
-        """Read parts that are in no particular order; every element must be met once."""
+    def _load_boxes(self, file: Any, values: Values) -> None:
+        """Read parts in no particular order. Raises `Corrupt` if two hold the same element."""
         parts = self.parts
-        met = np.zeros(values.shape, bool)
+        filled = np.zeros(values.shape, bool)
         pairs = 2 * (len(parts.boxes) // (2 * len(parts.offsets)))
         for n, (offset, count) in enumerate(zip(parts.offsets, parts.counts, strict=True)):
             box = parts.boxes[n * pairs : (n + 1) * pairs]
             ends = list(zip(box[::2], box[1::2], strict=True))[: len(self.shape)]
             key = tuple(slice(first - 1, last) for first, last in reversed(ends))
-            if met[key].any():
+            if filled[key].any():
                 self.refuse("two parts hold the same values", offset, "each value once", list(box))
-            met[key] = True
+            filled[key] = True
             raw = np.empty(count, self.dtype)
             self.read(file, offset, raw)
             values[key] = raw.reshape(values[key].shape)
@@ -150,10 +150,10 @@ class Stored(InPlace):
         try:
             file.seek(offset)
             while view:
-                got = file.readinto(view)
-                if not got:
+                nbytes = file.readinto(view)
+                if not nbytes:
                     self.refuse("file became shorter while it was read", offset, len(view), 0)
-                view = view[got:]
+                view = view[nbytes:]
         except OSError as error:
             raise read_failed(self._source.path, error) from error
 
@@ -172,7 +172,7 @@ class _Joined(Placed):
         self._ends = ends  # ends of the parts, in bytes
 
     def read_into(self, memory: memoryview, index: int) -> int:
-        """Fill memory from byte `index` of the data, as far as its part goes; return how far."""
+        """Fill memory from byte `index` of the data, to the end of its part; return bytes read."""
         n = bisect_right(self._ends, index)
         if n == len(self._ends):
             return 0
@@ -236,7 +236,7 @@ class Sparse(Stored):
 
     @property
     def by_regions(self) -> bool:
-        """False: where a region lies is known once the records before it were looked at."""
+        """False: a region is located only by the records before it."""
         return False
 
     def part(self, key: Any) -> Any:
@@ -257,7 +257,7 @@ class Sparse(Stored):
         return values[(inside, *full[1:])]
 
     def _record_of(self, file: Any, index: int) -> int:
-        """The record in which the values at a place and behind it begin."""
+        """The index of the last record that begins at or before the element `index`; at least 0."""
         position = np.empty(1, f"{self.dtype.str[0]}i4")
         low, high = 0, len(self.parts.offsets)
         while high - low > 1:
@@ -277,46 +277,46 @@ class _Scatter:
         self, stored: Sparse, file: Any, first: int = 0, nbytes: int = BATCH_BYTES
     ) -> None:
         self._batches = _batches(stored, file, first, nbytes)
-        self._places: Values = np.empty(0, np.int64)
+        self._indices: Values = np.empty(0, np.int64)
         self._values: Values = np.empty(0, stored.dtype)
 
     def skip(self, index: int) -> None:
-        """Drop the values of the first record that lie before an index."""
-        places, values = next(self._batches, (self._places, self._values))
-        keep = places >= index
-        self._places, self._values = places[keep], values[keep]
+        """Drop the values of the first record before the element `index`."""
+        indices, values = next(self._batches, (self._indices, self._values))
+        wanted = indices >= index
+        self._indices, self._values = indices[wanted], values[wanted]
 
     def __call__(self, piece: Values, start: int) -> None:
         piece.view("V4")[:] = np.zeros((), "V4")
         stop = start + len(piece)
         while True:
-            inside = int(np.searchsorted(self._places, stop))
-            piece[self._places[:inside] - start] = self._values[:inside]
-            self._places, self._values = self._places[inside:], self._values[inside:]
-            if len(self._places):
+            inside = int(np.searchsorted(self._indices, stop))
+            piece[self._indices[:inside] - start] = self._values[:inside]
+            self._indices, self._values = self._indices[inside:], self._values[inside:]
+            if len(self._indices):
                 return
             batch = next(self._batches, None)
             if batch is None:
                 return
-            self._places, self._values = batch
+            self._indices, self._values = batch
 
 
-def _check_places(stored: Stored, places: Values, last: int, offset: int) -> None:
-    """Refuse positions that do not increase from `last`, or lie outside the array."""
-    if places[0] <= last or not (places[1:] > places[:-1]).all():
-        before = np.concatenate([[last], places[:-1]])
-        odd = int(np.flatnonzero(places <= before)[0])
+def _check_positions(stored: Stored, positions: Values, last: int, offset: int) -> None:
+    """Raise `Corrupt` for positions that do not increase from `last`, or are outside the array."""
+    if positions[0] <= last or not (positions[1:] > positions[:-1]).all():
+        before = np.concatenate([[last], positions[:-1]])
+        first = int(np.flatnonzero(positions <= before)[0])
         what = "the positions of sparse data do not increase"
-        stored.refuse(what, offset, f"more than {before[odd]}", int(places[odd]))
-    if places[-1] > stored.count:
+        stored.refuse(what, offset, f"more than {before[first]}", int(positions[first]))
+    if positions[-1] > stored.count:
         what = "a position of sparse data lies outside the array"
-        stored.refuse(what, offset, f"1 to {stored.count}", int(places[-1]))
+        stored.refuse(what, offset, f"1 to {stored.count}", int(positions[-1]))
 
 
 def _batches(stored: Sparse, file: Any, first: int, nbytes: int) -> Iterator[tuple[Values, Values]]:
-    """Yield positions, from 0 and increasing, and values, from some records at once.
+    """Yield increasing indices, from 0, and their values, from the record `first` on.
 
-    Begins with the record `first`, and reads `nbytes` or one record at once.
+    Records of one length are read together, up to `nbytes` at once, but at least one.
     """
     parts = stored.parts
     kind = f"{stored.dtype.str[0]}i4"
@@ -337,11 +337,10 @@ def _batches(stored: Sparse, file: Any, first: int, nbytes: int) -> Iterator[tup
         raw = np.empty((alike - 1) * stride + 8 * count, np.uint8)
         stored.read(file, parts.offsets[n], raw)
         shape, strides = (alike, count), (stride, 4)
-        places = np.ndarray(shape, kind, raw, 0, strides).astype(np.int64).reshape(-1)
+        positions = np.ndarray(shape, kind, raw, 0, strides).astype(np.int64).reshape(-1)
         values = np.ndarray(shape, stored.dtype, raw, 4 * count, strides).reshape(-1)
-        if len(places):
-            _check_places(stored, places, last, parts.offsets[n])
-            last = int(places[-1])
-        places -= 1
-        yield places, values
+        if len(positions):
+            _check_positions(stored, positions, last, parts.offsets[n])
+            last = int(positions[-1])
+        yield positions - 1, values
         n += alike

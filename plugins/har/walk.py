@@ -1,4 +1,4 @@
-"""The walk through the records of a file, header after header, and the facts of each."""
+"""The walk through the records of a file, and the headers that it fills."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from .header import Layout
     from .records import Record, Records
 
-# Where data lies: `offsets` of the values of each part and how many `counts` there are. `boxes`
-# are the positions of parts that do not follow each other in Fortran order, else None. Sparse
-# parts hold `counts` positions, then as many values.
+# The location of data: for each part the offset of its values and their count. `boxes` are the
+# positions of parts that do not follow each other in Fortran order, else None. A sparse part holds
+# `count` positions, then as many values.
 Parts = namedtuple("Parts", "offsets counts boxes")
 
 
@@ -38,7 +38,7 @@ class Header:
         self.raw = raw
         self.name = raw.strip(" ")
         self.offset = offset
-        self.type = ""  # none: a header without records
+        self.type = ""  # empty for a header without records
         self.storage = FULL
         self.long = ""
         self.sizes: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ class Header:
         self.axes: list[Axis] = []
         self.own: dict[str, Any] = {}
         self.parts = Parts(array("q"), array("q"), None)
-        # Why it cannot be read; its name may be unknown then.
+        # The reason why it cannot be read; then its name may be made up.
         self.problem: RaconvertError | None = None
         self.records = 0  # count of records behind the name
         self.start = self.stop = offset  # begin and end of those records
@@ -63,26 +63,26 @@ def continues(record: Record) -> bool:
 
 
 class Walk:
-    """The records of a file in order, with the words for messages about them."""
+    """The records of a file in order, with the header and the record that messages name."""
 
     def __init__(self, source: Source, records: Records) -> None:
         self.source = source
         self.records = records
         self.order = records.order
         self.offset = records.first
-        self.header = ""  # the name of the header at work
-        self.number = 0  # number of the record, counted from that name
+        self.header = ""  # the name of the current header
+        self.number = 0  # records passed since that name
         self.labels: dict[bytes, tuple[str, ...]] = {}  # lists are shared by all headers of a file
         self.label_count = 0
         self._next: Record | None = None
 
     @property
     def where(self) -> str:
-        """The place of the next record, for messages."""
+        """The header and number of the next record, for messages."""
         return f"header '{self.header}', record {self.number + 1}" if self.header else "a header"
 
     def peek(self) -> Record | None:
-        """The next record, which is not passed; None at the end of the file."""
+        """The next record, without passing it; None at the end of the file."""
         if self._next is None and self.offset < self.records.size:
             try:
                 self._next = self.records.at(self.offset, "")
@@ -138,7 +138,7 @@ class Walk:
         raise Corrupt(what, path=self.source.path, where=where, expected=expected, got=got)
 
     def fields(self, layout: Layout, record: Record) -> tuple[Any, int]:
-        """The fields of a record, and where they end in its payload."""
+        """The fields of a record, and the offset of their end in its payload."""
         payload = record.head
         if layout.nbytes > len(payload) or layout.grows:
             payload = self.records.bytes_at(record.start, min(record.nbytes, MOST_BYTES))

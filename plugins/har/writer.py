@@ -1,4 +1,4 @@
-"""Headers written record by record, in bounded memory and with the rules of `tables`."""
+"""Headers written record by record, in bounded memory, split by the rules of `tables`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .tables import (
     TEXT,
     WORD_CHARS,
     boxes,
-    part_counts,
+    number_of_parts,
     strings_limit,
 )
 
@@ -64,20 +64,20 @@ def write_file(planned: FilePlan, target: Target) -> None:
     """Write all headers, with the hidden ones in their former order among them."""
     try:
         out = Out(target.open(), planned.framing)
-        hidden = sorted(planned.hidden, key=lambda kept: kept.get("before", 0))
+        hidden = sorted(planned.hidden, key=lambda entry: entry.get("before", 0))
         for number, header in enumerate(planned.headers):
             while hidden and hidden[0].get("before", 0) <= number:
-                _hidden(out, hidden.pop(0))
+                _write_hidden(out, hidden.pop(0))
             write_header(out, header, target)
-        for kept in hidden:
-            _hidden(out, kept)
+        for entry in hidden:
+            _write_hidden(out, entry)
         out.flush()
     except OSError as error:
         raise write_failed(target.path, error) from error
 
 
 class Out:
-    """The file, written through one buffer; `begins`: with its first record."""
+    """The file, written through one buffer; `begins` if its first record is written, too."""
 
     def __init__(self, file: FileIO, framing: str, *, begins: bool = True) -> None:
         self.framing = framing
@@ -132,23 +132,23 @@ def _padded(words: str, length: int) -> bytes:
 
 
 def _counters(total: int, odd: Sequence[list[int]]) -> Iterator[int]:
-    """Yield the counters of so many records, down to 1, but for the odd ones of the source."""
+    """Yield the counters of `total` records, down to 1; `odd` lists index and counter of others."""
     changed = {n: counter for n, counter in odd if n < total}
     for n in range(total):
         yield changed.get(n, total - n)
 
 
-def _hidden(out: Out, kept: dict[str, Any]) -> None:
-    """Write a housekeeping header from its record in the metadata."""
-    out.name(kept["name"])
-    if "text" not in kept:
-        for payload in kept.get("records", ()):
+def _write_hidden(out: Out, entry: dict[str, Any]) -> None:
+    """Write a housekeeping header from its entry in the metadata."""
+    out.name(entry["name"])
+    if "text" not in entry:
+        for payload in entry.get("records", ()):
             out.raw(payload)
         return
-    lines, width = kept["text"], kept["width"]
+    lines, width = entry["text"], entry["width"]
     sizes = (len(lines), width)
-    out.record(SECOND, TEXT, FULL, kept.get("long", ""), len(sizes), sizes)
-    _strings(out, lines, width, kept.get("split"), kept.get("counters", []))
+    out.record(SECOND, TEXT, FULL, entry.get("long", ""), len(sizes), sizes)
+    _strings(out, lines, width, entry.get("split"), entry.get("counters", []))
 
 
 def _strings(
@@ -158,7 +158,7 @@ def _strings(
     split: int | None = None,
     odd: Sequence[list[int]] = (),
 ) -> None:
-    """Write a list of strings of one width that is in memory whole."""
+    """Write a list of strings of one width, which is in memory."""
     count = len(words)
     cells = b"".join(_padded(word, width) for word in words)
     for start, here, counter in _list_parts(count, split or strings_limit(width), odd):
@@ -230,7 +230,7 @@ class _Elements:
         self.dtype = np.dtype(f"{out.order}{'i4' if header.type == INTEGER else 'f4'}")
         self._may_cut = target.allows("elements")
         self._target = target
-        self._cut = False  # blanks at the end of strings were lost
+        self._cut = False  # True once blanks at the end of a string were lost
         self._strings = 0  # strings written so far
         self._blocks = target.counted(blocks(header.array, block_bytes(target.max_memory)))
         dtype = np.dtype(f"S{header.width}") if header.type == TEXT else self.dtype
@@ -246,7 +246,7 @@ class _Elements:
                 yield values.astype(self.dtype, copy=False)
 
     def _cells(self, block: Values) -> Values:
-        """Strings of one-byte characters, blanks behind them."""
+        """The strings of a block in one-byte characters, padded with blanks."""
         if block.dtype.kind == "U":
             block = _latin(block, self.header.array.name)
         width = block.dtype.itemsize
@@ -254,17 +254,17 @@ class _Elements:
         inside = np.maximum.accumulate(cells[:, ::-1] != 0, axis=1)[:, ::-1]
         last = inside.copy()
         last[:, :-1] &= ~inside[:, 1:]
-        self._see_blanks(block, (last & (cells == 32)).any(axis=1))
+        self._check_blanks(block, (last & (cells == 32)).any(axis=1))
         self._strings += len(block)
         blank = np.where(inside, cells, np.uint8(32))
         return np.ascontiguousarray(blank).view(f"S{width}").reshape(-1)
 
-    def _see_blanks(self, block: Values, odd: Values) -> None:
-        """Refuse strings that end with a blank, which is padding here, unless that is allowed."""
-        if not odd.any():
+    def _check_blanks(self, block: Values, end_blank: Values) -> None:
+        """Raise `WouldLose` if a string ends with a blank; if that is allowed, report a loss."""
+        if not end_blank.any():
             return
         if not self._may_cut:
-            at = int(np.flatnonzero(odd)[0])
+            at = int(np.flatnonzero(end_blank)[0])
             raise WouldLose(
                 f"string {bytes(block[at])!r} of array '{self.header.array.name}' ends with a "
                 "blank, which is padding in HAR and would not come back",
@@ -280,13 +280,13 @@ class _Elements:
 
 
 def _latin(block: Values, name: str) -> Values:
-    """Unicode strings as one-byte characters, all of the same width."""
+    """Unicode strings as Latin-1 bytes. Raises `WouldLose` for other characters."""
     width = block.dtype.itemsize // 4
     points = block.astype(f"<U{width}", copy=False).view("<u4")
     if (points > 255).any():
-        odd = int(np.flatnonzero(points > 255)[0]) // width
+        first = int(np.flatnonzero(points > 255)[0]) // width
         raise WouldLose(
-            f"string {str(block[odd])!r} of array '{name}' has characters beyond Latin-1",
+            f"string {str(block[first])!r} of array '{name}' has characters beyond Latin-1",
             remedy="nothing was written; npy, npz and h5 hold it",
         )
     return points.astype(np.uint8).view(f"S{width}")
@@ -303,8 +303,7 @@ def _text(out: Out, header: HeaderPlan, feed: Feed) -> None:
 def _matrix(out: Out, header: HeaderPlan, feed: Feed) -> None:
     dims = header.dims
     limit = header.own.get("split", MATRIX_LIMIT)
-    pattern, repeats = part_counts(dims, limit)
-    counters = _counters(len(pattern) * repeats, header.own.get("counters", []))
+    counters = _counters(number_of_parts(dims, limit), header.own.get("counters", []))
     for box, counter in zip(boxes(dims, limit), counters, strict=True):
         count = _volume(box)
         out.stream(MATRIX, counter, dims, box, pieces=feed.pieces(count), nbytes=4 * count)
@@ -316,8 +315,7 @@ def _volume(box: list[int]) -> int:
 
 def _full(out: Out, header: HeaderPlan, feed: Feed, sizes: tuple[int, ...]) -> None:
     limit = header.own.get("split", FULL_LIMIT)
-    pattern, repeats = part_counts(sizes, limit)
-    counters = _counters(1 + 2 * len(pattern) * repeats, header.own.get("counters", []))
+    counters = _counters(1 + 2 * number_of_parts(sizes, limit), header.own.get("counters", []))
     out.record(DIMENSIONS, next(counters), MAX_RANK, sizes)
     for box in boxes(sizes, limit):
         out.record(POSITION, next(counters), box)
@@ -326,9 +324,9 @@ def _full(out: Out, header: HeaderPlan, feed: Feed, sizes: tuple[int, ...]) -> N
 
 
 def _nonzero(array: Array, target: Target, storage: str) -> int | None:
-    """The number of values that sparse storage keeps, or None for full storage.
+    """The number of values to store in sparse storage, or None for full storage.
 
-    Every bit pattern but that of +0.0 is kept. Counting ends as soon as the answer is known.
+    All values but +0.0 are stored, so -0.0 is. Counting ends as soon as full storage is decided.
     """
     limit = array.count if storage == "sparse" else array.count * SPARSE_BELOW
     if storage == "full" or (storage == "auto" and (array.count == 0 or array.ndim == 0)):
@@ -349,23 +347,23 @@ def _count(block: Values) -> int:
 def _sparse(out: Out, header: HeaderPlan, data: _Elements, total: int) -> None:
     own, what = header.own, f"array '{header.array.name}'"
     out.record(SPARSE_START, total, 4, 4, own.get("comment", ""))
-    pairs = tee(_kept(data.converted()))
-    place_type = np.dtype(f"{out.order}i4")
-    places = Feed((kept.astype(place_type) for kept, _ in pairs[0]), place_type, what)
+    pairs = tee(_nonzeros(data.converted()))
+    int32 = np.dtype(f"{out.order}i4")
+    positions = Feed((indices.astype(int32) for indices, _ in pairs[0]), int32, what)
     values = Feed((block for _, block in pairs[1]), data.dtype, what)
     for _, here, counter in _list_parts(
         total, own.get("split", SPARSE_LIMIT), own.get("counters", [])
     ):
-        both = places.take(here).tobytes() + values.take(here).tobytes()
+        both = positions.take(here).tobytes() + values.take(here).tobytes()
         out.record(SPARSE_PART, counter, total, here, data=both)
     if values.more():
         raise Corrupt(f"{what} changed while it was written")
 
 
-def _kept(blocks: Iterable[Values]) -> Iterator[tuple[Values, Values]]:
-    """Yield positions, from 1, and values of what is not +0.0."""
+def _nonzeros(blocks: Iterable[Values]) -> Iterator[tuple[Values, Values]]:
+    """Yield, for each block, the positions (from 1) and the values that are not +0.0."""
     start = 1
     for block in blocks:
-        kept = np.flatnonzero(block.view("u4"))
-        yield kept + start, block[kept]
+        indices = np.flatnonzero(block.view("u4"))
+        yield indices + start, block[indices]
         start += len(block)

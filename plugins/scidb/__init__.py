@@ -34,9 +34,9 @@ Dimensions: where all have both bounds the arrays have their shape, and the numb
 be that of the cells; otherwise, and with ``layout=flat``, they are tables of one dimension.
 ``order=chunk`` (found from the chunk lengths) undoes SciDB's order, chunk after chunk, each
 row-major. ``coords=after`` or ``before`` says that the dimensions are int64 columns too, read as
-arrays of their own; with ``layout=dense`` they put the values into place instead, cells without a
-record are zero, and an array ``cells`` tells the place of every record. ``records=raw`` gives the
-records verbatim as one array.
+arrays of their own; with ``layout=dense`` they put the values into cells instead, cells without a
+record are zero, and an array ``cells`` has the cell index of every record. ``records=raw`` gives
+the records verbatim as one array.
 
 Refused: SciDB text and opaque dumps, by name; records that the file cuts off; counts that do not
 fit the schema; schemas and format strings that do not follow their grammar, with the position. A
@@ -108,7 +108,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure of SciDB text and dumps, to refuse them by name, and beside a sound FILE.schema."""
+    """SURE for SciDB text and dumps, to refuse them by name, and beside a sound FILE.schema."""
     try:
         file = find_schema_file(source)
     except RaconvertError:  # it exists and may not be read: `read` raises the reason
@@ -135,7 +135,7 @@ def read(
     records: str = "auto",
     nullable_default: str = "auto",
 ) -> Bundle:
-    """The attributes of the file and their companions, lazily.
+    """The attributes of the file and their companions; values are read later.
 
     Records that differ in width are counted in one pass over the file. Raises `UsageError` without
     a schema, or for options that are wrong; `Unsupported` for SciDB text and dumps; `Corrupt` for

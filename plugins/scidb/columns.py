@@ -1,7 +1,7 @@
 """The types of SciDB, the element types that carry them, and the columns of records.
 
 SciDB 19.11, `include/query/TypeSystem.h` and the type table of the binary load documentation.
-User-defined types have the size that their plug-in gives them; files do not tell it, so it is
+User-defined types have the size that their plug-in gives them; files do not hold it, so it is
 declared (``types=point=16``), and the values stay opaque.
 """
 
@@ -47,12 +47,13 @@ CELLS = "cells"
 RAW = "records"
 
 
-# Where one column is: its span, the prefix byte in it (-1: none), and the value or its count.
-Place = namedtuple("Place", "span prefix value")
+# The location of one column: its span, and in it the offsets of the prefix byte (-1: none) and of
+# the value or its count.
+Location = namedtuple("Location", "span prefix value")
 
 
 class Column(namedtuple("Column", "type size nullable")):
-    """One column of a record: `size` in bytes, None for what has its count in the file."""
+    """One column of a record: `size` in bytes, None if every value has its count in the file."""
 
     __slots__ = ()
 
@@ -68,7 +69,7 @@ class Column(namedtuple("Column", "type size nullable")):
 
     @property
     def element(self) -> Element:
-        """The element type of the values: opaque bytes where SciDB's type is not a number."""
+        """The element type of the values: bytes if SciDB's type is not a number."""
         if self.type in NATIVE:
             return NATIVE[self.type].element
         letter = "S" if self.type == "string" else "V"
@@ -89,8 +90,8 @@ def format_text(columns: list[Column]) -> str:
     return f"({', '.join(map(str, columns))})"
 
 
-class Layout(namedtuple("Layout", "columns places spans")):
-    """The places of the columns, and the widths of the spans without counts."""
+class Layout(namedtuple("Layout", "columns locations spans")):
+    """The locations of the columns, and the bytes of each span, without its count."""
 
     __slots__ = ()
 
@@ -102,13 +103,13 @@ class Layout(namedtuple("Layout", "columns places spans")):
 
 def layout_of(columns: list[Column]) -> Layout:
     """The layout of records with these columns."""
-    places, spans = [], [0]
+    locations, spans = [], [0]
     for column in columns:
         prefix = spans[-1] if column.nullable else -1
         spans[-1] += column.nullable
-        places.append(Place(len(spans) - 1, prefix, spans[-1]))
+        locations.append(Location(len(spans) - 1, prefix, spans[-1]))
         if column.size is None:
             spans.append(0)
         else:
             spans[-1] += column.size
-    return Layout(columns, places, spans)
+    return Layout(columns, locations, spans)

@@ -50,7 +50,7 @@ SUFFIX = ".schema"
 FOLDER_FILE = "_schema.scidb-schema"
 LARGEST_SHOWN = 3  # names in messages
 
-# The words of every option; `auto` takes what the schema file says, or what the schema suggests.
+# The words of every option; `auto` takes the line of the schema file, or what the schema suggests.
 CHOICES = {
     "layout": ("auto", "dense", "flat"),
     "order": ("auto", "C", "chunk"),
@@ -61,9 +61,9 @@ CHOICES = {
 _TEXTS = ("format", "types", "unnamed")
 _LINE = re.compile(rf"({'|'.join((*CHOICES, *_TEXTS))})[ \t]*:[ \t]*([^\n]*)")
 
-# `columns` with `names`, one each; `coordinates` are the indices of the columns of dimensions.
-# `schema_text` is as it was given, `origin` the file it came from ("" for options); `unnamed` are
-# the dimensions that have a name only because SciDB wants one.
+# `names` has one for each of `columns`; `coordinates` are the indices of the columns of dimensions.
+# `schema_text` is the text that was parsed, `origin` the path of its file ("" for options);
+# `unnamed` are the dimensions that have a name only because SciDB wants one.
 Declaration = namedtuple(
     "Declaration",
     "schema schema_text columns names coordinates layout order coords raw sizes notes origin "
@@ -72,23 +72,23 @@ Declaration = namedtuple(
 
 
 class Text(namedtuple("Text", "value name path")):
-    """One given text: its value, the name of its option, and the path of its file."""
+    """The text of one option: its value, the name of the option, and the path of its file or ""."""
 
     __slots__ = ()
 
     def refuse(self, fault: Fault) -> RaconvertError:
-        """The error for a fault in this text."""
+        """The error for a fault in this text: `Corrupt` about its file, or `UsageError`."""
         if self.path:
             what = f"{self.name} is wrong: {fault.what}"
             return Corrupt(
-                what, path=self.path, where=fault.place, expected=fault.expected, got=fault.got
+                what, path=self.path, where=fault.position, expected=fault.expected, got=fault.got
             )
         what = f"`--in-opt {self.name}` is wrong: {fault.what}"
-        return UsageError(what, where=fault.place, expected=fault.expected, got=fault.got)
+        return UsageError(what, where=fault.position, expected=fault.expected, got=fault.got)
 
 
 def declare(source: Source, options: dict[str, str]) -> Declaration:
-    """Return the declaration of the file of records; `options` are those of `read`, by name."""
+    """The declaration of a file of records; `options` are those of `read`, by name."""
     given = {name: value for name, value in options.items() if value not in ("", "auto")}
     texts = {name: Text(value, name, "") for name, value in given.items()}
     if "schema" not in given:
@@ -98,12 +98,12 @@ def declare(source: Source, options: dict[str, str]) -> Declaration:
             _check_seal(file, source)
     if "schema" not in texts and "format" not in texts:
         _refuse_by_name(source)
-        raise _nothing_known(source)
+        raise _undeclared(source)
     return combine(source.path, texts, source.limits)
 
 
 def find_schema_file(source: Source) -> Source | None:
-    """The schema file that belongs to the source, if there is one."""
+    """The schema file of the source, or None."""
     own = os.path.realpath(source.path)
     names = [os.path.basename(path) + SUFFIX for path in (own, source.place)]
     name = first_there(source, [*names, FOLDER_FILE])
@@ -111,14 +111,14 @@ def find_schema_file(source: Source) -> Source | None:
 
 
 def _check_seal(file: Source, records: Source) -> None:
-    """Refuse a schema file that was written with another file of records."""
+    """Raise `Corrupt` for a schema file that was written with another file of records."""
     text, mark, line = file.read_at(0, file.size).rpartition(f"-- {MARK}".encode())
     if mark and file.name != FOLDER_FILE:
         check_seal(line.decode(errors="replace"), text, records, file.path)
 
 
 def load_schema_file(file: Source) -> dict[str, Text]:
-    """The texts of a schema file: its schema and its options."""
+    """The texts of a schema file by option: its schema and its lines. Raises `Corrupt`."""
     path = file.path
     if file.size > file.limits.header_bytes:
         raise Corrupt(
@@ -138,6 +138,7 @@ def load_schema_file(file: Source) -> dict[str, Text]:
 
 
 def _texts_in(text: str, path: str, limits: Limits) -> dict[str, Text]:
+    """The texts by option in the text of a schema file. Raises `Fault`."""
     texts: dict[str, Text] = {}
     at = past_space(text, 0)
     if not _LINE.match(text, at):
@@ -159,10 +160,11 @@ def _texts_in(text: str, path: str, limits: Limits) -> dict[str, Text]:
 
 
 def _refuse_by_name(source: Source) -> None:
-    named = name_of(source.head)
-    if named is not None:
+    """Raise `Unsupported` for SciDB text and dumps."""
+    kind = name_of(source.head)
+    if kind is not None:
         raise Unsupported(
-            f"is {named}, no binary file of records",
+            f"is {kind}, no binary file of records",
             path=source.path,
             where="byte 0",
             remedy="save it anew in SciDB: save(ARRAY, '/path/x.scidb', -2, '(double null, int64)')"
@@ -170,7 +172,8 @@ def _refuse_by_name(source: Source) -> None:
         )
 
 
-def _nothing_known(source: Source) -> UsageError:
+def _undeclared(source: Source) -> UsageError:
+    """The error for a file without schema and format string."""
     name = source.name
     return UsageError(
         "SciDB binary files do not say what they hold, and no schema was given",
@@ -182,7 +185,7 @@ def _nothing_known(source: Source) -> UsageError:
 
 
 def combine(path: str, texts: dict[str, Text], limits: Limits) -> Declaration:
-    """Combine texts into the declaration of the file at `path`."""
+    """The declaration of the file at `path` from the texts of options. Raises `RaconvertError`."""
 
     def word(name: str) -> str:
         return str(texts[name].value) if name in texts else "auto"
@@ -191,7 +194,7 @@ def combine(path: str, texts: dict[str, Text], limits: Limits) -> Declaration:
     sizes = _parsed(texts.get("types"), lambda text: parse_sizes(text, limits), default={})
     schema, origin = None, ""
     if "schema" in texts:
-        schema = _whole_schema(texts["schema"], limits)
+        schema = _only_schema(texts["schema"], limits)
         origin = texts["schema"].path
     if "format" in texts:
         columns = _parsed(texts["format"], lambda text: parse_format(text, sizes, limits))
@@ -202,11 +205,9 @@ def combine(path: str, texts: dict[str, Text], limits: Limits) -> Declaration:
     coords = word("coords").replace("auto", "none")
     if schema is not None and "format" not in texts:
         columns = _with_coordinates(columns, schema, coords)
-    unnamed = (
-        [name.strip() for name in str(texts["unnamed"].value).split(",")]
-        if "unnamed" in texts
-        else []
-    )
+    unnamed = []
+    if "unnamed" in texts:
+        unnamed = [name.strip() for name in str(texts["unnamed"].value).split(",")]
     if schema is None:
         schema = _unnamed(columns, coords)
         unnamed = [dim.name for dim in schema.dims]
@@ -226,6 +227,7 @@ def _used(kind: str, columns: list[Column]) -> bool:
 
 
 def _parsed(text: Text | None, parse: Any, default: Any = None) -> Any:
+    """A text parsed, or `default` if there is none; a `Fault` becomes the error of the text."""
     if text is None:
         return default
     try:
@@ -234,8 +236,8 @@ def _parsed(text: Text | None, parse: Any, default: Any = None) -> Any:
         raise text.refuse(fault) from fault
 
 
-def _whole_schema(text: Text, limits: Limits) -> Schema:
-    """Parse a schema after which nothing follows."""
+def _only_schema(text: Text, limits: Limits) -> Schema:
+    """Parse a text that is one schema and nothing else."""
 
     def parse(value: str) -> Schema:
         schema, stop = parse_schema(value, limits)
@@ -244,14 +246,14 @@ def _whole_schema(text: Text, limits: Limits) -> Schema:
             scanner.fail("schema goes on after its end", "nothing")
         return schema
 
-    whole: Schema = _parsed(text, parse)
-    return whole
+    schema: Schema = _parsed(text, parse)
+    return schema
 
 
 def _columns_of(
     text: Text, schema: Schema, sizes: dict[str, int], default: str, notes: list[str]
 ) -> list[Column]:
-    """The columns that follow from the schema alone."""
+    """The columns of a schema without a format string; a note names doubtful nulls."""
     columns = []
     for attribute in schema.attributes:
         kind, null = attribute.type, attribute.null
@@ -262,8 +264,8 @@ def _columns_of(
         if kind in ("void", SKIP):
             raise text.refuse(Fault(f"no attribute has type {kind}", text.value, attribute.at))
         columns.append(Column(kind, size, default != "not null" if null is None else null))
-    said = {attribute.null for attribute in schema.attributes}
-    if default == "auto" and True in said and None in said and False not in said:
+    stated = {attribute.null for attribute in schema.attributes}
+    if default == "auto" and stated == {True, None}:
         bare = [a.name for a in schema.attributes if a.null is None]
         notes.append(worded(
             f"the schema says NULL but never NOT NULL, as those of SciDB before 15.12, in which "
@@ -274,13 +276,14 @@ def _columns_of(
 
 
 def _with_coordinates(columns: list[Column], schema: Schema, coords: str) -> list[Column]:
-    """The columns of the attributes with those of the dimensions before or behind them."""
+    """The columns of the attributes, with columns of the dimensions before or behind them."""
     size = NATIVE["int64"].element.nbytes
-    places = [Column("int64", size, False)] * len(schema.dims) if coords != "none" else []
-    return [*places, *columns] if coords == "before" else [*columns, *places]
+    coordinates = [Column("int64", size, False)] * len(schema.dims) if coords != "none" else []
+    return [*coordinates, *columns] if coords == "before" else [*columns, *coordinates]
 
 
 def _listed(names: list[str]) -> str:
+    """The first names in quotes, and the number of the others."""
     shown = ", ".join(f"'{name}'" for name in names[:LARGEST_SHOWN])
     return shown + (f" and {len(names) - LARGEST_SHOWN} more" if len(names) > LARGEST_SHOWN else "")
 
@@ -298,6 +301,7 @@ def _unnamed(columns: list[Column], coords: str) -> Schema:
 
 
 def _text_of(columns: list[Column], names: list[str], coordinates: list[int]) -> str:
+    """The schema of a format string alone, as text; empty if it has only skipped columns."""
     attributes = [
         (name, column.type, column.nullable)
         for n, (name, column) in enumerate(zip(names, columns, strict=True))
@@ -309,7 +313,7 @@ def _text_of(columns: list[Column], names: list[str], coordinates: list[int]) ->
 def _named(
     path: str, schema: Schema, columns: list[Column], coords: str
 ) -> tuple[list[str], list[int]]:
-    """A name for every column, and which columns are coordinates."""
+    """A name for every column, and the indices of the columns that are coordinates."""
     attributes = [attribute.name for attribute in schema.attributes]
     dims = [dim.name for dim in schema.dims]
     values = [n for n, column in enumerate(columns) if not column.is_skip]
@@ -327,10 +331,10 @@ def _named(
                 f"column {n} holds no coordinates", expected="int64", got=f"'{columns[n]}'",
                 path=path,
             )  # fmt: skip
-    names, skips, rest = [], 0, iter(expected)
+    names, skips, others = [], 0, iter(expected)
     for column in columns:
         skips += column.is_skip
-        names.append(f"{SKIP}.{skips}" if column.is_skip else next(rest))
+        names.append(f"{SKIP}.{skips}" if column.is_skip else next(others))
     return names, coordinates
 
 
@@ -368,7 +372,7 @@ def _order(path: str, schema: Schema, order: str, layout: str) -> str:
     return order
 
 
-# What is SciDB's, but no binary load file: named by its first bytes ------------------------------
+# Other files of SciDB, named by their first bytes ------------------------------------------------
 
 # SciDB text: an optional place {0,4}, brackets, then a cell (1,'x'), an empty one (), or {1}(2).
 _PLACE = rb"\{ *-?[0-9]+(?: *, *-?[0-9]+)* *\}"
@@ -381,7 +385,7 @@ OPAQUE_OLD = bytes.fromhex("acec0a00")
 
 
 def name_of(head: bytes) -> str | None:
-    """Name the kind of a file by its first bytes; None if they are not SciDB's."""
+    """The kind of a SciDB file that is not binary records, by its first bytes; else None."""
     if head.startswith(OPAQUE):
         return "an opaque SciDB dump"
     if head.startswith(OPAQUE_OLD):

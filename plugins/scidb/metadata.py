@@ -1,7 +1,7 @@
 """Arrays as the attributes of one SciDB array: groups, names, axes, metadata, and what is lost.
 
 Arrays that are marked as companions (by the namespace ``scidb`` in their metadata, or by their
-names where asked) make an attribute nullable, or variable in length.
+names with ``companions=names``) make an attribute nullable, or variable in length.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The column that holds the values of an array, and what that changes -----------------------------
+# The column of an array, and the change of form --------------------------------------------------
 
 
 def column_named(text: str, values: Array, null: Array | None) -> Column:
-    """The column of the type that metadata names if the values fit it, else of their own type."""
+    """The column of the type `text` (of metadata) if the values fit it, else of their own type."""
     try:
         kind = text.partition("(")[0].strip()
         [column] = parse_format(f"({text})", {kind: values.element.nbytes}, DEFAULT)
@@ -71,7 +71,7 @@ def _derived(values: Array, null: Array | None) -> Column:
 
 
 def type_change(element: Element, column: Column) -> tuple[str, str] | None:
-    """Property and reason where values take another form, ("lost", …) if one is lost."""
+    """Property and reason if values change their form, ("lost", "") if they lose it, else None."""
     kind, nbytes, _, descr = element
     if kind == "float" and nbytes == 2:
         return "type", "float16 becomes float (32 bits)"
@@ -93,31 +93,31 @@ def type_change(element: Element, column: Column) -> tuple[str, str] | None:
 
 
 class Namer:
-    """Gives names once: an attribute may be called ``a.null`` beside a nullable ``a``."""
+    """Distinct names: an attribute may be called ``a.null`` beside a nullable ``a``."""
 
     def __init__(self) -> None:
-        self._given: set[str] = set()
+        self._used: set[str] = set()
 
     def name(self, attribute: str, role: str) -> str:
         """The name of an array: the attribute's, and its role unless it is the values."""
         name = attribute if role == "values" else f"{attribute}.{role}"
-        while name in self._given:
+        while name in self._used:
             name += "_"
-        self._given.add(name)
+        self._used.add(name)
         return name
 
 
 class Group:
-    """The arrays of one attribute."""
+    """The arrays of one attribute; `column` is its index in the file it comes from, or -1."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, column: int = -1) -> None:
         self.name = name
         self.values: Array | None = None
         self.null: Array | None = None
         self.offsets: Array | None = None
         self.bytes: Array | None = None
         self.type = ""
-        self.column = -1
+        self.column = column
 
     @property
     def first(self) -> Array:
@@ -134,25 +134,25 @@ class Group:
 def groups_of(bundle: Bundle, *, by_names: bool) -> tuple[list[Group], Array | None]:
     """The attributes that the arrays belong to, in order, and the array of cells."""
     names = set(bundle.names)
-    of: dict[tuple[str, Any], Group] = {}
+    groups: dict[tuple[str, int], Group] = {}
     cells = None
     for array in bundle.arrays:
         role, attribute, own = _mark(array, names if by_names else None)
         if role == "cells":
             cells = array
         elif role is not None:
-            group = of.setdefault((attribute, own.get("column")), Group(attribute))
+            column = own.get("column")
+            number = column if type(column) is int else -1
+            group = groups.setdefault((attribute, number), Group(attribute, number))
             if getattr(group, role) is None:
                 setattr(group, role, array)
             if isinstance(own.get("type"), str):
                 group.type = own["type"]
-            if type(own.get("column")) is int:
-                group.column = own["column"]
-    return _complete(bundle, list(of.values()), cells), cells
+    return _complete(bundle, list(groups.values()), cells), cells
 
 
 def _mark(array: Array, names: set[str] | None) -> tuple[str | None, str, dict[str, Any]]:
-    """Role, attribute and namespace of an array; with `names` also from its name."""
+    """Role, attribute and namespace of an array; with `names`, its name can tell the role, too."""
     own = array.meta.formats.get("scidb", {})
     role, attribute = own.get("role"), own.get("attribute")
     if role == "coordinate":
@@ -175,7 +175,7 @@ def _role_by_name(name: str, names: set[str]) -> tuple[str | None, str]:
 
 
 def _complete(bundle: Bundle, groups: list[Group], cells: Array | None) -> list[Group]:
-    """Keep the groups that are attributes; what is left of others are attributes of their own."""
+    """The groups that fit; each array of the other groups is an attribute of its own."""
     sound = {id(array): group for group in groups if _is_sound(group) for array in group.arrays}
     complete: list[Group] = []
     for array in bundle.arrays:
@@ -208,12 +208,9 @@ def _is_sound(group: Group) -> bool:
             return False
         dims = values.dims[1:] if column_named(group.type, values, null).items > 1 else values.dims
         return null is None or (is_of(null, "uint", 1) and null.dims == dims)
-    if (
-        offsets is None
-        or data is None
-        or not is_of(offsets, "int", 8)
-        or not is_of(data, "uint", 1)
-    ):
+    if offsets is None or data is None:
+        return False
+    if not is_of(offsets, "int", 8) or not is_of(data, "uint", 1):
         return False
     if offsets.ndim != 1 or data.ndim != 1 or offsets.count < 1:
         return False
@@ -238,7 +235,7 @@ def is_encodable(text: str) -> bool:
 
 
 def name_fits(groups: list[Group]) -> list[Fit]:
-    """The names that AFL cannot hold, even in double quotes."""
+    """Fits that refuse the names that AFL cannot hold, even in double quotes."""
     fits = []
     seen: set[str] = set()
     for group in groups:
@@ -260,7 +257,7 @@ def name_fits(groups: list[Group]) -> list[Fit]:
 
 
 def axes_of(outs: list[Out], shape: tuple[int, ...]) -> list[Any]:
-    """The axes of the first array that has any, slowest first; empty without."""
+    """The axes of the first array that has some, slowest first; empty if no array has."""
     for out in outs:
         array = out.null if out.values is None else out.values
         axes = _own_axes(array, out.column.items) if array is not None else []
@@ -281,7 +278,7 @@ _LETTERS = ("i", "j", "k", "l", "m", "n")
 
 
 def dims_of(shape: tuple[int, ...], axes: list[Any], taken: set[str]) -> list[Dimension]:
-    """Dimensions in one chunk, which is when SciDB's order is row-major."""
+    """Dimensions of one chunk each, so that SciDB's order is row-major."""
     dims = []
     used = set(taken)
     names = [axis.name for axis in axes]
@@ -290,8 +287,8 @@ def dims_of(shape: tuple[int, ...], axes: list[Any], taken: set[str]) -> list[Di
         if axes:
             lo = _origin(axes[n])
             own = names[n]
-            good = own and '"' not in own and own.isprintable() and len(own) <= MAX_NAME_BYTES
-            if good and own not in used and names.count(own) == 1:
+            usable = own and '"' not in own and own.isprintable() and len(own) <= MAX_NAME_BYTES
+            if usable and own not in used and names.count(own) == 1:
                 name = own
         if not name:
             name = _LETTERS[n] if len(shape) <= len(_LETTERS) else f"d{n}"
@@ -312,8 +309,8 @@ def _origin(axis: Any) -> int:
 
 
 def all_metadata_fits(plan: RecordPlan, dims: list[Dimension]) -> list[Fit]:
-    """List what SciDB cannot hold of the metadata of the arrays."""
-    given = {
+    """Fits for the metadata that SciDB cannot hold, of all arrays."""
+    axis_names = {
         axis.name for out in plan.outs if out.values is not None for axis in out.values.ra_axes
     }
     return [
@@ -322,23 +319,23 @@ def all_metadata_fits(plan: RecordPlan, dims: list[Dimension]) -> list[Fit]:
         for array in (out.values, out.offsets, out.bytes, out.null)
         if array is not None
         for fit in metadata_fits(
-            array, out.column.items if array is out.values else 1, out.column.type, dims, given
+            array, out.column.items if array is out.values else 1, out.column.type, dims, axis_names
         )
     ]
 
 
 def metadata_fits(
-    array: Array, items: int, kind: str, dims: list[Dimension], given: set[str | None]
+    array: Array, items: int, kind: str, dims: list[Dimension], axis_names: set[str | None]
 ) -> list[Fit]:
-    """List what SciDB cannot hold of the metadata of one array, of the SciDB type `kind`.
+    """Fits for the metadata that SciDB cannot hold, of one array of the SciDB type `kind`.
 
-    `given` are the names of axes of all arrays, which share the dimensions.
+    `axis_names` are the names of axes of all arrays, which share the dimensions.
     """
     held = ["scidb"]
     if array.meta.units == UNITS.get(kind):
         held.append("units")
     lost = facts_of(array, "axes", *held)
-    if any(lost_of_axes := _lost_of_axes(array, items, dims, given)):
+    if any(lost_of_axes := _lost_of_axes(array, items, dims, axis_names)):
         lost += facts_of_axes(array, lost_of_axes)
     if not lost:
         return []
@@ -347,41 +344,41 @@ def metadata_fits(
 
 
 def _lost_of_axes(
-    array: Array, items: int, dims: list[Dimension], given: set[str | None]
+    array: Array, items: int, dims: list[Dimension], axis_names: set[str | None]
 ) -> list[list[str]]:
-    """List the fields of axes, the fastest first, that the dimensions lack.
+    """The fields of each axis, the fastest first, that the dimensions cannot hold.
 
-    All those of an axis within a cell are among them.
+    For an axis within a cell these are all its fields.
     """
     axes = _own_axes(array, items)
     lost = []
     for axis, dim in zip_longest(axes, dims[: len(axes)]):
-        said = {*fields_of_axes([axis], *Axis.FIELDS)}
+        fields = {*fields_of_axes([axis], *Axis.FIELDS)}
         if dim is not None:
-            said -= {"name"} if axis.name == dim.name else set()
-            said |= {"name"} if axis.name is None and dim.name in given else set()
-            # An axis that says no origin takes that of the dimension, counted in steps of 1.
-            said |= {"origin", "spacing"} if axis.origin is None and dim.lo else set()
-            said -= {"origin"} if (axis.origin or 0) == (dim.lo or 0) else set()
-            # A dimension that begins at 0 is read as one that nothing was said of.
-            said -= {"spacing"} if axis.spacing == 1 and dim.lo else set()
-        lost.append([field for field in Axis.FIELDS if field in said])
+            fields -= {"name"} if axis.name == dim.name else set()
+            fields |= {"name"} if axis.name is None and dim.name in axis_names else set()
+            # An axis without an origin takes that of the dimension, in steps of 1.
+            fields |= {"origin", "spacing"} if axis.origin is None and dim.lo else set()
+            fields -= {"origin"} if (axis.origin or 0) == (dim.lo or 0) else set()
+            # A dimension that begins at 0 is read as an axis without origin and spacing.
+            fields -= {"spacing"} if axis.spacing == 1 and dim.lo else set()
+        lost.append([field for field in Axis.FIELDS if field in fields])
     for axis in array.ra_axes[: len(array.ra_axes) - len(axes)]:
         of_pair = axis == Axis(labels=PAIR_LABELS)
         lost.append([] if of_pair else fields_of_axes([axis], *Axis.FIELDS))
     return lost[::-1]
 
 
-# What writing makes of a bundle: columns of records, and the schema that names them --------------
+# The plan of a file: columns of records, and the schema that names them --------------------------
 
 
 # One column to write. `values`, `null`, `offsets`, `bytes` are arrays or None; a column with a
-# `dim` is computed: the coordinate of that dimension. `cast` is how the values become those of the
+# `dim` is computed: the coordinate of that dimension. `cast` converts the values to those of the
 # column: "view" or "float32".
 Out = namedtuple("Out", "column name values null offsets bytes dim cast")
 
-# `shape` is that of the cells, or one number of records; `cells` the array of places of records
-# with coordinates; `raw` the array of whole records, if that is all there is.
+# `shape` is that of the cells, or one number of records; `cells` the array of the cell indices of
+# records with coordinates; `raw` the array of whole records, if the file is nothing else.
 RecordPlan = namedtuple(
     "RecordPlan", "outs shape dims chunks cells raw schema_text settings attributes"
 )

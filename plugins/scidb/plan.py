@@ -1,6 +1,6 @@
 """Plan of a bundle as SciDB records, made from types, shapes, names and metadata.
 
-Arrays that came from SciDB, whole and as they were, are written back byte for byte. Any others of
+Arrays of a SciDB file, all of them and unchanged, are written back byte for byte. Other arrays of
 one shape become the attributes of one SciDB array.
 """
 
@@ -46,10 +46,10 @@ def plan(
 ) -> Plan:
     """The records that the arrays become, and ``FILE.schema`` beside them; see the package.
 
-    Nothing is lost of what came from SciDB, whole and as it was. Writing raises `Corrupt` for
-    offsets and places that contradict their arrays.
+    The unchanged arrays of a SciDB file lose nothing. Writing raises `Corrupt` for offsets and cell
+    indices that contradict their arrays.
     """
-    made, fits = _records(bundle, coords, by_names=companions == "names")
+    records, fits = _records(bundle, coords, by_names=companions == "names")
     canonical = mode == "canonical"
     if canonical:
         reason = "null prefixes become 255, bytes behind nulls and in skipped columns zero, and "
@@ -58,25 +58,25 @@ def plan(
     def write(target: Target) -> None:
         from .writer import write_records
 
-        write_records(made, target, canonical=canonical)
+        write_records(records, target, canonical=canonical)
         line = f"SciDB loads it with the iquery line in '{target.place}{SUFFIX}'"
         target.notes.append(line)
 
     fits += file_fits(bundle, "a SciDB schema")
-    return Plan(fits, write, names=_names(made, bundle))
+    return Plan(fits, write, names=_names(records, bundle))
 
 
 def _records(bundle: Bundle, coords: str, *, by_names: bool) -> tuple[RecordPlan, list[Fit]]:
-    """Plan the records of the bundle, and list what that changes."""
+    """The plan of the records of a bundle, and the fits."""
     origin = _origin_of(bundle)
     raw = _raw(bundle, origin)
     if raw is not None:
         return raw, metadata_fits(raw.raw, 1, "", raw.dims, set())
     groups, cells = groups_of(bundle, by_names=by_names)
     if origin is not None and coords in ("auto", origin.coords):
-        plan = _as_it_was(origin, groups, cells)
+        plan = _unchanged(origin, groups, cells)
         if plan is not None and len(bundle.arrays) > 1 and _names(plan, bundle) != bundle.names:
-            plan = None  # somebody gave them other names
+            plan = None  # some arrays were renamed
         if plan is not None:
             dims = plan.dims if origin.layout == "dense" or not origin.coordinates else []
             return plan, all_metadata_fits(plan, dims)
@@ -84,10 +84,11 @@ def _records(bundle: Bundle, coords: str, *, by_names: bool) -> tuple[RecordPlan
         group = Group(cells.name)
         group.values = cells
         groups.append(group)
-    return _anew(groups, coords)
+    return _new_array(groups, coords)
 
 
 def _names(plan: RecordPlan, bundle: Bundle) -> list[str]:
+    """The name that each array of the bundle has when the file is read."""
     if plan.raw is not None:
         return [RAW]
     namer = Namer()
@@ -102,11 +103,11 @@ def _names(plan: RecordPlan, bundle: Bundle) -> list[str]:
     return [names.get(id(array), array.name) for array in bundle.arrays]
 
 
-# What came from SciDB -----------------------------------------------------------------------------
+# Arrays of a SciDB file ---------------------------------------------------------------------------
 
 
 def _origin_of(bundle: Bundle) -> Declaration | None:
-    """Return the declaration of the SciDB file that the arrays come from; None without one."""
+    """The declaration of the SciDB file that the arrays come from, by their metadata, or None."""
     space = bundle.formats.get("scidb")
     if not space and len(bundle.arrays) == 1:
         space = bundle.arrays[0].meta.formats.get("scidb", {}).get("file")
@@ -129,7 +130,7 @@ def _origin_of(bundle: Bundle) -> Declaration | None:
 
 
 def _raw(bundle: Bundle, origin: Declaration | None) -> RecordPlan | None:
-    """The plan for an array of whole records."""
+    """The plan for one array of whole records; None if the bundle is anything else."""
     if origin is None or not origin.raw or len(bundle.arrays) != 1:
         return None
     array = bundle.arrays[0]
@@ -147,7 +148,7 @@ def _raw(bundle: Bundle, origin: Declaration | None) -> RecordPlan | None:
 
 
 def _settings(origin: Declaration) -> dict[str, str]:
-    """The lines of the schema file that say what the schema does not."""
+    """The options in the lines of the schema file: all that the schema does not say."""
     settings = {"format": f"({', '.join(map(str, origin.columns))})"}
     if origin.sizes:
         settings["types"] = ",".join(f"{name}={size}" for name, size in origin.sizes.items())
@@ -163,8 +164,8 @@ def _settings(origin: Declaration) -> dict[str, str]:
     return settings
 
 
-def _as_it_was(origin: Declaration, groups: list[Group], cells: Array | None) -> RecordPlan | None:
-    """The plan that gives the file back that the arrays come from; None if they differ."""
+def _unchanged(origin: Declaration, groups: list[Group], cells: Array | None) -> RecordPlan | None:
+    """The plan of the same file that the arrays come from; None if they were changed."""
     dense = origin.layout == "dense"
     computed = origin.coordinates if dense else []
     by_column = {group.column: group for group in groups}
@@ -207,7 +208,7 @@ def _are_cells(cells: Array | None) -> bool:
 
 
 def _holds(group: Group, column: Column, name: str) -> bool:
-    """True if a group has what the column needs, and nothing else."""
+    """True if a group has the arrays that the column needs, and no others."""
     if group.name != name or (group.null is not None) != column.nullable:
         return False
     if column.size is None:
@@ -220,6 +221,7 @@ def _holds(group: Group, column: Column, name: str) -> bool:
 
 
 def _count(group: Group, column: Column) -> int:
+    """The number of records of a group."""
     if group.offsets is not None:
         return group.offsets.count - 1
     return group.first.count // column.items
@@ -240,16 +242,16 @@ def _is_moved(group: Group, origin: Declaration) -> bool:
     if values is None or not values.described:
         return False
     for axis, dim in zip(values.axes, origin.schema.dims, strict=False):
-        known = None if dim.name in origin.unnamed else dim.name
-        if axis.name not in (None, known) or axis.origin not in (None, dim.lo):
+        name = None if dim.name in origin.unnamed else dim.name
+        if axis.name not in (None, name) or axis.origin not in (None, dim.lo):
             return True
     return False
 
 
-# Anything else ------------------------------------------------------------------------------------
+# Other arrays -------------------------------------------------------------------------------------
 
 
-def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
+def _new_array(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
     """The plan for arrays that become attributes of a new SciDB array."""
     fits: list[Fit] = []
     outs = []
@@ -269,7 +271,7 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
     attributes = [(out.name, out.column) for out in outs]
     settings = {}
     if coords in ("after", "before") and any(out.column.size is None for out in outs):
-        reason = "coordinates as columns beside strings and binaries cannot be put back into place"
+        reason = "coordinates as columns beside strings and binaries cannot be put back into cells"
         fits.append(refused("", "shape", reason + "; leave out `--out-opt coords`"))
     if coords in ("after", "before"):
         extra = [
@@ -298,7 +300,7 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
 
 
 def _extent_fits(name: str, dims: list[Dimension], width: int) -> list[Fit]:
-    """Refuse dimensions that are too many, too long or too far out for records of this width."""
+    """Fits that refuse dimensions too many, too long or too far out for records of this width."""
     lengths = [dim.hi - dim.lo + 1 for dim in dims]
     reasons = (
         (len(dims) >= MAX_RANK, f"{len(dims)} dimensions; at most {MAX_RANK - 1} are read"),
@@ -310,7 +312,7 @@ def _extent_fits(name: str, dims: list[Dimension], width: int) -> list[Fit]:
 
 
 def _column(group: Group, fits: list[Fit]) -> tuple[Column, str]:
-    """The column of a group and how its values are cast; add what that changes."""
+    """The column of a group, and the cast of its values; changes are added to `fits`."""
     values = group.values
     if values is None:
         kind = group.type if group.type in VARIABLE else "binary"
@@ -335,7 +337,7 @@ def _column(group: Group, fits: list[Fit]) -> tuple[Column, str]:
 
 
 def _own_shape(out: Out) -> tuple[int, ...] | None:
-    """The cells of a column; None where only their number is known."""
+    """The shape of the cells of a column; None if only their number is known."""
     if out.values is None:
         null = out.null
         return null.dims[::-1] if null is not None and null.ndim > 1 else None
@@ -347,14 +349,14 @@ def _own_shape(out: Out) -> tuple[int, ...] | None:
 def _common_shape(
     groups: list[Group], shapes: list[tuple[int, ...] | None], fits: list[Fit]
 ) -> tuple[int, ...]:
-    """The shape of all; refuse the arrays that have another."""
+    """The shape of all attributes; arrays of another shape are refused in `fits`."""
     counts = [g.offsets.count - 1 for g in groups if g.offsets is not None]
     shape = next((s for s in shapes if s is not None), (counts[0] if counts else 0,))
     for group, own in zip(groups, shapes, strict=True):
-        alike = own == shape
+        fits_shape = own == shape
         if own is None and group.offsets is not None:
-            alike = group.offsets.count - 1 == prod(shape)
-        if not alike:
+            fits_shape = group.offsets.count - 1 == prod(shape)
+        if not fits_shape:
             what = f"{own or group.first.shape} beside {shape} of '{groups[0].first.name}'"
             fits.append(
                 refused(

@@ -20,7 +20,7 @@ from .columns import (
     UNITS,
     Column,
     Layout,
-    Place,
+    Location,
     format_text,
     layout_of,
 )
@@ -52,11 +52,9 @@ def read_bundle(source: Source, options: dict[str, str]) -> Bundle:
     try:
         return _Reader(source, size, declaration).bundle()
     except Corrupt as error:
-        named = name_of(source.head)
-        if named is not None and size:
-            error.remedy = f"it looks like {named}; " + (
-                error.remedy or "is the schema of another?"
-            )
+        kind = name_of(source.head)
+        if kind is not None and size:
+            error.remedy = f"it looks like {kind}; " + (error.remedy or "is the schema of another?")
         raise
 
 
@@ -168,7 +166,7 @@ class _Reader:
     # --- coordinates ---
 
     def _cells(self) -> Values | None:
-        """The places of the records; None if they are all cells in row-major order."""
+        """The cell index of each record; None if the records are all cells in row-major order."""
         declared = self.declaration
         total = prod(self.shape)
         what = f"'{self.source.path}': the coordinates of {self.count} records"
@@ -197,6 +195,7 @@ class _Reader:
         return cells
 
     def _refuse_coordinate(self, dim: Any, first: int, values: Values, outside: Values) -> None:
+        """Raise `Corrupt` for the first coordinate outside the schema."""
         at = int(np.flatnonzero(outside)[0])
         record = first + at
         raise Corrupt(
@@ -208,14 +207,15 @@ class _Reader:
         )
 
     def _refuse_repeated(self, cells: Values) -> None:
+        """Raise `Corrupt` if two records are one cell."""
         order = np.argsort(cells, kind="stable")
         same = np.flatnonzero(cells[order[1:]] == cells[order[:-1]])
         if same.size:
-            one, two = (int(order[same[0] + n]) for n in (0, 1))
+            first, second = (int(order[same[0] + n]) for n in (0, 1))
             raise Corrupt(
-                f"records {one} and {two} (counted from 0) have the same coordinates",
+                f"records {first} and {second} (counted from 0) have the same coordinates",
                 path=self.source.path,
-                where=f"byte {two * (self.layout.width or 0)}",
+                where=f"byte {second * (self.layout.width or 0)}",
                 remedy="read the records as a table with `--in-opt layout=flat`",
             )
 
@@ -239,7 +239,7 @@ class _Reader:
         return Bundle(arrays, formats={"scidb": space}, notes=self.notes)
 
     def namespace(self) -> dict[str, Any]:
-        """Return the facts of the file that writing it back exactly needs, as metadata."""
+        """The metadata from which the file can be written back exactly."""
         declared = self.declaration
         return {
             "schema": declared.schema_text,
@@ -257,19 +257,19 @@ class _Reader:
         arrays: list[Array] = []
         for number, column in enumerate(declared.columns):
             if number in declared.coordinates and self.dense:
-                continue  # told by the place in the array
+                continue  # the indices in the array are the coordinates
             arrays += self._of_column(number, column)
         if self.cells is not None:
             data = self.cells
             cells = self._array(CELLS, "cells", None, INDEX, (len(data),), data=data)
-            if len(data) < prod(self.shape):  # the others are zero, and no record says so
+            if len(data) < prod(self.shape):  # the other cells are zeros that no record holds
                 for array in arrays:
                     _accompany(array, cells, "nulls")
             arrays.append(cells)
         return arrays
 
     def _of_column(self, number: int, column: Column) -> list[Array]:
-        """The arrays of a column; the values name their arrays of offsets and of nulls."""
+        """The arrays of a column; the values have those of offsets and nulls as companions."""
         if column.size is None and self.scan is not None:
             offsets, values = self._variable(self.scan, number)
             _accompany(values, offsets, "elements")
@@ -314,7 +314,7 @@ class _Reader:
         )
 
     def _axes(self, *, pair: bool) -> list[Axis]:
-        """The axes, slowest first, as far as the schema says anything of them."""
+        """The axes, slowest first, with names and origins of the schema if they belong to it."""
         dims = self.declaration.schema.dims
         axes = [Axis() for _ in self.shape]
         if self.dense or (len(dims) == 1 and not self.declaration.coordinates):
@@ -338,7 +338,7 @@ class _Reader:
         return Dense(field, self.shape)
 
     def _fixed(self, number: int, column: Column) -> Array:
-        name, field = self.declaration.names[number], self.layout.places[number]
+        name, field = self.declaration.names[number], self.layout.locations[number]
         items = (column.items,) if column.items > 1 else ()
         shape = (*self.shape, *items)
         if self.scan:
@@ -358,7 +358,7 @@ class _Reader:
         return in_order and column.size == self.layout.width
 
     def _nulls(self, number: int) -> Array:
-        name, field = self.declaration.names[number], self.layout.places[number]
+        name, field = self.declaration.names[number], self.layout.locations[number]
         if self.scan:
             pieces = partial(_null_pieces, self.scan, field, self._watch)
             data: Any = Pieces(self.scan, pieces, np.dtype(np.uint8), self.shape, name)
@@ -368,7 +368,7 @@ class _Reader:
         return self._array(name, "null", number, BYTE, self.shape, data=data)
 
     def _watch(self, prefixes: Values) -> None:
-        """Note prefixes that readers do not agree about."""
+        """Add a note on prefixes that SciDB and SciDB-Py read differently."""
         if not self._warned and (prefixes.view(np.int8) < PRESENT - 256).any():  # 128 to 254
             self._warned = True
             self.notes.append(
@@ -377,11 +377,12 @@ class _Reader:
             )
 
     def _variable(self, scan: Scan, number: int) -> Iterator[Array]:
+        """Yield the offsets and the bytes of a variable column."""
         name = self.declaration.names[number]
-        which = sum(c.size is None for c in self.declaration.columns[:number])
+        variable = sum(c.size is None for c in self.declaration.columns[:number])
         for role, kind, length, pieces in (
-            ("offsets", INDEX, scan.count + 1, partial(_offset_pieces, scan, which)),
-            ("bytes", BYTE, scan.payloads[which], partial(_byte_pieces, scan, which)),
+            ("offsets", INDEX, scan.count + 1, partial(_offset_pieces, scan, variable)),
+            ("bytes", BYTE, scan.payloads[variable], partial(_byte_pieces, scan, variable)),
         ):
             dtype = np.dtype(np.int64 if role == "offsets" else np.uint8)
             data = Pieces(scan, pieces, dtype, (length,), f"{name}.{role}")
@@ -412,34 +413,34 @@ class _Reader:
 
 
 def _accompany(array: Array, companion: Array, loss: str) -> None:
-    """Note that an array is not whole without another one; see `Metadata.companions`."""
-    known = array.meta.formats["scidb"].get("companions", {})
-    companions = {**known, companion.name: loss}
+    """Record that an array is not whole without another one; see `Metadata.companions`."""
+    others = array.meta.formats["scidb"].get("companions", {})
+    companions = {**others, companion.name: loss}
     array.meta = array.meta.with_format("scidb", companions=companions)
 
 
-def _fixed_pieces(scan: Scan, field: Place, column: Column) -> Iterator[Values]:
+def _fixed_pieces(scan: Scan, field: Location, column: Column) -> Iterator[Values]:
     for block in scan.decoded():
         yield block.values(field, column)
 
 
-def _null_pieces(scan: Scan, field: Place, watch: Any) -> Iterator[Values]:
+def _null_pieces(scan: Scan, field: Location, watch: Any) -> Iterator[Values]:
     for block in scan.decoded():
         prefixes = block.prefixes(field)
         watch(prefixes)
         yield prefixes
 
 
-def _byte_pieces(scan: Scan, which: int) -> Iterator[Values]:
+def _byte_pieces(scan: Scan, variable: int) -> Iterator[Values]:
     for block in scan.decoded():
-        yield block.payload(which)
+        yield block.payload(variable)
 
 
-def _offset_pieces(scan: Scan, which: int) -> Iterator[Values]:
+def _offset_pieces(scan: Scan, variable: int) -> Iterator[Values]:
     total = 0
     yield np.zeros(1, np.int64)
     for block in scan.decoded():
-        ends = np.cumsum(block.sizes[:, which], dtype=np.int64)
+        ends = np.cumsum(block.sizes[:, variable], dtype=np.int64)
         ends += total
         total = int(ends[-1])
         yield ends

@@ -1,8 +1,8 @@
-"""Records of SciDB binary files, described once for reading and writing: columns, and their places.
+"""Records of SciDB binary files: access to their columns, for reading and for writing.
 
 A record is a row of spans of fixed width with the bytes of a variable column after each span but
 the last; a record without variable columns is one span. The count of a variable column is the end
-of its span, not part of it. All places are relative to the start of their span.
+of its span, not part of it. All offsets are relative to the start of their span.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of
 
-from .columns import COUNT_BYTES, Column, Layout, Place
+from .columns import COUNT_BYTES, Column, Layout, Location
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,21 +56,21 @@ class Field:
 
 
 def field_of(layout: Layout, number: int) -> Field:
-    """Locate the values of a column in records of one width."""
-    field = layout.places[number]
+    """The field of the values of a column in records of one width."""
+    field = layout.locations[number]
     return Field(layout.width or 0, field.value, *numpy_type(layout.columns[number]))
 
 
 def prefix_of(layout: Layout, number: int) -> Field:
-    """Locate the null prefixes of a nullable column in records of one width."""
-    return Field(layout.width or 0, layout.places[number].prefix, np.dtype(np.uint8), ())
+    """The field of the null prefixes of a nullable column in records of one width."""
+    return Field(layout.width or 0, layout.locations[number].prefix, np.dtype(np.uint8), ())
 
 
 # Records of any width -----------------------------------------------------------------------------
 
 
 class Rows:
-    """Whole records with variable columns in memory, seen by column, to be read or filled.
+    """Whole records with variable columns in memory, read or filled column by column.
 
     `at` are the positions of their counts, a row for each record and a column for each variable
     column; `sizes`, of the same shape, are the counts.
@@ -97,7 +97,7 @@ class Rows:
         return cls(layout, data, at, sizes)
 
     def starts(self, span: int) -> Values:
-        """Return the offset of a span in every record, in bytes."""
+        """The offset of a span in every record, in bytes."""
         offsets = self._starts.get(span)
         if offsets is None:
             if span == 0:
@@ -107,40 +107,41 @@ class Rows:
             self._starts[span] = offsets
         return offsets
 
-    def prefixes(self, field: Place) -> Values:
+    def prefixes(self, field: Location) -> Values:
         """The null prefixes of a column."""
         return self._bytes[self.starts(field.span) + field.prefix]
 
-    def set_prefixes(self, field: Place, prefixes: Values) -> None:
+    def set_prefixes(self, field: Location, prefixes: Values) -> None:
         """Write the null prefixes of a column."""
         self._bytes[self.starts(field.span) + field.prefix] = prefixes
 
-    def values(self, field: Place, column: Column) -> Values:
+    def values(self, field: Location, column: Column) -> Values:
         """The values of a column of fixed width, flat."""
         chosen = everywhere(self.data, _whole(column))[self.starts(field.span) + field.value]
         return chosen.view(numpy_type(column)[0])
 
-    def set_values(self, field: Place, column: Column, values: Values) -> None:
-        """Put the values of a column of fixed width into their places."""
-        one = _whole(column)
+    def set_values(self, field: Location, column: Column, values: Values) -> None:
+        """Write the values of a column of fixed width."""
+        opaque = _whole(column)
         at = self.starts(field.span) + field.value
-        everywhere(self.data, one, writeable=True)[at] = values.reshape(-1).view(one)
+        everywhere(self.data, opaque, writeable=True)[at] = values.reshape(-1).view(opaque)
 
     def payload(self, variable: int) -> Values:
         """The bytes of a variable column, one value after the other."""
         return self._bytes[self._inside(variable)]
 
     def set_payload(self, variable: int, payload: Values) -> None:
-        """Put the bytes of a variable column into their places."""
+        """Write the bytes of a variable column."""
         self._bytes[self._inside(variable)] = payload
 
     def _inside(self, variable: int) -> Values:
+        """A mask of the bytes that belong to a variable column."""
         starts = self.at[:, variable] + COUNT_BYTES
         return segments(starts, self.sizes[:, variable], len(self._bytes))
 
 
 def _whole(column: Column) -> np.dtype[Any]:
-    """A value of a column as bytes without meaning, which are copied whole."""
+    """The dtype of a value of a column as opaque bytes, which are copied whole."""
     return np.dtype((np.void, column.size))
 
 

@@ -30,16 +30,16 @@ _COUNT = Struct("<I")
 
 
 def read_into(file: FileIO, offset: int, view: memoryview, path: str) -> None:
-    """Fill the view with the bytes at `offset`; `Corrupt` if the file became shorter."""
+    """Fill the view with the bytes at `offset`. Raises `Corrupt` if the file became shorter."""
     file.seek(offset)
     done = 0
     while done < len(view):
-        got = file.readinto(view[done:])
-        if not got:
+        nbytes = file.readinto(view[done:])
+        if not nbytes:
             raise Corrupt(
                 "file became shorter while it was read", path=path, where=f"byte {offset + done}"
             )
-        done += got
+        done += nbytes
 
 
 def refuse_cut(source: Source, names: list[str], layout: Layout, record: int, at: int) -> NoReturn:
@@ -80,9 +80,9 @@ Block = namedtuple("Block", "begin nbytes first count payloads")
 class Scan:
     """The blocks of a file whose records differ in width, found in one pass over the counts.
 
-    The pass is the one place with work per record in Python; it keeps the positions of the counts
-    (4 bytes each) as long as they take less than an eighth of `max_memory`, else the blocks are
-    passed over again when they are decoded. Raises `Corrupt` for a record that the file cuts off.
+    Only this pass works in Python record by record. It keeps the positions of counts (4 bytes each)
+    of as many blocks as an eighth of `max_memory` holds; those of the others are looked up again
+    when they are decoded. Raises `Corrupt` for a record that the file cuts off.
     """
 
     def __init__(self, source: Source, layout: Layout, names: list[str]) -> None:
@@ -92,7 +92,7 @@ class Scan:
         self.blocks: list[Block] = []
         self.count = 0
         self.payloads = [0] * (len(layout.spans) - 1)
-        self._kept: dict[int, Values] = {}
+        self._positions: dict[int, Values] = {}  # by number of the block
         self._room = source.max_memory // 8
         self._pass()
 
@@ -127,10 +127,11 @@ class Scan:
         return max(need, 2 * len(data))
 
     def _keep(self, number: int, at: Values) -> None:
+        """Keep the positions of the counts of a block, if there is room."""
         nbytes = 4 * at.size
         if nbytes <= self._room:
             self._room -= nbytes
-            self._kept[number] = at.astype(np.uint32)
+            self._positions[number] = at.astype(np.uint32)
 
     def decoded(self) -> Iterator[Rows]:
         """Yield every block with its bytes; each is valid until the next one is asked for."""
@@ -138,8 +139,10 @@ class Scan:
             for number, block in enumerate(self.blocks):
                 data = bytearray(block.nbytes)
                 read_into(file, block.begin, memoryview(data), self.source.path)
-                kept = self._kept.get(number)
-                at = counts_at(data, self.layout.spans) if kept is None else kept.astype(np.int64)
+                if number in self._positions:
+                    at = self._positions[number].astype(np.int64)
+                else:
+                    at = counts_at(data, self.layout.spans)
                 if not _is_whole(block, at, len(data), self.layout):
                     raise Corrupt("file changed while it was read", path=self.source.path)
                 rows = Rows(self.layout, data, at, numbers_at(data, at))
@@ -149,7 +152,7 @@ class Scan:
 
 
 def _is_whole(block: Block, at: Values, nbytes: int, layout: Layout) -> bool:
-    """True if there are as many counts as the first pass has seen, and they lie inside."""
+    """True if there are as many counts as the first pass saw, all of them inside the block."""
     inside = not at.size or int(at.max()) + COUNT_BYTES <= nbytes
     return at.shape == (block.count, len(layout.spans) - 1) and inside
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
 
 
-# Tokens of AFL schemas and binary format strings, and errors that know their position ------------
+# Tokens of AFL schemas and binary format strings, and errors with their position -----------------
 # AFL as the scanner of SciDB 19.11 has it: identifiers ``[A-Za-z_$][A-Za-z0-9_$]*`` or anything in
 # double quotes, numbers, texts in single quotes, comments ``--``, ``//`` and ``/* */``.
 
@@ -51,7 +51,7 @@ Token = namedtuple("Token", "kind value start stop")
 
 
 class Fault(Exception):
-    """A text does not follow its grammar; `at` is where, as an index into `text`."""
+    """A fault of grammar in `text`, at the index `at`."""
 
     def __init__(self, what: str, text: str, at: int, expected: str = "", got: str = "") -> None:
         super().__init__(what)
@@ -62,25 +62,25 @@ class Fault(Exception):
         self.got = got or None
 
     @property
-    def place(self) -> str:
-        """The position in the text for messages: line and column, both from 1."""
+    def position(self) -> str:
+        """The line and column of the fault, both from 1, for messages."""
         before = self.text[: self.at]
         return f"line {before.count(chr(10)) + 1}, column {self.at - before.rfind(chr(10))}"
 
 
 def past_space(text: str, at: int) -> int:
-    """The place of the next thing but white space and comments."""
+    """The index behind white space and comments."""
     space = _SPACE.match(text, at)
     return space.end() if space else at
 
 
 class Scanner:
-    """One token ahead in a text."""
+    """The tokens of a text, one by one; `token` is the next one."""
 
     def __init__(self, text: str, limits: Limits, at: int = 0) -> None:
         self.text = text
         self.limits = limits
-        self.stop = at  # where the last token that was taken ends
+        self.stop = at  # end of the last token that was taken
         self.token = self._scan(at)
 
     def _scan(self, at: int) -> Token:
@@ -96,7 +96,7 @@ class Scanner:
         return Token(kind, match.group(kind), at, match.end())
 
     def take(self) -> Token:
-        """The token and go on to the next."""
+        """Return the token, and go on to the next."""
         token = self.token
         self.stop = token.stop
         self.token = self._scan(token.stop)
@@ -111,21 +111,21 @@ class Scanner:
         return self.token.kind == "name" and self.token.value.lower() in words
 
     def accept(self, mark: str) -> bool:
-        """Take the mark if it comes next."""
+        """Take the mark if it comes next; True if it did."""
         if self.is_mark(mark):
             self.take()
             return True
         return False
 
     def accept_word(self, word: str) -> bool:
-        """Take the word if it comes next."""
+        """Take the word if it comes next; True if it did."""
         if self.is_word(word):
             self.take()
             return True
         return False
 
     def expect(self, mark: str, what: str) -> None:
-        """Take the mark; a fault names `what` was being read."""
+        """Take the mark. Raises `Fault`, which names `what` is not complete."""
         if not self.accept(mark):
             self.fail(f"{what} is not complete", f"'{mark}'")
 
@@ -152,9 +152,9 @@ RESERVED = ("null", "not", "default", "compression", "reserve", "empty")
 MAX_COORDINATE = (1 << 62) - 1  # SciDB's CoordinateBounds
 _MAX_DIGITS = 19
 
-# `at` is where the type stands in the text; `null` is True or False where it says so, else None.
+# `at` is the index of the type in the text; `null` is True or False if it is stated, else None.
 Attribute = namedtuple("Attribute", "name type at null")
-# Inclusive bounds, None where unbounded; `chunk` None where not given or automatic.
+# Inclusive bounds, None if unbounded; `chunk` is None if absent or automatic.
 Dimension = namedtuple("Dimension", "name lo hi chunk")
 
 
@@ -175,7 +175,7 @@ class Schema(namedtuple("Schema", "name attributes dims")):
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """The chunk lengths of a bounded schema; the whole dimension where none is given."""
+        """The chunk lengths of a bounded schema; the whole dimension if it has none."""
         return tuple(
             min(dim.chunk or length, length) or 1
             for dim, length in zip(self.dims, self.shape, strict=True)
@@ -266,7 +266,7 @@ def _attribute(scanner: Scanner) -> Attribute:
 
 
 def _rest_of_attribute(scanner: Scanner, name: str) -> None:
-    """Pass over default, compression and reserve, which say nothing about the bytes."""
+    """Skip default, compression and reserve, which do not concern the bytes."""
     if scanner.accept_word("default"):
         _pass_value(scanner)
     if scanner.accept_word("compression"):
@@ -282,7 +282,7 @@ def _rest_of_attribute(scanner: Scanner, name: str) -> None:
 
 
 def _pass_value(scanner: Scanner) -> None:
-    """Pass over an expression: to the comma, '>' or keyword outside all parentheses."""
+    """Skip an expression: to the comma, '>' or keyword outside all parentheses."""
     depth = taken = 0
     while depth or not (scanner.is_mark(",", ">") or scanner.is_word("compression", "reserve")):
         if scanner.token.kind == "end":
@@ -351,7 +351,7 @@ def _check_dimension(scanner: Scanner, at: int, dim: Dimension) -> None:
 
 
 def _bound(scanner: Scanner) -> int | None:
-    """A bound or length; None for ``*`` and ``?``."""
+    """Take a bound or length; None for ``*`` and ``?``."""
     if scanner.accept("*") or scanner.accept("?"):
         return None
     at = scanner.token.start
@@ -407,10 +407,7 @@ def _atom(scanner: Scanner, depth: int) -> int:
 
 
 def parse_format(text: str, sizes: dict[str, int], limits: Limits) -> list[Column]:
-    """The columns of a format string; `sizes` are those of user-defined types.
-
-    Raises `Fault`.
-    """
+    """The columns of a format string; `sizes` are those of user-defined types. Raises `Fault`."""
     scanner = Scanner(text, limits)
     scanner.expect("(", "format string")
     columns = [_column(scanner, sizes)]
@@ -446,7 +443,7 @@ def _column(scanner: Scanner, sizes: dict[str, int]) -> Column:
 
 
 def _width(scanner: Scanner, kind: str) -> int:
-    """N of ``(N)``."""
+    """Take ``(N)`` and return N."""
     if kind not in VARIABLE and kind != SKIP:
         scanner.fail(f"type {kind} has a width of its own", "(N) after string, binary or skip only")
     scanner.take()
@@ -461,7 +458,7 @@ def _width(scanner: Scanner, kind: str) -> int:
 
 
 def size_of(kind: str, sizes: dict[str, int], text: str, at: int) -> int:
-    """The bytes of a fixed type; a `Fault` at index `at` of `text` if it is unknown."""
+    """The bytes of a fixed type. Raises `Fault` at index `at` of `text` if it is unknown."""
     if kind in NATIVE:
         native = NATIVE[kind]
         return int(native.element.nbytes * native.items)

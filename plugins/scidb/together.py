@@ -31,10 +31,10 @@ READ_BYTES = 1 << 20  # a block of records of one width: it stays in the cache o
 
 
 class FileField(Field):
-    """A field of all records of a file; `watch` is shown all that is read.
+    """A field of all records of a file; `watch` is called with all values that are read.
 
-    `kept` are its values in the order of the file, shape (records, *items), if a pass for another
-    column decoded them; `held` is the memory in bytes that they take, also while they are made.
+    `ahead` are its values in the order of the file, shape (records, *items), if a pass for another
+    column decoded them; `reserved` is the memory in bytes for them, from before they are decoded.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class FileField(Field):
         self.together = together
         self.source = together.source
         self.watch = watch
-        self.kept: Values | None = None
-        self.held = 0
+        self.ahead: Values | None = None
+        self.reserved = 0
         together.join(self)
 
     def records(self) -> Iterator[Values]:
@@ -59,19 +59,19 @@ class FileField(Field):
 class Together:
     """The `count` records of `width` bytes in a file, and the fields of them that are in use.
 
-    What is decoded ahead takes at most a quarter of `max_memory`, and of its default.
+    Values decoded ahead take at most a quarter of `max_memory`, and of its default.
     """
 
     def __init__(self, source: Source, width: int, count: int) -> None:
         self.source = source
         self.width = width
         self.count = count
-        self._fields: list[ref[FileField]] = []  # in order; gone with the arrays they are of
+        self._fields: list[ref[FileField]] = []  # in order; dead once their arrays are
         self._room = min(source.max_memory, DEFAULT_MAX_MEMORY) // 4
         self._lock = Lock()  # arrays of one bundle may be read in several threads
 
     def join(self, field: FileField) -> None:
-        """Decode this field with others that came before."""
+        """Let this field be decoded in the passes for fields that joined before."""
         self._fields.append(ref(field))
 
     def rows(self, fields: Sequence[Field]) -> Iterator[tuple[int, list[Values]]]:
@@ -97,32 +97,32 @@ class Together:
 
     def records(self, field: FileField) -> Iterator[Values]:
         """Yield the values of a field in blocks, shape (n, *items), each valid until the next."""
-        kept = self._taken(field)
-        if kept is None:
+        values = self._taken(field)
+        if values is None:
             yield from self._decoded(field, self._others(field))
             return
         try:
             step = max(1, READ_BYTES // field.nbytes)
             for first in range(0, self.count, step):
-                yield kept[first : first + step]
+                yield values[first : first + step]
         finally:
-            field.held = 0
+            field.reserved = 0
 
     @contextmanager
     def whole(self, field: FileField) -> Iterator[Values | None]:
-        """The values of a field in the order of the file, shape (count, *items), for a while.
+        """All values of a field in the order of the file, shape (count, *items), in a block.
 
         None if they do not fit, or no other column is decoded with them.
         """
-        kept = self._taken(field)
-        others = self._others(field, whole=True) if kept is None else []
-        if kept is None and not others:
+        values = self._taken(field)
+        others = self._others(field, whole=True) if values is None else []
+        if values is None and not others:
             yield None
             return
         try:
-            yield self._gathered(field, others) if kept is None else kept
+            yield self._gathered(field, others) if values is None else values
         finally:
-            field.held = 0
+            field.reserved = 0
 
     def _gathered(self, field: FileField, others: list[FileField]) -> Values:
         values = np.empty((self.count, *field.items), field.dtype)
@@ -133,56 +133,57 @@ class Together:
         return values
 
     def _taken(self, field: FileField) -> Values | None:
-        """Return and release the values that were decoded ahead for a field; None if none were."""
+        """Take the values that were decoded ahead for a field; None if they were not."""
         with self._lock:
-            kept, field.kept = field.kept, None
-        if kept is not None:
+            values, field.ahead = field.ahead, None
+        if values is not None:
             try:
-                self.source.open().close()  # it is still the file that was read
+                self.source.open().close()  # raises `Changed` if it is another file by now
             except BaseException:
-                field.held = 0
+                field.reserved = 0
                 raise
-        return kept
+        return values
 
     def _decoded(self, field: FileField, others: list[FileField]) -> Iterator[Values]:
-        """Yield the values of a field while those of the others are put aside."""
+        """Yield the values of a field; those of the others are decoded ahead in the same pass."""
         try:
-            kept = [np.empty((self.count, *other.items), other.dtype) for other in others]
+            ahead = [np.empty((self.count, *other.items), other.dtype) for other in others]
             piece = np.empty((min(self.count, max(1, READ_BYTES // self.width)), *field.items),
                              field.dtype)  # fmt: skip
             for first, (own, *more) in self.rows([field, *others]):
-                for values, decoded in zip(kept, more, strict=True):
+                for values, decoded in zip(ahead, more, strict=True):
                     values[first : first + len(decoded)] = decoded
                 piece[: len(own)] = own
                 yield piece[: len(own)]
-            for other, values in zip(others, kept, strict=True):
-                other.kept = values
+            for other, values in zip(others, ahead, strict=True):
+                other.ahead = values
         finally:
             for other in others:
-                if other.kept is None:
-                    other.held = 0
+                if other.ahead is None:
+                    other.reserved = 0
 
     def _others(self, field: FileField, *, whole: bool = False) -> list[FileField]:
-        """The fields behind this one that nobody has decoded yet, and that have room.
+        """The fields behind this one that are not decoded yet and fit into memory; it is reserved.
 
-        If the `whole` field needs room too, it gets some first, but only to be with others.
+        If all values of this field are needed at once (`whole`), memory for them comes first; it is
+        reserved only if there are other fields.
         """
         fields: list[FileField] = []
-        if self.width > READ_BYTES:  # most of such records is jumped over
+        if self.width > READ_BYTES:  # most of such a record is skipped
             return fields
         with self._lock:
-            alive = [other for other in (one() for one in self._fields) if other is not None]
-            room = self._room - sum(other.held for other in alive)
+            alive = [other for other in (field() for field in self._fields) if other is not None]
+            room = self._room - sum(other.reserved for other in alive)
             own = self.count * field.nbytes if whole else 0
-            if own > room or (whole and field.held):
+            if own > room or (whole and field.reserved):
                 return fields
             room -= own
             for other in alive[alive.index(field) + 1 :]:
                 nbytes = self.count * other.nbytes
-                if not other.held and 0 < nbytes <= room:
-                    other.held = nbytes
+                if not other.reserved and 0 < nbytes <= room:
+                    other.reserved = nbytes
                     room -= nbytes
                     fields.append(other)
             if whole and fields:
-                field.held = own
+                field.reserved = own
         return fields

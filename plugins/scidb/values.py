@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def split(pieces: Iterator[Values], max_bytes: int) -> Iterator[Values]:
-    """Yield one-dimensional pieces in smaller ones of at most `max_bytes`."""
+    """Yield one-dimensional pieces, cut into ones of at most `max_bytes`."""
     for piece in pieces:
         step = max(1, max_bytes // piece.itemsize)
         for first in range(0, piece.size, step):
@@ -37,7 +37,7 @@ def split(pieces: Iterator[Values], max_bytes: int) -> Iterator[Values]:
 
 
 class Dense:
-    """A field as an array whose cells come in row-major order: of N dimensions, or one."""
+    """Array source over a field whose cells come in row-major order, in N dimensions or one."""
 
     def __init__(self, field: FileField, shape: tuple[int, ...]) -> None:
         self.field = field
@@ -61,14 +61,15 @@ class Dense:
         shape, path = self.shape, field.source.path
         with field.source.open() as file:
             key_of_field = (handle_of(file), path, field.offset)
-            return _seen(field, region(*key_of_field, field.dtype, shape, tuple(strides), key))
+            return _watched(field, region(*key_of_field, field.dtype, shape, tuple(strides), key))
 
 
-def _seen(field: FileField, values: Any) -> Any:
-    seen = np.array(values)
+def _watched(field: FileField, values: Any) -> Any:
+    """A copy of a region, which the `watch` of the field has seen; an element if it is one."""
+    copy = np.array(values)
     if field.watch is not None:
-        field.watch(seen)
-    return seen if seen.ndim else seen[()]
+        field.watch(copy)
+    return copy if copy.ndim else copy[()]
 
 
 class Part:
@@ -136,7 +137,7 @@ class Region:
             np.ndarray(outside.shape, field.dtype, data, offset, strides)[...] = outside
 
     def _runs(self, values: Values, field: Field) -> Iterator[tuple[Values, int, tuple[int, ...]]]:
-        """Yield the runs of chunks: as a view of `values`, and by offset and strides in records."""
+        """Yield each run of chunks: a view of `values`, and offset and strides in the records."""
         for parts in product(*self.parts):
             first, counts, strides = self._records(parts)
             cut = values[tuple(slice(p.out, p.out + p.count * p.length) for p in parts)]
@@ -148,9 +149,9 @@ class Region:
             yield outside, offset, (*(n * field.width for n in strides), *inner)
 
     def _records(self, parts: tuple[Part, ...]) -> tuple[int, list[int], list[int]]:
-        """The first record, and counts and strides in records: per axis, chunks and cells.
+        """The first record of a run; for each axis counts of chunks and cells, and their strides.
 
-        The records before a chunk are those of full rows of chunks on slower axes.
+        Strides are in records. Before a chunk are records of full rows of chunks on slower axes.
         """
         first, counts, strides = 0, [], []
         for axis, part in enumerate(parts):
@@ -163,6 +164,7 @@ class Region:
 
     @staticmethod
     def _cut_strides(cut: Values, parts: tuple[Part, ...]) -> tuple[int, ...]:
+        """The strides of a view with two axes, chunks and cells, for each axis of `cut`."""
         strides = []
         for stride, part in zip(cut.strides, parts, strict=False):
             strides += [part.length * stride, stride]
@@ -170,7 +172,7 @@ class Region:
 
 
 class Chunked:
-    """A field as an array whose cells come chunk after chunk."""
+    """Array source over a field whose cells come chunk after chunk."""
 
     def __init__(self, field: FileField, shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
         self.field = field
@@ -194,7 +196,7 @@ class Chunked:
         return self._region(key)
 
     def _region(self, key: Any, records: Values | None = None) -> Any:
-        """The region that a key picks, from the file, or from the values of all `records`."""
+        """The region that a key picks, from the values of all `records` or, if None, the file."""
         key = full_key(key, len(self.shape))
         ends, rest = [], []
         for part, length in zip(key, self.shape, strict=True):
@@ -216,13 +218,13 @@ class Chunked:
             values = whole
             for n in range(rank, len(self.shape)):
                 rest[n] = key[n]
-        return _seen(self.field, values[tuple(rest)])
+        return _watched(self.field, values[tuple(rest)])
 
 
 class Scattered(Decoded):
-    """A field of records with coordinates as an array of N dimensions, filled in memory.
+    """Array source over a field of records with coordinates, filled in memory.
 
-    `cells` are the places of the records in row-major order; other cells are zero.
+    `cells` are the row-major indices of the cells of the records; other cells are zero.
     """
 
     def __init__(self, field: FileField, shape: tuple[int, ...], cells: Values) -> None:
@@ -240,7 +242,7 @@ class Scattered(Decoded):
         return split(iter([self.whole().reshape(-1)]), max_bytes)
 
     def load(self) -> Values:
-        """Put the values of all records into their places."""
+        """Read the values of all records into their cells."""
         field = self.field
         values = np.zeros((self.count // prod(field.items), *field.items), self.dtype)
         done = 0
@@ -252,9 +254,9 @@ class Scattered(Decoded):
 
 
 class Pieces(Decoded):
-    """Values of one column in the blocks of a scanned file: one dimension, or shaped.
+    """Array source over one column in the blocks of a scanned file.
 
-    `pieces` gives the decoded pieces anew whenever it is called; `name` is that of the column.
+    `pieces` begins to decode anew whenever it is called; `name` is that of the column.
     """
 
     def __init__(

@@ -78,6 +78,7 @@ def _write_columns(plan: RecordPlan, target: Target, canonical: bool) -> None:
 
 
 def _check_cells(plan: RecordPlan, cells: Values) -> None:
+    """Raise `Corrupt` for indices of cells that the array does not have."""
     if cells.size and (cells.min() < 0 or cells.max() >= prod(plan.shape)):
         raise Corrupt(
             f"array '{plan.cells.name}' holds places outside the array",
@@ -103,7 +104,7 @@ def _feed(array: Array, dtype: np.dtype[Any], cast: str, max_bytes: int) -> Feed
 
 
 class _Gathered:
-    """The elements of an array at the places of records."""
+    """The elements of an array in the cells of the records, in the order of the records."""
 
     def __init__(
         self, array: Array, dtype: np.dtype[Any], items: int, cells: Values, max_memory: int
@@ -134,8 +135,8 @@ class _Coordinates:
         """The next `count` coordinates."""
         done, self._done = self._done, self._done + count
         cells = self._cells
-        places = np.arange(done, done + count) if cells is None else cells[done : done + count]
-        return places // self._stride % self._length + self._lo
+        indices = np.arange(done, done + count) if cells is None else cells[done : done + count]
+        return indices // self._stride % self._length + self._lo
 
 
 _UINT8 = np.dtype(np.uint8)
@@ -210,7 +211,7 @@ class _Writer:
         return rows.reshape(-1, items) if items > 1 else rows
 
     def lengths(self, count: int) -> Values:
-        """Return the number of bytes that each of the next records has in this column."""
+        """The number of bytes of each of the next records in this column. Raises `Corrupt`."""
         ends = np.array(self._offsets.take(count), np.int64)
         sizes = np.diff(ends, prepend=self._last)
         if (sizes < 0).any() or int(ends[-1]) - self._last > self._left:
@@ -231,27 +232,26 @@ class _Writer:
             return sizes, data
         if self.column.is_skip:
             return np.zeros_like(sizes), data[:0]
-        there = np.ones(len(sizes), bool) if prefixes is None else prefixes > 127
+        present = np.ones(len(sizes), bool) if prefixes is None else prefixes > 127
         if self.column.type == "string":
-            return _ended(sizes, data, there)
-        keep = np.repeat(there, sizes)
-        return np.where(there, sizes, 0), data[keep]
+            return _ended(sizes, data, present)
+        return np.where(present, sizes, 0), data[np.repeat(present, sizes)]
 
     def finish(self) -> None:
-        """Check that nothing is left over."""
+        """Raise `Corrupt` if bytes are left that no offset reaches."""
         if self._offsets is not None and self._left:
             raise Corrupt(
                 f"offsets of '{self.name}' end before its bytes", got=f"{self._left} bytes more"
             )
 
 
-def _ended(sizes: Values, data: Values, there: Values) -> tuple[Values, Values]:
-    """Strings up to their first NUL, with exactly one; those not there without a byte."""
+def _ended(sizes: Values, data: Values, present: Values) -> tuple[Values, Values]:
+    """Lengths and bytes of strings up to and with one NUL; missing strings have no bytes."""
     starts = np.cumsum(sizes) - sizes
     nuls = np.append(np.flatnonzero(data == 0), len(data))
     first = nuls[np.searchsorted(nuls[:-1], starts)]
-    texts = np.where(there, np.minimum(first - starts, sizes), 0)
-    lengths = np.where(there, texts + 1, 0)
+    texts = np.where(present, np.minimum(first - starts, sizes), 0)
+    lengths = np.where(present, texts + 1, 0)
     joined = np.zeros(int(lengths.sum()), np.uint8)
     begins = np.cumsum(lengths) - lengths
     joined[segments(begins, texts, len(joined))] = data[segments(starts, texts, len(data))]
@@ -262,7 +262,7 @@ def _ended(sizes: Values, data: Values, there: Values) -> tuple[Values, Values]:
 
 
 def _fields(layout: Layout, number: int) -> tuple[Field, Field | None]:
-    """Locate the values of a column, and its null prefixes if it is nullable."""
+    """The field of the values of a column, and of its null prefixes if it is nullable."""
     nullable = layout.columns[number].nullable
     return field_of(layout, number), prefix_of(layout, number) if nullable else None
 
@@ -312,7 +312,7 @@ def _write_chunks(
             box = [(k.start, k.stop) for k in ends]
             region = Region(plan.shape, plan.chunks, box)
             count = prod(region.box)
-            # Mapped anew for every slab, so that its pages are let go.
+            # Mapped anew for every slab, so that the pages of the last one are released.
             data = np.memmap(file, np.uint8, mode="r+")
             prefixes = writer.prefixes(count)
             if prefix is not None and prefixes is not None:
@@ -339,11 +339,11 @@ def _write_variable(
         while begin < count:
             before = int(totals[begin - 1]) if begin else 0
             end = max(begin + 1, int(np.searchsorted(totals, before + room, "right")))
-            some = [sizes[begin:end] for sizes in lengths]
+            parts = [sizes[begin:end] for sizes in lengths]
             check_memory(
                 4 * (int(totals[end - 1]) - before), target.max_memory, "a block of records"
             )
-            data = _packed(layout, writers, end - begin, some)
+            data = _packed(layout, writers, end - begin, parts)
             write_all(file, [data])
             if target.progress is not None:
                 target.progress(data.nbytes)
@@ -353,14 +353,14 @@ def _write_variable(
 
 
 def _packed(layout: Layout, writers: list[_Writer], count: int, lengths: list[Values]) -> Values:
-    """The bytes of some records."""
+    """The bytes of the next `count` records; `lengths` are those of each variable column."""
     prefixes = [writer.prefixes(count) for writer in writers]
     variable = [n for n, writer in enumerate(writers) if writer.column.size is None]
     payloads = [
         writers[n].payload(sizes, prefixes[n]) for n, sizes in zip(variable, lengths, strict=True)
     ]
     rows = Rows.empty(layout, np.stack([sizes for sizes, _ in payloads], axis=1))
-    for writer, field, nulls in zip(writers, layout.places, prefixes, strict=True):
+    for writer, field, nulls in zip(writers, layout.locations, prefixes, strict=True):
         if nulls is not None:
             rows.set_prefixes(field, nulls)
         if writer.column.size is None:
@@ -377,20 +377,22 @@ def schema_file(plan: RecordPlan, path: str) -> bytes:
     """The schema, the options that a reader needs, and the lines that load the file."""
     lines = [plan.schema_text] if plan.schema_text else []
     lines += [f"{name}: {value}" for name, value in plan.settings.items()]
-    if plan.attributes:
-        lines += _load_lines(plan, os.path.basename(path))
+    name = os.path.basename(path)
+    if plan.attributes and "\n" not in name:  # the lines are comments of one line
+        lines += _load_lines(plan, name)
     return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _load_lines(plan: RecordPlan, name: str) -> list[str]:
-    """Return AFL comments that load the file into SciDB."""
+    """Comments with a command that loads the file into SciDB."""
     stem = name.partition(".")[0]
     array = stem if IDENTIFIER.match(stem) else "A"
     attributes = [(n, column.type, column.nullable) for n, column in plan.attributes]
     schema = schema_text(attributes, plan.dims)
     form = plan.settings["format"]
     taken = {n for n, _, _ in attributes} | {dim.name for dim in plan.dims}
-    flat = next(n for n in ("k", "row", "record", "record_") if n not in taken)
+    free = ("k", "row", *(f"row{n}" for n in range(len(taken))))
+    flat = next(name for name in free if name not in taken)
     rows = [Dimension(flat, 0, None, None)]
     file = "'$PWD/" + _in_shell(name.replace("\\", "\\\\").replace("'", "\\'")) + "'"
     coords = plan.settings.get("coords")
@@ -408,7 +410,7 @@ def _load_lines(plan: RecordPlan, name: str) -> list[str]:
 
 
 def _in_shell(text: str) -> str:
-    """Text as it stands between double quotes of a shell."""
+    """Text escaped for double quotes of a shell."""
     for char in '\\"$`':
         text = text.replace(char, "\\" + char)
     return text

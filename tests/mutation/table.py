@@ -133,7 +133,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/har/records.py",
      "_MAX_BYTES = {LITTLE: 1 << 31, BIG: 2 << 31, LAHEY: (1 << 30) - 4}"): INT32,
     ("plugins/har/header.py",
-     "group = self._groups[counts] = itemgetter(*self._places(counts), slice(1))"):
+     "group = self._groups[counts] = itemgetter(*self._indices(counts), slice(1))"):
         "makes one field a tuple, too, and is thrown away",
     ("plugins/har/tables.py",
      "LABEL_MEMORY = 99  # bytes that one label takes as a Python text"): MEMORY,
@@ -187,7 +187,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/scidb/record.py",
      "return Field(layout.width or 1, field.value, *numpy_type(layout.columns[number]))"): NEVER,
     ("plugins/scidb/record.py",
-     "return Field(layout.width or 1, layout.places[number].prefix, np.dtype(np.uint8), ())"): NEVER,
+     "return Field(layout.width or 1, layout.locations[number].prefix, np.dtype(np.uint8), ())"): NEVER,
     ("raconvert/files/zips.py", "left = max(1, self._source.size - self.tell())"):
         "behind the end of a file nothing is read anyway",
     ("plugins/nrrd/fields.py",
