@@ -8,7 +8,7 @@ bytes, and data in blocks of 2880 bytes.
 
 Reads: the primary HDU, IMAGE extensions, tables (BINTABLE and TABLE) and images in compressed
 tiles. Images of integers and floats lie in the file as they are, big-endian, and are mapped.
-Integers that BZERO makes unsigned (or signed, of 8 bits) are that type exactly. Tables are one
+Integers that BZERO makes unsigned (or signed, of 8 bits) have that type exactly. Tables are one
 array of structures: numbers, complex numbers, text, logical values and bits as bool, vectors of
 columns with TDIM, integers that TZERO makes unsigned; of tables of characters text, int64 and
 float64. A column of variable length has the lengths of its cells; the cells are an array of their
@@ -35,11 +35,11 @@ attributes of the file are in the primary HDU, those of groups in an HDU without
 without attributes of the file is the primary HDU, if it is an image; so is the first one if it is
 called PRIMARY. Unsigned integers get their BZERO; attributes with names in upper case become
 keywords (HIERARCH for long ones). DATASUM and CHECKSUM are written, unless ``checksum=no``. An
-array is added to a file (``-o FILE#NAME``) by copying all its other HDUs as they lie.
+array is added to a file (``-o FILE#NAME``) by copying all its other HDUs byte for byte.
 
 Checked: DATASUM and CHECKSUM of every HDU, by ``raconvert verify``.
 
-Refused: an HDU that is not read has its place, and the others are read: compressed tables, tables
+Refused: an HDU that cannot be read is named, and the others are read: compressed tables, tables
 with cells of variable length of bits, missing numbers, or missing logical values (``logical=text``
 reads T, F and nothing), tiles inside gzip, and all that is damaged. Writing: complex numbers,
 float16, text, and structures in structures, of several axes, or with fields that no column holds
@@ -81,7 +81,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the first keyword, inflated where the file is compressed."""
+    """SURE if the file begins with the first keyword, inflated if it is compressed."""
     if is_packed(source):
         return SURE if start_of(source, len(MAGIC)) == MAGIC else NO
     return SURE if source.head.startswith(MAGIC) else NO

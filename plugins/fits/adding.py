@@ -1,4 +1,4 @@
-"""Further arrays in a file that exists: all its other HDUs are copied as they lie."""
+"""Arrays added to a file that exists: all its other HDUs are copied byte for byte."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from raconvert.plugin import (
 
 from .header import units
 from .packed import refuse_packed
-from .plan import array_fits, made_of
+from .plan import array_fits, new_unit_of
 from .reader import name_of
-from .writer import Made, write
+from .writer import NewUnit, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,29 +31,29 @@ __all__ = ["add"]
 def add(
     bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, checksum: str = "yes"
 ) -> Plan:
-    """The HDUs of a file, copied, with those of the arrays among them or behind them; see `Add`."""
+    """Plan to copy the HDUs of a file, with the arrays among them or behind them; see `Add`."""
     refuse_packed(source, "an array is not added")
-    there = _there(source)
-    _check_free(bundle, source, held, {*there}, overwrite=overwrite)
+    existing = _units_by_name(source)
+    _check_names(bundle, source, held, {*existing}, overwrite=overwrite)
     fits: list[Fit] = []
     for array in bundle.arrays:
         fits += array_fits(array, set())
     fits += file_fits(bundle, "FITS")
     if any(fit.outcome == "refused" for fit in fits):
         return Plan(fits, lambda _: None, names=bundle.names)
-    made = {array.name: made_of(array) for array in bundle.arrays}
-    hdus: list[Made | Extent] = []
-    for name, unit in there.items():
-        one = made.pop(name, None)
-        if one is not None and one.columns is not None and unit.number == 0:
+    added = {array.name: new_unit_of(array) for array in bundle.arrays}
+    hdus: list[NewUnit | Extent] = []
+    for name, unit in existing.items():
+        new = added.pop(name, None)
+        if new is not None and new.columns is not None and unit.number == 0:
             raise Unsupported(
-                f"the first HDU '{name}' is an image, and no table can stand in its place",
+                f"the first HDU '{name}' is an image, and no table can replace it",
                 path=source.path, remedy="give the table another name",
             )  # fmt: skip
         end = min(unit.end, source.size)
-        hdus.append(one or source.extent(unit.start, end - unit.start))
-    hdus += made.values()
-    end = max(unit.end for unit in there.values())
+        hdus.append(new or source.extent(unit.start, end - unit.start))
+    hdus += added.values()
+    end = max(unit.end for unit in existing.values())
     if end < source.size:
         hdus.append(source.extent(end, source.size - end))
 
@@ -63,7 +63,7 @@ def add(
     return Plan(fits, write_all, names=bundle.names)
 
 
-def _there(source: Source) -> dict[str, Unit]:
+def _units_by_name(source: Source) -> dict[str, Unit]:
     """The HDUs of a file by name. Raises `Corrupt` if the last one is cut off."""
     by_name: dict[str, Unit] = {}
     for unit in units(source, []):
@@ -76,10 +76,10 @@ def _there(source: Source) -> dict[str, Unit]:
     return by_name
 
 
-def _check_free(
+def _check_names(
     bundle: Bundle, source: Source, held: Bundle, names: set[str], *, overwrite: bool
 ) -> None:
-    """Refuse (`TargetExists`) names that are taken, unless their arrays are to be replaced."""
+    """Raise `TargetExists` for names of existing HDUs, unless these are arrays to be replaced."""
     for name in bundle.names:
         if name in held.names and not overwrite:
             raise array_exists(source.path, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +15,8 @@ from raconvert.plugin import Array, Metadata, element
 
 from .columns import Rows
 from .header import whole
-from .metadata import attributes_of, kept
-from .packed import stretch
+from .metadata import attributes_of, namespace_of
+from .packed import elements_at
 from .tables import MAX_COLUMNS, NAMESPACE
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _KEYWORDS = ("TUNIT", "TNULL", "TDISP", "TSCAL", "TZERO", "TFORM")
 
 
 class _Column(Record):
+    """A column: its name, the letter of its format, its first character in a row and its width."""
+
     name: str
     letter: str
     start: int
@@ -49,7 +52,7 @@ class _Column(Record):
 
 
 def ascii_table_of(source: Source, unit: Unit, name: str, notes: list[str], where: str) -> Array:
-    """The array of structures that a table of characters is. Raises `Corrupt` and `Unsupported`."""
+    """The array of structures of a table of characters. Raises `Corrupt` and `Unsupported`."""
     values = unit.values
     if values["BITPIX"] != 8 or values["NAXIS"] != 2:
         raise Corrupt(
@@ -71,10 +74,10 @@ def ascii_table_of(source: Source, unit: Unit, name: str, notes: list[str], wher
         columns.append(column)
         keywords[column.name] = {k: values[f"{k}{n}"] for k in _KEYWORDS if f"{k}{n}" in values}
     dtype = np.dtype([column.field for column in columns])
-    own = kept(unit, notes, name) | {"columns": keywords, "kind": "TABLE"}
+    own = namespace_of(unit, notes, name) | {"columns": keywords, "kind": "TABLE"}
     raw = Array(
         element("uint", 1), (width, rows), name=name, index_order="C",
-        **stretch(source, unit.offset, (rows, width), element("uint", 1)),
+        **elements_at(source, unit.offset, (rows, width), element("uint", 1)),
     )  # fmt: skip
     return Array(
         element_of(dtype), (rows,), name=name, index_order="C",
@@ -84,6 +87,7 @@ def ascii_table_of(source: Source, unit: Unit, name: str, notes: list[str], wher
 
 
 def _column(source: Source, unit: Unit, n: int, names: set[str], where: str) -> _Column:
+    """Column `n`, counted from 1; its name is added to `names`. Raises `Corrupt`."""
     values = unit.values
     form = values.get(f"TFORM{n}")
     match = _FORM.fullmatch(form.strip()) if isinstance(form, str) else None
@@ -98,8 +102,8 @@ def _column(source: Source, unit: Unit, n: int, names: set[str], where: str) -> 
             f"column {n} lies outside the rows", path=source.path, where=where,
             expected=f"within {values['NAXIS1']} characters", got=f"{width} at {begin + 1}",
         )  # fmt: skip
-    said = values.get(f"TTYPE{n}")
-    name = said if isinstance(said, str) and said else f"col{n}"
+    title = values.get(f"TTYPE{n}")
+    name = title if isinstance(title, str) and title else f"col{n}"
     name = name if name not in names else f"{name}_{n}"
     names.add(name)
     return _Column(name, match[1], begin, width)
@@ -108,7 +112,7 @@ def _column(source: Source, unit: Unit, n: int, names: set[str], where: str) -> 
 def _decoder(
     columns: list[_Column], dtype: np.dtype[Any], path: str, where: str
 ) -> Callable[[Values], Values]:
-    """The function that makes structures of rows of characters."""
+    """The function that converts rows of characters to structures."""
 
     def decode(rows: Values) -> Values:
         out = np.empty(len(rows), dtype)
@@ -142,6 +146,11 @@ def _decoder(
 
 
 def _real(word: bytes) -> float:
-    """A number of Fortran, whose exponent may be D, or a sign alone."""
+    """A number of Fortran, whose exponent may be D, or a sign alone. Raises `OverflowError`."""
     text = word.decode("ascii").replace("D", "E")
-    return float(re.sub(r"(?<=[\d.])([+-]\d+)$", r"E\1", text) if "E" not in text else text)
+    if "E" not in text:
+        text = re.sub(r"(?<=[\d.])([+-]\d+)$", r"E\1", text)
+    number = float(text)
+    if not isfinite(number):
+        raise OverflowError(text)
+    return number

@@ -1,4 +1,4 @@
-"""Columns of binary tables: fields of structures, and rows of bytes to structures and back."""
+"""Columns of binary tables: rows of bytes decoded to structures, and structures encoded."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import Array, Metadata, element, first_of
 
 from .header import card, fits_one_card, text_cards, whole
-from .metadata import attributes_of, kept
-from .packed import stretch
+from .metadata import attributes_of, namespace_of
+from .packed import elements_at
 from .tables import AS_TEXT, BITS_OF, CODES, MAX_COLUMNS, MAX_RANK, NAMESPACE, OTHER_SIGN, Column
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ __all__ = ["Rows", "column_cards", "columns_in", "columns_of", "packer", "table_
 
 _FORM = re.compile(r"(\d*)([LXBIJKAEDCMPQ])(.*)")
 _LETTERS = {code: letter for letter, code in CODES.items()}
-# Types of fields that a column holds by a TZERO of its own.
-_TURNED = {"i1": "B", "u2": "I", "u4": "J", "u8": "K"}
-# Keywords of a column that are kept as they are, by the name of the column.
+# Types of fields that a column holds with its highest bit flipped, by TZERO.
+_FLIPPED = {"i1": "B", "u2": "I", "u4": "J", "u8": "K"}
+# Keywords of a column that the namespace records, by the name of the column.
 _KEYWORDS = ("TUNIT", "TNULL", "TDISP", "TSCAL", "TZERO")
 
 
@@ -45,7 +45,7 @@ def table_of(
 ) -> list[Array]:
     """The arrays of a binary table: one of structures, and one for each column of variable length.
 
-    `texts`: logical values become texts of one character, empty where one is missing.
+    With `texts`, logical values become texts of one character, empty for missing values.
     Raises `Corrupt` and `Unsupported`.
     """
     values = unit.values
@@ -87,13 +87,13 @@ def table_of(
     if heaps:
         notes.append(
             f"array '{name}': columns of variable length have the lengths of their cells, which "
-            f"are {first_of([one.name for one in heaps])}"
+            f"are {first_of([heap.name for heap in heaps])}"
         )
-    own = kept(unit, notes, name) | ({"columns": keywords} if keywords else {})
+    own = namespace_of(unit, notes, name) | ({"columns": keywords} if keywords else {})
     meta = Metadata(attributes=attributes_of(unit), formats={NAMESPACE: own} if own else None)
     raw = Array(
         element("uint", 1), (width, rows), name=name, index_order="C",
-        **stretch(source, unit.offset, (rows, width), element("uint", 1)),
+        **elements_at(source, unit.offset, (rows, width), element("uint", 1)),
     )  # fmt: skip
     table = Array(
         element_of(dtype), (rows,), name=name, index_order="C", meta=meta,
@@ -110,16 +110,17 @@ def _as_text(column: Column) -> Column:
 
 
 def _heap(source: Source, unit: Unit, column: Column, table: str, where: str) -> Array:
+    """The array of the cells of a column of variable length."""
     from .heap import heap_array
 
-    turn = _other_sign if column.turned else None
-    return heap_array(source, unit, column, table, where, turn)
+    flip = _other_sign if column.flipped else None
+    return heap_array(source, unit, column, table, where, flip)
 
 
 def columns_in(
     source: Source, unit: Unit, where: str
 ) -> tuple[list[Column], dict[str, dict[str, Any]]]:
-    """The columns, and the keywords of each that are kept."""
+    """The columns, and the keywords of each for the namespace. Raises `Corrupt`."""
     values = unit.values
     count = whole(source, values, "TFIELDS", where)
     if not 0 < count <= MAX_COLUMNS:
@@ -132,24 +133,28 @@ def columns_in(
     names: set[str] = set()
     at = 0
     for n in range(1, count + 1):
-        said = values.get(f"TTYPE{n}")
-        name = said if isinstance(said, str) and said else f"col{n}"
+        title = values.get(f"TTYPE{n}")
+        name = title if isinstance(title, str) and title else f"col{n}"
         name = name if name not in names else f"{name}_{n}"
         names.add(name)
-        column, own = _column(source, unit, n, (name, at), where)
+        column, own = _column(source, unit, n, name, at, where)
         columns.append(column)
         if own:
             keywords[name] = own
         at += column.width
         if at > values["NAXIS1"]:
-            break
+            raise Corrupt(
+                "columns do not fill the rows", path=source.path, where=where,
+                expected=f"{values['NAXIS1']} bytes", got=f"{at} or more",
+            )  # fmt: skip
     return columns, keywords
 
 
 def _column(
-    source: Source, unit: Unit, n: int, place: tuple[str, int], where: str
+    source: Source, unit: Unit, n: int, name: str, at: int, where: str
 ) -> tuple[Column, dict[str, Any]]:
-    values, (name, at) = unit.values, place
+    """Column `n`, counted from 1, at byte `at` of a row, and its keywords. Raises `Corrupt`."""
+    values = unit.values
     form = values.get(f"TFORM{n}")
     match = _FORM.match(form) if isinstance(form, str) else None
     if match is None or len(match[1]) > 18:
@@ -166,20 +171,20 @@ def _column(
         )  # fmt: skip
     slope, zero = values.get(f"TSCAL{n}", 1), values.get(f"TZERO{n}", 0)
     bits = BITS_OF.get(heap[:1] or code)
-    turned = slope == 1 and bits is not None and zero == OTHER_SIGN[bits]
+    flipped = slope == 1 and bits is not None and zero == OTHER_SIGN[bits]
     own = {key: values[f"{key}{n}"] for key in _KEYWORDS if f"{key}{n}" in values}
-    if turned or (slope == 1 and zero == 0):
+    if flipped or (slope == 1 and zero == 0):
         own = {key: value for key, value in own.items() if key not in ("TSCAL", "TZERO")}
     if code == "X":
         own["TFORM"] = "X"
     if heap:
-        return Column(name, code, at, repeat, (), turned, heap, own), {"TFORM": code + heap[:1]}
+        return Column(name, code, at, repeat, (), flipped, heap, own), {"TFORM": code + heap[:1]}
     shape = _dim(values.get(f"TDIM{n}"), repeat, code)
-    return Column(name, code, at, repeat, shape, turned), own
+    return Column(name, code, at, repeat, shape, flipped), own
 
 
 def _dim(text: Any, count: int, code: str) -> tuple[int, ...]:
-    """The shape of each cell, the slowest first; of text with the characters as the last."""
+    """The shape of a cell by TDIM, the slowest axis first; the last of text is its characters."""
     words = re.fullmatch(r"\(([\d, ]{1,200})\)", text.strip()) if isinstance(text, str) else None
     lengths = [int(word) for word in words[1].split(",") if word.strip()][::-1] if words else []
     if lengths and prod(lengths) == count and len(lengths) <= MAX_RANK // 2:
@@ -195,7 +200,7 @@ def _field(column: Column) -> tuple[Any, ...]:
     if column.form:
         return (column.name, "<i8", ())
     code = "?" if column.code in "LX" else "<" + CODES[column.code]
-    if column.turned:
+    if column.flipped:
         code = "i1" if column.code == "B" else code.replace("i", "u")
     return (column.name, code, shape)
 
@@ -203,7 +208,7 @@ def _field(column: Column) -> tuple[Any, ...]:
 def _decoder(
     columns: list[Column], dtype: np.dtype[Any], path: str, where: str
 ) -> Callable[[Values], Values]:
-    """The function that makes structures of rows of bytes."""
+    """The function that converts rows of bytes to structures."""
 
     def decode(rows: Values) -> Values:
         out = np.empty(len(rows), dtype)
@@ -233,7 +238,7 @@ def _decoded(raw: Values, column: Column, path: str, where: str) -> Values:
             )  # fmt: skip
         return np.asarray(raw == 84).reshape(shape)
     values: Values = raw.view(">" + CODES[column.code]).reshape(shape)
-    return _other_sign(values) if column.turned else values
+    return _other_sign(values) if column.flipped else values
 
 
 def _other_sign(values: Values) -> Values:
@@ -275,7 +280,7 @@ class Rows:
 
 
 def columns_of(kind: Element, keywords: Mapping[str, Any]) -> list[Column] | str:
-    """The columns that hold the fields of structures; else the reason why FITS cannot hold them."""
+    """The columns that hold the fields of structures, or what FITS cannot hold of them."""
     names = dtype_of(kind).names
     if not names:
         return "elements that have no fields"
@@ -296,28 +301,28 @@ def columns_of(kind: Element, keywords: Mapping[str, Any]) -> list[Column] | str
 
 
 def _column_of(name: str, dtype: np.dtype[Any], at: int, *, bits: bool) -> Column | str:
-    """The column for a field of this type at byte `at` of a row, or words for why there is none."""
+    """The column for a field of this type at byte `at` of a row, or what cannot be held."""
     base, shape = (dtype.base, dtype.shape) if dtype.subdtype else (dtype, ())
     if not name or not fits_one_card(name):
         return f"a field {name[:40]!r}, whose name TTYPE cannot hold"
     if 0 in shape or not base.itemsize or len(shape) > MAX_RANK // 2:
         return f"a field {name[:40]!r} without elements, or of too many axes"
-    code, turned = base.str[1:], False
+    code, flipped = base.str[1:], False
     if base.kind == "b":
         letter = "X" if bits else "L"
     elif base.kind == "S":
         letter, shape = "A", (*shape, base.itemsize)
     elif code in _LETTERS:
         letter = _LETTERS[code]
-    elif code in _TURNED:
-        letter, turned = _TURNED[code], True
+    elif code in _FLIPPED:
+        letter, flipped = _FLIPPED[code], True
     else:
         return f"a field {name[:40]!r} of {base.name}"
-    return Column(name, letter, at, prod(shape), shape, turned)
+    return Column(name, letter, at, prod(shape), shape, flipped)
 
 
 def column_cards(columns: list[Column], keywords: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The cards of the columns of a table, and what of `keywords` has none."""
+    """The cards of the columns of a table, and the names of the `keywords` without a card."""
     cards, lost = [card("TFIELDS", len(columns))], []
     for n, column in enumerate(columns, 1):
         own = keywords.get(column.name)
@@ -327,18 +332,20 @@ def column_cards(columns: list[Column], keywords: Mapping[str, Any]) -> tuple[li
         if len(column.shape) > 1 or (column.shape == (1,) and column.code != "A"):
             lengths = ",".join(map(str, column.shape[::-1]))
             cards.append(card(f"TDIM{n}", f"({lengths})"))
-        if column.turned:
+        if column.flipped:
             cards.append(card(f"TZERO{n}", OTHER_SIGN[BITS_OF[column.code]]))
         for key, value in own.items():
-            made = _keyword_card(key, n, value, column)
-            cards += made
-            lost += [] if made or value == "X" else [f"{key} of '{column.name}'"]
-    lost += [f"columns {name}" for name in keywords if name not in {one.name for one in columns}]
+            of_keyword = _keyword_card(key, n, value, column)
+            cards += of_keyword
+            lost += [] if of_keyword or value == "X" else [f"{key} of '{column.name}'"]
+    names = {column.name for column in columns}
+    lost += [f"columns {name}" for name in keywords if name not in names]
     return cards, lost
 
 
 def _keyword_card(key: str, n: int, value: Any, column: Column) -> list[str]:
-    if key not in _KEYWORDS or (column.turned and key in ("TSCAL", "TZERO")):
+    """The cards of a keyword of column `n`; empty if it has none."""
+    if key not in _KEYWORDS or (column.flipped and key in ("TSCAL", "TZERO")):
         return []
     if key in ("TUNIT", "TDISP"):
         return text_cards(f"{key}{n}", value) if isinstance(value, str) else []
@@ -348,7 +355,7 @@ def _keyword_card(key: str, n: int, value: Any, column: Column) -> list[str]:
 
 
 def packer(columns: list[Column]) -> Callable[[Values], Values]:
-    """The function that makes rows of bytes of structures."""
+    """The function that converts a block of structures to rows of bytes."""
     width = sum(column.width for column in columns)
 
     def pack(block: Values) -> Values:
@@ -371,5 +378,5 @@ def _bytes_of(values: Values, column: Column) -> Values:
         return np.packbits(flags != 0, axis=1)
     if column.code == "L":
         return np.where(values.view(np.uint8) != 0, np.uint8(84), np.uint8(70))
-    values = _other_sign(values) if column.turned else values
+    values = _other_sign(values) if column.flipped else values
     return np.ascontiguousarray(values, values.dtype.newbyteorder(">")).view(np.uint8)

@@ -1,4 +1,4 @@
-"""Random groups: parameters and an array each, in one structure for a group."""
+"""Random groups: a structure for each group, of its parameters and its array."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from raconvert.plugin import Array, Metadata, element
 
 from .columns import Rows
 from .header import whole
-from .metadata import attributes_of, kept
-from .packed import stretch
+from .metadata import attributes_of, namespace_of
+from .packed import elements_at
 from .tables import ELEMENTS, MAX_COLUMNS, MAX_RANK, NAMESPACE
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def groups_of(source: Source, unit: Unit, name: str, notes: list[str], where: st
         )  # fmt: skip
     names = _names(values, count)
     little = stored.newbyteorder("<")
-    dtype = np.dtype([*((one, little) for one in names), (DATA, little, shape)])
-    own = kept(unit, notes, name)
+    dtype = np.dtype([*((parameter, little) for parameter in names), (DATA, little, shape)])
+    own = namespace_of(unit, notes, name)
     if scales := _scales(values, names):
         own = own | {"columns": scales}
         notes.append(
@@ -54,14 +54,14 @@ def groups_of(source: Source, unit: Unit, name: str, notes: list[str], where: st
         )
     raw = Array(
         element("uint", 1), (width, rows), name=name, index_order="C",
-        **stretch(source, unit.offset, (rows, width), element("uint", 1)),
+        **elements_at(source, unit.offset, (rows, width), element("uint", 1)),
     )  # fmt: skip
 
     def decode(block: Values) -> Values:
         numbers = np.ascontiguousarray(block).view(stored)
         out = np.empty(len(block), dtype)
-        for place, one in enumerate(names):
-            out[one] = numbers[:, place]
+        for index, parameter in enumerate(names):
+            out[parameter] = numbers[:, index]
         out[DATA] = numbers[:, count:].reshape(len(block), *shape)
         return out
 
@@ -73,12 +73,12 @@ def groups_of(source: Source, unit: Unit, name: str, notes: list[str], where: st
 
 
 def _names(values: dict[str, Any], count: int) -> list[str]:
-    """The names of the parameters; several parts of one have its name with their numbers."""
+    """The names of the parameters; a repeated name gets the number of its parameter."""
     names: list[str] = []
     taken = {DATA}
     for n in range(1, count + 1):
-        said = values.get(f"PTYPE{n}")
-        name = said if isinstance(said, str) and said else f"par{n}"
+        title = values.get(f"PTYPE{n}")
+        name = title if isinstance(title, str) and title else f"par{n}"
         name = name if name not in taken else f"{name}_{n}"
         taken.add(name)
         names.append(name)
@@ -88,8 +88,8 @@ def _names(values: dict[str, Any], count: int) -> list[str]:
 def _scales(values: dict[str, Any], names: list[str]) -> dict[str, dict[str, Any]]:
     """Slope and zero of the parameters and of the data that have one."""
     scales = {}
-    places = {one: [f"PSCAL{n}", f"PZERO{n}"] for n, one in enumerate(names, 1)}
-    for name, (slope, zero) in {**places, DATA: ["BSCALE", "BZERO"]}.items():
+    keywords = {name: [f"PSCAL{n}", f"PZERO{n}"] for n, name in enumerate(names, 1)}
+    for name, (slope, zero) in {**keywords, DATA: ["BSCALE", "BZERO"]}.items():
         own = {"TSCAL": values.get(slope, 1), "TZERO": values.get(zero, 0)}
         if own != {"TSCAL": 1, "TZERO": 0}:
             scales[name] = own

@@ -1,4 +1,4 @@
-"""Headers of FITS: cards of 80 characters to keywords and back, and where each HDU lies."""
+"""Headers of FITS: cards of 80 characters to keywords and back, and the offsets of HDUs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _KEYWORD_WIDTH = 40
 
 
 class Cards:
-    """The keywords of a header, and what a file says of them that a value does not.
+    """The keywords of a header.
 
-    `words` are values that are neither text, number nor truth, as they stand there; `lines` are the
-    cards without a value, by keyword; `comments` those behind the values; `twice` names keywords
-    of which the first card counts.
+    `values` are those of the keywords; `comments` stand behind them in the cards; `words` are the
+    values that are neither text, number nor truth, verbatim; `lines` are the cards without a value,
+    by keyword; `twice` names the keywords that are repeated: the first card counts.
     """
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class Cards:
         self._last = ""
 
     def take(self, text: str) -> None:
-        """Put the text of a card into the keywords."""
+        """Parse the text of a card, and add it to the keywords."""
         name, rest = text[:8].rstrip(), None
-        if name == "CONTINUE" and self._goes_on(text[8:]):
+        if name == "CONTINUE" and self._continued(text[8:]):
             return
         if name == "HIERARCH" and "=" in text:
             name, _, rest = text[9:].partition("=")
@@ -74,8 +74,8 @@ class Cards:
             self.words[name] = word
         self._last = name
 
-    def _goes_on(self, text: str) -> bool:
-        """Take a CONTINUE card; False if the text before it does not go on."""
+    def _continued(self, text: str) -> bool:
+        """Add a CONTINUE card to the text before it; False if that text does not end with an &."""
         last = self._last
         before = self._parts[last][-1] if last in self._parts else self.values.get(last)
         if not isinstance(before, str) or not before.endswith("&") or last in self.words:
@@ -87,13 +87,13 @@ class Cards:
         return True
 
     def finish(self) -> None:
-        """Join the parts of long texts, all but the last of which have an & at the end."""
+        """Join the parts of long texts; all parts but the last end with an &."""
         for name, pieces in self._parts.items():
             self.values[name] = "".join(piece[:-1] for piece in pieces[:-1]) + pieces[-1]
 
 
 def _value(text: str) -> tuple[Any, str, str | None]:
-    """The value of a card, its comment, and the words of one that has none."""
+    """The value of a card, its comment, and the verbatim word if it has no type, else None."""
     text = text.strip()
     if match := _STRING.match(text):
         _, _, comment = text[match.end() :].partition("/")
@@ -112,7 +112,7 @@ def _value(text: str) -> tuple[Any, str, str | None]:
 
 
 class Unit(Record):
-    """A header and data unit: its keywords, and where its header and data lie."""
+    """A header and data unit: number, keywords, offsets of header and data, bytes of data."""
 
     number: int
     cards: Cards
@@ -127,7 +127,7 @@ class Unit(Record):
 
     @property
     def end(self) -> int:
-        """The place where the next HDU begins."""
+        """The offset of the next HDU."""
         return self.offset + -(-self.nbytes // BLOCK) * BLOCK
 
     @property
@@ -145,7 +145,7 @@ class Unit(Record):
 
 
 def units(source: Source, notes: list[str]) -> Iterator[Unit]:
-    """The HDUs of a file, headers only. Raises `Corrupt` and `TooLarge`."""
+    """Yield the HDUs of a file; only headers are read. Raises `Corrupt` and `TooLarge`."""
     at = number = 0
     while at < source.size:
         start = source.read_at(at, 8) if number else b"SIMPLE"
@@ -163,6 +163,7 @@ def units(source: Source, notes: list[str]) -> Iterator[Unit]:
 
 
 def _unit(source: Source, start: int, number: int) -> Unit:
+    """The HDU whose header begins at `start`. Raises `Corrupt` and `Unsupported`."""
     cards, at = Cards(), start
     while not _take_block(source, cards, at):
         at += BLOCK
@@ -192,16 +193,16 @@ def _unit(source: Source, start: int, number: int) -> Unit:
 
 
 def _has_groups(values: Mapping[str, Any], number: int) -> bool:
-    """True for a primary HDU of random groups, whose first length is 0 and counts for nothing."""
+    """True for a primary HDU of random groups, whose first length is 0 and is not an axis."""
     groups = values.get("GROUPS") is True and values.get("NAXIS1") == 0
     return groups and number == 0 and values["NAXIS"] > 1
 
 
 def _take_block(source: Source, cards: Cards, at: int) -> bool:
-    """Take the cards of a block; True if END is among them."""
+    """Parse the cards of a block; True if END is among them."""
     block = source.read_exact(at, BLOCK, "a header").decode("latin-1")
-    for place in range(0, BLOCK, CARD):
-        text = block[place : place + CARD]
+    for start in range(0, BLOCK, CARD):
+        text = block[start : start + CARD]
         if text[:8] == "END     ":
             return True
         cards.take(text)
@@ -209,7 +210,7 @@ def _take_block(source: Source, cards: Cards, at: int) -> bool:
 
 
 def whole(source: Source, values: Mapping[str, Any], name: str, where: str) -> int:
-    """The whole number of a keyword of the structure; raises `Corrupt` for any other value."""
+    """The whole number of a keyword, 0 or more, of either sign for BITPIX. Raises `Corrupt`."""
     value = values.get(name)
     if type(value) is not int or (value < 0 and name != "BITPIX"):
         raise Corrupt(
@@ -223,7 +224,7 @@ def whole(source: Source, values: Mapping[str, Any], name: str, where: str) -> i
 
 
 def is_text(text: str) -> bool:
-    """True for what a card can hold and a reader gives back."""
+    """True for text that a card can hold and readers give back unchanged."""
     return text.isascii() and (text.isprintable() or not text) and text == text.rstrip()
 
 
@@ -233,9 +234,9 @@ def fits_one_card(text: str) -> bool:
 
 
 def card(name: str, value: Any, comment: str = "") -> str:
-    """A card with a value; numbers read back as they are. It may be longer than a card is.
+    """A card with a value, which numbers keep exactly; too long if the value does not fit.
 
-    The comment is left out where it does not fit.
+    The comment is left out if it does not fit.
     """
     if isinstance(value, str):
         word = "'" + value.replace("'", "''").ljust(8) + "'"
@@ -247,14 +248,16 @@ def card(name: str, value: Any, comment: str = "") -> str:
         word = repr(value).upper()
         mantissa, exponent, power = word.partition("E")
         word = word if "." in mantissa or not exponent else f"{mantissa}.0E{power}"
-    lines = [f"{name:8}= {word:>20}" if not isinstance(value, str) else f"{name:8}= {word:20}"]
-    lines.append(f"{name:8}= {word}")
-    longer = [f"{line} / {comment}" for line in lines] if comment else []
-    return next((one for one in longer if len(one) <= CARD), lines[len(lines[0]) > CARD].rstrip())
+    aligned = f"{name:8}= {word:20}" if isinstance(value, str) else f"{name:8}= {word:>20}"
+    short = f"{name:8}= {word}"
+    for line in (aligned, short) if comment else ():
+        if len(commented := f"{line} / {comment}") <= CARD:
+            return commented
+    return (aligned if len(aligned) <= CARD else short).rstrip()
 
 
 def keyword_cards(name: str, value: Any, comment: str = "") -> list[str]:
-    """The cards of a keyword with a value; none if FITS cannot spell either."""
+    """The cards of a keyword with a value; empty if FITS cannot hold one of them."""
     if _KEYWORD.fullmatch(name):
         if isinstance(value, str):
             return text_cards(name, value, comment)
@@ -263,16 +266,16 @@ def keyword_cards(name: str, value: Any, comment: str = "") -> list[str]:
     else:
         return []
     if isinstance(value, str):
-        fine = is_text(value) and not value.endswith("&")
+        holds = is_text(value) and not value.endswith("&")
     else:
-        fine = value is None or type(value) in (bool, int)
-        fine |= type(value) is float and isfinite(value)
-    made = card(name, value, comment) if fine else ""
-    return [made] if 0 < len(made) <= CARD else []
+        holds = value is None or type(value) in (bool, int)
+        holds |= type(value) is float and isfinite(value)
+    line = card(name, value, comment) if holds else ""
+    return [line] if 0 < len(line) <= CARD else []
 
 
 def text_cards(name: str, text: str, comment: str = "") -> list[str]:
-    """A text in one card, or in as many as it needs; empty if FITS cannot hold it."""
+    """A text in as many cards as it needs; empty if FITS cannot hold it."""
     if not is_text(text) or text.endswith("&"):
         return []
     if len(alone := card(name, text, comment)) <= CARD:
@@ -285,15 +288,16 @@ def text_cards(name: str, text: str, comment: str = "") -> list[str]:
             length = 0
         pieces[-1] += letter
         length += width
-    texts = [f"{one}&" for one in pieces[:-1]] + pieces[-1:]
-    quoted = ["'" + one.replace("'", "''") + "'" for one in texts]
-    made = [f"{name:8}= {quoted[0]}", *(f"CONTINUE  {one}" for one in quoted[1:])]
-    commented = f"{made[-1]} / {comment}"
-    return [*made[:-1], commented] if comment and len(commented) <= CARD else made
+    texts = [f"{piece}&" for piece in pieces[:-1]] + pieces[-1:]
+    first, *others = ["'" + part.replace("'", "''") + "'" for part in texts]
+    cards = [f"{name:8}= {first}", *(f"CONTINUE  {part}" for part in others)]
+    commented = f"{cards[-1]} / {comment}"
+    return [*cards[:-1], commented] if comment and len(commented) <= CARD else cards
 
 
 def commentary(keyword: str, text: str) -> list[str]:
-    """A card without a value for each line; none if one of them does not fit."""
+    """A card without a value for each line of a text; empty if a line does not fit."""
     lines = text.split("\n")
-    fine = all(is_text(line) and 0 < len(line) <= CARD - 8 for line in lines)
-    return [f"{keyword:8}{line}" for line in lines] if fine else []
+    if not all(is_text(line) and 0 < len(line) <= CARD - 8 for line in lines):
+        return []
+    return [f"{keyword:8}{line}" for line in lines]

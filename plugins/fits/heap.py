@@ -1,4 +1,4 @@
-"""Columns of variable length: their cells, which lie behind a table, as one array in row order."""
+"""Columns of variable length: their cells, from the heap behind a table, as one array."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Cells", "heap_array"]
 
-ROWS_BYTES = 1 << 20  # of rows that are looked at together
+ROWS_BYTES = 1 << 20  # bytes of rows that are read at once
 NUMBERS = {"P": ">i4", "Q": ">i8"}
 
 
 def heap_array(
     source: Source, unit: Unit, column: Column, table: str, where: str,
-    turn: Callable[[Values], Values] | None,
+    flip: Callable[[Values], Values] | None,
 ) -> Array:  # fmt: skip
-    """All cells of a column after each other; the table has their lengths.
+    """The array of all cells of a column, row after row; the table has their lengths.
 
-    Raises `Corrupt` for a cell that lies outside the heap, and `Unsupported`.
+    `flip` converts integers to the other signedness. Raises `Corrupt` for a cell outside the heap,
+    `TooLarge` for many cells of the same bytes, and `Unsupported`.
     """
     code = column.form[:1]
     if code not in CODES and code not in "AL":
@@ -45,7 +46,7 @@ def heap_array(
             f"({column.code}{column.form[:20]})", path=source.path, where=where,
             remedy=f"read it in Python: astropy.io.fits.getdata(FILE, {unit.number})",
         )  # fmt: skip
-    stored = np.dtype("S1" if code == "A" else "u1" if code == "L" else ">" + CODES[code])
+    stored = np.dtype({"A": "S1", "L": "u1"}.get(code) or ">" + CODES[code])
     cells = Cells(source, unit, column, stored, where)
     if isinstance(source, Packed) and not cells.are_in_order():
         refuse_packed(source, "has cells of variable length out of order")
@@ -58,24 +59,24 @@ def heap_array(
             f"each of {unit.nbytes}", got=count * stored.itemsize,
         )  # fmt: skip
     kind = np.dtype("?") if code == "L" else stored.newbyteorder("<")
-    if turn is not None:
-        kind = turn(np.zeros(0, stored)).dtype.newbyteorder("<")
+    if flip is not None:
+        kind = flip(np.zeros(0, stored)).dtype.newbyteorder("<")
     own = {"companions": {table: "elements"}, "heap": {"table": table, "column": column.name}}
     return Array(
         element_of(kind), (count,), name=f"{table}.{column.name}", index_order="C",
         meta=_metadata(column, own),
-        data=lambda: _Joined(cells, count, kind, turn),
+        data=lambda: _Joined(cells, count, kind, flip),
     )  # fmt: skip
 
 
 def _metadata(column: Column, own: dict[str, Any]) -> Metadata:
-    """The metadata that the keywords of the column say of its elements."""
+    """The metadata of the elements of a column, from its keywords."""
     keywords = column.keywords
     attributes: dict[str, Any] = {}
     for key, name in (("TSCAL", "scale_factor"), ("TZERO", "add_offset"), ("TNULL", "_FillValue")):
         if key in keywords:
             attributes[name] = keywords[key]
-    if column.turned and type(attributes.get("_FillValue")) is int:
+    if column.flipped and type(attributes.get("_FillValue")) is int:
         attributes["_FillValue"] += OTHER_SIGN[BITS_OF[column.form[:1]]]
     units = keywords.get("TUNIT")
     units = units if isinstance(units, str) and units else None
@@ -83,7 +84,7 @@ def _metadata(column: Column, own: dict[str, Any]) -> Metadata:
 
 
 class Cells:
-    """The cells of a column: where each lies in the heap."""
+    """The cells of a column: their lengths, and their offsets in the heap."""
 
     def __init__(
         self, source: Source, unit: Unit, column: Column, stored: np.dtype[Any], where: str
@@ -105,8 +106,8 @@ class Cells:
         self.begin = unit.offset + begin
         self.nbytes = unit.nbytes - begin
 
-    def places(self) -> Iterator[tuple[Values, Values]]:
-        """Yield the lengths of cells, in elements, and their places in the heap, in bytes."""
+    def extents(self) -> Iterator[tuple[Values, Values]]:
+        """Yield the lengths of cells, in elements, and their offsets in the heap, in bytes."""
         step = max(1, ROWS_BYTES // self._width)
         start, width = self._column.start, self._column.width
         for first in range(0, self._rows, step):
@@ -133,7 +134,7 @@ class Cells:
     def are_in_order(self) -> bool:
         """True if each cell lies behind those of the rows before."""
         end = 0
-        for lengths, offsets in self.places():
+        for lengths, offsets in self.extents():
             used = offsets[lengths > 0]
             if used.size and (used[0] < end or (np.diff(used) < 0).any()):
                 return False
@@ -142,32 +143,32 @@ class Cells:
 
     def total(self) -> int:
         """The number of elements of all cells."""
-        return sum(int(lengths.sum()) for lengths, _ in self.places())
+        return sum(int(lengths.sum()) for lengths, _ in self.extents())
 
 
 class _Joined(Decoded):
-    """Array source: the cells of a column after each other."""
+    """Array source over the cells of a column, row after row."""
 
     def __init__(
         self, cells: Cells, count: int, kind: np.dtype[Any],
-        turn: Callable[[Values], Values] | None,
+        flip: Callable[[Values], Values] | None,
     ) -> None:  # fmt: skip
         what = f"'{cells.path}': a column of variable length"
         super().__init__((count,), kind, what=what, max_memory=cells.source.max_memory)
         self._cells = cells
-        self._turn = turn
+        self._flip = flip
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in the order of the rows."""
         most = max(1, max_bytes // max(1, self._cells.stored.itemsize, self.dtype.itemsize))
         size = self._cells.stored.itemsize
-        for lengths, offsets in self._cells.places():
+        for lengths, offsets in self._cells.extents():
             used = lengths > 0
             for begin, count in _runs(lengths[used], offsets[used], size):
                 for first in range(0, count, most):
-                    some = min(most, count - first)
+                    here = min(most, count - first)
                     at = self._cells.begin + begin + first * size
-                    raw = self._cells.source.read_exact(at, some * size, "a heap")
+                    raw = self._cells.source.read_exact(at, here * size, "a heap")
                     yield self._values(np.frombuffer(raw, self._cells.stored))
 
     def _values(self, stored: Values) -> Values:
@@ -179,11 +180,11 @@ class _Joined(Decoded):
                     remedy=AS_TEXT,
                 )  # fmt: skip
             return np.asarray(stored == 84)
-        return (stored if self._turn is None else self._turn(stored)).astype(self.dtype)
+        return (stored if self._flip is None else self._flip(stored)).astype(self.dtype)
 
 
 def _runs(lengths: Values, offsets: Values, size: int) -> Iterator[tuple[int, int]]:
-    """Yield the offset and the number of elements of cells that follow each other in the heap."""
+    """Yield offset and number of elements of each run of cells that are adjacent in the heap."""
     if not lengths.size:
         return
     ends = offsets + lengths * size

@@ -23,20 +23,20 @@ __all__ = ["image_of", "other_sign"]
 def image_of(
     source: Source, unit: Unit, name: str, notes: list[str], where: str, **data: Any
 ) -> Array:
-    """The array of an image, whose elements are in an `extent` or in `data`."""
+    """The array of an image, whose elements are an `extent` or `data`. Raises `Corrupt`."""
     bits, shape = unit.values["BITPIX"], unit.shape
     stored = ELEMENTS[bits] if "extent" in data else little(ELEMENTS[bits])
     if spanned(shape, stored.nbytes) > MAX_SPAN:
         raise Corrupt("array is too large", path=source.path, where=where)
     slope, zero = unit.values.get("BSCALE", 1), unit.values.get("BZERO", 0)
-    turned = bits in OTHER_SIGN and slope == 1 and zero == OTHER_SIGN[bits]
-    meta = image_metadata(unit, notes, name, bits, turned)
+    flipped = bits in OTHER_SIGN and slope == 1 and zero == OTHER_SIGN[bits]
+    meta = image_metadata(unit, notes, name, bits, flipped)
     array = Array(stored, shape[::-1], name=name, index_order="C", meta=meta, **data)
-    return other_sign(array, stored) if turned else array
+    return other_sign(array, stored) if flipped else array
 
 
 def other_sign(array: Array, stored: Element) -> Array:
-    """The array with the highest bit of each element turned: of the other signedness."""
+    """The array with the highest bit of each element flipped: of the other signedness."""
     kind = element("int" if stored.kind == "uint" else "uint", stored.nbytes)
 
     def data() -> Any:
@@ -46,11 +46,11 @@ def other_sign(array: Array, stored: Element) -> Array:
 
         unsigned = np.dtype(f"<u{stored.nbytes}")
         top = unsigned.type(1 << (8 * stored.nbytes - 1))
-        turned = np.dtype(f"<{'u' if kind.kind == 'uint' else 'i'}{kind.nbytes}")
+        flipped = np.dtype(f"<{'u' if kind.kind == 'uint' else 'i'}{kind.nbytes}")
 
         def convert(block: Any, _: int) -> Any:
-            return (np.asarray(block).astype(unsigned) ^ top).view(turned)
+            return (np.asarray(block).astype(unsigned) ^ top).view(flipped)
 
-        return Converted(array, turned, convert)
+        return Converted(array, flipped, convert)
 
     return Array(kind, array.dims, name=array.name, index_order="C", meta=array.meta, data=data)

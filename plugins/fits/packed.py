@@ -1,7 +1,7 @@
-"""FITS inside gzip: a source of the inflated bytes, and array sources over stretches of it.
+"""FITS inside gzip: a source of the inflated bytes, and an array source over a part of them.
 
-Bytes are inflated front to back. States of the decoder are kept on the way, at most `STATES`, so
-that a later read begins at the nearest one before it; work is in proportion to what is inflated.
+Bytes are inflated front to back. Up to `STATES` states of the decoder are stored on the way, and a
+later read begins at the nearest one before it; work is in proportion to the inflated bytes.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-__all__ = ["GZIP_MAGIC", "Packed", "is_packed", "refuse_packed", "stretch", "unpacked"]
+__all__ = ["GZIP_MAGIC", "Packed", "elements_at", "is_packed", "refuse_packed", "unpacked"]
 
 GZIP_MAGIC = b"\x1f\x8b"
 STATES = 64  # of the decoder, 40 KB each
-APART = 4 << 20  # bytes between two of them at first; twice as many each time that there are STATES
+APART = 4 << 20  # bytes between two states at first; doubled each time that there are STATES
 
 
 def is_packed(source: Source) -> bool:
-    """True for a file that begins as gzip does."""
+    """True for a file that begins as gzip."""
     return source.head.startswith(GZIP_MAGIC)
 
 
 def unpacked(source: Source) -> Source:
-    """The source itself, or that of its inflated bytes."""
+    """The source itself, or a source of its inflated bytes if it is compressed."""
     return Packed(source) if is_packed(source) else source
 
 
 class _State:
-    """The decoder between two of its pieces: what it made, and what it takes next."""
+    """The decoder between two of its pieces, and the positions in its output and input."""
 
     __slots__ = ("at", "decoder", "next", "tail")
 
     def __init__(self, decoder: Any, at: int, following: int, tail: bytes) -> None:
         self.decoder = decoder
-        self.at = at  # bytes that were made
-        self.next = following  # place in the file
-        self.tail = tail  # bytes of the file before it that were not taken
+        self.at = at  # bytes inflated so far
+        self.next = following  # offset in the file of the next bytes to read
+        self.tail = tail  # bytes read that the decoder has not taken
 
     def copy(self) -> _State:
         return _State(self.decoder.copy(), self.at, self.next, self.tail)
 
 
 class Packed(Source):
-    """The inflated bytes of a file. `size` is what they may be at most until their end is seen."""
+    """The inflated bytes of a file. Until their end is reached, `size` is an upper bound."""
 
     __slots__ = ("_apart", "_end", "_lock", "_piece", "_state", "_states", "file", "rest")
 
@@ -71,7 +71,7 @@ class Packed(Source):
         self._lock = Lock()
         self._end: int | None = None
         self._apart = APART
-        self._piece = 0, b""  # the last one, and its place
+        self._piece = 0, b""  # offset and bytes of the last piece
         self._state = _State(zlib.decompressobj(GZIP_WBITS), 0, 0, b"")
         self._states = [self._state.copy()]
 
@@ -84,13 +84,13 @@ class Packed(Source):
 
     @property
     def size(self) -> int:
-        """The number of inflated bytes."""
+        """The number of inflated bytes, or an upper bound until their end is reached."""
         return MAX_RATIO * self.file.size if self._end is None else self._end
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
-        """Return up to `nbytes` inflated bytes from `offset`: fewer only where they end.
+        """Return up to `nbytes` inflated bytes from `offset`; fewer only at their end.
 
-        Raises `Corrupt` for what cannot be inflated.
+        Raises `Corrupt` if they cannot be inflated.
         """
         parts: list[bytes] = []
         with self._lock:
@@ -106,7 +106,7 @@ class Packed(Source):
         return b"".join(parts)
 
     def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
-        """Return exactly `nbytes` inflated bytes; `Corrupt`, which names `what`, without them."""
+        """Return exactly `nbytes` inflated bytes. Raises `Corrupt`, naming `what`, if fewer."""
         data = self.read_at(offset, nbytes)
         if len(data) < nbytes:
             raise Corrupt(
@@ -116,10 +116,10 @@ class Packed(Source):
         return data
 
     def _inflated(self, offset: int) -> tuple[int, bytes]:
-        """The piece with a byte, and its place; empty behind the end."""
+        """Offset and bytes of the piece with the byte at `offset`; no bytes behind the end."""
         if offset < self._state.at:
-            near = max((one for one in self._states if one.at <= offset), key=lambda one: one.at)
-            self._state = near.copy()
+            before = (state for state in self._states if state.at <= offset)
+            self._state = max(before, key=lambda state: state.at).copy()
         while True:
             start, piece = self._state.at, self._more()
             if not piece or offset < start + len(piece):
@@ -127,13 +127,13 @@ class Packed(Source):
                 return self._piece
 
     def _more(self) -> bytes:
-        """Inflate a piece, and keep the state behind it where none is near; empty at the end."""
+        """Inflate the next piece, and store the state behind it if due; empty at the end."""
         state = self._state
         while True:
             if state.decoder.eof and not self._has_member(state):
                 self._end = state.at
                 return b""
-            data = state.tail or self._stored(state)
+            data = state.tail or self._read(state)
             if not data:
                 raise Corrupt("gzip: deflated data is cut off: it has no end", path=self.path)
             try:
@@ -154,28 +154,31 @@ class Packed(Source):
                 self._apart *= 2
         return piece
 
-    def _stored(self, state: _State) -> bytes:
+    def _read(self, state: _State) -> bytes:
+        """The next bytes of the file."""
         data = self.file.read_at(state.next, PIECE_BYTES)
         state.next += len(data)
         return data
 
     def _has_member(self, state: _State) -> bool:
-        """True if another member follows the one that has ended; the decoder is at it then."""
+        """True if another member follows the one that has ended; the decoder then begins it."""
         data = state.decoder.unused_data
-        data += self._stored(state) if len(data) < len(GZIP_MAGIC) else b""
+        if len(data) < len(GZIP_MAGIC):
+            data += self._read(state)
         if not data.startswith(GZIP_MAGIC):
-            self.rest = len(data.lstrip(b"\0")) and len(data) + self.file.size - state.next
+            if data.strip(b"\0"):  # NULs are padding
+                self.rest = len(data) + self.file.size - state.next
             return False
         state.decoder, state.tail = zlib.decompressobj(GZIP_WBITS), data
         return True
 
     def note(self) -> list[str]:
-        """A note on bytes behind the compressed ones."""
+        """A note on bytes behind the compressed data, if there are any."""
         return [trailing_note(self.rest, "the compressed data")] if self.rest else []
 
 
 def refuse_packed(source: Source, what: str) -> None:
-    """Raise `Unsupported` for a compressed file, of which `what` needs the file itself."""
+    """Raise `Unsupported` for a file inside gzip; `what` begins the message."""
     if isinstance(source, Packed) or is_packed(source):
         from raconvert.files.quoting import operand
 
@@ -185,18 +188,20 @@ def refuse_packed(source: Source, what: str) -> None:
         )  # fmt: skip
 
 
-def stretch(source: Source, offset: int, shape: tuple[int, ...], stored: Element) -> dict[str, Any]:
-    """The fields of an array whose elements lie in the file, or in what is inflated of it."""
+def elements_at(
+    source: Source, offset: int, shape: tuple[int, ...], stored: Element
+) -> dict[str, Any]:
+    """The `extent` or `data` of an array whose elements are at `offset` of the (inflated) file."""
     from raconvert.arrays.dtypes import needs_swap
 
     nbytes = prod(shape) * stored.nbytes
     if not isinstance(source, Packed):
         return {"extent": source.extent(offset, nbytes, needs_swap(stored))}
-    return {"data": lambda: _Stretch(source, offset, shape, stored)}
+    return {"data": lambda: _Inflated(source, offset, shape, stored)}
 
 
-class _Stretch:
-    """Array source: elements that lie in inflated bytes as an array does in a file."""
+class _Inflated:
+    """Array source over contiguous elements in inflated bytes."""
 
     by_regions = True
 
@@ -218,8 +223,8 @@ class _Stretch:
         width, count = self.dtype.itemsize, prod(self.shape)
         step = max(1, max_bytes // width)
         for first in range(0, count, step):
-            some = min(step, count - first)
-            raw = self._source.read_exact(self._offset + first * width, some * width, "the data")
+            here = min(step, count - first)
+            raw = self._source.read_exact(self._offset + first * width, here * width, "the data")
             yield np.frombuffer(raw, self._stored).astype(self.dtype)
 
     def __getitem__(self, key: Any) -> Any:
@@ -229,18 +234,20 @@ class _Stretch:
         full = full_key(key, len(self.shape))
         width = self.dtype.itemsize
         lengths = (
-            len(range(length)[one]) if isinstance(one, slice) else 1
-            for one, length in zip(full, self.shape, strict=True)
+            len(range(length)[index]) if isinstance(index, slice) else 1
+            for index, length in zip(full, self.shape, strict=True)
         )
         what = f"'{self._source.path}': a region of an image"
         check_memory(prod(lengths) * width, self._source.max_memory, what)
         strides = tuple(width * prod(self.shape[n + 1 :]) for n in range(len(self.shape)))
-        place = self._source.path, self._offset
-        values = region(self, *place, self._stored, self.shape, strides, full)  # type: ignore[arg-type]
+        path, offset = self._source.path, self._offset
+        values = region(
+            self, path, offset, self._stored, self.shape, strides, full  # type: ignore[arg-type]
+        )  # fmt: skip
         return picked(values.astype(self.dtype), ...) if self.shape else values.astype(self.dtype)
 
     def read_into(self, memory: memoryview, offset: int) -> int:
-        """Fill memory with inflated bytes, and return how many they are."""
+        """Fill memory with inflated bytes; return their number."""
         data = self._source.read_exact(offset, len(memory), "the data")
         memory[:] = data
         return len(data)

@@ -1,4 +1,4 @@
-"""The HDUs that a FITS file will have, for arrays and groups, and all that is lost of them."""
+"""Plan of a FITS file: an HDU for each array and group, and the losses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from raconvert.plugin import (
 from .header import card, fits_one_card
 from .metadata import attribute_cards, image_cards, table_cards
 from .tables import BITPIX, MAX_RANK, NAMESPACE, OTHERS
-from .writer import Made, write
+from .writer import NewUnit, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-__all__ = ["array_fits", "made_of", "plan"]
+__all__ = ["array_fits", "new_unit_of", "plan"]
 
 _VERSIONED = re.compile(r"(.+),(0|[2-9]|[1-9][0-9]{1,8}|-[1-9][0-9]{0,8})")
 
 
 def plan(bundle: Bundle, *, checksum: str = "yes") -> Plan:
-    """Headers with what they hold of the metadata, and the elements, big-endian."""
+    """The HDUs that arrays and groups become, with the metadata that headers hold; see `Plan`."""
     fits: list[Fit] = []
     names: set[str] = set()
     for array in bundle.arrays:
@@ -52,12 +52,12 @@ def plan(bundle: Bundle, *, checksum: str = "yes") -> Plan:
     rest.groups = lost_groups
     fits += file_fits(rest, "FITS")
 
-    def hdus() -> list[Made]:
-        arrays = [made_of(array) for array in bundle.arrays]
+    def hdus() -> list[NewUnit]:
+        arrays = [new_unit_of(array) for array in bundle.arrays]
         first = bundle.arrays[0]
         alone = len(arrays) == 1 or first.name == "PRIMARY"
         if cards or not alone or arrays[0].columns is not None:
-            arrays = [Made(8, (), cards), *arrays]
+            arrays = [NewUnit(8, (), cards), *arrays]
         return [*arrays, *groups]
 
     def write_all(target: Target) -> None:
@@ -66,21 +66,22 @@ def plan(bundle: Bundle, *, checksum: str = "yes") -> Plan:
     return Plan(fits, write_all, names=bundle.names)
 
 
-def _groups(bundle: Bundle, names: set[str]) -> tuple[list[Made], dict[str, dict[str, Any]]]:
-    """The HDUs of groups, headers alone, and what has no place of groups."""
-    made, lost = [], {}
+def _groups(bundle: Bundle, names: set[str]) -> tuple[list[NewUnit], dict[str, dict[str, Any]]]:
+    """The HDUs of groups, which are headers alone, and the groups and attributes that are lost."""
+    headers, lost = [], {}
     for name, attributes in bundle.explicit_groups().items():
         if name in names or _name_problem(name):
             lost[name] = dict(attributes)
             continue
-        cards, gone = attribute_cards(attributes, {}, "IMAGE")
-        made.append(Made(8, (), [*_name_cards(name), *cards]))
-        if gone:
-            lost[name] = {key: attributes[key] for key in gone}
-    return made, lost
+        cards, lost_names = attribute_cards(attributes, {}, "IMAGE")
+        headers.append(NewUnit(8, (), [*_name_cards(name), *cards]))
+        if lost_names:
+            lost[name] = {key: attributes[key] for key in lost_names}
+    return headers, lost
 
 
 def _name_problem(name: str) -> str:
+    """The reason why EXTNAME cannot hold a name; empty if it can."""
     if not name or not fits_one_card(name):
         return "no text that EXTNAME holds: ASCII, in one card"
     return ""
@@ -95,7 +96,7 @@ def _name_cards(name: str) -> list[str]:
 
 
 def array_fits(array: Array, names: set[str]) -> list[Fit]:
-    """The changes and refusals of an array; `names` are those of the arrays before it."""
+    """The fits of an array; `names` are the names of the arrays before it."""
     name, fits = array.name, []
     if problem := _name_problem(name):
         fits.append(refused(name, "names", problem))
@@ -140,13 +141,14 @@ def _table_fits(array: Array) -> list[Fit]:
 
 
 def _keywords(array: Array) -> dict[str, Any]:
-    """The keywords of columns that the namespace keeps, by the name of the column."""
+    """The keywords of columns in the namespace, by the name of the column."""
     own = array.meta.formats.get(NAMESPACE) if array.described else None
     keywords = own.get("columns") if isinstance(own, dict) else None
     return keywords if isinstance(keywords, dict) else {}
 
 
 def _lost(array: Array, structured: bool) -> list[str]:
+    """The metadata of an array that FITS cannot hold."""
     if not array.described or not array.meta:
         return []
     if not structured:
@@ -158,15 +160,16 @@ def _lost(array: Array, structured: bool) -> list[str]:
     return table_cards(array)[1] + ([f"fits columns ({first_of(lost)})"] if lost else [])
 
 
-def made_of(array: Array) -> Made:
-    """The HDU of an array. Raises nothing for what `plan` lets pass."""
+def new_unit_of(array: Array) -> NewUnit:
+    """The HDU of an array that `plan` does not refuse."""
     if isinstance(array.element.descr, tuple):
-        return _made_of_table(array)
+        return _table_unit_of(array)
     cards, bits, _ = image_cards(array)
-    return Made(bits, array.dims or (1,), [*_name_cards(array.name), *cards], array)
+    return NewUnit(bits, array.dims or (1,), [*_name_cards(array.name), *cards], array)
 
 
-def _made_of_table(array: Array) -> Made:
+def _table_unit_of(array: Array) -> NewUnit:
+    """The HDU of a table."""
     from .columns import column_cards, columns_of
 
     keywords = _keywords(array)
@@ -177,4 +180,4 @@ def _made_of_table(array: Array) -> Made:
     rows = array.dims[0] if array.dims else 1
     of_columns = column_cards(columns, keywords)[0]
     cards = [of_columns[0], *_name_cards(array.name), *of_columns[1:], *table_cards(array)[0]]
-    return Made(8, (width, rows), cards, array, columns)
+    return NewUnit(8, (width, rows), cards, array, columns)

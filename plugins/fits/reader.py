@@ -1,4 +1,4 @@
-"""From a file to a bundle: each HDU an array, a group or attributes."""
+"""A FITS file as a bundle: each HDU is an array, a group or attributes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from raconvert.plugin import Array, Bundle, Source
 
 from .header import units
 from .images import image_of
-from .metadata import attributes_of, kept
-from .packed import Packed, refuse_packed, stretch, unpacked
+from .metadata import attributes_of, namespace_of
+from .packed import Packed, elements_at, refuse_packed, unpacked
 from .tables import ELEMENTS, MAGIC, NAMESPACE
 
 TYPE_CHECKING = False
@@ -20,11 +20,10 @@ __all__ = ["name_of", "read"]
 
 
 def read(source: Source, *, logical: str = "bool") -> Bundle:
-    """The images and tables of a file, each lazy; shapes in C order.
+    """The images and tables of a file; data is read later. Index order C.
 
-    `logical` is what logical values of tables become, bool or text.
-
-    Raises `Corrupt` and `Unsupported` before any data is read.
+    `logical` is the type of logical values of tables, bool or text. An HDU that cannot be read is
+    an array that cannot be read. Raises `Corrupt` and `Unsupported` if none can be read.
     """
     source = unpacked(source)
     if not source.head.startswith(MAGIC):
@@ -36,17 +35,17 @@ def read(source: Source, *, logical: str = "bool") -> Bundle:
     arrays: list[Array] = []
     names: set[str] = set()
     bundle = Bundle([], notes=notes)
-    found_units = [*units(source, notes)]  # a compressed file has its size behind the last one
+    all_units = [*units(source, notes)]  # then the inflated size of a compressed file is certain
     if isinstance(source, Packed):
         notes += source.note()
         bundle.close_with(source.file.close)
-    for unit in found_units:
+    for unit in all_units:
         name = name_of(unit, names)
         names.add(name)
         if unit.values["NAXIS"] == 0:
             if unit.number == 0:
                 bundle.attributes = attributes_of(unit)
-                own = kept(unit, notes, name)
+                own = namespace_of(unit, notes, name)
                 bundle.formats = {NAMESPACE: own} if own else {}
             else:
                 bundle.groups[name] = attributes_of(unit)
@@ -55,11 +54,11 @@ def read(source: Source, *, logical: str = "bool") -> Bundle:
             arrays_of_unit = _arrays(source, unit, name, notes, texts=logical == "text")
         except RaconvertError as error:
             arrays_of_unit = [Array.unreadable(name, error)]
-        for number, one in enumerate(arrays_of_unit):
-            if number and one.name in names:
-                one = one.replace(name=f"{one.name} (HDU {unit.number})")  # noqa: PLW2901
-            arrays.append(one)
-            names.add(one.name)
+        for number, array in enumerate(arrays_of_unit):
+            is_repeated = number and array.name in names  # of a column of variable length
+            new_name = f"{array.name} (HDU {unit.number})" if is_repeated else array.name
+            arrays.append(array.replace(name=new_name) if is_repeated else array)
+            names.add(new_name)
     if not arrays:
         raise Unsupported("holds no data, only headers", path=source.path)
     bundle.arrays = some_sound(arrays)
@@ -68,9 +67,9 @@ def read(source: Source, *, logical: str = "bool") -> Bundle:
 
 def name_of(unit: Unit, taken: set[str]) -> str:
     """The name of an HDU: EXTNAME with EXTVER, or PRIMARY, or its number."""
-    said = unit.values.get("EXTNAME")
-    usual = "HDU" + str(unit.number) if unit.number else "PRIMARY"
-    name = said if isinstance(said, str) and said else usual
+    title = unit.values.get("EXTNAME")
+    usual = f"HDU{unit.number}" if unit.number else "PRIMARY"
+    name = title if isinstance(title, str) and title else usual
     version = unit.values.get("EXTVER")
     if type(version) is int and version != 1:
         name = f"{name},{version}"
@@ -78,6 +77,7 @@ def name_of(unit: Unit, taken: set[str]) -> str:
 
 
 def _arrays(source: Source, unit: Unit, name: str, notes: list[str], *, texts: bool) -> list[Array]:
+    """The arrays of an HDU with data. Raises `Corrupt`, `Unsupported` and `TooLarge`."""
     where = f"byte {unit.start}, HDU {unit.number} '{name[:80]}'"
     if unit.kind not in ("IMAGE", "GROUPS", "BINTABLE", "TABLE", "TILES"):
         raise Unsupported(
@@ -109,5 +109,5 @@ def _arrays(source: Source, unit: Unit, name: str, notes: list[str], *, texts: b
 
         return table_of(source, unit, name, notes, where, texts=texts)
     stored = ELEMENTS[unit.values["BITPIX"]]
-    data = stretch(source, unit.offset, unit.shape, stored)
+    data = elements_at(source, unit.offset, unit.shape, stored)
     return [image_of(source, unit, name, notes, where, **data)]

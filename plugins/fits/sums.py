@@ -1,4 +1,4 @@
-"""CHECKSUM and DATASUM: the ones' complement sum of an HDU, worked out, written and compared."""
+"""CHECKSUM and DATASUM: the ones' complement sum of an HDU, for writing and for verifying."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["added", "check", "encoded"]
 
 
 def added(total: int, rest: bytes, data: Any) -> tuple[int, bytes]:
-    """The sum with the whole words of bytes, and those left; of None, the sum with the rest."""
+    """The sum with the whole words of `rest` and `data`, and the bytes left; None ends the data."""
     import numpy as np
 
     if data is None:
@@ -35,18 +35,23 @@ def added(total: int, rest: bytes, data: Any) -> tuple[int, bytes]:
 
 
 def encoded(value: int) -> str:
-    """A sum as 16 letters and digits, whose own sum is the value."""
+    """A sum as 16 letters and digits whose own sum, as of the card, is the value."""
     letters = [0] * 16
-    for place in range(4):
-        byte = value >> (24 - 8 * place) & 0xFF
+    for index in range(4):
+        byte = value >> (24 - 8 * index) & 0xFF
         four = [byte // 4 + 48 + (byte % 4 if n == 0 else 0) for n in range(4)]
-        while any(58 <= one <= 64 or 91 <= one <= 96 for one in four):
+        while any(map(_is_punctuation, four)):
             for n in (0, 2):
-                if any(58 <= one <= 64 or 91 <= one <= 96 for one in four[n : n + 2]):
+                if any(map(_is_punctuation, four[n : n + 2])):
                     four[n], four[n + 1] = four[n] + 1, four[n + 1] - 1
-        for n, one in enumerate(four):
-            letters[4 * n + place] = one
+        for n, letter in enumerate(four):
+            letters[4 * n + index] = letter
     return "".join(map(chr, [letters[-1], *letters[:-1]]))
+
+
+def _is_punctuation(letter: int) -> bool:
+    """True for codes between the digits, capitals and small letters."""
+    return 58 <= letter <= 64 or 91 <= letter <= 96
 
 
 def check(source: Source) -> None:
@@ -59,12 +64,12 @@ def check(source: Source) -> None:
             continue
         of_header = _sum(source, unit.start, unit.offset)  # front to back, as gzip is inflated
         of_data = _sum(source, unit.offset, unit.end)
-        said = str(values.get("DATASUM", "")).strip()
-        if said.isdigit() and int(said) != of_data:
+        stated = str(values.get("DATASUM", "")).strip()
+        if stated.isdecimal() and int(stated) != of_data:
             raise Corrupt(
                 "data has another sum than DATASUM says", path=source.path, where=where,
-                expected=said, got=of_data,
-                remedy="get the file anew from where it comes from",
+                expected=stated, got=of_data,
+                remedy="get the file anew from its origin",
             )  # fmt: skip
         if str(values.get("CHECKSUM", "")).strip():
             whole = _folded(of_header + of_data)
@@ -72,7 +77,7 @@ def check(source: Source) -> None:
                 raise Corrupt(
                     "HDU has another sum than CHECKSUM says", path=source.path, where=where,
                     expected="a sum of -0", got=f"{whole:#x}",
-                    remedy="get the file anew from where it comes from",
+                    remedy="get the file anew from its origin",
                 )  # fmt: skip
 
 
@@ -88,6 +93,7 @@ def _sum(source: Source, start: int, end: int) -> int:
 
 
 def _folded(total: int) -> int:
+    """A sum in 32 bits, with the carries added."""
     while total >> 32:
         total = (total & 0xFFFFFFFF) + (total >> 32)
     return total

@@ -26,7 +26,7 @@ ELEMENTS = {
     8: element("uint", 1), 16: element("int", 2, ">"), 32: element("int", 4, ">"),
     64: element("int", 8, ">"), -32: element("float", 4, ">"), -64: element("float", 8, ">"),
 }  # fmt: skip
-# BITPIX -> the BZERO that says the other signedness
+# The BZERO of integers of the other signedness, by BITPIX.
 OTHER_SIGN = {8: -128, 16: 1 << 15, 32: 1 << 31, 64: 1 << 63}
 BITPIX = {(e.kind, e.nbytes): bits for bits, e in ELEMENTS.items()}
 OTHERS = {
@@ -38,9 +38,9 @@ CODES = {"B": "u1", "I": "i2", "J": "i4", "K": "i8", "E": "f4", "D": "f8", "C": 
 BITS_OF = {"B": 8, "I": 16, "J": 32, "K": 64}
 MAX_COLUMNS = 999
 MAX_RANK = 64  # NumPy's; the standard has 999
-MAX_TEXT = 67  # characters of the text of one card, with an & that goes on
+MAX_TEXT = 67  # characters of the text of one card beside an &
 SCALE = {"scale_factor": "BSCALE", "add_offset": "BZERO", "_FillValue": "BLANK"}
-# Names of attributes that hold commentary, a line for each card, and the keyword of the cards.
+# Attributes that hold commentary, a line for each card, and the keyword of these cards.
 TEXTS = {"COMMENT": "COMMENT", "HISTORY": "HISTORY", "BLANK CARDS": ""}
 
 # Keywords that attributes do not have: of every HDU, of images, of tables, of compressed tiles.
@@ -57,23 +57,23 @@ TILE_KEYWORDS = re.compile(
 )
 
 
-_WIDTHS = {"A": 1, "L": 1, "P": 8, "Q": 16} | {key: int(one[1:]) for key, one in CODES.items()}
+_WIDTHS = {"A": 1, "L": 1, "P": 8, "Q": 16} | {key: int(code[1:]) for key, code in CODES.items()}
 
 
 AS_TEXT = "`--in-opt logical=text` reads T, F, and nothing where a value is missing"
 
 
 class Column(Record):
-    """A column: its name, letter, place in a row, and what it becomes."""
+    """A column: its name, letter, first byte in a row, and the cells that it becomes."""
 
     name: str
     code: str
     start: int
     cells: int
     shape: tuple[int, ...]  # of a cell, the slowest axis first; of text with its characters
-    turned: bool
-    form: str = ""  # of a column of variable length, what stands behind P or Q
-    keywords: Any = None  # of such a column, the keywords that hold for its elements
+    flipped: bool  # integers of the other signedness, by TZERO
+    form: str = ""  # the text behind P or Q of a column of variable length
+    keywords: Any = None  # the keywords for the elements of such a column
 
     @property
     def width(self) -> int:

@@ -1,6 +1,6 @@
 """Images in compressed tiles: a table of which each row is a tile, decompressed by astropy.
 
-Everything that the header says of sizes is checked before astropy sees the file.
+All sizes in the header are checked before astropy reads the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["tiled"]
 
 # Damaged tiles of these make astropy's compiled code write where it must not: they are decompressed
-# in a process of its own, which costs half a second for each region that is asked for.
+# in a process of their own, which costs half a second for each region.
 APART = ("HCOMPRESS_1",)
 _PROGRAM = """
 import warnings
@@ -58,7 +58,7 @@ METHODS = ("RICE_1", "RICE_ONE", "GZIP_1", "GZIP_2", "PLIO_1", "HCOMPRESS_1", "N
 
 
 def tiled(source: Source, unit: Unit, name: str, notes: list[str], where: str) -> Array:
-    """The array of an image in tiles; raises `Corrupt`, `Unsupported` and `TooLarge`."""
+    """The array of an image in tiles. Raises `Corrupt`, `Unsupported` and `TooLarge`."""
     image, tiles = _image(source, unit, where)
     stored = ELEMENTS[image.values["BITPIX"]]
     nbytes = prod(image.shape) * stored.nbytes
@@ -79,7 +79,7 @@ def tiled(source: Source, unit: Unit, name: str, notes: list[str], where: str) -
 
 
 def _image(source: Source, unit: Unit, where: str) -> tuple[Unit, tuple[int, ...]]:
-    """The HDU with the keywords of the image, and the shape of a tile."""
+    """The HDU with the keywords of the image instead of the table, and the shape of a tile."""
     values = unit.values
     method, bits = values.get("ZCMPTYPE"), values.get("ZBITPIX")
     if method not in METHODS:
@@ -90,7 +90,7 @@ def _image(source: Source, unit: Unit, where: str) -> tuple[Unit, tuple[int, ...
     rank = whole(source, values, "ZNAXIS", where)
     if bits not in ELEMENTS or not 0 < rank <= MAX_RANK:
         raise Corrupt(
-            "ZBITPIX or ZNAXIS is not that of an image", path=source.path, where=where,
+            "ZBITPIX or ZNAXIS does not describe an image", path=source.path, where=where,
             expected=f"BITPIX of {', '.join(map(str, ELEMENTS))}, 1 to {MAX_RANK} axes",
             got=f"{bits!r:.20}, {rank}",
         )  # fmt: skip
@@ -102,30 +102,30 @@ def _image(source: Source, unit: Unit, where: str) -> tuple[Unit, tuple[int, ...
     ]
     if 0 in sizes or spanned(lengths, 8) > MAX_SPAN or spanned(sizes, 8) > MAX_SPAN:
         raise Corrupt(
-            "tiles or image have no size that an image can have", path=source.path, where=where,
+            "tiles or image have impossible sizes", path=source.path, where=where,
             got=f"{sizes[:8]} of {lengths[:8]}",
         )  # fmt: skip
     count = prod(-(-length // size) for length, size in zip(lengths, sizes, strict=True))
     if values["NAXIS"] != 2 or values["NAXIS2"] != count:
         raise Corrupt(
-            "table has another number of rows than there are tiles", path=source.path, where=where,
+            "table does not have a row for each tile", path=source.path, where=where,
             expected=count, got=values.get("NAXIS2"),
         )  # fmt: skip
     _check_parameters(source, values, where)
-    said = {k: value for k, value in values.items() if not k.startswith("NAXIS")}
-    said |= {"BITPIX": bits, "NAXIS": rank}
-    said |= {f"NAXIS{n}": length for n, length in enumerate(lengths, 1)}
+    keywords = {k: value for k, value in values.items() if not k.startswith("NAXIS")}
+    keywords |= {"BITPIX": bits, "NAXIS": rank}
+    keywords |= {f"NAXIS{n}": length for n, length in enumerate(lengths, 1)}
     if type(values.get("ZBLANK")) is int and bits > 0:
-        said.setdefault("BLANK", values["ZBLANK"])
+        keywords.setdefault("BLANK", values["ZBLANK"])
     cards = type(unit.cards)()
-    cards.values, cards.comments = said, unit.cards.comments
+    cards.values, cards.comments = keywords, unit.cards.comments
     cards.words, cards.lines, cards.twice = unit.cards.words, unit.cards.lines, unit.cards.twice
     tiles = tuple(min(size, n) or 1 for size, n in zip(sizes, lengths, strict=True))
     return unit._replace(cards=cards), tiles[::-1]
 
 
 def _check_parameters(source: Source, values: Mapping[str, Any], where: str) -> None:
-    """Refuse wrong parameters of a method: the compiled code behind astropy does not check them."""
+    """Raise `Corrupt` for wrong parameters: the compiled code of astropy does not check them."""
     for key in [key for key in values if key.startswith("ZNAME")]:
         name, value = values[key], values.get(f"ZVAL{key.removeprefix('ZNAME')}")
         allowed = PARAMETERS.get(name) if isinstance(name, str) else None
@@ -135,8 +135,8 @@ def _check_parameters(source: Source, values: Mapping[str, Any], where: str) -> 
                 expected=f"{allowed[0]} to {allowed[-1]}", got=f"{value!r:.40}",
             )  # fmt: skip
     seed = values.get("ZDITHER0", 1)
-    noisy = str(values.get("ZQUANTIZ", "")).startswith("SUBTRACTIVE")
-    if noisy and (type(seed) is not int or not 1 <= seed <= LAST_SEED):
+    is_dithered = str(values.get("ZQUANTIZ", "")).startswith("SUBTRACTIVE")
+    if is_dithered and (type(seed) is not int or not 1 <= seed <= LAST_SEED):
         raise Corrupt(
             "ZDITHER0 is outside the seeds of noise", path=source.path, where=where,
             expected=f"1 to {LAST_SEED}", got=f"{seed!r:.40}",
@@ -145,13 +145,13 @@ def _check_parameters(source: Source, values: Mapping[str, Any], where: str) -> 
     names = {values.get(f"TTYPE{n}") for n in range(1, MAX_COLUMNS + 1)}
     if real and method in WHOLE and not ({"ZSCALE"} & names or "ZSCALE" in values):
         raise Corrupt(
-            f"tiles of {method} are whole numbers, and ZBITPIX says floats without a scale",
+            f"tiles of {method} are whole numbers, but ZBITPIX is that of floats, without a scale",
             path=source.path, where=where, expected="a column ZSCALE", got=values["ZBITPIX"],
         )  # fmt: skip
 
 
 class _Tiles:
-    """Array source: regions of an image in tiles, of which only those in the way are decoded."""
+    """Array source over an image in tiles; only the tiles of a region are decoded."""
 
     def __init__(
         self, source: Source, unit: Unit, shape: tuple[int, ...], tiles: tuple[int, ...], where: str
@@ -165,7 +165,7 @@ class _Tiles:
         self._checked = False
 
     def stream(self, max_bytes: int) -> Iterator[Any]:
-        """Yield pieces in stored order: as many rows of tiles as there is room for."""
+        """Yield pieces in stored order; as many rows of tiles are decoded at once as fit."""
         if not prod(self.shape):
             return
         row = prod(self.shape[1:]) * self.dtype.itemsize
@@ -190,13 +190,13 @@ class _Tiles:
             return np.empty(self.shape, self.dtype)[full]
         boxes: list[slice] = []
         rest: list[int | slice] = []
-        for length, one in zip(self.shape, full, strict=True):
-            if isinstance(one, slice):
-                places = range(length)[one]
-                low, high = (min(places), max(places) + 1) if places else (0, 1)
-                rest.append(_within(places, low))
+        for length, index in zip(self.shape, full, strict=True):
+            if isinstance(index, slice):
+                indices = range(length)[index]
+                low, high = (min(indices), max(indices) + 1) if indices else (0, 1)
+                rest.append(_within(indices, low))
             else:
-                low = one + length if one < 0 else one
+                low = index + length if index < 0 else index
                 high = low + 1
                 rest.append(0)
             boxes.append(slice(low, high))
@@ -207,7 +207,7 @@ class _Tiles:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        """The image as astropy has it, for regions."""
+        """Open the image with astropy; regions are picked from the value."""
         if not self._checked:
             _check_gzip(self._source, self._unit, 8 * prod(self._tiles), self._where)
             self._checked = True
@@ -230,56 +230,58 @@ class _Tiles:
             except (RaconvertError, MemoryError):
                 raise
             except Exception as error:
-                raise self._wrong(error) from error
+                raise self._damaged(error) from error
 
     def _region(self, image: Any, key: tuple[slice, ...]) -> Any:
-        shape = tuple(one.stop - one.start for one in key)
+        """Decode a box, here or in another process. Raises `Corrupt`."""
+        shape = tuple(part.stop - part.start for part in key)
         if self._unit.values["ZCMPTYPE"] in APART:
             return self._apart(key, shape)
         try:
             values = np.asarray(image[key])
         except Exception as error:
-            raise self._wrong(error) from error
+            raise self._damaged(error) from error
         if values.size != prod(shape) or values.dtype.kind != self.dtype.kind:
-            raise self._wrong(f"{values.size} elements of {values.dtype}")
+            raise self._damaged(f"{values.size} elements of {values.dtype}")
         return np.ascontiguousarray(values.reshape(shape), self.dtype)
 
     def _apart(self, key: tuple[slice, ...], shape: tuple[int, ...]) -> Any:
-        """A region that another process decompresses."""
+        """Decode a box in another process."""
         import subprocess
         import sys
 
         path = os.path.abspath(self._source.path)
         if not os.path.isfile(path):
             raise Unsupported(
-                f"has tiles compressed by {self._unit.values['ZCMPTYPE']}, and lies elsewhere",
-                path=self._source.path, where=self._where, expected="a file on this machine",
+                f"has tiles compressed by {self._unit.values['ZCMPTYPE']}, and is no local file",
+                path=self._source.path, where=self._where, expected="a local file",
                 remedy="copy it here first",
             )  # fmt: skip
         program = f"import sys; sys.path[:] = {sys.path!r}\n{_PROGRAM}"
-        parts = [f"{one.start}:{one.stop}" for one in key]
+        parts = [f"{part.start}:{part.stop}" for part in key]
         words = [path, str(self._unit.number), self.dtype.str, *parts]
         done = subprocess.run(  # noqa: S603 - this Python, and code of this module
             [sys.executable, "-P", "-c", program, *words], stdin=subprocess.DEVNULL,
             capture_output=True, check=False,
         )  # fmt: skip
         if done.returncode or len(done.stdout) != prod(shape) * self.dtype.itemsize:
-            said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise self._wrong(said[0] if said else f"the library ended with {done.returncode}")
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            raise self._damaged(lines[-1] if lines else f"the library ended with {done.returncode}")
         return np.frombuffer(done.stdout, self.dtype).reshape(shape)
 
-    def _wrong(self, why: object) -> Corrupt:
-        said = f"{type(why).__name__}: {why}" if isinstance(why, Exception) else str(why)
+    def _damaged(self, why: object) -> Corrupt:
+        """The error for tiles that astropy cannot decode; `why` is an exception or a text."""
+        reason = f"{type(why).__name__}: {why}" if isinstance(why, Exception) else str(why)
         return Corrupt(
             "tiles cannot be decompressed", path=self._source.path, where=self._where,
-            expected=f"{self.shape} of {self.dtype.name}", got=said[:200],
+            expected=f"{self.shape} of {self.dtype.name}", got=reason[:200],
         )  # fmt: skip
 
 
 def _check_gzip(source: Source, unit: Unit, most: int, where: str) -> None:
-    """Refuse tiles compressed by gzip that become more bytes than a tile can have.
+    """Raise `Corrupt` for tiles of gzip that inflate to more than `most` bytes.
 
-    astropy decompresses each of them whole, however long it becomes.
+    astropy inflates each tile at once, however long it becomes.
     """
     from .columns import columns_in
     from .heap import Cells
@@ -288,7 +290,7 @@ def _check_gzip(source: Source, unit: Unit, most: int, where: str) -> None:
         if column.form[:1] != "B" or not column.cells:
             continue
         cells = Cells(source, unit, column, np.dtype("u1"), where)
-        for lengths, offsets in cells.places():
+        for lengths, offsets in cells.extents():
             for length, offset in zip(lengths.tolist(), offsets.tolist(), strict=True):
                 at = cells.begin + offset
                 if length > 2 and source.read_at(at, 2) == GZIP_MAGIC:
@@ -296,6 +298,7 @@ def _check_gzip(source: Source, unit: Unit, most: int, where: str) -> None:
 
 
 def _check_size(source: Source, at: int, length: int, most: int, where: str) -> None:
+    """Inflate the `length` bytes at `at`. Raises `Corrupt` beyond `most` bytes."""
     inflater, size = zlib.decompressobj(31), 0
     for first in range(0, length, PIECE_BYTES):
         piece = source.read_exact(at + first, min(PIECE_BYTES, length - first), "a tile")
@@ -313,10 +316,12 @@ def _check_size(source: Source, at: int, length: int, most: int, where: str) -> 
                     where=f"{where}, byte {at}", expected=f"at most {most}",
                 )  # fmt: skip
             piece = inflater.unconsumed_tail
+        if inflater.eof:  # what follows is not read: many tiles could share a long rest
+            return
 
 
 def _within(indices: range, low: int) -> slice:
-    """The slice that picks the indices in a box that begins at `low`."""
+    """The slice of the indices in a box that begins at `low`."""
     if not indices:
         return slice(0, 0)
     stop = indices.stop - low

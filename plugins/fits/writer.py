@@ -1,4 +1,4 @@
-"""From HDUs to be to a file: headers, elements, what fills their last blocks, and sums."""
+"""HDUs written to a file: headers, elements, padding of their last blocks, and sums."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Target
 
-__all__ = ["Made", "write"]
+__all__ = ["NewUnit", "write"]
 
 GZ, LEVEL = ".gz", 6
 
 
-class Made(Record):
-    """An HDU to be: BITPIX, lengths, further cards, and an array; `columns` of a table."""
+class NewUnit(Record):
+    """An HDU to write: BITPIX, lengths, further cards, and an array; `columns` if it is a table."""
 
     bits: int
     dims: tuple[int, ...]
@@ -45,17 +45,17 @@ class Made(Record):
         return [*(card(*row) for row in rows), *self.cards]
 
 
-def write(target: Target, hdus: Sequence[Made | Extent], *, checksum: bool) -> None:
-    """Write HDUs, made or copied as they lie; the first is the primary one."""
+def write(target: Target, hdus: Sequence[NewUnit | Extent], *, checksum: bool) -> None:
+    """Write HDUs, new ones or copies; the first is the primary one."""
     packs = target.path.lower().endswith(GZ)
     file: Any = _Deflating(target.open()) if packs else target.open()
     try:
-        for number, one in enumerate(hdus):
-            if isinstance(one, Extent):
-                copy_extent(b"", one, file)
+        for number, hdu in enumerate(hdus):
+            if isinstance(hdu, Extent):
+                copy_extent(b"", hdu, file)
                 write_all(file, [bytes(-file.tell() % BLOCK)])
             else:
-                _write_unit(file, one, number, target, checksum)
+                _write_unit(file, hdu, number, target, checksum)
         if packs:
             file.finish()
     except OSError as error:
@@ -69,41 +69,42 @@ class _Deflating:
         import zlib
 
         self._file = file
-        self._made = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WBITS)
+        self._deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WBITS)
         self._at = 0
 
     def tell(self) -> int:
-        """The number of bytes before they were compressed."""
+        """The number of bytes written so far, before compression."""
         return self._at
 
     def write(self, data: Any) -> int:
-        """Compress bytes and return how many they were."""
+        """Compress bytes, and return their number."""
         count = memoryview(data).nbytes
         self._at += count
-        write_all(self._file, [self._made.compress(data)])
+        write_all(self._file, [self._deflater.compress(data)])
         return count
 
     def finish(self) -> None:
-        """Write what is left."""
-        write_all(self._file, [self._made.flush()])
+        """Write the end of the compressed data."""
+        write_all(self._file, [self._deflater.flush()])
 
 
-def _sum_of_data(made: Made, target: Target) -> int:
-    """The sum of the data, made first for a stream, in which nobody can go back to the header."""
+def _sum_of_data(new: NewUnit, target: Target) -> int:
+    """The sum of the data, for a stream that cannot go back to the header; reads all data once."""
     total, rest = 0, b""
-    for data in _pieces(made, target, counted=False):
+    for data in _pieces(new, target, counted=False):
         total, rest = added(total, rest, data)
     return added(total, rest + bytes(-len(rest) % 4), None)[0]
 
 
-def _write_unit(file: Any, made: Made, number: int, target: Target, checksum: bool) -> None:
+def _write_unit(file: Any, new: NewUnit, number: int, target: Target, checksum: bool) -> None:
+    """Write a new HDU; its sums are filled in behind its data, or computed first in a stream."""
     start = file.tell()
-    cards = made.header(number)
+    cards = new.header(number)
     ahead = checksum and isinstance(file, _Deflating)
-    write_all(file, [_padded(cards, checksum, _sum_of_data(made, target) if ahead else None)])
+    write_all(file, [_padded(cards, checksum, _sum_of_data(new, target) if ahead else None)])
     checksum = checksum and not ahead
     total, length, rest = 0, 0, b""
-    for data in _pieces(made, target):
+    for data in _pieces(new, target):
         write_all(file, [data])
         length += data.nbytes
         if checksum:
@@ -117,16 +118,16 @@ def _write_unit(file: Any, made: Made, number: int, target: Target, checksum: bo
         file.seek(end)
 
 
-def _pieces(made: Made, target: Target, *, counted: bool = True) -> Iterator[Any]:
-    """The bytes of the elements, as the file has them."""
+def _pieces(new: NewUnit, target: Target, *, counted: bool = True) -> Iterator[Any]:
+    """Yield the bytes of the elements as the file holds them."""
     from raconvert.arrays.blocks import block_bytes, blocks
     from raconvert.arrays.reinterpret import big_endian
 
-    array = made.array
+    array = new.array
     if array is None:
         return
     step = block_bytes(target.max_memory)
-    if made.columns is None:
+    if new.columns is None:
         kind = (array.element.kind, array.element.nbytes)
         stored = big_endian(other_sign(array, array.element) if kind in OTHERS else array)
         pieces = blocks(stored, step)
@@ -135,7 +136,7 @@ def _pieces(made: Made, target: Target, *, counted: bool = True) -> Iterator[Any
         return
     from .columns import packer
 
-    pack = packer(made.columns)
+    pack = packer(new.columns)
     pieces = blocks(array, max(1, step // 2))
     for block in target.counted(pieces) if counted else pieces:
         yield pack(block)
@@ -144,14 +145,14 @@ def _pieces(made: Made, target: Target, *, counted: bool = True) -> Iterator[Any
 def _padded(cards: list[str], checksum: bool, total: int | None) -> bytes:
     """The blocks of a header, with its checksums if `total`, the sum of the data, is given."""
 
-    def made(letters: str) -> bytes:
+    def header(letters: str) -> bytes:
         sums = [card("CHECKSUM", letters), card("DATASUM", f"{total or 0}")] if checksum else []
         lines = [line.ljust(CARD) for line in [*cards, *sums, "END"]]
         text = "".join(lines).encode("ascii")
         return text.ljust(-(-len(text) // BLOCK) * BLOCK)
 
-    zero = made("0" * 16)
+    without_sum = header("0" * 16)
     if total is None or not checksum:
-        return zero
-    whole = added(total, zero, None)[0]
-    return made(encoded(0xFFFFFFFF - whole))
+        return without_sum
+    whole = added(total, without_sum, None)[0]
+    return header(encoded(0xFFFFFFFF - whole))
