@@ -12,22 +12,22 @@ Layout::
 
 A folder, or several files, are one source: an array for each series. Its frames are sorted by their
 positions along the normal of their planes, never by name or number; frames at one position become
-an axis of time, echoes, b-values or segments, where one element tells them apart in one way, or two
+an axis of time, echoes, b-values or segments, if one element tells them apart in one way, or two
 do, as b-value and gradient. Multi-frame objects are read frame by frame, by their functional
-groups; mosaics of Siemens tile by tile, by the CSA header, else they stay images without a place. A
-folder with a DICOMDIR is read with all below it; files that are not DICOM, or hold no image, are
+groups; mosaics of Siemens tile by tile, by the CSA header, else they stay images without a position.
+A folder with a DICOMDIR is read with all below it; files that are not DICOM, or hold no image, are
 left out and named.
 
 Names are modality and number of the series: ``MR_3``. Axes are (time, slice, row, column, sample),
 those of length 1 before the rows left out. Directions, spacings and origin are those of the frame
-LPS, in millimetres, skewed where the gantry was tilted.
+LPS, in millimetres, skewed if the gantry was tilted.
 
 Elements are as stored, without the bits that are not part of a value (Bits Stored), signs extended.
 Rescale slope and intercept are the attributes scale_factor and add_offset if all frames have the
 same; else the array is only read with ``--unscale``, which applies each. A table of the modality
-(Modality LUT) is applied by ``--unscale``, else a note says that it is there. MONOCHROME1 and
-indices of palettes stay what they are, with a note; overlays and curves are left out and named. The
-colours of JPEG and JPEG 2000 are RGB; others in YBR are refused unless ``colours`` says what to do.
+(Modality LUT) is applied by ``--unscale``, else a note names it. MONOCHROME1 and indices of
+palettes stay as they are, with a note; overlays and curves are left out and named. The colours of
+JPEG and JPEG 2000 are RGB; others in YBR are refused unless ``colours`` says what to do.
 
 Nothing of a header leaves the file that may say who a patient is; a note says which kinds were left
 out. ``keep-tags`` names elements that become attributes: ``SeriesDescription,0018,0081``.
@@ -36,7 +36,7 @@ Reads: implicit and explicit, little- and big-endian, deflated; 1, 8, 16, 32 and
 what pydicom decodes: RLE, JPEG, JPEG-LS, JPEG 2000 (the extra ``dicom``).
 
 Refused: slices with gaps, several at a position that nothing tells apart (``grid=volumes`` lets
-their InstanceNumber do so), slices side by side (``grid=any`` stacks them, without a place). A
+their InstanceNumber do so), slices side by side (``grid=any`` stacks them, without positions). A
 series with several sizes, types or orientations becomes an array of each. Video, JPIP, JPEG XL,
 pixels that are packed without regard to bytes; elements that end behind the file, contradict each
 other, or are missing.
@@ -48,8 +48,7 @@ import struct
 
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
 
-from .header import looks_like
-from .reader import read_files
+from .reader import is_dicom, read_files
 from .tables import EXPLICIT, MAGIC, PREAMBLE
 
 __all__ = ["FORMAT", "read", "read_together", "sniff"]
@@ -87,7 +86,7 @@ FORMAT = Format(
     marks=("DICOMDIR",),
     together=True,
     read_options=(
-        Option("keep_tags", "", str, "elements that are kept: SeriesDescription,0018,0081"),
+        Option("keep_tags", "", str, "elements to keep: SeriesDescription,0018,0081"),
         Option("grid", "even", ("even", "volumes", "any"),
                "volumes: numbers tell times apart; any: slices on no even grid, too"),
         Option("colours", "auto", ("auto", "rgb", "stored"), "of YBR: RGB, rounded, or as stored"),
@@ -107,17 +106,16 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the word behind the preamble, or by three elements in order without one."""
-    head = source.head
-    return SURE if head[PREAMBLE:].startswith(MAGIC) or looks_like(head, source.size) else NO
+    """SURE by the word behind the preamble, or by three elements in order without one."""
+    return SURE if is_dicom(source) else NO
 
 
 def read(
     source: Source, *, keep_tags: str = "", grid: str = "even", colours: str = "auto"
 ) -> Bundle:
-    """The image of one file, or the frames of it, named by modality and number of the series.
+    """The image or the frames of one file, named by modality and number of the series.
 
-    Raises `Corrupt`, `Unsupported`, `TooLarge`, and `MissingDependency` for what pydicom decodes.
+    Raises `Corrupt`, `Unsupported`, `TooLarge`, and `MissingDependency` if pydicom has to decode.
     """
     return read_files([source], None, keep_tags=keep_tags, grid=grid, colours=colours)
 

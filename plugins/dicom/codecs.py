@@ -1,4 +1,4 @@
-"""Encoded frames: where their fragments are, and their decoding by pydicom."""
+"""Encoded frames: the offsets of their fragments, and their decoding by pydicom."""
 
 from __future__ import annotations
 
@@ -31,35 +31,40 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
     Fragments = list[tuple[int, int]]  # offset and length of each
 
-MODULES = {  # package -> the module by which pydicom finds it
+MODULES = {  # the module by which pydicom finds a package
     "pydicom": "pydicom", "pylibjpeg": "pylibjpeg", "pylibjpeg-libjpeg": "libjpeg",
     "pylibjpeg-openjpeg": "openjpeg", "pyjpegls": "jpeg_ls",
 }  # fmt: skip
-# Decoders of pydicom, the first that is there; its own one for RLE, as pylibjpeg-rle panics.
+# Decoders of pydicom, in order of preference; for RLE its own one, as pylibjpeg-rle panics.
 PREFERRED = ("pylibjpeg", "pyjpegls", "pillow", "pydicom", "gdcm")
 EXTRA, LIBJPEG = "'raconvert[dicom]'", "pylibjpeg-libjpeg"
 START, SCAN, END = b"\xff\xd8", b"\xff\xda", b"\xff\xd9"  # markers of JPEG; END of all of them
-PADDED = 64  # bytes from the last of which on the end is looked for
-# Bytes that RLE makes of one at most: two bytes stand for 128.
-RLE_RATIO = 64
+PADDED = 64  # last bytes of a frame, which have to hold END
+RLE_RATIO = 64  # bytes that RLE makes of one at most: two bytes stand for 128
 
 
-# Where the frames are ----------------------------------------------------------------------------
+# Fragments ---------------------------------------------------------------------------------------
 
 
 def fragments_of(header: Header, frames: int) -> list[Fragments]:
-    """The fragments of each frame. Raises `Corrupt` and `Unsupported`."""
+    """The fragments of each frame. Raises `Corrupt`, `TooLarge` and `Unsupported`."""
     source, at = header.source, header.image().offset
     nbytes, at = _item(header, at)
     table = source.read_exact(at, nbytes, "the table of offsets") if nbytes else b""
     at += nbytes
     begin, parts = at, []
     while True:
-        length, place = _item(header, at)
+        length, offset = _item(header, at)
         if length < 0:
             break
-        parts.append((place, length))
-        at = place + length
+        if len(parts) >= source.limits.header_elements:
+            raise TooLarge(
+                "has very many fragments", path=header.path, where=f"byte {at}",
+                expected=f"at most {source.limits.header_elements}",
+                remedy="let another program write it with a fragment for each frame",
+            )  # fmt: skip
+        parts.append((offset, length))
+        at = offset + length
     if len(parts) < frames:
         raise Corrupt(
             "has fewer fragments than frames", path=header.path, expected=frames, got=len(parts)
@@ -70,19 +75,19 @@ def fragments_of(header: Header, frames: int) -> list[Fragments]:
         return [[part] for part in parts]
     offsets = [*struct.unpack(f"<{len(table) // 4}I", table[: len(table) // 4 * 4])]
     if not offsets:
-        offsets = [int(one) for one in header.numbers(EXTENDED_OFFSETS)]
+        offsets = [int(number) for number in header.numbers(EXTENDED_OFFSETS)]
     return _by_offsets(header, parts, offsets, begin, frames)
 
 
 def _by_offsets(
     header: Header, parts: Fragments, offsets: list[int], begin: int, frames: int
 ) -> list[Fragments]:
-    """The fragments of frames whose offsets a table gives."""
-    starts = {place - 8 - begin: n for n, (place, _) in enumerate(parts)}
+    """The fragments of each frame by a table of offsets. Raises `Unsupported` if it is wrong."""
+    starts = {offset - 8 - begin: n for n, (offset, _) in enumerate(parts)}
     firsts = [starts.get(offset, -1) for offset in offsets]
     if len(firsts) != frames or firsts != sorted(set(firsts)) or firsts[0] != 0:
         raise Unsupported(
-            "nothing says which fragments are those of a frame", path=header.path,
+            "fragments cannot be assigned to frames", path=header.path,
             expected=f"a table of {frames} offsets", got=f"{len(parts)} fragments",
             remedy="let another program write it with a table of offsets",
         )  # fmt: skip
@@ -90,7 +95,7 @@ def _by_offsets(
 
 
 def _item(header: Header, at: int) -> tuple[int, int]:
-    """The length of the fragment at an offset, -1 behind the last, and the offset of its bytes."""
+    """Length of the fragment at an offset (-1 behind the last), and offset of its bytes."""
     source = header.source
     tag = source.read_exact(at, 8, "the fragments of its pixels")
     group, number, nbytes = struct.unpack("<HHI", tag)
@@ -106,13 +111,13 @@ def _item(header: Header, at: int) -> tuple[int, int]:
     return nbytes, at + 8
 
 
-# What is in them ---------------------------------------------------------------------------------
+# Decoding ----------------------------------------------------------------------------------------
 
 
 def check_decoder(syntax: str, path: str) -> None:
-    """Raise `MissingDependency` without what decodes a transfer syntax."""
+    """Raise `MissingDependency` unless a decoder of the transfer syntax is installed."""
     name, packages = ENCODINGS[syntax]
-    missing = [one for one in packages if find_spec(MODULES[one]) is None]
+    missing = [package for package in packages if find_spec(MODULES[package]) is None]
     if "pydicom" in missing or (missing and not _is_available(syntax)):
         raise MissingDependency(
             f"{name} needs a package that is not installed: {', '.join(missing)}", path=path,
@@ -130,7 +135,7 @@ def _is_available(syntax: str) -> bool:
 def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values:
     """The elements of an encoded frame, in the type of their array and with all their bits.
 
-    Raises `Corrupt` for a frame that cannot be decoded, or is another one than the header says.
+    Raises `Corrupt` for a frame that cannot be decoded, or contradicts the header.
     """
     nbytes = sum(length for _, length in parts)
     data = b"".join(source.read_exact(at, length, "a fragment") for at, length in parts)
@@ -145,23 +150,22 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
     from pydicom.pixels.decoders.base import get_decoder
 
     decoder: Any = get_decoder(syntax)
-    there = decoder.available_plugins
-    wanted = ("pydicom",) if syntax == RLE else PREFERRED
-    said = form.stored_as
+    available = decoder.available_plugins
+    preferred = ("pydicom",) if syntax == RLE else PREFERRED
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             values, facts = decoder.as_array(
                 encapsulate([data]), index=0, raw=True, rows=form.rows, columns=form.columns,
-                samples_per_pixel=form.samples, photometric_interpretation=said,
+                samples_per_pixel=form.samples, photometric_interpretation=form.stored_as,
                 pixel_representation=int(form.signed), bits_allocated=form.allocated,
                 bits_stored=form.stored, number_of_frames=1, pixel_keyword="PixelData",
                 planar_configuration=int(form.planar),
-                decoding_plugin=next((name for name in wanted if name in there), ""),
+                decoding_plugin=next((name for name in preferred if name in available), ""),
             )  # fmt: skip
         except MemoryError as error:
             raise TooLarge("an encoded frame needs too much memory", path=source.path) from error
-        except Exception as error:  # whatever a decoder raises of damaged data
+        except Exception as error:  # decoders raise any kind for damaged data
             reason = " ".join(str(error).split())[:300]
             raise Corrupt(
                 f"an encoded frame cannot be decoded: {reason or type(error).__name__}",
@@ -172,12 +176,12 @@ def decoded(source: Source, syntax: str, form: Form, parts: Fragments) -> Values
             "an encoded frame has another size", path=source.path, expected=form.size,
             got=values.size,
         )  # fmt: skip
-    colours = str(facts.get("photometric_interpretation", said))
+    colours = str(facts.get("photometric_interpretation", form.stored_as))
     return _coloured(values.reshape(form.shape), colours, form)
 
 
 def _coloured(values: Values, colours: str, form: Form) -> Values:
-    """The colours that were asked for, of those that a decoder gave."""
+    """The values in the colours of `form`, from a decoder's `colours`. Raises `Unsupported`."""
     if form.samples == 3 and form.photometric == RGB and colours in YBR:
         return rgb_of(values)
     if colours in OF_CODEC and form.photometric != RGB:
@@ -195,15 +199,15 @@ def rgb_of(values: Values) -> Values:
 
     y, cb, cr = (values[..., n].astype(np.int32) for n in range(3))
     cb, cr = cb - 128, cr - 128
-    # Of one pixel in 587000ths, as 0.587 is the part of green in the brightness.
+    # In units of 1 / 587000, as 0.587 is the part of green in the brightness.
     parts = (y * 587000 + 587 * 1402 * cr, y * 587000 - 114 * 1772 * cb - 299 * 1402 * cr,
              y * 587000 + 587 * 1772 * cb)  # fmt: skip
-    made: Values = np.clip((np.stack(parts, -1) + 293500) // 587000, 0, 255).astype(np.uint8)
-    return made
+    rgb: Values = np.clip((np.stack(parts, -1) + 293500) // 587000, 0, 255).astype(np.uint8)
+    return rgb
 
 
 def _check_codestream(source: Source, form: Form, data: bytes) -> None:
-    """Refuse a frame whose own header says another size: nothing is allocated by that."""
+    """Raise `Corrupt` for a frame whose own header has another size, before memory is allocated."""
     size = _size_of_jpeg2000(data) or _size_of_jpeg(data)
     if size is None:
         raise Corrupt("an encoded frame has no header", path=source.path)
@@ -214,13 +218,14 @@ def _check_codestream(source: Source, form: Form, data: bytes) -> None:
         )  # fmt: skip
     if size != (form.rows, form.columns, form.samples):
         raise Corrupt(
-            "an encoded frame is another one than the header says", path=source.path,
+            "an encoded frame contradicts the header", path=source.path,
             expected=f"{form.rows} rows, {form.columns} columns, {form.samples} samples",
             got=f"{size[0]}, {size[1]}, {size[2]}",
         )  # fmt: skip
 
 
 def _size_of_jpeg2000(data: bytes) -> tuple[int, int, int] | None:
+    """Rows, columns and samples of the header of JPEG 2000, or None."""
     at = data.find(b"\xff\x4f\xff\x51", 0, 4096)
     if at < 0 or len(data) < at + 42:
         return None
@@ -230,7 +235,7 @@ def _size_of_jpeg2000(data: bytes) -> tuple[int, int, int] | None:
 
 
 def _size_of_jpeg(data: bytes) -> tuple[int, int, int] | None:
-    """Rows, columns and samples of the frame header of JPEG and JPEG-LS."""
+    """Rows, columns and samples of the frame header of JPEG and JPEG-LS, or None."""
     at = 2
     if data[:2] != START:
         return None

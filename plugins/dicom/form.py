@@ -40,8 +40,8 @@ PALETTE = "PALETTE COLOR"
 class Form(Record):
     """The form of the pixels of a file; equal for the files of one array.
 
-    `photometric` is that of the elements as they are read, `stored_as` that of the file; `across`
-    are the frames in a row of a mosaic, of which each image has several.
+    `photometric` is the interpretation of the elements as read, `stored_as` that of the file;
+    `across` is the number of tiles in a row of a mosaic, 0 for other images.
     """
 
     rows: int
@@ -79,18 +79,18 @@ class Form(Record):
 
     @property
     def is_raw(self) -> bool:
-        """True if the bytes in the file, swapped maybe, are the elements."""
+        """True if the bytes in the file are the elements, in either byte order."""
         return self.is_streamed and not self.unused
 
     @property
     def is_streamed(self) -> bool:
-        """True if the elements lie in the file in their order, as whole bytes."""
+        """True if the file holds the elements in their order, as whole bytes."""
         return not (self.encoded or self.converts or self.planar or self.allocated == 1
                     or self.across)  # fmt: skip
 
     @property
     def stored_image(self) -> Form:
-        """The form of an image as it is stored: of all tiles of a mosaic."""
+        """The form of an image as stored: a mosaic with all its tiles."""
         across = self.across or 1
         return self._replace(rows=self.rows * across, columns=self.columns * across, across=0)
 
@@ -133,24 +133,25 @@ def form_of(header: Header, colours: str) -> tuple[Form, int]:
     high = stored - 1 if floats else _within(header, HIGH, stored - 1, stored - 1, allocated - 1)
     signed = bool(_within(header, SIGNED, 0, 0, 1)) and not floats
     planar = bool(_within(header, PLANAR, 0, 0, 1)) and samples > 1
-    said = header.text(PHOTOMETRIC) or "MONOCHROME2"
-    if (samples == 1) != (said in (*GREY, PALETTE)) or (said == RGB and samples != 3):
-        raise header.wrong(PHOTOMETRIC, "contradicts the number of samples", ascii(said))
+    stored_as = header.text(PHOTOMETRIC) or "MONOCHROME2"
+    is_single = stored_as in (*GREY, PALETTE)
+    if (samples == 1) != is_single or (stored_as == RGB and samples != 3):
+        raise header.wrong(PHOTOMETRIC, "contradicts the number of samples", ascii(stored_as))
     if allocated == 1 and (samples > 1 or encoded):
         raise Unsupported("has bits in colours, or encoded", path=header.path)
     form = Form(
         rows, columns, samples, allocated, stored, high, signed, floats,
-        planar, _colours(header, said, colours, encoded=encoded), said, encoded,
+        planar, _colours(header, stored_as, colours, encoded=encoded), stored_as, encoded,
     )  # fmt: skip
-    if form.photometric != said and (allocated, stored, signed) != (8, 8, False):
+    if form.photometric != stored_as and (allocated, stored, signed) != (8, 8, False):
         raise Unsupported(
-            f"colours of {said} are converted from 8 bits only", path=header.path,
+            f"colours of {stored_as} are converted from 8 bits only", path=header.path,
             got=f"{stored} of {allocated} bits", remedy=_STORED,
         )  # fmt: skip
     return form, frames
 
 
-_STORED = "`--in-opt colours=stored` reads them as they are stored"
+_STORED = "`--in-opt colours=stored` reads them as stored"
 
 
 def _is_encoded(header: Header) -> bool:
@@ -172,30 +173,31 @@ def _is_encoded(header: Header) -> bool:
     )  # fmt: skip
 
 
-def _colours(header: Header, said: str, asked: str, *, encoded: bool) -> str:
-    """The photometric interpretation of the elements as they are read."""
-    if said in (*GREY, RGB, PALETTE):
-        return said
-    if said in OF_CODEC and encoded:
+def _colours(header: Header, stored_as: str, option: str, *, encoded: bool) -> str:
+    """The photometric interpretation of the elements as read. Raises `Unsupported`."""
+    if stored_as in (*GREY, RGB, PALETTE):
+        return stored_as
+    if stored_as in OF_CODEC and encoded:
         return RGB
-    if said not in YBR or (said == "YBR_FULL_422" and not encoded):
+    if stored_as not in YBR or (stored_as == "YBR_FULL_422" and not encoded):
         raise Unsupported(
-            "has colours of a kind that is not read", path=header.path, got=ascii(said),
+            "has colours of a kind that is not read", path=header.path, got=ascii(stored_as),
             expected=", ".join((*GREY, RGB, PALETTE, *YBR, *OF_CODEC)),
             remedy="let another program write it as RGB",
         )  # fmt: skip
     lossy = encoded and ENCODINGS[header.syntax][0].startswith("JPEG")
-    if asked == "rgb" or (asked == "auto" and lossy):
+    if option == "rgb" or (option == "auto" and lossy):
         return RGB
-    if asked == "stored":
-        return said
+    if option == "stored":
+        return stored_as
     raise Unsupported(
-        f"has colours in {said}; RGB is made of them by rounding", path=header.path,
+        f"has colours in {stored_as}; RGB is made of them by rounding", path=header.path,
         remedy=f"`--in-opt colours=rgb` rounds; {_STORED}",
     )  # fmt: skip
 
 
 def _needed(header: Header, tag: int, least: int, most: int) -> int:
+    """The integer of an element. Raises `Corrupt` if it is missing or out of range."""
     value = header.integer(tag)
     if value is None:
         raise header.wrong(tag, "is missing, or empty", None, f"{least} to {most}")
@@ -203,6 +205,7 @@ def _needed(header: Header, tag: int, least: int, most: int) -> int:
 
 
 def _within(header: Header, tag: int, default: int, least: int, most: int) -> int:
+    """The integer of an element, or `default` without one. Raises `Corrupt` if out of range."""
     value = header.integer(tag)
     return default if value is None else _in_range(header, tag, value, least, most)
 

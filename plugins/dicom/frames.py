@@ -1,7 +1,7 @@
-"""The frames of a file: the place of each, its scale, and what tells it from others of one place.
+"""The frames of a file: position, scale, and the keys that distinguish frames of one position.
 
-A file has one frame, or several: of enhanced objects each has its functional groups, of a dose its
-offset along the normal; those of others have no place of their own.
+A file has one frame, or several: frames of enhanced objects have functional groups, those of a dose
+an offset along the normal; those of others have no position of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from raconvert.errors import Corrupt, TooLarge
 
 from .form import Form, form_of
 from .modality import lut_of
-from .mosaic import Mosaic, is_mosaic, mosaic_of, places_of
+from .mosaic import Mosaic, is_mosaic, mosaic_of, positions_of
 from .tables import (
     ACQUISITION_DATE_TIME,
     ACQUISITION_NUMBER,
@@ -68,13 +68,13 @@ if TYPE_CHECKING:
 
     Vector = tuple[float, float, float]
 
-NEAR = 1e-3  # of the length of a unit vector, how far direction cosines may be from one
+NEAR = 1e-3  # tolerance of direction cosines, as a part of a unit vector
 
 
 class Frame(Record):
-    """One frame: `file` and `number` say where its pixels are.
+    """One frame: the numbers of its file and of its pixels in it.
 
-    `keys` are what may tell it from another one at the same position, by name.
+    `keys` are values by name that may distinguish it from other frames of the same position.
     """
 
     file: int
@@ -82,7 +82,7 @@ class Frame(Record):
     position: Vector | None
     directions: tuple[Vector, Vector] | None  # along a row, and along a column
     spacing: tuple[float, float] | None  # of rows, and of columns
-    between: float | None  # of slices, as the header says
+    between: float | None  # distance of slices by the header
     slope: float
     intercept: float
     instance: float | None
@@ -91,12 +91,12 @@ class Frame(Record):
 
     @property
     def normal(self) -> Vector | None:
-        """The direction across the frame; None for one without directions."""
+        """The direction across the frame, or None without directions."""
         return None if self.directions is None else cross(*self.directions)
 
 
 class File(Record):
-    """A file with pixels: its form, its frames, and what of it decides with which others it is."""
+    """A file with pixels: its form, its frames, and the properties that decide on its series."""
 
     header: Header
     form: Form
@@ -106,11 +106,11 @@ class File(Record):
     modality: str
     placed: bool  # has positions
     per_frame: bool  # each frame has its own functional groups
-    lut: Lut | None  # what its values stand for
+    lut: Lut | None  # its table of the modality
 
 
-# What tells frames at one position from each other, in the order in which it is asked: the name,
-# which becomes that of the axis, its tag, and the functional group that has it.
+# Keys that distinguish frames of one position, in the order of trying: the name, which
+# is that of the axis, the tag, and the functional group that has it.
 KEYS: tuple[tuple[str, int, int | None], ...] = (
     ("temporal position", TEMPORAL_POSITION, None),
     ("temporal position", TEMPORAL_INDEX, FRAME_CONTENT),
@@ -158,7 +158,7 @@ def file_of(header: Header, number: int, colours: str) -> File:
 
 
 def _check_count(header: Header, form: Form, count: int) -> None:
-    """Refuse more frames than the file has bytes for, or than `Limits.nodes`."""
+    """Raise `Corrupt` for more frames than the file can hold, `TooLarge` above `Limits.nodes`."""
     pixels, most = header.pixels, header.source.limits.nodes
     if count > most:
         raise TooLarge(
@@ -194,40 +194,40 @@ def _frames(header: Header, number: int, count: int, groups: list[Data]) -> Iter
     frame: Frame | None = None
     for index in range(count):
         if groups or frame is None:
-            frame = _frame(_Look(header, shared, groups[index] if groups else None), number)
+            frame = _frame(_Attributes(header, shared, groups[index] if groups else None), number)
         position, directions = frame.position, frame.directions
         if not groups and count > 1 and position is not None and directions is not None:
             position = _moved(position, directions, offsets[index], offsets[0]) if offsets else None
         yield frame._replace(number=index, position=position)
 
 
-def _frame(look: _Look, number: int) -> Frame:
-    """The frame that the attributes in `look` describe, as the first one of file `number`."""
-    position, directions = look.position(), look.directions()
-    slope, intercept = look.scale()
+def _frame(attributes: _Attributes, number: int) -> Frame:
+    """The frame that the attributes in `attributes` describe, as the first one of file `number`."""
+    position, directions = attributes.position(), attributes.directions()
+    slope, intercept = attributes.scale()
     return Frame(
-        number, 0, position if directions is not None else None, directions, look.spacing(),
-        look.between(), slope, intercept, look.header.possible(INSTANCE_NUMBER),
-        look.text(STACK, FRAME_CONTENT), look.keys(),
+        number, 0, position if directions is not None else None, directions, attributes.spacing(),
+        attributes.between(), slope, intercept, attributes.header.optional_number(INSTANCE_NUMBER),
+        attributes.text(STACK, FRAME_CONTENT), attributes.keys(),
     )  # fmt: skip
 
 
 def _tiles(mosaic: Mosaic, whole: Frame, form: Form) -> list[Frame]:
     """The tiles of an image as frames, with positions if the header has them."""
-    places: list[Vector] | list[None] = [None] * mosaic.tiles
+    positions: list[Vector] | list[None] = [None] * mosaic.tiles
     if whole.position and whole.directions and whole.spacing and whole.between:
-        places = places_of(
+        positions = positions_of(
             mosaic, form, whole.position, whole.directions, whole.spacing, whole.between
         )
-    return [whole._replace(number=n, position=place) for n, place in enumerate(places)]
+    return [whole._replace(number=n, position=position) for n, position in enumerate(positions)]
 
 
-def _moved(place: Vector, directions: tuple[Vector, Vector], offset: float, first: float) -> Vector:
-    """The place of a frame of a dose: its offset is along the normal, or along z if absolute."""
+def _moved(start: Vector, directions: tuple[Vector, Vector], offset: float, first: float) -> Vector:
+    """The position of a frame of a dose: by an offset along the normal, or an absolute z."""
     normal = cross(*directions)
-    step = offset if first == 0 else offset - place[2]
+    step = offset if first == 0 else offset - start[2]
     along = normal if first == 0 else (0.0, 0.0, 1.0)
-    return tuple(p + step * n for p, n in zip(place, along, strict=True))  # type: ignore[return-value]
+    return tuple(p + step * n for p, n in zip(start, along, strict=True))  # type: ignore[return-value]
 
 
 def cross(a: Vector, b: Vector) -> Vector:
@@ -239,15 +239,15 @@ def cross(a: Vector, b: Vector) -> Vector:
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-class _Look:
-    """The facts of one frame: from its functional groups, the shared ones, or the header."""
+class _Attributes:
+    """The attributes of one frame: of its functional groups, the shared ones, or the header."""
 
     def __init__(self, header: Header, shared: Data | None, own: Data | None) -> None:
         self.header = header
         self.groups = [data for data in (own, shared) if data is not None]
 
     def among(self, group: int | None) -> Iterator[Data]:
-        """Yield where an element of a functional group may be, the nearest first."""
+        """Yield the data sets that may hold an element of a functional group, its own first."""
         if group is not None:
             for data in self.groups:
                 if (item := data.item(group)) is not None:
@@ -255,6 +255,7 @@ class _Look:
         yield self.header
 
     def numbers(self, tag: int, group: int | None, count: int) -> tuple[float, ...] | None:
+        """The `count` numbers of an element, or None. Raises `Corrupt` for another count."""
         for data in self.among(group):
             if numbers := data.numbers(tag):
                 if len(numbers) != count:
@@ -263,6 +264,7 @@ class _Look:
         return None
 
     def text(self, tag: int, group: int | None) -> str:
+        """The text of an element; empty if there is none."""
         return next(filter(None, (data.text(tag) for data in self.among(group))), "")
 
     def position(self) -> Vector | None:
@@ -273,9 +275,9 @@ class _Look:
         if cosines is None:
             return None
         row, column = cosines[:3], cosines[3:]
-        lengths = [sum(one * one for one in vector) for vector in (row, column)]
+        squares = [sum(cosine * cosine for cosine in vector) for vector in (row, column)]
         across = sum(a * b for a, b in zip(row, column, strict=True))
-        if max(abs(one - 1) for one in lengths) > 2 * NEAR or abs(across) > NEAR:
+        if max(abs(square - 1) for square in squares) > 2 * NEAR or abs(across) > NEAR:
             raise self.header.wrong(
                 ORIENTATION, "is not two unit vectors at a right angle", list(cosines)
             )
@@ -296,13 +298,14 @@ class _Look:
         return None
 
     def gradient(self) -> tuple[float, ...]:
-        """The direction of a diffusion gradient; empty without one."""
+        """The direction of the diffusion gradient; empty if there is none."""
         for data in self.among(DIFFUSION):
             if gradient := (data.item(GRADIENTS) or data).numbers(GRADIENT):
                 return gradient
         return ()
 
     def scale(self) -> tuple[float, float]:
+        """Slope and intercept. Raises `Corrupt` for a slope of zero."""
         if (dose := self.header.number(DOSE_SCALING)) is not None:
             return dose, 0.0
         slope = self.numbers(SLOPE, TRANSFORMATION, 1) or (1.0,)
@@ -312,10 +315,11 @@ class _Look:
         return slope[0], intercept[0]
 
     def keys(self) -> dict[str, Any]:
+        """The values of all `KEYS`, of gradient, kind and `TIMES`, if the frame has them."""
         keys: dict[str, Any] = {}
         for name, tag, group in KEYS:
             for data in self.among(group):
-                if name not in keys and (value := data.possible(tag)) is not None:
+                if name not in keys and (value := data.optional_number(tag)) is not None:
                     keys[name] = value
         if "b-value" in keys:
             keys[GRADIENT_KEY] = self.gradient()
@@ -331,7 +335,7 @@ class _Look:
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a time of DICOM, of its day or since the year 1; None for any other text.
+    """The seconds of a time in its day, or of date and time since the year 1; None for other text.
 
     >>> seconds_of("010203.5")
     3723.5

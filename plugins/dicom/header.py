@@ -1,7 +1,7 @@
 """The elements of a data set before its pixels: a walk over tags, representations and lengths.
 
-Only elements that are read (`tables.KNOWN`, and those that somebody asks for) are taken into
-memory; all others are passed by their length. Work is bounded by `Limits.header_elements` and
+Only elements that are read (`tables.KNOWN`, and those of ``keep-tags``) are taken into memory; all
+others are skipped by their length. Work is bounded by `Limits.header_elements` and
 `Limits.nesting_levels`, memory by `Limits.record_bytes` of an element.
 """
 
@@ -50,7 +50,7 @@ WINDOW = 1 << 16  # bytes that are read at once
 
 
 class Pixels(Record):
-    """The element of the pixels: its tag, representation, place and length (None: in fragments)."""
+    """The element of the pixels: tag, representation, offset, and length (None: in fragments)."""
 
     tag: int
     vr: bytes
@@ -72,12 +72,12 @@ class Data:
         self.values: dict[int, tuple[bytes, Any]] = {}
 
     def items(self, tag: int) -> Items:
-        """The items of a sequence; none if it is not there."""
+        """The items of a sequence; empty if it is missing."""
         vr, value = self.values.get(tag, (b"", b""))
         return value if vr == b"SQ" else []
 
     def item(self, tag: int) -> Data | None:
-        """The first item of a sequence."""
+        """The first item of a sequence, or None."""
         items = self.items(tag)
         return items[0] if items else None
 
@@ -87,7 +87,7 @@ class Data:
         return "" if vr == b"SQ" else bytes(value).decode(charset, "replace").strip(" \0")
 
     def numbers(self, tag: int) -> tuple[float, ...]:
-        """The numbers of an element; none if it is not there or empty."""
+        """The numbers of an element; empty if it is missing. Raises `Corrupt` for other values."""
         vr, value = self.values.get(tag, (b"", b""))
         if vr == b"SQ" or not value:
             return ()
@@ -112,28 +112,28 @@ class Data:
         return numbers[0] if numbers else None
 
     def integer(self, tag: int) -> int | None:
-        """The first number of an element, which must be a whole one; or None."""
+        """The first number of an element, or None. Raises `Corrupt` if it is not a whole number."""
         number = self.number(tag)
         if number is not None and int(number) != number:
             raise self.wrong(tag, "is not a whole number", number)
         return None if number is None else int(number)
 
-    def possible(self, tag: int) -> float | None:
-        """The first number of an element that nothing depends on; None if it is not one."""
+    def optional_number(self, tag: int) -> float | None:
+        """The first number of an element; None if it is missing, or not a number."""
         try:
             return self.number(tag)
         except Corrupt:
             return None
 
     def wrong(self, tag: int, what: str, got: object, expected: str | None = None) -> Corrupt:
-        """The error for an element that is not what it should be."""
+        """The error for an element with a wrong value; `what` follows its tag."""
         return Corrupt(f"element {named(tag)} {what}", path=self.path, got=got, expected=expected)
 
 
 class Header(Data):
-    """The elements before the pixels, the transfer syntax, and where the pixels are.
+    """The elements before the pixels, the transfer syntax, and the location of the pixels.
 
-    `tags` are those of all elements at the top; `inflated` holds the data set where it is deflated.
+    `tags` are those of all elements at the top; `inflated` is the data set of a deflated file.
     """
 
     __slots__ = ("inflated", "pixels", "source", "syntax", "tags")
@@ -172,7 +172,7 @@ def named(tag: int) -> str:
 
 
 class Window:
-    """The bytes of a file, or of what was inflated of it, in pieces of `WINDOW`."""
+    """The bytes of a file, or its inflated data set, read in pieces of `WINDOW`."""
 
     def __init__(self, source: Any, size: int) -> None:
         self._source = source
@@ -181,7 +181,7 @@ class Window:
         self._bytes = b""
 
     def at(self, offset: int, nbytes: int) -> bytes:
-        """The bytes at a place; fewer where they end."""
+        """Up to `nbytes` bytes at an offset; fewer only at the end."""
         start = offset - self._start
         if start < 0 or start + nbytes > len(self._bytes):
             self._bytes = self._source.read_at(offset, max(nbytes, WINDOW))
@@ -190,22 +190,22 @@ class Window:
 
 
 class Inflated:
-    """The data set of a deflated file, inflated front to back; only what is asked for is kept.
+    """The data set of a deflated file, inflated front to back; only the last bytes are in memory.
 
-    Before the `pixels` begin, at most `Limits.metadata_bytes` are passed.
+    Until `pixels` is set, at most `Limits.metadata_bytes` are inflated.
     """
 
     def __init__(self, source: Source, begin: int) -> None:
         self._source = source
         self._begin = begin
         self.pixels = False
-        # What one stored byte may become: deflate makes 1032 of it.
+        # Deflate makes at most 1032 bytes of one.
         self.most: int = 1032 * max(0, source.size - begin)
         self._restart()
 
     @property
     def begin(self) -> int:
-        """The place before which bytes are inflated anew, from the first one."""
+        """The offset before which bytes are inflated again from the first one."""
         return self._start
 
     def _restart(self) -> None:
@@ -214,13 +214,13 @@ class Inflated:
         self._start, self._bytes = 0, bytearray()
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
-        """The inflated bytes at a place; fewer where they end."""
+        """Up to `nbytes` inflated bytes at an offset; fewer only at the end."""
         most = self._source.limits.metadata_bytes
         if offset > most and not self.pixels:
             raise TooLarge(
                 "the deflated data set has very much before its pixels", path=self._source.path,
                 got=offset, expected=f"at most {most} bytes",
-                remedy="write the file again without what nobody needs of it",
+                remedy="write the file again without the elements that nobody needs",
             )  # fmt: skip
         if offset < self._start:
             self._restart()
@@ -234,7 +234,7 @@ class Inflated:
         return bytes(self._bytes[:nbytes])
 
     def _more(self) -> bool:
-        """Inflate some bytes more; False if there are none."""
+        """Inflate some more bytes; False at the end."""
         decoder = self._decoder
         if decoder.eof:
             return False
@@ -257,7 +257,7 @@ class Inflated:
 
 
 def read_header(source: Source, wanted: Collection[int] = ()) -> Header:
-    """The header of a file; `wanted` are tags that are read besides those in `KNOWN`.
+    """The header of a file; `wanted` are tags to read besides those in `KNOWN`.
 
     Raises `Corrupt`, `Unsupported` and `TooLarge`.
     """
@@ -277,9 +277,8 @@ def read_header(source: Source, wanted: Collection[int] = ()) -> Header:
 
 def _syntax_of(first: bytes, header: Header) -> tuple[bool, bool]:
     """The pair (implicit representations, big-endian numbers), from the syntax or the bytes."""
-    implicit = (
-        first[4:6] not in LONG | SHORT
-    )  # some writers declare explicit ones and write implicit ones, or the reverse
+    # Some writers declare explicit representations and write implicit ones, or the reverse.
+    implicit = first[4:6] not in LONG | SHORT
     if header.syntax:
         return implicit, header.syntax == BIG
     big = first[:1] == b"\0" and first[1:2] != b"\0"
@@ -288,7 +287,7 @@ def _syntax_of(first: bytes, header: Header) -> tuple[bool, bool]:
 
 
 class _Walk:
-    """The way over the elements of a file, and what is left of the bounds."""
+    """The walk over the elements of a file; `left` is the number of elements it may still read."""
 
     def __init__(self, header: Header, window: Window, wanted: set[int]) -> None:
         self.header = header
@@ -300,7 +299,7 @@ class _Walk:
         self.left = self.limits.header_elements
 
     def meta(self, at: int) -> int:
-        """Read group 0002, which is explicit and little-endian, and return where it ends."""
+        """Read group 0002, which is explicit and little-endian; return the offset of its end."""
         while self.window.at(at, 2) == b"\x02\x00":
             tag, vr, nbytes, at = self.element(at)
             self.check(tag, nbytes, at)
@@ -330,13 +329,13 @@ class _Walk:
             at = self.value(header, tag, vr, nbytes, at, 1)
 
     def element(self, at: int) -> tuple[int, bytes, int, int]:
-        """Tag, representation and length of an element, and where its value begins."""
+        """Tag, representation and length of an element, and the offset of its value."""
         self.left -= 1
         if self.left < 0:
             raise TooLarge(
                 "has very many elements before its pixels", path=self.header.path,
                 expected=f"at most {self.limits.header_elements}", where=f"byte {at}",
-                remedy="write the file again without what nobody needs of it",
+                remedy="write the file again without the elements that nobody needs",
             )  # fmt: skip
         head = self.window.at(at, 12)
         if len(head) < 8:
@@ -381,18 +380,18 @@ class _Walk:
                 path=self.header.path, where=f"byte {at}", got=ascii(vr),
             )  # fmt: skip
         before = self.implicit, self.order
-        if vr == b"UN":  # a sequence that was not known to the writer
+        if vr == b"UN":  # a sequence that its writer did not know
             self.implicit, self.order = True, "<"
-        keeps = data is not None and tag in self.wanted
+        is_read = data is not None and tag in self.wanted
         items: Items = []
-        at = self.items(data if keeps else None, items, at, None, depth)
-        if keeps and data is not None:
+        at = self.items(data if is_read else None, items, at, None, depth)
+        if is_read and data is not None:
             data.values[tag] = b"SQ", items
         self.implicit, self.order = before
         return at
 
     def fragments(self, at: int) -> int:
-        """Pass encoded pixels and return where they end."""
+        """Skip encoded pixels; return the offset of their end."""
         while True:
             tag, _, nbytes, at = self.element(at)
             if tag == SEQUENCE_END:
@@ -411,7 +410,7 @@ class _Walk:
     def items(
         self, data: Data | None, items: Items, at: int, end: int | None, depth: int
     ) -> int:  # fmt: skip
-        """Read the items of a sequence, or skip them without `data`; return where it ends."""
+        """Read the items of a sequence, or skip them if `data` is None; return its end."""
         if depth > self.limits.nesting_levels:
             raise TooLarge(
                 "has sequences inside each other", path=self.header.path, where=f"byte {at}",
@@ -445,11 +444,11 @@ class _Walk:
         return at
 
     def keep(self, data: Data, tag: int, vr: bytes, nbytes: int, at: int) -> None:
-        """Take the value of an element that is read into memory."""
+        """Read the value of an element into `data`, if it is wanted. Raises `TooLarge`."""
         if tag not in self.wanted:
             return
         if nbytes > self.limits.record_bytes:
-            if tag == CSA:  # of another maker, it may be anything
+            if tag == CSA:  # another maker's element of this tag may be anything
                 return
             raise TooLarge(
                 f"element {named(tag)} is too large", path=self.header.path, got=nbytes,
@@ -462,7 +461,7 @@ class _Walk:
         data.values[tag] = (KNOWN.get(tag, vr) if vr == b"UN" else vr), value
 
     def check(self, tag: int, nbytes: int, at: int) -> None:
-        """Refuse a length that reaches beyond the file."""
+        """Raise `Corrupt` for a length that reaches beyond the file."""
         if at + nbytes > self.window.size:
             raise Corrupt(
                 f"element {named(tag)} ends behind the file", path=self.header.path,
@@ -471,7 +470,7 @@ class _Walk:
             )  # fmt: skip
 
     def odd_item(self, tag: int, at: int) -> Corrupt:
-        """The error for something between the items of a sequence."""
+        """The error for another element between the items of a sequence."""
         return Corrupt(
             "a sequence has something that is not an item", path=self.header.path,
             where=f"byte {at - 8}", got=named(tag),
@@ -482,7 +481,7 @@ class _Walk:
         return Corrupt("file ends inside an element", path=self.header.path, where=f"byte {at}")
 
 
-# Looks at a file ---------------------------------------------------------------------------------
+# Detection ---------------------------------------------------------------------------------------
 
 
 def looks_like(head: bytes, size: int) -> bool:
@@ -495,6 +494,7 @@ def looks_like(head: bytes, size: int) -> bool:
 
 
 def _first_tags(head: bytes, size: int, order: str) -> Iterator[int]:
+    """Yield the tags of up to three elements at the beginning of a file."""
     at = 0
     for _ in range(3):
         if len(head) < at + 12:
@@ -514,5 +514,5 @@ def _first_tags(head: bytes, size: int, order: str) -> Iterator[int]:
 
 
 def wants_items(tag: int) -> Unsupported:
-    """The error for a sequence that somebody wants to keep."""
+    """The error for a sequence in ``keep-tags``."""
     return Unsupported(f"element {named(tag)} is a sequence, which `keep-tags` does not keep")

@@ -1,7 +1,7 @@
-"""The metadata of an array: axes and space, scale, and the elements that somebody asked to keep.
+"""The metadata of an array: axes and space, scale, and the elements of ``keep-tags``.
 
-No text of a header is taken over that may say who a patient is; `left_out` says which kinds of
-elements stay behind.
+No text of a header is taken over that may say who a patient is; `left_out` names the kinds of
+elements that are left out.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     from .series import Grid, Part
 
 COLOUR = "RGB-color"
-UNREADABLE = "\0"  # for the text of an element in letters that are not known
-EVEN = 1e-3  # of the distance of two times, how far one may be from its place
+UNREADABLE = "\0"  # stands for the text of an element in an unknown encoding
+EVEN = 1e-3  # tolerance of times that grow evenly, as a part of their distance
 SECONDS = ("acquisition time", "content time")
 UNIT_OF_KEY = {"echo time": "ms", "trigger time": "ms", "b-value": "s/mm^2"}
 TEXT_UNITS = {"BQML": "Bq/ml", "GY": "Gy", "US": None, "NONE": None, "UNSPECIFIED": None}
 
 
 def metadata_of(part: Part, grid: Grid, kept: dict[int, str]) -> tuple[Metadata, list[str]]:
-    """The metadata of an array, and what a user should know of it."""
+    """The metadata of an array, and the notes on it."""
     notes: list[str] = [*grid.notes]
     first = grid.frames[0]
     header = part.files[first.file].header
@@ -78,7 +78,7 @@ def metadata_of(part: Part, grid: Grid, kept: dict[int, str]) -> tuple[Metadata,
 
 
 def _is_placed(grid: Grid) -> bool:
-    """True if the place of the first frame is that of the array: on a grid, or a single slice."""
+    """True if the first frame's position is the array's origin: on a grid, or of a single slice."""
     return grid.step is not None or len(grid.frames) == 1 or grid.slices == 1
 
 
@@ -96,13 +96,14 @@ def _axes_of_frames(grid: Grid) -> list[Axis]:
 
 
 def _axis_of_times(grid: Grid) -> Axis:
+    """The axis along which frames of one position follow each other."""
     values, key = grid.values, grid.key
     if key == "temporal position":
         clock = [frame.keys.get(SECONDS[0]) for frame in grid.frames[:: grid.slices]]
-        step = _even_step([one for one in clock if one is not None])
-        known = step is not None and None not in clock
-        return Axis("time", kind="time", units="s" if known else None,
-                    spacing=step if known else None)  # fmt: skip
+        step = _even_step([seconds for seconds in clock if seconds is not None])
+        if step is None or None in clock:
+            return Axis("time", kind="time")
+        return Axis("time", kind="time", units="s", spacing=step)
     if key in SECONDS:
         if (step := _even_step(values)) is not None:
             return Axis("time", kind="time", units="s", spacing=step)
@@ -111,7 +112,7 @@ def _axis_of_times(grid: Grid) -> Axis:
     if key == VOLUME:
         return Axis(key)
     if " and " in key:
-        return Axis(key, labels=[", ".join(filter(None, map(_label, one))) for one in values])
+        return Axis(key, labels=[", ".join(filter(None, map(_label, pair))) for pair in values])
     if isinstance(values[0], str):
         return Axis(key, labels=values)
     labels = [int(value) if value == int(value) else value for value in values]
@@ -119,18 +120,19 @@ def _axis_of_times(grid: Grid) -> Axis:
 
 
 def _label(value: Any) -> str:
-    """A value of what tells frames apart, as a text.
+    """The value of a key as a text.
 
     >>> _label((0.5, -1.0, 0.0))
     '0.5 -1 0'
     """
     if isinstance(value, str):
         return value
-    return " ".join(f"{one:.10g}" for one in (value if isinstance(value, tuple) else (value,)))
+    numbers = value if isinstance(value, tuple) else (value,)
+    return " ".join(f"{number:.10g}" for number in numbers)
 
 
 def _even_step(values: Sequence[float]) -> float | None:
-    """The step of numbers that grow evenly; None for others."""
+    """The step of numbers that grow evenly, else None."""
     if len(values) < 2:
         return None
     step = (values[-1] - values[0]) / (len(values) - 1)
@@ -146,8 +148,10 @@ def _axes_in_frame(frame: Frame, part: Part) -> list[Axis]:
         if frame.directions is not None and frame.position is not None:
             row, column = frame.directions
             axes = [
-                directed(axes[0], [frame.spacing[0] * one for one in column], frame.spacing[0]),
-                directed(axes[1], [frame.spacing[1] * one for one in row], frame.spacing[1]),
+                directed(
+                    axes[0], [frame.spacing[0] * cosine for cosine in column], frame.spacing[0]
+                ),
+                directed(axes[1], [frame.spacing[1] * cosine for cosine in row], frame.spacing[1]),
             ]
     if part.form.samples == 1:
         return axes
@@ -177,7 +181,7 @@ def _scale(frames: Sequence[Frame], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _photometric(part: Part, own: dict[str, Any], header: Header) -> list[str]:
-    """Notes on values that another program would show otherwise."""
+    """Notes on values that other programs show in another way."""
     form, notes = part.form, []
     if form.photometric == "MONOCHROME1":
         own["photometric"] = form.photometric
@@ -199,11 +203,11 @@ def _photometric(part: Part, own: dict[str, Any], header: Header) -> list[str]:
 def _drawn(part: Part) -> list[str]:
     """Notes on overlays and curves, which are left out."""
     headers = [part.files[number].header for number in {frame.file for frame in part.frames}]
-    tags = {id(one.tags): one.tags for one in headers}.values()
-    groups = sorted({tag >> 16 for those in tags for tag in those if tag >> 28 in (5, 6)})
+    distinct = {id(header.tags): header.tags for header in headers}.values()  # most are shared
+    groups = sorted({tag >> 16 for tags in distinct for tag in tags if tag >> 28 in (5, 6)})
     notes = []
-    for what, known in CURVES_AND_OVERLAYS.items():
-        if drawn := [f"group {group:04X}" for group in groups if group in known]:
+    for what, its_groups in CURVES_AND_OVERLAYS.items():
+        if drawn := [f"group {group:04X}" for group in groups if group in its_groups]:
             notes.append(f"{what} are left out: {listed(drawn)}")
     return notes
 
@@ -213,7 +217,7 @@ def _is_hounsfield(header: Header) -> bool:
 
 
 def _units(header: Header) -> str | None:
-    """The unit of the physical values."""
+    """The unit of the physical values, or None."""
     for tag in (RESCALE_TYPE, UNITS, DOSE_UNITS):
         if text := header.text(tag)[:16]:
             return TEXT_UNITS.get(text, text)
@@ -229,13 +233,13 @@ def tags_of(words: str) -> dict[int, str]:
     >>> tags_of("0018,0050")
     {1572944: '0018,0050'}
 
-    Raises `UsageError`, and `MissingDependency` where a keyword asks for pydicom's dictionary.
+    Raises `UsageError`, and `MissingDependency` if a keyword needs pydicom's dictionary.
     """
     keywords = {}
     parts = words.replace(";", " ").replace("(", "").replace(")", "").split()
-    for word in (one for part in parts for one in _words(part)):
+    for word in (word for part in parts for word in _words(part)):
         digits = word.replace(",", "")
-        if len(digits) == 8 and all(one in "0123456789abcdefABCDEF" for one in digits):
+        if len(digits) == 8 and all(digit in "0123456789abcdefABCDEF" for digit in digits):
             keywords[int(digits, 16)] = _keyword_of(int(digits, 16), word)
             continue
         if find_spec("pydicom") is None:
@@ -255,16 +259,17 @@ def tags_of(words: str) -> dict[int, str]:
 def _words(part: str) -> list[str]:
     """Cut keywords at commas, but not the halves of tags."""
     words: list[str] = []
-    for one in part.split(","):
-        halves = len(one) == 4 and words and len(words[-1]) == 4
-        if halves and all(c in "0123456789abcdefABCDEF" for c in one + words[-1]):
-            words[-1] += f",{one}"
-        elif one:
-            words.append(one)
+    for word in part.split(","):
+        halves = len(word) == 4 and words and len(words[-1]) == 4
+        if halves and all(c in "0123456789abcdefABCDEF" for c in word + words[-1]):
+            words[-1] += f",{word}"
+        elif word:
+            words.append(word)
     return words
 
 
 def _keyword_of(tag: int, word: str) -> str:
+    """The keyword of a tag by pydicom's dictionary, else `word`."""
     if find_spec("pydicom") is None:
         return word
     from pydicom.datadict import keyword_for_tag
@@ -275,16 +280,16 @@ def _keyword_of(tag: int, word: str) -> str:
 def _kept(
     frames: Sequence[Frame], part: Part, kept: dict[int, str], notes: list[str]
 ) -> dict[str, Any]:
-    """The elements that were asked for, as attributes; lists where they differ between frames."""
+    """The elements of ``keep-tags`` as attributes; lists if they differ between frames."""
     attributes = {}
     for tag, keyword in kept.items():
         by_file = {n: _value(part.files[n].header, tag) for n in {f.file for f in frames}}
         values = [by_file[frame.file] for frame in frames]
         if UNREADABLE in values:
-            notes.append(f"element {keyword} has letters of a set that is not read; left out")
+            notes.append(f"element {keyword} has an unknown encoding and is left out")
             continue
         if all(value is None for value in values):
-            notes.append(f"no element {keyword} is there to keep")
+            notes.append(f"there is no element {keyword} to keep")
         elif all(value == values[0] for value in values):
             attributes[keyword] = values[0]
         elif any(isinstance(value, list) or value is None for value in values):
@@ -295,7 +300,7 @@ def _kept(
 
 
 def _value(data: Data, tag: int) -> Any:
-    """The value of an element as plain text or numbers; None if it is not there."""
+    """The value of an element as plain text or numbers; None if it is missing."""
     vr, value = data.values.get(tag, (b"", None))
     if value is None or value == b"":
         return None
@@ -321,12 +326,12 @@ def _text(raw: bytes, charset: str | None) -> str:
 
 
 def left_out(files: Iterable[File], kept: dict[int, str]) -> str:
-    """A line about the elements that may say who a patient is and do not leave the files."""
+    """A line on the elements left out, which may say who a patient is; empty without any."""
     tags = set[int]().union(*(file.header.tags for file in files)) - kept.keys()
     counts = {"patient": len([tag for tag in tags if tag >> 16 == 0x0010])}
-    counts |= {kind: len(tags & known) for kind, known in KINDS.items()}
+    counts |= {kind: len(tags & of_kind) for kind, of_kind in KINDS.items()}
     counts["private elements"] = len([tag for tag in tags if (tag >> 16) % 2 and tag >> 16 > 8])
-    said = [f"{kind} ({count})" for kind, count in counts.items() if count]
-    if not said:
+    kinds = [f"{kind} ({count})" for kind, count in counts.items() if count]
+    if not kinds:
         return ""
-    return f"left out of the headers: {', '.join(said)}; `--in-opt keep-tags=LIST` keeps some"
+    return f"left out of the headers: {', '.join(kinds)}; `--in-opt keep-tags=LIST` keeps some"

@@ -1,4 +1,4 @@
-"""Tables of the modality (Modality LUT): what stored values stand for, entry by entry.
+"""Tables of the modality (Modality LUT): a physical value for each stored value.
 
 PS3.3 C.11.1.1: the descriptor has the number of entries (0 for 65536), the stored value of the
 first one, and the bits of an entry. Smaller values have the first entry, larger ones the last.
@@ -32,7 +32,7 @@ UNITS_OF = {"OD": "1e-3", "US": None, "MGML": "mg/ml", "Z_EFF": None, "ED": "1e2
 
 
 class Lut(Record):
-    """A table: the stored value of the first entry, the bytes of an entry, entries, their unit."""
+    """A table: the stored value of its first entry, bytes of an entry, the entries, their unit."""
 
     first: int
     width: int
@@ -41,22 +41,19 @@ class Lut(Record):
 
 
 def lut_of(header: Header, form: Form) -> Lut | None:
-    """The table of a file; None without one, and where values are floats or colours.
-
-    Raises `Corrupt`.
-    """
+    """The table of a file; None without one, and for floats and colours. Raises `Corrupt`."""
     item = header.item(MODALITY_LUT)
     if item is None or form.floats or form.samples > 1:
         return None
-    said = item.numbers(LUT_DESCRIPTOR)
-    if len(said) != 3:
-        raise item.wrong(LUT_DESCRIPTOR, "is not three numbers", list(said))
-    count, first, bits = (int(one) for one in said)
+    descriptor = item.numbers(LUT_DESCRIPTOR)
+    if len(descriptor) != 3:
+        raise item.wrong(LUT_DESCRIPTOR, "is not three numbers", list(descriptor))
+    count, first, bits = map(int, descriptor)
     count %= 1 << 16
     count = count or 1 << 16
     if not 8 <= bits <= 16:
         raise item.wrong(LUT_DESCRIPTOR, "has entries of no size", bits, "8 to 16 bits")
-    if form.signed and first >= 1 << 15:  # implicit: nothing says that it is signed
+    if form.signed and first >= 1 << 15:  # implicit: its sign is not stored
         first -= 1 << 16
     _, raw = item.values.get(LUT_DATA, (b"", b""))
     raw = bytes(raw)
@@ -87,7 +84,7 @@ def _swapped(raw: bytes) -> bytes:
 
 
 def applied(array: Array, lut: Lut) -> Array:
-    """The array of what the elements stand for by a table."""
+    """The array of the physical values of an array by a table."""
     from raconvert.plugin import element
 
     return array.replace(
@@ -97,7 +94,7 @@ def applied(array: Array, lut: Lut) -> Array:
 
 
 class _Applied:
-    """Array source: the entries of a table for the elements of another array."""
+    """Array source over the entries of a table for the elements of another array."""
 
     def __init__(self, array: Array, lut: Lut) -> None:
         import numpy as np
@@ -123,8 +120,9 @@ class _Applied:
         return self._of(np.asarray(region_of(self._array, key)))
 
     def _of(self, stored: Values) -> Values:
+        """The entries for stored values; those outside the table have its first or last entry."""
         import numpy as np
 
-        places = np.clip(stored.astype(np.int64) - self._first, 0, len(self._entries) - 1)
-        entries: Values = self._entries[places]
+        indices = np.clip(stored.astype(np.int64) - self._first, 0, len(self._entries) - 1)
+        entries: Values = self._entries[indices]
         return entries

@@ -1,8 +1,8 @@
-"""Mosaics of Siemens: all slices of a volume as tiles of one image, and where they lie.
+"""Mosaics of Siemens: all slices of a volume as tiles of one image, and their positions.
 
 The position in the header is that of the whole image, as if it were one large slice around the same
-centre. How many tiles there are, and in which direction they follow each other, stands in the
-private CSA header, of which this reads the second version:
+centre. The number of tiles, and the direction in which they follow each other, are in the private
+CSA header, of which the second version is read here:
 
     0    4s      ``SV10``
     8    uint32  number of elements, and one more number
@@ -34,7 +34,7 @@ ELEMENTS, ITEMS = 1000, 1000  # there are about a hundred, of a few items
 
 
 class Mosaic(Record):
-    """The number of tiles, of those in a row, and the direction in which they follow each other."""
+    """The number of tiles, of tiles in a row, and the direction from a slice to the next one."""
 
     tiles: int
     across: int
@@ -42,13 +42,13 @@ class Mosaic(Record):
 
 
 def mosaic_of(header: Header, form: Form) -> Mosaic | None:
-    """The tiles of the image of a file; None if it is not a mosaic, or that is not known."""
+    """The tiles of the image of a file; None if it is no mosaic, or its CSA header is not read."""
     if not is_mosaic(header) or not header.text(CSA_CREATOR).startswith(CREATOR):
         return None
-    said = _csa(bytes(header.values.get(CSA, (b"", b""))[1]))
+    elements = _csa(bytes(header.values.get(CSA, (b"", b""))[1]))
     try:
-        (count,) = (int(one) for one in said.get(COUNT, []))
-        x, y, z = (float(one) for one in said.get(NORMAL, []))
+        (count,) = map(int, elements.get(COUNT, []))
+        x, y, z = map(float, elements.get(NORMAL, []))
     except ValueError:
         return None
     across = isqrt(max(0, count - 1)) + 1
@@ -59,12 +59,12 @@ def mosaic_of(header: Header, form: Form) -> Mosaic | None:
 
 
 def is_mosaic(header: Header) -> bool:
-    """True for a file whose image is tiles."""
+    """True for a file whose image consists of tiles."""
     return "MOSAIC" in header.text(IMAGE_TYPE).split("\\")
 
 
 def _csa(raw: bytes) -> dict[str, list[str]]:
-    """The values of the elements that are asked for; nothing of a header that is not understood."""
+    """The values of `COUNT` and `NORMAL`; empty for a header of another version, or damaged."""
     elements: dict[str, list[str]] = {}
     if not raw.startswith(MAGIC):
         return elements
@@ -90,11 +90,11 @@ def _csa(raw: bytes) -> dict[str, list[str]]:
     return elements
 
 
-def places_of(
+def positions_of(
     mosaic: Mosaic, form: Form, position: Vector, directions: tuple[Vector, Vector],
     spacing: tuple[float, float], between: float,
 ) -> list[Vector]:  # fmt: skip
-    """The position of each tile, by that of the whole image; `form` is of all tiles."""
+    """The position of each tile from that of the whole image, whose form is `form`."""
     row, column = directions
     right = spacing[1] * (form.columns - form.columns // mosaic.across) / 2
     down = spacing[0] * (form.rows - form.rows // mosaic.across) / 2
@@ -103,9 +103,9 @@ def places_of(
 
 
 def _sum(start: Vector, *moves: tuple[Vector, float]) -> Vector:
-    """A place after moves, each along a vector so many times."""
+    """The position after moves, each along a vector by a distance."""
     x, y, z = (
-        place + sum(vector[axis] * times for vector, times in moves)
-        for axis, place in enumerate(start)
+        coordinate + sum(vector[axis] * distance for vector, distance in moves)
+        for axis, coordinate in enumerate(start)
     )
     return x, y, z

@@ -1,4 +1,4 @@
-"""Reading: from files to the arrays of their series."""
+"""DICOM files as a bundle: an array for each series."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .modality import Lut
     from .series import Grid, Part
 
-# Elements of a header that are asked for when its frames are known.
+# Elements of a header that are needed after its frames were parsed.
 LATER = frozenset(
     {CHARSET, DOSE_UNITS, EXTENDED_OFFSETS, IMAGE_TYPE, MODALITY_LUT, RESCALE_TYPE, UNITS}
 )  # fmt: skip
@@ -45,7 +45,7 @@ LATER = frozenset(
 def read_files(
     sources: list[Source], folder: str | None, *, keep_tags: str, grid: str, colours: str
 ) -> Bundle:
-    """The arrays of the series in files; `folder` is the one that holds them, if one was named."""
+    """The arrays of the series in files; `folder` is the one that holds them, if it was named."""
     kept = tags_of(keep_tags)
     notes: list[str] = []
     files, numbers = _files(sources, folder, kept, colours, notes)
@@ -73,7 +73,7 @@ def read_files(
 
 
 def _by_table(array: Array, lut: Lut | None, bundle: Bundle) -> Array | None:
-    """The values of an array by its table of the modality, of which no note is left; else None."""
+    """The physical values of an array by its table, whose note is removed; None without a table."""
     if lut is None:
         return None
     bundle.notes[:] = [note for note in bundle.notes if not note.endswith(APPLIES)]
@@ -83,7 +83,7 @@ def _by_table(array: Array, lut: Lut | None, bundle: Bundle) -> Array | None:
 def _files(
     sources: list[Source], folder: str | None, kept: dict[int, str], colours: str, notes: list[str]
 ) -> tuple[list[File], dict[str, int | None]]:
-    """The files with images, and the number of each series; notes on what there is besides."""
+    """The files with images, and the number of each series; notes on the other files."""
     files: list[File] = []
     numbers: dict[str, int | None] = {}
     tags: dict[frozenset[int], set[int]] = {}
@@ -104,7 +104,7 @@ def _files(
             check_decoder(header.syntax, source.path)
         numbers.setdefault(file.series, _number_of(header))
         files.append(file)
-        if len(sources) > 1:  # memory is that of what is needed later
+        if len(sources) > 1:  # of many headers, only the elements needed later stay in memory
             header.source = source.at(source.path)
             header.values = {t: v for t, v in header.values.items() if t in LATER or t in kept}
             header.tags = tags.setdefault(frozenset(header.tags), header.tags)
@@ -115,34 +115,34 @@ def _files(
 
 
 def _with_shared_table(file: File, luts: dict[Lut, tuple[Lut, int]]) -> File:
-    """The file with the one table that equals its own.
+    """The file with its table shared by all files that have an equal one. Raises `TooLarge`.
 
-    `luts` has each table, and the bytes of it and of those before it.
+    `luts` has each table, with the bytes of it and of the tables before it.
     """
     if file.lut is None:
         return file
     file.header.values.pop(MODALITY_LUT)
     if file.lut not in luts:
         before = next(reversed(luts.values()))[1] if luts else 0
-        held, most = before + len(file.lut.entries), file.header.source.limits.metadata_bytes
-        luts[file.lut] = file.lut, held
-        if held > most:
+        nbytes, most = before + len(file.lut.entries), file.header.source.limits.metadata_bytes
+        luts[file.lut] = file.lut, nbytes
+        if nbytes > most:
             raise TooLarge(
-                "is one of many files that have a table of the modality of their own each",
-                path=file.header.path, got=held, expected=f"at most {most} bytes of tables",
+                "is one of many files, each with another table of the modality",
+                path=file.header.path, got=nbytes, expected=f"at most {most} bytes of tables",
                 remedy="read fewer files at once",
             )  # fmt: skip
     return file._replace(lut=luts[file.lut][0])
 
 
 def _number_of(header: Header) -> int | None:
-    """The number of the series of a file, which may be missing."""
-    number = header.possible(SERIES_NUMBER)
+    """The number of the series of a file, or None."""
+    number = header.optional_number(SERIES_NUMBER)
     return None if number is None else int(number)
 
 
 def is_dicom(source: Source) -> bool:
-    """True for a file that begins as DICOM does, with a preamble or without."""
+    """True for a file that begins as DICOM, with a preamble or without."""
     head = source.head
     return head[PREAMBLE:].startswith(MAGIC) or looks_like(head, source.size)
 
@@ -150,11 +150,11 @@ def is_dicom(source: Source) -> bool:
 def _array(
     name: str, part: Part, grid: Grid, kept: dict[int, str], notes: list[str], *, alone: bool
 ) -> Array:
-    """The array of frames on a grid, lazily."""
+    """The array of the frames on a grid; pixels are read later."""
     form = part.form
     dims = (*grid.lengths, *form.shape)[::-1]
-    meta, said = metadata_of(part, grid, kept)
-    notes += said if alone else [f"'{name}': {line}" for line in said]
+    meta, own_notes = metadata_of(part, grid, kept)
+    notes += own_notes if alone else [f"'{name}': {note}" for note in own_notes]
     fields: dict[str, Any] = {"name": name, "meta": meta}
     first = grid.frames[0]
     header = part.files[first.file].header

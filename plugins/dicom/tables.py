@@ -8,7 +8,7 @@ NAMESPACE = "dicom"
 
 # Value representations ---------------------------------------------------------------------------
 
-# With two bytes of nothing and a length of four bytes; all others have a length of two.
+# With two unused bytes and a length of four bytes; all others have a length of two.
 LONG = frozenset({b"OB", b"OD", b"OF", b"OL", b"OV", b"OW", b"SQ", b"SV", b"UC", b"UN", b"UR",
                   b"UT", b"UV"})  # fmt: skip
 SHORT = frozenset(
@@ -72,7 +72,7 @@ GROUPS = frozenset({FRAME_CONTENT, PLANE_POSITION, PLANE_ORIENTATION, PIXEL_MEAS
                     TRANSFORMATION, DIFFUSION, GRADIENTS, ECHO, SEGMENT_ID,
                     MR_FRAME_TYPE})  # fmt: skip
 SEQUENCES = frozenset({SHARED_GROUPS, FRAME_GROUPS, MODALITY_LUT, REAL_WORLD}) | GROUPS
-# Elements that are read, and the representation that they have where the file does not say it.
+# Elements that are read, and their representation if it is not stored.
 _TEXTS = {
     SYNTAX: b"UI", CHARSET: b"CS", IMAGE_TYPE: b"CS", SOP_CLASS: b"UI", ACQUISITION_TIME: b"TM",
     CONTENT_TIME: b"TM", ACQUISITION_DATE_TIME: b"DT", MODALITY: b"CS", DESCRIPTION: b"LO",
@@ -106,7 +106,7 @@ DEFLATED, BIG = "1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.2"
 NATIVE = frozenset({IMPLICIT, EXPLICIT, DEFLATED, BIG})
 RLE = "1.2.840.10008.1.2.5"
 JPEG_2000 = "JPEG 2000"
-# Encapsulated ones that pydicom decodes: their name, and what has to be installed for it.
+# Encapsulated ones that pydicom decodes: their name, and the packages for it.
 _LIBJPEG = ("pydicom", "pylibjpeg", "pylibjpeg-libjpeg")
 _OPENJPEG = ("pydicom", "pylibjpeg", "pylibjpeg-openjpeg")
 ENCODINGS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -139,7 +139,7 @@ GREY = ("MONOCHROME1", "MONOCHROME2")
 YBR = {"YBR_FULL": ("Y", "CB", "CR"), "YBR_FULL_422": ("Y", "CB", "CR")}
 OF_CODEC = ("YBR_RCT", "YBR_ICT")  # which every decoder undoes
 
-# What is said of people and their visits ---------------------------------------------------------
+# People and their visits -------------------------------------------------------------------------
 
 # Kinds of elements that do not leave the file, by tag; also all of group 0010, and odd groups.
 KINDS: dict[str, frozenset[int]] = {

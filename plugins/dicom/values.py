@@ -1,4 +1,4 @@
-"""Array source over the frames of files: native or encoded, each read where it is asked for."""
+"""Array source over the frames of files, native or encoded, each read when it is needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Stored(Record):
-    """The pixels of a file: where they begin, or the fragments of each frame."""
+    """The pixels of a file: their offset, or the fragments of each frame."""
 
     source: Source
     offset: int
@@ -55,7 +55,7 @@ class Frames:
         self._name = name
         self._form = form
         self._stored_form = form.stored_image
-        self._image: tuple[int, Values] | None = None  # the mosaic that was read last
+        self._image: tuple[int, Values] | None = None  # number and mosaic of the last file
         self._frames = [(frame.file, frame.number) for frame in grid.frames]
         self._stored = _stored(grid.frames, files, form)
         self._max_memory = files[grid.frames[0].file].header.source.max_memory
@@ -89,16 +89,17 @@ class Frames:
         parts = [np.asarray(self._frame(*self._frames[number])[rest]) for number in chosen]
         shape = np.shape(numbers)
         if not parts:
-            lengths = tuple(n for n, one in zip(self._lengths(rest), rest, strict=True)
-                            if isinstance(one, slice))  # fmt: skip
+            lengths = tuple(n for n, index in zip(self._lengths(rest), rest, strict=True)
+                            if isinstance(index, slice))  # fmt: skip
             return np.empty((*shape, *lengths), self.dtype)
         values = np.stack(parts).reshape((*shape, *parts[0].shape))
         return picked(values, ...) if values.ndim else values[()]
 
     def _lengths(self, key: tuple[Any, ...]) -> list[int]:
+        """The number of elements that a key of a frame picks along each axis."""
         return [
-            len(range(length)[one]) if isinstance(one, slice) else 1
-            for one, length in zip(key, self._form.shape, strict=True)
+            len(range(length)[index]) if isinstance(index, slice) else 1
+            for index, length in zip(key, self._form.shape, strict=True)
         ]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
@@ -111,7 +112,7 @@ class Frames:
     # One frame
 
     def _frame(self, file: int, number: int) -> Values:
-        """All elements of a frame, in the shape of it."""
+        """All elements of a frame, in its shape."""
         form = self._form
         if not form.across:
             return self._stored_image(file, number)
@@ -122,7 +123,7 @@ class Frames:
         return self._image[1][top : top + form.rows, left : left + form.columns]
 
     def _stored_image(self, file: int, number: int) -> Values:
-        """An image as a file has it: a frame, or the tiles of all of a volume."""
+        """An image as stored: a frame, or a mosaic with all tiles of a volume."""
         form = self._stored_form
         path = self._stored[file].source.path
         what = f"'{path}': a frame of array '{self._name}'"
@@ -140,14 +141,14 @@ class Frames:
         return np.ascontiguousarray(rgb_of(values) if form.converts else values)
 
     def _source(self, file: int) -> Source:
-        """The open file; one at a time, and without what its header took."""
+        """The source of a file; one is open at a time, without the cache of its header."""
         if self._open is None or self._open[0] != file:
             source = self._stored[file].source
             self._open = file, source.at(source.path)
         return self._open[1]
 
     def _native(self, file: int, first: int, count: int) -> Values:
-        """Some elements as they lie in a file, swapped, and with their unused bits cleared."""
+        """Contiguous elements of a file in native order, with their unused bits cleared."""
         width, stored = self.dtype.itemsize, self._stored[file]
         raw = bytearray(self._read(file, first * width, count * width))
         if stored.syntax == BIG and width > 1:
@@ -155,7 +156,7 @@ class Frames:
         return self._cleaned(np.frombuffer(raw, self.dtype))
 
     def _read(self, file: int, begin: int, nbytes: int) -> bytes:
-        """Some bytes of the pixels; of big-endian words in the order of the pixels."""
+        """Bytes of the pixels; big-endian words are swapped into the order of the pixels."""
         if self._stored[file].words:
             start, end = begin // 2 * 2, -(-(begin + nbytes) // 2) * 2
             raw = bytearray(self._bytes(file, start, end - start))
@@ -165,6 +166,7 @@ class Frames:
         return self._bytes(file, begin, nbytes)
 
     def _bytes(self, file: int, begin: int, nbytes: int) -> bytes:
+        """Bytes of the pixels as stored. Raises `Corrupt` if they are cut off."""
         stored = self._stored[file]
         at, inflated = stored.offset + begin, stored.inflated
         if inflated is None:
@@ -172,10 +174,10 @@ class Frames:
             if stored.words:  # a byte that fills the last word may be missing
                 nbytes = min(nbytes, source.size - at)
             return source.read_exact(at, nbytes, "the pixels")
-        if file not in self._whole and at < inflated.begin:  # backwards: all of it, once
+        if file not in self._whole and at < inflated.begin:  # backwards: inflated once, as a whole
             whole = stored.frames * self._stored_form.size * self.dtype.itemsize
             check_memory(whole, self._max_memory, "the deflated pixels of a file")
-            self._whole[file] = inflated.read_at(stored.offset, whole)
+            self._whole = {file: inflated.read_at(stored.offset, whole)}  # of one file at a time
         if file in self._whole:
             data = self._whole[file][begin : begin + nbytes]
         else:
@@ -187,7 +189,7 @@ class Frames:
         return data
 
     def _bits(self, file: int, number: int) -> Values:
-        """A frame of bits, which need not begin at a byte."""
+        """A frame of bits, which may begin inside a byte."""
         begin = number * self._stored_form.size
         first, last = begin // 8, -(-(begin + self._stored_form.size) // 8)
         raw = np.frombuffer(self._read(file, first, last - first), np.uint8)
@@ -195,7 +197,7 @@ class Frames:
         return bits[: self._stored_form.size].astype(bool).reshape(self._stored_form.shape)
 
     def _cleaned(self, values: Values) -> Values:
-        """Elements without the bits that are not part of their value, signs extended."""
+        """The elements with unused bits cleared and signs extended."""
         form, unused = self._stored_form, self._stored_form.unused
         if not unused:
             return values
@@ -206,7 +208,7 @@ class Frames:
 
 
 def _stored(frames: list[Frame], files: list[File], form: Form) -> dict[int, Stored]:
-    """The pixels of each file that has some of the frames."""
+    """The pixels of each file that holds some of the frames, by its number."""
     stored = {}
     for number in dict.fromkeys(frame.file for frame in frames):
         header = files[number].header

@@ -225,7 +225,7 @@ def image_metadata(unit: Unit, notes: list[str], name: str, bits: int, flipped: 
     others = [key for key in wcs if not _is_held(key, axes)]
     if others:
         notes.append(
-            f"array '{name}': coordinates that are not linear are namespace_of as keywords, and not "
+            f"array '{name}': coordinates that are not linear are kept as keywords, and not "
             f"applied: {', '.join(others[:6])}{' ...' if len(others) > 6 else ''}"
         )
     described = [axis or Axis() for axis in axes[::-1]]
@@ -294,24 +294,27 @@ def _renumbered(
         return None
     keywords: dict[str, Any] = {}
     for key, value in wcs.items():
-        if match := _AXIS.fullmatch(key):
-            n = int(match[2])
-            keywords[f"{match[1]}{numbers.get(n, n)}{match[3]}"] = value
-        elif match := _MATRIX.fullmatch(key):
-            row, column = (numbers.get(int(n), int(n)) for n in match.group(2, 3))
-            keywords[f"{match[1]}{row}_{column}{match[4]}"] = value
-        elif match := _PARAMETER.fullmatch(key):
-            n = int(match[2])
-            keywords[f"{match[1]}{numbers.get(n, n)}_{match[3]}{match[4]}"] = value
-        elif _COUNT.fullmatch(key) and type(value) is int:
-            keywords[key] = max(value, rank)
-        else:
-            keywords[key] = value
+        is_count = _COUNT.fullmatch(key) and type(value) is int
+        keywords[_renamed(key, numbers)] = max(value, rank) if is_count else value
     for version in {*(match[3] for key in wcs if (match := _AXIS.fullmatch(key)))}:
         for now, first, step in pixels.values():
             if (first, step) != (0, 1) and not _shift(keywords, now, first, step, version):
                 return None
     return keywords
+
+
+def _renamed(key: str, numbers: Mapping[int, int]) -> str:
+    """A keyword with the new numbers of its axes; `numbers` has them by the old ones."""
+    if match := _AXIS.fullmatch(key):
+        n = int(match[2])
+        return f"{match[1]}{numbers.get(n, n)}{match[3]}"
+    if match := _MATRIX.fullmatch(key):
+        row, column = (numbers.get(int(n), int(n)) for n in match.group(2, 3))
+        return f"{match[1]}{row}_{column}{match[4]}"
+    if match := _PARAMETER.fullmatch(key):
+        n = int(match[2])
+        return f"{match[1]}{numbers.get(n, n)}_{match[3]}{match[4]}"
+    return key
 
 
 def _numbers_in(wcs: Mapping[str, Any]) -> list[str]:

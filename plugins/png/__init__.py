@@ -30,9 +30,8 @@ Mapping: shape (height, width) for grey, else (height, width, channels) with 2 g
 
 * Grey of 1, 2 and 4 bits is scaled to 0..255 (by 255, 85, 17); ``depth=native`` gives 0..2^d-1.
 * Palette images become RGB, or RGBA if the tRNS chunk has a value below 255; ``palette=indices``
-  gives (height, width) indices. The palette is kept in the metadata.
-* A colour key (tRNS of grey and RGB) is kept in the metadata; ``trns=alpha`` makes it an alpha
-  plane.
+  gives (height, width) indices. The palette is in the metadata.
+* A colour key (tRNS of grey and RGB) is in the metadata; ``trns=alpha`` makes it an alpha plane.
 
 Metadata: only what the file has beyond the pixels, in the namespace ``png``, under lower-case chunk
 names (see `metadata`). Writing puts it back. Interlacing is not kept.
@@ -111,7 +110,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the signature; maybe where a transfer in text mode damaged it."""
+    """SURE by the signature; MAYBE if a transfer in text mode may have damaged it."""
     if source.head.startswith(SIGNATURE):
         return SURE
     return MAYBE if source.head[1:4] == b"PNG" else NO
@@ -129,7 +128,7 @@ def read(
 
     Shape (height, width[, channels]), with ``frames=all`` (images, height, width[, channels]);
     uint8 or uint16. All chunks but the pixels are checked here (`Corrupt`, `Unsupported`); the
-    pixels when they are asked for, and then the need of memory first (`TooLarge`).
+    pixels when they are read, after a check of memory (`TooLarge`).
     """
     from .reader import read_image
 

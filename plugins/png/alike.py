@@ -1,4 +1,4 @@
-"""Small images that begin and end alike: how their pixels are found (`Bundle.alike`)."""
+"""Small images that begin and end alike: a decoder of their pixels alone (`Bundle.alike`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from .header import Header, Png
 
-MOST_BYTES = 1 << 20  # of filtered rows
+MOST_BYTES = 1 << 20  # filtered rows of an image
 
 
 def alike_of(source: Source, png: Png, options: dict[str, str]) -> Alike | None:
-    """Return the decoder for files that differ from this one in nothing but one IDAT chunk.
+    """The decoder for files that differ from this one in nothing but one IDAT chunk.
 
-    None if the pixels are not simply rows of whole samples.
+    None if the pixels are not rows of whole samples, or the file is more than them.
     """
     header, size = png.header, source.size
     simple = header.bit_depth >= 8 and header.color_type != PALETTE and not header.interlace
@@ -40,7 +40,7 @@ def alike_of(source: Source, png: Png, options: dict[str, str]) -> Alike | None:
 
 
 def decoder(header: Header) -> Callable[[bytes], bytes | None]:
-    """A function that decodes the samples of an IDAT chunk, and returns None for an odd one."""
+    """A function from an IDAT chunk to its samples, or to None if anything about it is unusual."""
     inflate = inflater(header.stream_bytes, strict=True)
     (rows,) = header.passes()
 

@@ -1,4 +1,4 @@
-"""Choice of the engine: compiled code, and a replacement for where that is missing.
+"""Choice of the engine: compiled code, or Python and Pillow if that is missing.
 
 `fast` are the loops of `_fast.c`, built when raconvert is installed; without a compiler, on a
 system other than POSIX, or in a checkout it is None, and Python and Pillow do the same more slowly.

@@ -1,8 +1,8 @@
-"""Animated PNG: which images a file has, and how they lie over one another (clauses 11.3.2, 13.1).
+"""Animated PNG: the images of a file, and their composition (clauses 11.3.2, 13.1).
 
 A default image outside the animation is image 0, as in Pillow, imageio and libpng.
-Frames are composed in the channels of the file; where there is no alpha plane, pixels that no frame
-covers are 0.
+Frames are composed in the channels of the file; without an alpha plane, pixels that no frame covers
+are 0.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 ACTL = Struct(">II")  # number of frames, number of plays
 SEQUENCE = Struct(">I")
-KEEP, BACKGROUND, PREVIOUS = 0, 1, 2  # what happens to a frame's region after it was shown
-SOURCE, OVER = 0, 1  # how a frame's pixels come onto the canvas
+KEEP, BACKGROUND, PREVIOUS = 0, 1, 2  # dispose: of a frame's region once it was shown
+SOURCE, OVER = 0, 1  # blend: of a frame's pixels with the canvas
 
 
 def images_of(png: Png) -> list[Frame]:
-    """The checked images of a file in order; a still image is one without control."""
+    """The images of a file in order, checked; a still image has no control. Raises `Corrupt`."""
     control = png.first(b"acTL")
     count = 0 if control is None else ACTL.unpack(control)[0]
     if count == 0:
@@ -60,7 +60,7 @@ def images_of(png: Png) -> list[Frame]:
 
 
 def animation_fields(png: Png, images: list[Frame]) -> dict[str, Any]:
-    """The field ``animation``: how often it plays, and each frame's delay in seconds."""
+    """The field ``animation``: the number of plays, and each frame's delay in seconds."""
     control = png.first(b"acTL")
     if control is None:
         return {}
@@ -69,7 +69,7 @@ def animation_fields(png: Png, images: list[Frame]) -> dict[str, Any]:
 
 
 def _check_sequence(png: Png, frames: list[Frame]) -> None:
-    """The fcTL and fdAT chunks are numbered without gaps in file order."""
+    """Raise `Corrupt` unless fcTL and fdAT chunks are numbered without gaps in file order."""
     numbers: list[Any] = []
     for control, spans in frames:
         numbers.append(None if control is None else control.sequence)
@@ -85,26 +85,28 @@ def _check_sequence(png: Png, frames: list[Frame]) -> None:
 
 
 def _check_frame(png: Png, number: int, frame: Frame) -> None:
+    """Raise `Corrupt` for a frame without pixels, outside the image, or of unknown operations."""
     control, spans = frame
     header = png.header
-    what = None
+    fault = None
     if not spans or (number > 0 and spans is png.idat):
-        what = "has no pixels of its own"
+        fault = "has no pixels of its own"
     elif not (
         0 < control.width <= header.width - control.x
         and 0 < control.height <= header.height - control.y
     ):
-        what = f"lies outside the image: {control.width} x {control.height} at {control[3:5]}"
+        fault = f"lies outside the image: {control.width} x {control.height} at {control[3:5]}"
     elif spans is png.idat and control[1:3] != header[:2]:
-        what = "is the default image, but not as large"
+        fault = "is the default image, but not as large"
     elif control.dispose > PREVIOUS or control.blend > OVER:
-        what = f"has an unknown operation: dispose {control.dispose}, blend {control.blend}"
-    if what is not None:
-        raise Corrupt(f"frame {number} of the animation {what}", path=png.path)
+        fault = f"has an unknown operation: dispose {control.dispose}, blend {control.blend}"
+    if fault is not None:
+        raise Corrupt(f"frame {number} of the animation {fault}", path=png.path)
     check_inflation(spans, _frame_header(header, control), png.path)
 
 
 def _frame_header(header: Header, control: Control | None) -> Header:
+    """The header of a frame: that of the file in the size of the frame."""
     if control is None:
         return header
     return header._replace(width=control.width, height=control.height)
@@ -119,7 +121,7 @@ def compose(
     path: str,
     max_memory: int,
 ) -> Samples:
-    """Decode all images as they are shown: shape (images, height, width[, channels])."""
+    """Decode all images, composed: shape (images, height, width[, channels]). Raises `TooLarge`."""
     shape = expansion.shape(png.header.width, png.header.height)
     need = (len(images) + 3) * prod(shape) * expansion.dtype.itemsize
     check_memory(need, max_memory, f"'{path}' with all frames")
@@ -155,6 +157,7 @@ def _over(below: Samples, above: Samples, png: Png, expansion: Expansion) -> Sam
 
 
 def _blended(below: Samples, above: Samples) -> Samples:
+    """The pixels of `above` over `below`, both with an alpha plane."""
     full = int(np.iinfo(above.dtype).max)
     above_alpha = above[..., -1:].astype(np.uint64)
     below_alpha = below[..., -1:].astype(np.uint64) * (full - above_alpha)

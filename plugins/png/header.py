@@ -1,11 +1,11 @@
 """The PNG container: signature, chunks, and every check that needs no pixels (PNG 3, clause 5).
 
 Importing this module needs neither numpy nor Pillow. `scan` walks over a file once, reads the small
-chunks with their checksums, and only notes where the compressed pixels lie (`Span`); their
-checksums are verified by `payload`, when the pixels are asked for.
+chunks with their checksums, and records the offsets of the compressed pixels (`Span`); their
+checksums are verified by `payload`, when the pixels are read.
 
-What is wrong with a *critical* chunk or with tRNS (it changes what the pixels mean), its checksum
-included, makes the file `Corrupt`. Any other ancillary chunk that breaks its own rules, or whose
+A fault of a *critical* chunk or of tRNS (it changes what the pixels mean), its checksum included,
+makes the file `Corrupt`. Any other ancillary chunk that breaks its own rules, or whose
 checksum is wrong, is left out of the metadata, with a note: the pixels do not depend on it.
 """
 
@@ -96,7 +96,7 @@ class Png:
 
     `ancillary` are the valid ancillary chunks in file order, `ancillary_bytes` their length; `trns`
     is the raw tRNS payload; `frames` the animation in file order, where a frame with the spans of
-    `idat` is the default image; `notes` one line for each thing that was left out.
+    `idat` is the default image; `notes` one line for each chunk that was left out.
     """
 
     __slots__ = (
@@ -125,14 +125,14 @@ class Png:
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Add a remark about the file, of many only the first ones."""
+        """Add a remark about the file, up to `MAX_NOTES`."""
         if len(self.notes) < MAX_NOTES:
             self.notes.append(text)
         elif len(self.notes) == MAX_NOTES:
             self.notes.append("further remarks about this file were left out")
 
     def first(self, kind: bytes) -> bytes | None:
-        """The payload of the first ancillary chunk of this kind."""
+        """The payload of the first ancillary chunk of this kind, or None."""
         return next((chunk.data for chunk in self.ancillary if chunk.kind == kind), None)
 
     @property
@@ -150,14 +150,19 @@ class Png:
         """The length of the channel axis with these options of `read`, 0 for none."""
         channels = self.header.channels
         if self.header.color_type == PALETTE:
-            return 0 if palette == "indices" else 3 if self.opaque else 4
+            if palette == "indices":
+                return 0
+            return 3 if self.opaque else 4
         if trns == "alpha" and self.trns is not None:
             return channels + 1
         return channels if channels > 1 else 0
 
 
 def scan(file: BinaryIO, size: int, path: str, limits: Limits) -> Png:
-    """Walk over the chunks of a PNG file of `size` bytes and check all that needs no pixels."""
+    """Walk over the chunks of a PNG file of `size` bytes, and check all but the pixels.
+
+    Raises `Corrupt` and `Unsupported`.
+    """
     _check_signature(file.read(len(SIGNATURE)), path)
     walk = _walk(file, size, path, limits)
     png = Png(path, _parse_header(next(walk), path), limits)
@@ -194,8 +199,8 @@ def scan(file: BinaryIO, size: int, path: str, limits: Limits) -> Png:
 def payload(file: BinaryIO, spans: list[Span], path: str) -> Iterator[bytes]:
     """Yield the compressed pixels of `spans` in pieces, and verify each chunk's checksum.
 
-    A checksum can only be compared after the last piece of its chunk has been handed out; whoever
-    uses the pieces must exhaust the iterator before trusting them.
+    A checksum is compared after the last piece of its chunk was yielded: the pieces are verified
+    only once the iterator is exhausted.
     """
     for offset, nbytes, lead in spans:
         kind = b"fdAT" if lead else b"IDAT"
@@ -260,7 +265,7 @@ def _walk(file: BinaryIO, size: int, path: str, limits: Limits) -> Iterator[Chun
 
 
 def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> Span:
-    """Return the span of the pixels of an IDAT or fdAT chunk, without reading them."""
+    """The span of the pixels of an IDAT or fdAT chunk, which are not read."""
     lead = file.read(PIXEL_LEADS[kind]) if nbytes >= PIXEL_LEADS[kind] else b""
     if len(lead) != PIXEL_LEADS[kind]:
         raise _corrupt(path, offset, f"the chunk {_name(kind)} ends inside its sequence number")
@@ -270,10 +275,10 @@ def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> S
 def _data(
     file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str, most: int
 ) -> tuple[bytes | None, bool]:
-    """The payload of a chunk (None if it is too long to keep), and whether it is damaged.
+    """The payload of a chunk (None if it is longer than `most`), and True if it is damaged.
 
-    Only an ancillary chunk that the pixels do not depend on may be: else its checksum is an error,
-    and so it is where the type is what is damaged, and the chunk another one in truth.
+    Raises `Corrupt` for damage, unless it is of an ancillary chunk that the pixels do not need.
+    A chunk whose checksum fits another type has a damaged type, and may be one of the others.
     """
     checksum = crc32(kind)
     data = b""
@@ -282,14 +287,14 @@ def _data(
         data = file.read(min(nbytes - done, piece))
         checksum = crc32(data, checksum)
     stored = file.read(CRC.size)
-    kept = data if nbytes <= most else None
+    whole = data if nbytes <= most else None
     damaged = stored != CRC.pack(checksum)
-    needed = kind in NEEDED or not kind[0] & 0x20 or kept is None
+    needed = kind in NEEDED or not kind[0] & 0x20 or whole is None
     if damaged and (
         needed or any(stored == CRC.pack(crc32(data, crc32(other))) for other in NEEDED)
     ):
         _check_crc(stored, checksum, kind, offset, path)
-    return kept, damaged
+    return whole, damaged
 
 
 def _check_crc(stored: bytes, computed: int, kind: bytes, offset: int, path: str) -> None:
@@ -317,7 +322,7 @@ def _corrupt(
 
 
 def _parse_header(chunk: Chunk, path: str) -> Header:
-    """The checked IHDR (clause 11.2.1)."""
+    """The checked IHDR (clause 11.2.1). Raises `Corrupt`."""
 
     def wrong(what: str, expected: object, got: object) -> Corrupt:
         return _corrupt(path, chunk.offset, f"IHDR: {what}", expected, got)
@@ -376,7 +381,7 @@ def _check_transparency(png: Png, chunk: Chunk, seen: set[bytes]) -> bytes:
 
 
 def _add_ancillary(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
-    """Keep a well-formed ancillary chunk, or leave it out with a note."""
+    """Add a well-formed ancillary chunk; leave any other out with a note."""
     kind = chunk.kind
     rule = RULES.get(kind, UNKNOWN)
     if chunk.damaged:
@@ -430,7 +435,7 @@ def _check_end(png: Png, chunk: Chunk) -> None:
 
 
 def _check_whole(png: Png, seen: set[bytes]) -> None:
-    """Make the checks at the end: no chunk is missing, and the pixel data is long enough."""
+    """Raise `Corrupt` if a critical chunk is missing, or the compressed pixels are too short."""
     header = png.header
     if b"IDAT" not in seen:
         raise Corrupt("the file has no IDAT chunk: no pixels", path=png.path)
@@ -440,7 +445,7 @@ def _check_whole(png: Png, seen: set[bytes]) -> None:
 
 
 def check_inflation(spans: list[Span], header: Header, path: str) -> None:
-    """Refuse, before anything is allocated, pixels that cannot come out of so few bytes."""
+    """Raise `Corrupt` if so few compressed bytes cannot hold the pixels; nothing is allocated."""
     compressed = sum(span.nbytes for span in spans)
     if compressed * MAX_RATIO < header.stream_bytes:
         raise Corrupt(

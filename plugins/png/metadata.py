@@ -1,7 +1,7 @@
 """Ancillary chunks as metadata fields, and back (PNG 3, clause 11.3).
 
-The fields of the namespace ``png`` are plain YAML-safe values under lower-case chunk names; only
-what the file had is there. Numbers are the integers of the file: nothing is rounded or applied.
+The fields of the namespace ``png`` are plain YAML-safe values under lower-case names of the chunks
+that the file has. Numbers are the integers of the file: nothing is rounded or applied.
 
 ==============  ======================================================================
 ``gama srgb``   an integer: gamma x 100000; rendering intent
@@ -15,7 +15,7 @@ what the file had is there. Numbers are the integers of the file: nothing is rou
 ``other``       a list of [chunk, base64]: unknown chunks that declare themselves safe to copy
 ==============  ======================================================================
 
-What the pixels need (``bit_depth color_type palette trns native``) is added by `pixel_fields`.
+The fields of the pixels (``bit_depth color_type palette trns native``) are those of `pixel_fields`.
 """
 
 from __future__ import annotations
@@ -54,24 +54,24 @@ SPLT_ENTRY_BYTES = {8: 6, 16: 10}
 
 
 class _Room:
-    """Inflates texts and profiles, as long as all of one file stay below a limit."""
+    """Inflates the texts and profiles of one file, up to a limit of all of them."""
 
     def __init__(self, limits: Limits) -> None:
         self._left, self._most = limits.metadata_bytes, limits.metadata_chunk_bytes
 
     def inflate(self, data: bytes) -> bytes:
-        """The inflated bytes; ValueError if they are damaged or too many."""
+        """The inflated bytes. Raises ValueError if they are damaged or too many."""
         content = inflated(data, min(self._left, self._most))
         self._left -= len(content)
         return content
 
 
 def _split(data: bytes, parts: int) -> list[bytes]:
-    """Split at the first NUL bytes into exactly `parts`."""
-    parts_found = data.split(b"\0", parts - 1)
-    if len(parts_found) < parts:
+    """Split at the first NUL bytes into exactly `parts`. Raises ValueError."""
+    pieces = data.split(b"\0", parts - 1)
+    if len(pieces) < parts:
         raise ValueError("a separator is missing")
-    return parts_found
+    return pieces
 
 
 def _keyword(data: bytes) -> str:
@@ -81,7 +81,7 @@ def _keyword(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """The bytes of base64 text; ValueError for anything that is not base64."""
+    """The bytes of base64 text. Raises ValueError for other text."""
     return a2b_base64(text, strict_mode=True)
 
 
@@ -90,7 +90,7 @@ def _b64(data: bytes) -> str:
 
 
 def _method(data: bytes) -> bytes:
-    """The bytes behind the compression method, which must be 0."""
+    """The bytes behind the compression method. Raises ValueError if that is not 0."""
     if data[:1] != b"\0":
         raise ValueError("unknown compression method")
     return data[1:]
@@ -182,7 +182,7 @@ NUMBERS = {
     b"pHYs": Struct(">2IB"),
     b"sRGB": Struct(">B"),
 }
-# Chunks whose numbers depend on the colour type: a code for one of them.
+# Chunks whose count of numbers depends on the colour type: the code of one number.
 SAMPLES = {b"sBIT": "B", b"bKGD": "H", b"hIST": "H"}
 
 Codec = namedtuple("Codec", "parse format")
@@ -205,7 +205,7 @@ AFTER_PALETTE = (b"bKGD", b"hIST", b"pHYs", b"eXIf", b"tIME")
 
 
 def samples_struct(kind: bytes, header: Header, entries: int) -> Struct:
-    """The layout of sBIT, bKGD or hIST for an image; `entries` of its palette."""
+    """The layout of sBIT, bKGD or hIST for an image whose palette has so many `entries`."""
     if kind == b"hIST":
         count = entries
     elif header.color_type == PALETTE:
@@ -220,7 +220,7 @@ def samples_struct(kind: bytes, header: Header, entries: int) -> Struct:
 
 
 def fields_of(png: Png) -> Fields:
-    """The metadata of the ancillary chunks; what cannot be understood adds a note."""
+    """The metadata of the ancillary chunks; a note names each chunk that cannot be parsed."""
     fields: Fields = {}
     room = _Room(png.limits)
     for chunk in png.ancillary:
@@ -235,6 +235,7 @@ def fields_of(png: Png) -> Fields:
 
 
 def _add_field(fields: Fields, chunk: Chunk, png: Png, room: _Room) -> None:
+    """Parse an ancillary chunk into its field. Raises ValueError and `struct.error`."""
     kind = chunk.kind
     if kind in LISTS:
         fields.setdefault(LIST_KEYS[kind], []).append(LISTS[kind].parse(chunk, png, room))
@@ -261,7 +262,7 @@ def _parse_single(chunk: Chunk, png: Png, room: _Room) -> Any:
 
 
 def pixel_fields(png: Png, *, palette: str, depth: str, trns: str) -> Fields:
-    """The fields that the pixels alone do not tell, with the options of `read`."""
+    """The fields about the pixels that the array does not show, for these options of `read`."""
     header = png.header
     fields: Fields = {}
     if header.bit_depth < 8:
@@ -283,7 +284,7 @@ def pixel_fields(png: Png, *, palette: str, depth: str, trns: str) -> Fields:
 
 
 def animation_notes(png: Png) -> list[str]:
-    """The notes about an animation of which only the default image is read."""
+    """The notes on an animation if only its default image is read."""
     control = png.first(b"acTL")
     if control is None:
         return ["animation chunks without an acTL chunk were ignored"] if png.frames else []
@@ -300,8 +301,8 @@ def animation_notes(png: Png) -> list[str]:
 def chunks_of(fields: Fields, header: Header, entries: int, path: str) -> tuple[Chunks, Chunks]:
     """The ancillary chunks before PLTE and after it (before IDAT), in legal order.
 
-    Fields that belong to another colour type or depth than `header`'s are left out: the array was
-    changed since. A field of the wrong form raises `Unsupported` with its name.
+    Fields of another colour type or depth than that of `header` are left out: the array was changed
+    since. Raises `Unsupported` for a field of the wrong form.
     """
     early = list(_singles(BEFORE_PALETTE, fields, header, entries, path))
     late = list(_singles(AFTER_PALETTE, fields, header, entries, path))
@@ -312,6 +313,7 @@ def chunks_of(fields: Fields, header: Header, entries: int, path: str) -> tuple[
 
 
 def _other(value: list[str]) -> tuple[bytes, bytes]:
+    """Kind and payload of an unknown chunk. Raises ValueError."""
     kind = value[0].encode("ascii")
     if len(kind) != 4 or not kind.isalpha() or not (kind[0] & kind[3] & 0x20) or kind in RULES:
         raise ValueError("an unknown ancillary chunk that is safe to copy was expected")
@@ -321,6 +323,7 @@ def _other(value: list[str]) -> tuple[bytes, bytes]:
 def _singles(
     kinds: tuple[bytes, ...], fields: Fields, header: Header, entries: int, path: str
 ) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the chunks of these kinds that the fields hold, each once."""
     for kind in kinds:
         key = _key(kind)
         if key in fields:
@@ -338,13 +341,14 @@ def _format(kind: bytes, value: Any, header: Header, entries: int) -> bytes | No
         return NUMBERS[kind].pack(*(value if isinstance(value, list) else [value]))
     layout = samples_struct(kind, header, entries)
     lowest, highest = _sample_range(kind, header, entries)
-    belongs = len(value) == len(layout.unpack(bytes(layout.size))) and value
-    if not belongs or min(value) < lowest or max(value) > highest:
+    fits = len(value) == len(layout.unpack(bytes(layout.size))) and value
+    if not fits or min(value) < lowest or max(value) > highest:
         return None
     return layout.pack(*value)
 
 
 def _sample_range(kind: bytes, header: Header, entries: int) -> tuple[int, int]:
+    """The least and the greatest number that sBIT, bKGD or hIST may have."""
     if kind == b"sBIT":
         return 1, 8 if header.color_type == PALETTE else header.bit_depth
     if kind == b"bKGD":
@@ -353,6 +357,7 @@ def _sample_range(kind: bytes, header: Header, entries: int) -> tuple[int, int]:
 
 
 def _formatted(key: str, form: Callable[[Any], Any], value: Any, path: str) -> Any:
+    """The result of `form` for the value of a field. Raises `Unsupported` if it is not valid."""
     try:
         return form(value)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error) as error:
@@ -365,13 +370,21 @@ def _formatted(key: str, form: Callable[[Any], Any], value: Any, path: str) -> A
 
 
 def palette_of(fields: Fields, path: str) -> tuple[bytes, bytes | None] | None:
-    """PLTE and tRNS of the field ``palette``, or None without one."""
+    """PLTE and tRNS of the fields ``palette`` and ``trns``, or None without a palette."""
     if "palette" not in fields:
         return None
     colors = _formatted("palette", _palette_bytes, fields["palette"], path)
     if fields.get("color_type") != PALETTE or "trns" not in fields:
         return colors, None
-    return colors, _formatted("trns", bytes, fields["trns"], path)
+    form = partial(_alpha_bytes, entries=len(colors) // 3)
+    return colors, _formatted("trns", form, fields["trns"], path)
+
+
+def _alpha_bytes(alpha: Any, entries: int) -> bytes | None:
+    """The tRNS of a palette of so many entries; None if it is empty. Raises TypeError."""
+    if not isinstance(alpha, list):  # bytes(N) would be N zeros
+        raise TypeError("a list of numbers was expected")
+    return bytes(alpha[:entries]) or None
 
 
 def _palette_bytes(colors: list[str]) -> bytes:
@@ -383,7 +396,7 @@ def _palette_bytes(colors: list[str]) -> bytes:
 def color_key_of(fields: Fields, header: Header, scale: int, path: str) -> bytes | None:
     """The tRNS payload of a grey or RGB image, or None without a colour key that fits.
 
-    The field holds samples as they were in the file; `scale` is what they were multiplied with.
+    The field holds the samples of the file; `scale` is the factor from these to the values.
     """
     if "trns" not in fields or fields.get("color_type") == PALETTE:
         return None

@@ -7,7 +7,7 @@ each image resets the "row above" that the filters look at (`unfilter`).
 
 Filters work on bytes at the distance of a pixel. Pillow has modes for pixels of 1 to 4 bytes; the
 6 and 8 bytes of 16-bit RGB and RGBA are split into two lanes, all first and all second bytes, which
-never look at each other.
+do not depend on each other.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ ZLIB_HEAD = b"\x78\x01"  # RFC 1950: deflate, 32 KiB window, fastest
 STORED_HEAD = Struct("<BHH")  # RFC 1951: last block or not, length, its complement
 MAX_STORED_BYTES = 0xFFFF
 ADLER = Struct(">I")  # Adler-32 of the content, the end of a zlib stream
-SLAB_COPIES = 8  # how often a slab exists at the same time, with every format's detours
+SLAB_COPIES = 8  # copies of a slab at the same time, for any kind of pixels
 
 
 class PixelStream:
-    """The inflated pixels of some chunks, handed out in exact pieces, never more than asked for."""
+    """The inflated pixels of some chunks, read in pieces of exact lengths."""
 
     def __init__(self, file: BinaryIO, spans: list[Span], png: Png) -> None:
         self._pieces = payload(file, spans, png.path)
@@ -55,7 +55,7 @@ class PixelStream:
         self._done = 0
 
     def read(self, nbytes: int) -> bytes:
-        """The next `nbytes` bytes."""
+        """The next `nbytes` bytes. Raises `Corrupt` if they are missing or damaged."""
         parts = []
         missing = nbytes
         while missing:
@@ -74,7 +74,7 @@ class PixelStream:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def finish(self) -> None:
-        """Check that no further pixels follow; bytes behind the zlib stream are worth a note."""
+        """Raise `Corrupt` if more pixels follow; note bytes behind the zlib stream."""
         if self._some(1):
             raise Corrupt(
                 "the pixel data is longer than the image",
@@ -87,7 +87,7 @@ class PixelStream:
             self._png.note(f"{extra} bytes behind the zlib stream of the pixels were ignored")
 
     def _some(self, most: int) -> bytes:
-        """At most `most` of the next bytes; none at the end of the stream."""
+        """Up to `most` of the next bytes; empty at the end of the stream. Raises `Corrupt`."""
         try:
             return self._inflater.read(most)
         except Corrupt as error:
@@ -115,7 +115,7 @@ def unfilter(rows: bytes, row_bytes: int, pixel_bytes: int) -> Samples:
         unfiltered = np.empty((1, len(filtered), row_bytes), np.uint8)
         engine.fast.unfilter([rows], 0, pixel_bytes, unfiltered)
         return unfiltered[0]
-    # Only filtered rows need the decoder, each with the row above it to start from.
+    # Only filtered rows need the decoder, each together with the row above it.
     needed = filters != 0
     needed[:-1] |= needed[1:]
     if np.count_nonzero(needed) > len(needed) // 2:
@@ -145,7 +145,7 @@ def _unfilter_all(filtered: Samples, pixel_bytes: int) -> Samples:
 
 
 def _stored(data: bytes) -> bytes:
-    """A zlib stream of uncompressed blocks (made much faster than by level 0 of zlib)."""
+    """A zlib stream of uncompressed blocks, much faster than level 0 of zlib."""
     parts = [ZLIB_HEAD]
     for start in range(0, len(data), MAX_STORED_BYTES):
         piece = data[start : start + MAX_STORED_BYTES]
@@ -203,9 +203,9 @@ def decode(
 ) -> Samples:
     """One image, expanded: shape (height, width[, channels]), uint8 or uint16.
 
-    `TooLarge` comes before anything is allocated. Large images pass through in slabs of rows; of an
-    image that is not interlaced only `rows` may be kept, in ascending order. What there is to
-    remark is noted in `png`, the file that the image is in.
+    Large images are decoded in slabs of rows. With `rows` (ascending; not if interlaced) the result
+    has these rows only. Remarks are added to the notes of `png`, the file of the image.
+    Raises `Corrupt`, and `TooLarge` before anything is allocated.
     """
     path = png.path
     check_need(header, expansion, path=path, max_memory=max_memory)
@@ -216,7 +216,7 @@ def decode(
         for part in header.passes():
             target: Any = image[part.y :: part.dy, part.x :: part.dx]
             if rows is not None:
-                target = _Kept(image, rows)
+                target = _SomeRows(image, rows)
             _decode_pass(stream, header, part, expansion, target, path)
         stream.finish()
     except MemoryError as error:
@@ -226,8 +226,8 @@ def decode(
     return image
 
 
-class _Kept:
-    """Image that keeps only some of the rows of the slabs that are assigned to it."""
+class _SomeRows:
+    """Image that takes some of the rows of each slab that is assigned to it."""
 
     def __init__(self, image: Samples, rows: Sequence[int]) -> None:
         self._image = image
@@ -239,7 +239,7 @@ class _Kept:
 
 
 def check_need(header: Header, expansion: Expansion, *, path: str, max_memory: int) -> None:
-    """Refuse (`TooLarge`) an image that needs more than `max_memory` bytes while it is decoded."""
+    """Raise `TooLarge` if decoding an image needs more than `max_memory` bytes."""
     what = f"'{path}': decoding an image of {header.width} x {header.height}"
     check_memory(need_of(header, expansion), max_memory, what)
 
@@ -263,7 +263,7 @@ def _decode_pass(
     header: Header,
     part: Pass,
     expansion: Expansion,
-    target: Samples | _Kept,
+    target: Samples | _SomeRows,
     path: str,
 ) -> None:
     """Decode one pass (the whole image, or one of Adam7's) into `target`, slab by slab."""
@@ -297,7 +297,7 @@ def _decode_pass(
 
 
 def unpack(rows: Samples, header: Header, width: int) -> Samples:
-    """The samples of unfiltered rows as they are in the file (clause 7.2).
+    """The samples of unfiltered rows, as stored (clause 7.2).
 
     `rows` is uint8 of shape (..., row_bytes). The result has shape (..., width) for one channel,
     else (..., width, channels); uint8 or little-endian uint16.
@@ -361,6 +361,7 @@ class Expansion:
 
 
 def _check_indices(samples: Samples, entries: int) -> None:
+    """Raise `BadIndex` for a sample that is not an index of the palette."""
     if entries < 256 and samples.max() >= entries:
         raise BadIndex(int(samples.max()), entries)
 

@@ -1,4 +1,4 @@
-"""Plan of a PNG: what is changed or lost, and the image as a file."""
+"""Plan of a PNG: the fits of each array, and the writing of the image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ MAX_CHANNELS = max(CHANNELS.values())
 
 
 def plan(bundle: Bundle, *, level: int = 6, filter: str = "auto") -> Plan:
-    """One image of bool, uint8 or uint16, (H, W) or (H, W, 1 to 4); the same bytes every time."""
+    """One image of bool, uint8 or uint16, (H, W) or (H, W, 1 to 4); see `Plan`.
+
+    Raises `UsageError` for a compression level outside 0 to 9.
+    """
     if not 0 <= level <= 9:
         raise UsageError("is not a valid compression level", expected="0 to 9", got=level)
 
@@ -74,12 +77,12 @@ def _shape_fits(array: Array) -> list[Fit]:
 
 
 def _image_shape(array: Array) -> tuple[int, ...]:
-    """The shape of what is written: one channel needs no axis."""
+    """The shape of the image that is written: one channel needs no axis."""
     return array.shape[:2] if array.ndim == 3 and array.shape[2] == 1 else array.shape
 
 
 def _metadata_fits(array: Array) -> list[Fit]:
-    """List the metadata that has no place in a PNG: all but its own namespace."""
+    """A fit that lists the metadata that PNG cannot hold: all but its own namespace."""
     others = facts_of(array, NAME)
     if not others:
         return []

@@ -56,7 +56,7 @@ def _alike(source: Source, png: Png, options: dict[str, str]) -> Alike | None:
 
 
 class _Pixels:
-    """Decoder of the pixels of the default image, or of all `images` composed, as an ndarray."""
+    """Decoder of the default image, or of all `images` composed, to an ndarray."""
 
     def __init__(
         self, source: Source, png: Png, images: list[Frame] | None, options: dict[str, str]
@@ -71,12 +71,12 @@ class _Pixels:
 
     @property
     def some_rows(self) -> Callable[[Sequence[int]], Any] | None:
-        """Return the decoder that keeps only some rows; None for interlaced or composed images.
+        """The decoder that returns only some rows; None for interlaced or composed images.
 
-        All of it is decoded and checked nevertheless.
+        All rows are decoded and checked nevertheless.
         """
-        one = self._images is None and not self._png.header.interlace
-        return self._decoded if one else None
+        simple = self._images is None and not self._png.header.interlace
+        return self._decoded if simple else None
 
     def _decoded(self, rows: Sequence[int] | None) -> Any:
         from .pixels import Expansion, decode
@@ -94,10 +94,10 @@ class _Pixels:
             return compose(file, png, self._images, expansion, path=source.path, max_memory=limit)
 
 
-# How other libraries read an image: lines to paste, for files whose samples they do not change ---
+# Programs that read an image by other libraries, if these do not change its samples -------------
 
 
-# channels -> the mode in which Pillow has the samples, expanded as they are here
+# The mode in which Pillow has the samples that `read` gives, by number of channels.
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _PILLOW = """\
 import numpy as np
@@ -128,10 +128,10 @@ int main(void) {
 
 
 def programs(array: Array) -> dict[str, str]:
-    """Pillow or pypng, MATLAB and libpng, of one image. Raises nothing.
+    """Programs by language that read one image: Pillow or pypng, MATLAB, libpng. Raises nothing.
 
-    Left out are options of `read` that give another array, Julia's PNGFiles, which corrects the
-    gamma, and R's png, which gives parts of 1.
+    Empty for options of `read` that give another array. Left out are Julia's PNGFiles, which
+    corrects the gamma, and R's png, which gives parts of 1.
     """
     channels = array.shape[2] if array.ndim == 3 else 1
     usual = array.element.kind == "uint" and array.index_order == "C" and array.ndim in (2, 3)

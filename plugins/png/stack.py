@@ -1,12 +1,12 @@
 """Tens of thousands of small PNG files as one lazy array: the glued path.
 
 Most files of a data set differ from the first one in nothing but the content of IDAT. For those,
-the bytes before and after that chunk (`Lane`) are compared as a whole, so that header, order of the
-chunks, checksums and metadata are as checked as the first file's; then only the checksum and the
-inflated length of IDAT are left to verify, and a batch of images is unfiltered in one call.
-Everything else takes the long way through `scan`, one file at a time.
+the bytes before and after that chunk (`Around`) are compared as a whole, so that header, order of
+the chunks, checksums and metadata are as checked as the first file's; then only the checksum and
+the inflated length of IDAT are left to verify, and a batch of images is unfiltered in one call. All
+other files are parsed by `scan`, one at a time.
 
-Where the compiled loops are missing (`engine`), `read_alike` stands in for theirs.
+If the compiled loops are missing (`engine`), `read_alike` replaces theirs.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
     from .pixels import Samples
 
-SMALL_FILE_BYTES = 1 << 16  # read with one call; anything longer takes the long way
+SMALL_FILE_BYTES = 1 << 16  # read by one call; longer files are parsed by `scan`
 GLUE_BYTES = 1 << 18  # filtered bytes that are unfiltered at once: they fit the processor's cache
-MAX_NOTES = 10  # about single files of a stack
+MAX_NOTES = 10  # remarks about single files of a stack
 
 _FLAGS = (
     os.O_RDONLY
@@ -63,7 +63,7 @@ _FLAGS = (
 _COLORS = ("grey", "", "grey+alpha", "RGB", "RGBA")  # by number of channels
 
 # What files that are alike share: the bytes before and after IDAT, and the inflated length.
-Lane = namedtuple("Lane", "lead tail stream_bytes")
+Around = namedtuple("Around", "lead tail stream_bytes")
 
 
 def read_images(paths: list[str], limits: Limits, *, frames: str, **options: str) -> Array:
@@ -87,9 +87,9 @@ def read_images(paths: list[str], limits: Limits, *, frames: str, **options: str
 class PngStack:
     """Array source: shape (files, height, width[, channels]), uint8 or uint16.
 
-    `stream` decodes in order and collects the metadata of the items: afterwards `common` is what
-    all of them share, and `items` reads what differs. Not a `Decoded`: a region needs its own
-    images alone.
+    `stream` decodes in order and collects the metadata of the items: afterwards `common` is the
+    metadata that all of them share, and `items` reads the metadata that differs. Not a `Decoded`: a
+    region needs only its own images.
     """
 
     def __init__(self, paths: list[str], limits: Limits, **options: str) -> None:
@@ -98,17 +98,17 @@ class PngStack:
         self._limits = limits
         self._max_memory = limits.memory
         self.notes: list[str] = []
-        self.jobs = 1  # processes that decode; may be changed
+        self.jobs = 1  # processes that decode; callers may change it
         first = self._open(paths[0])
         first.file.close()
         self._header: Header = first.png.header
         self._expansion = first.expansion
-        self._lane = _lane(first)
+        self._around = _around(first)
         self._kind = _kind(first)
         self._first_fields = self._fields(first.png)
         self._add_notes(first.png)
-        self._items: ItemMetadata | Events | None = None  # since there was an odd one
-        self._alike = 0  # items since the last odd one whose metadata equals the first's
+        self._items: ItemMetadata | Events | None = None  # from the first differing item on
+        self._alike = 0  # items with the first's metadata since the last differing one
         item = first.expansion.shape(first.png.header.width, first.png.header.height)
         self.shape = (len(paths), *item)
         self.dtype = first.expansion.dtype
@@ -129,11 +129,11 @@ class PngStack:
             yield self._decode(range(start, min(start + step, len(self._paths))), collect=True)
 
     def _need_of_copy(self) -> int:
-        """Bytes that a process needs which decodes: its pieces, and what `decode` works with."""
+        """The bytes that a decoding process needs: its pieces, and the memory of `decode`."""
         return 3 * max(SHARED_BYTES, self._item_bytes) + need_of(self._header, self._expansion)
 
     def _stream_of_copies(self, jobs: int) -> Iterator[Samples]:
-        """Yield blocks as `stream` does, which copies of this process decode."""
+        """Yield blocks as `stream` does, decoded by copies of this process."""
         from raconvert.workers.shared_memory import first_to_last, pieces
 
         paths, first = self._paths, self._first_fields
@@ -152,13 +152,14 @@ class PngStack:
 
         count = -(-len(paths) // step)
         nbytes = step * self._item_bytes
-        for number, (memory, said) in enumerate(pieces(make, count, nbytes, jobs, files_of)):
-            for event in said[0]:
+        results = pieces(make, count, nbytes, jobs, files_of)
+        for number, (memory, (events, notes)) in enumerate(results):
+            for event in events:
                 if isinstance(event, int):
                     self._alike += event
                 else:
                     self._add(event)
-            self._keep_notes(said[1])
+            self._keep_notes(notes)
             yield self._shaped(memory, min(step, len(paths) - number * step))
 
     def _shaped(self, memory: Samples, count: int) -> Samples:
@@ -178,14 +179,14 @@ class PngStack:
 
     @property
     def common(self) -> dict[str, Any]:
-        """The metadata that all items share (complete after `stream` ended)."""
+        """The metadata that all items share; complete once `stream` has ended."""
         if self.items is None:
             return self._first_fields
         return self._items.common
 
     @property
     def items(self) -> Callable[[], Iterator[dict[str, Any]]] | None:
-        """A reader of the metadata that differs, one mapping per item; None if none does."""
+        """A function that yields the differing metadata of each item; None if all is common."""
         if self._items is None or self._items.items is None:
             return None
         self._add_alike()
@@ -204,7 +205,7 @@ class PngStack:
             self._decode_batch(batch, out[start : start + len(batch)], collect)
 
     def _decode_batch(self, batch: Sequence[int], out: Samples, collect: bool) -> None:
-        """Decode some images into `out`; those like the first one together."""
+        """Decode a batch of images into `out`: those like the first one together, others alone."""
         streams = self._streams(batch, out, collect)
         glued = [index for index, stream in enumerate(streams) if stream is not None]
         if not glued:
@@ -217,7 +218,7 @@ class PngStack:
                 self._unglue([streams[index] for index in glued], images)
                 out[glued] = images
         except (BadFilter, BadIndex):
-            for index in glued:  # one of them will say what is wrong with it
+            for index in glued:  # decoded alone, the bad one raises `Corrupt` with its path
                 opened = self._open(self._paths[batch[index]])
                 with opened.file:
                     self._decode_alone(opened)
@@ -226,8 +227,8 @@ class PngStack:
     def _streams(self, batch: Sequence[int], out: Samples, collect: bool) -> list[Any]:
         """The inflated stream of each image, None for those already decoded into `out`."""
         streams: list[Any] = [None] * len(batch)
-        if self._lane is not None:
-            streams = inflate_alike([self._paths[index] for index in batch], self._lane)
+        if self._around is not None:
+            streams = inflate_alike([self._paths[index] for index in batch], self._around)
             if None not in streams:
                 self._alike += len(batch) * collect
                 return streams
@@ -249,12 +250,12 @@ class PngStack:
             start += part.height * (1 + part.row_bytes)
 
     def _read_alone(self, index: int, out: Samples, collect: bool) -> bytes | None:
-        """Read the filtered rows of an image that others join; else decode it into `out`."""
+        """The filtered rows of an image to decode with others; else decode it into `out`."""
         opened = self._open(self._paths[index])
         with opened.file as file:
             self._check_kind(opened)
             if collect:
-                self._add_odd(self._fields(opened.png))
+                self._add_item(self._fields(opened.png))
             header = opened.png.header
             rows = None
             if opened.expansion.key == self._expansion.key and header.stream_bytes <= GLUE_BYTES:
@@ -313,7 +314,7 @@ class PngStack:
         return Metadata(formats={NAME: fields}).to_dict()
 
     def _add_notes(self, png: Png) -> None:
-        """Keep what there is to say about a file; of many files only about the first ones."""
+        """Add the remarks about a file, up to `MAX_NOTES` of all files."""
         if png.notes:
             self._keep_notes([f"'{png.path}': {note}" for note in png.notes])
 
@@ -321,7 +322,7 @@ class PngStack:
         if len(self.notes) < MAX_NOTES:
             self.notes += [note for note in notes if note not in self.notes]
 
-    def _add_odd(self, fields: dict[str, Any]) -> None:
+    def _add_item(self, fields: dict[str, Any]) -> None:
         """Add the metadata of an item that was read on its own."""
         if fields == self._first_fields:
             self._alike += 1
@@ -342,14 +343,14 @@ class PngStack:
 
 
 class Events:
-    """Metadata of the items in one copy of this process: runs like the first, and others."""
+    """Metadata of items in a copy of this process: counts of items like the first, and others."""
 
     def __init__(self, first: dict[str, Any]) -> None:
         self._first = first
         self.events: list[Any] = []
 
     def add(self, fields: dict[str, Any]) -> None:
-        """Note the metadata of the next item."""
+        """Add the metadata of the next item."""
         if fields is not self._first:
             self.events.append(json.loads(json_of(fields)))
         elif self.events and isinstance(self.events[-1], int):
@@ -358,7 +359,7 @@ class Events:
             self.events.append(1)
 
 
-Opened = namedtuple("Opened", "png expansion file data")  # data: the whole file if it is small
+Opened = namedtuple("Opened", "png expansion file data")  # `data`: all bytes of a small file
 
 
 def _kind(opened: Opened) -> str:
@@ -372,45 +373,47 @@ def _kind(opened: Opened) -> str:
     return f"{what} {expansion.shape(header.width, header.height)}"
 
 
-def _lane(first: Opened) -> Lane | None:
-    """The bytes around the pixels by which other files are known to be alike; None to parse all."""
+def _around(first: Opened) -> Around | None:
+    """The bytes that like files have around their pixels; None if all files are to be parsed."""
     png = first.png
     large = not first.data or png.header.stream_bytes > GLUE_BYTES
     if large or len(png.idat) != 1:
         return None
     offset, nbytes, _ = png.idat[0]
     lead = first.data[: offset - CHUNK_HEAD.size]
-    return Lane(lead, first.data[offset + nbytes + CRC.size :], png.header.stream_bytes)
+    return Around(lead, first.data[offset + nbytes + CRC.size :], png.header.stream_bytes)
 
 
-def inflate_alike(paths: list[str], lane: Lane) -> list[Any]:
-    """The filtered rows of each file, None for those that need a closer look.
+def inflate_alike(paths: list[str], around: Around) -> list[Any]:
+    """The filtered rows of each file; None for files that `scan` has to parse.
 
-    Whatever is odd gives None: another header, other chunks, a wrong checksum, a damaged or
-    surprising zlib stream, a file that cannot be read.
+    These are files with another header, other chunks, a wrong checksum, a damaged or unusual zlib
+    stream, and files that cannot be read.
     """
     read = read_alike if engine.fast is None else engine.fast.read_alike
-    inflate = inflater(lane.stream_bytes, strict=True)
+    inflate = inflater(around.stream_bytes, strict=True)
     inflated_rows = []
-    for packed in read(paths, lane.lead, lane.tail):
+    for packed in read(paths, around.lead, around.tail):
         try:
             rows = None if packed is None else inflate(packed)
         except ValueError:
             rows = None
-        inflated_rows.append(rows if rows is not None and len(rows) == lane.stream_bytes else None)
+        inflated_rows.append(
+            rows if rows is not None and len(rows) == around.stream_bytes else None
+        )
     return inflated_rows
 
 
 def read_alike(paths: list[str], lead: bytes, tail: bytes) -> list[bytes | None]:
-    """The compressed pixels of each file, None for those that need a closer look.
+    """The compressed pixels of each file; None for files that `scan` has to parse.
 
-    `lead` and `tail` are all that comes before and after the only IDAT chunk.
+    `lead` and `tail` are all bytes before and after the only IDAT chunk.
     """
     start = len(lead) + CHUNK_HEAD.size  # of the compressed pixels
     around = len(lead) + CHUNK_OVERHEAD + len(tail)
     crc32, crc_at = engine.crc32, CRC.unpack_from
     seed = crc32(b"IDAT")
-    heads: dict[int, bytes] = {}  # size of a file -> all that must come before its pixels
+    heads: dict[int, bytes] = {}  # all bytes before the pixels, by size of the file
     streams = []
     for path in paths:
         packed = None
@@ -429,7 +432,7 @@ def read_alike(paths: list[str], lead: bytes, tail: bytes) -> list[bytes | None]
 
 
 def _small_file(path: str) -> bytes:
-    """A small file whole, nothing if it is longer or cannot be read."""
+    """The bytes of a small file; empty if it is longer or cannot be read."""
     try:
         descriptor = os.open(path, _FLAGS)
         try:

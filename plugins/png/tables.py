@@ -27,8 +27,8 @@ BIT_DEPTHS = {
     RGBA: (8, 16),
 }
 
-# How an ancillary chunk may occur: at most once or often, before which chunks, and its length
-# (None: any). PNG 3, table 5.3 and clause 11.3.
+# The rules of an ancillary chunk: at most once or often, before which chunk, and its length (None:
+# any). PNG 3, table 5.3 and clause 11.3.
 Rule = namedtuple("Rule", "once before nbytes")
 RULES = {
     b"acTL": Rule(True, b"IDAT", 8),
@@ -65,12 +65,12 @@ ADAM7 = (
 )
 WHOLE = ((0, 0, 1, 1),)
 
-NEEDED = (b"PLTE", b"IDAT", b"tRNS")  # what the pixels depend on, besides IHDR and IEND
+NEEDED = (b"PLTE", b"IDAT", b"tRNS")  # the pixels depend on these, besides IHDR and IEND
 PIXEL_LEADS = {b"IDAT": 0, b"fdAT": 4}  # bytes before the pixels: the sequence number of an fdAT
 
-# offset: of the chunk's length field; damaged: an ancillary chunk, and its checksum is wrong
+# `offset` is that of the length field; `damaged` an ancillary chunk whose checksum is wrong
 Chunk = namedtuple("Chunk", "kind offset data damaged", defaults=(False,))
-Span = namedtuple("Span", "offset nbytes lead")  # compressed pixels, and what precedes them
+Span = namedtuple("Span", "offset nbytes lead")  # compressed pixels, and the bytes before them
 Control = namedtuple("Control", "sequence width height x y delay_num delay_den dispose blend")
 Frame = namedtuple("Frame", "control spans")
-Pass = namedtuple("Pass", "x y dx dy width height row_bytes")  # row_bytes: without the filter byte
+Pass = namedtuple("Pass", "x y dx dy width height row_bytes")  # `row_bytes`: without filter

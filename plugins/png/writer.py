@@ -1,7 +1,7 @@
-"""Writing a PNG: which kind of image, which filters, which chunks.
+"""Writing a PNG: choice of the kind of image, filters, chunks.
 
-The depth follows from the type (bool 1, uint8 8, uint16 16). Metadata can ask for less where every
-value allows it exactly: the low depth, or the palette, that the image came with. Rows are filtered
+The depth follows from the type (bool 1, uint8 8, uint16 16). Metadata can ask for the low depth or
+the palette of the source, which is used if it holds every value exactly. Rows are filtered
 with numpy, a slab at a time, and compressed with zlib; the bytes are the same every time.
 """
 
@@ -47,7 +47,7 @@ COLOR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}  # channels -> colour ty
 SLAB_BYTES = 1 << 20  # rows that are filtered at once
 IDAT_BYTES = 1 << 16  # compressed bytes from which an IDAT chunk is written
 
-# What is written: IHDR, the samples as they go into the file, PLTE and tRNS.
+# An image to write: IHDR, the samples in the depth of the file, PLTE and tRNS.
 Image = namedtuple("Image", "header samples palette trns")
 
 
@@ -72,7 +72,7 @@ def write_image(array: Array, target: Target, level: int, filter: str) -> None:
 
 
 def file_of(array: Array, elements: bytes, level: int, filter: str) -> bytes:
-    """The file of an image without metadata, of its elements."""
+    """The bytes of the file of an image without metadata, from its elements."""
     values = np.frombuffer(elements, dtype_of(little(array.element))).reshape(array.shape)
     return b"".join(_file(values, {}, level=level, filter=filter, path=""))
 
@@ -129,7 +129,7 @@ def choose(values: Samples, fields: dict[str, Any], path: str) -> Image:
 
 
 def _wanted_depth(fields: dict[str, Any]) -> int:
-    """The bit depth that the metadata asks for, 8 if it asks for nothing usable."""
+    """The bit depth that the metadata asks for; 8 if it has no valid one."""
     depth = fields.get("bit_depth", 8)
     return depth if isinstance(depth, int) and depth in SCALE else 8
 
@@ -179,7 +179,7 @@ def _codes(colors: Samples) -> Samples:
 
 
 def _with_low_depth(values: Samples, fields: dict[str, Any], path: str) -> Image | None:
-    """A grey image of 1, 2 or 4 bits if the metadata says so and every value allows it."""
+    """A grey image of 1, 2 or 4 bits if the metadata has that depth and it holds every value."""
     depth = _wanted_depth(fields)
     if depth not in SCALE or values.ndim != 2 or fields.get("color_type") == PALETTE:
         return None
@@ -211,18 +211,18 @@ def packed(samples: Samples, depth: int) -> Samples:
     return np.bitwise_or.reduce(parts << shifts, axis=2)
 
 
-def _compressed(image: Image, level: int, way: str) -> Iterator[bytes]:
+def _compressed(image: Image, level: int, method: str) -> Iterator[bytes]:
     """Yield the zlib stream of the pixels in pieces, a single one for a small image."""
     header = image.header
-    if way == "auto" and (header.bit_depth < 8 or header.color_type == PALETTE):
-        way = "none"
+    if method == "auto" and (header.bit_depth < 8 or header.color_type == PALETTE):
+        method = "none"
     stream = zlib.compressobj(level)
     step = max(1, SLAB_BYTES // (header.stream_bytes // header.height))
     above = None
     data = b""
     for start in range(0, header.height, step):
         rows = packed(image.samples[start : start + step], header.bit_depth)
-        data += stream.compress(filtered(rows, above, header.pixel_bytes, way).tobytes())
+        data += stream.compress(filtered(rows, above, header.pixel_bytes, method).tobytes())
         above = rows[-1]
         if len(data) >= IDAT_BYTES:
             yield data
@@ -230,18 +230,18 @@ def _compressed(image: Image, level: int, way: str) -> Iterator[bytes]:
     yield data + stream.flush()
 
 
-def filtered(rows: Samples, above: Samples | None, pixel_bytes: int, way: str) -> Samples:
+def filtered(rows: Samples, above: Samples | None, pixel_bytes: int, method: str) -> Samples:
     """Rows with their filter byte, uint8 (rows, 1 + row_bytes); clause 9.
 
-    `above` is the row before the first one, None for zeros. `way` is the name of a filter;
+    `above` is the row before the first one, None for zeros. `method` is the name of a filter;
     ``adaptive``: for each row the filter with the least sum of absolute differences; ``auto``: no
-    filter where most pixels equal their neighbour, as in drawings and digits, else adaptive.
+    filter if most pixels equal their neighbour, as in drawings and digits, else adaptive.
     """
-    if way == "auto":
+    if method == "auto":
         equal = np.count_nonzero(rows[:, pixel_bytes:] == rows[:, :-pixel_bytes])
-        way = "none" if 2 * equal > rows.size else "adaptive"
+        method = "none" if 2 * equal > rows.size else "adaptive"
     out = np.empty((rows.shape[0], 1 + rows.shape[1]), np.uint8)
-    if way == "none":
+    if method == "none":
         out[:, 0] = 0
         out[:, 1:] = rows
         return out
@@ -252,9 +252,9 @@ def filtered(rows: Samples, above: Samples | None, pixel_bytes: int, way: str) -
     left, corner = np.zeros_like(rows), np.zeros_like(rows)
     left[:, pixel_bytes:] = rows[:, :-pixel_bytes]
     corner[:, pixel_bytes:] = up[:, :-pixel_bytes]
-    if way != "adaptive":
-        out[:, 0] = FILTERS.index(way)
-        out[:, 1:] = rows - PREDICTIONS[way](left, up, corner)
+    if method != "adaptive":
+        out[:, 0] = FILTERS.index(method)
+        out[:, 1:] = rows - PREDICTIONS[method](left, up, corner)
         return out
     candidates = np.stack([rows - PREDICTIONS[name](left, up, corner) for name in FILTERS])
     costs = np.minimum(candidates, 0 - candidates).sum(axis=2, dtype=np.uint64)
@@ -283,12 +283,12 @@ def _average(left: Samples, up: Samples, corner: Samples) -> Samples:
 def _paeth(left: Samples, up: Samples, corner: Samples) -> Samples:
     """The neighbour that is nearest to left + up - corner (clause 9.4)."""
     a, b, c = left.astype(np.int16), up.astype(np.int16), corner.astype(np.int16)
-    by_left, by_up = b - c, a - c  # how far the estimate is from each of them
+    by_left, by_up = b - c, a - c  # distances of the estimate
     to_left, to_up, to_corner = np.abs(by_left), np.abs(by_up), np.abs(by_left + by_up)
     nearest = np.where(to_up <= to_corner, up, corner)
     return np.where((to_left <= to_up) & (to_left <= to_corner), left, nearest)
 
 
-# What each filter expects a byte to be; in the order of their numbers.
+# The prediction of a byte by each filter; in the order of their numbers.
 PREDICTIONS = {"none": _none, "sub": _sub, "up": _up, "average": _average, "paeth": _paeth}
 FILTERS = tuple(PREDICTIONS)
