@@ -14,7 +14,7 @@ A folder, or several files, are one source: an array for each series. Its frames
 positions along the normal of their planes, never by name or number; frames at one position become
 an axis of time, echoes, b-values or segments, if one element tells them apart in one way, or two
 do, as b-value and gradient. Multi-frame objects are read frame by frame, by their functional
-groups; mosaics of Siemens tile by tile, by the CSA header, else they stay images without a position.
+groups; mosaics of Siemens tile by tile, by the CSA header, else as images without a position.
 A folder with a DICOMDIR is read with all below it; files that are not DICOM, or hold no image, are
 left out and named.
 

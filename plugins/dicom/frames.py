@@ -202,7 +202,7 @@ def _frames(header: Header, number: int, count: int, groups: list[Data]) -> Iter
 
 
 def _frame(attributes: _Attributes, number: int) -> Frame:
-    """The frame that the attributes in `attributes` describe, as the first one of file `number`."""
+    """The frame with these attributes, as the first one of file `number`."""
     position, directions = attributes.position(), attributes.directions()
     slope, intercept = attributes.scale()
     return Frame(

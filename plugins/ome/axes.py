@@ -1,4 +1,4 @@
-"""Axes of OME as axes of the core: letters, kinds, units, channels, and the place of the image.
+"""Axes of OME as axes of the core: letters, kinds, units, channels, and the position of the image.
 
 Letters are listed slowest axis first, in lower case. The world of an image has the axes x, y, z;
 its frame is unknown, since a microscope has none that anatomy knows.
@@ -32,7 +32,7 @@ _PREFIXES = {
     "kilo": "k", "hecto": "h", "deca": "da", "": "", "deci": "d", "centi": "c", "milli": "m",
     "micro": "u", "nano": "n", "pico": "p", "femto": "f", "atto": "a", "zepto": "z", "yocto": "y",
 }  # fmt: skip
-# The words of UDUNITS-2 that OME-Zarr lists, as the core has them
+# The words of UDUNITS-2 that OME-Zarr lists, and the symbols of the core.
 LENGTHS = {f"{name}meter": f"{sign}m" for name, sign in _PREFIXES.items()} | {
     "angstrom": "angstrom", "foot": "ft", "inch": "in", "mile": "mi", "parsec": "pc", "yard": "yd",
 }  # fmt: skip
@@ -42,7 +42,7 @@ TIMES = {f"{name}second": f"{sign}s" for name, sign in _PREFIXES.items()} | {
 
 
 class Letters(Record):
-    """The letters of the axes, slowest first; facts that were made up; or why there are none."""
+    """The letters of the axes, slowest first; notes on made-up ones; the reason if there are none."""
 
     text: str
     made_up: list[str]
@@ -50,16 +50,16 @@ class Letters(Record):
 
 
 def axes_of(array: Array) -> list[Axis]:
-    """The axes in the order of `shape`, empty ones without metadata."""
+    """The axes in the order of `shape`; empty axes if the array has no metadata."""
     axes = [*array.ra_axes][::-1]
     return axes if len(axes) == len(array.dims) else [Axis()] * len(array.dims)
 
 
 def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Letters:
-    """Find the letters of the axes of an array.
+    """The letters of the axes of an array.
 
-    `samples`: the format has an axis of samples behind the plane; `ordered`: only T, C, Z in this
-    order, not in any other.
+    With `samples` the format has an axis of samples behind the plane; with `ordered` T, C, Z are
+    in this order only.
     """
     axes = axes_of(array)
     last = len(axes) - 1
@@ -73,41 +73,43 @@ def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Let
         if _is_outside(axis):
             where = "they come before it; `--axes` can move them"
             return Letters("", [], f"{title} has no channels or times inside the plane: {where}")
-    known = [_letter(axis) for axis in outer]
+    decided = [_letter(axis) for axis in outer]
     choices = [*combinations(PAGES, len(outer))][::-1]
     if not ordered:
         choices += [*permutations(PAGES, len(outer))]
     fitting = [
         choice for choice in choices
-        if all(one in (None, letter) for one, letter in zip(known, choice, strict=True))
+        if all(own in (None, letter) for own, letter in zip(decided, choice, strict=True))
     ]  # fmt: skip
     if not fitting:
-        listed = ", ".join(one or "?" for one in known)
+        listed = ", ".join(letter or "?" for letter in decided)
         how = "in this order (`--axes` can move them)" if ordered else "each once"
         return Letters("", [], f"{title} has T, C, Z {how}, not {listed} before the plane")
     pages = fitting[0]
-    unknown = [at for at, one in enumerate(known) if one is None]
-    made_up = [f"axis {at} of unknown sort is written as {pages[at].upper()}" for at in unknown]
+    made_up = [
+        f"axis {at} of unknown kind is written as {pages[at].upper()}"
+        for at, letter in enumerate(decided) if letter is None
+    ]  # fmt: skip
     return Letters("".join([*pages, "yx", "s" * has_samples]), made_up, "")
 
 
 def renamed_fit(array: Array, letters: str) -> Fit | None:
-    """The fit for axes that other programs know by another name: that of their letter."""
+    """The fit for axes whose names are not their letters, which other programs show; else None."""
     pairs = zip(axes_of(array), letters, strict=True)
-    other = [["name"] * ((axis.name or one).lower() != one) for axis, one in pairs]
-    if not letters or not any(other):
+    renamed = [["name"] * ((axis.name or letter).lower() != letter) for axis, letter in pairs]
+    if not letters or not any(renamed):
         return None
-    listed = ", ".join(facts_of_axes(array, other[::-1]))
+    listed = ", ".join(facts_of_axes(array, renamed[::-1]))
     reason = f"other programs see the letters of OME as names, these are kept for us: {listed}"
     return equivalent(array.name, "metadata", reason)
 
 
 def unseen_fit(array: Array) -> Fit | None:
-    """The fit for numbers along axes that a scale above 0 and a translation do not say."""
+    """The fit for numbers along axes that OME cannot hold, but our record can; else None."""
     unseen = []
-    for axis, place in zip(axes_of(array), places_of(array), strict=True):
-        backwards = axis.direction is None and axis.spacing is not None and place.step is None
-        origin = ["origin"] if axis.origin and place.start is None else []
+    for axis, sampling in zip(axes_of(array), samplings_of(array), strict=True):
+        backwards = axis.direction is None and axis.spacing is not None and sampling.step is None
+        origin = ["origin"] if axis.origin and sampling.start is None else []
         unseen.append(["spacing", *origin] if backwards else [])
     if not any(unseen):
         return None
@@ -117,12 +119,13 @@ def unseen_fit(array: Array) -> Fit | None:
 
 
 def _are_samples(axis: Axis, length: int) -> bool:
+    """True for an axis of the samples of a pixel: short, and of colours or components."""
     colour = axis.kind in COLOURS.values() or (axis.name or "").lower() == "s"
     return 1 < length <= MOST_SAMPLES and (colour or is_component(axis))
 
 
 def _is_outside(axis: Axis) -> bool:
-    """True for an axis that cannot be one of the plane: time, or channels."""
+    """True for an axis that cannot be in the plane: time, or channels."""
     if axis.direction is not None or (axis.name or "").lower() in ("x", "y"):
         return False
     named = (axis.name or "").lower() in ("t", "c")
@@ -143,24 +146,24 @@ def _letter(axis: Axis) -> str | None:
     return "z" if axis.units in LENGTHS.values() or axis.kind == "space" else None
 
 
-# What OME says of the axes, in numbers ------------------------------------------------------------
+# Numbers along axes -------------------------------------------------------------------------------
 
 
-class Place(Record):
-    """Spacing, first number and units along an axis; None for what is unknown."""
+class Sampling(Record):
+    """Spacing, first coordinate and units along an axis; None if unknown."""
 
     step: float | None
     start: float | None
     units: str | None
 
 
-def places_of(array: Array) -> list[Place]:
-    """Spacing, origin and units of each axis, in the order of `shape`, as far as OME has them.
+def samplings_of(array: Array) -> list[Sampling]:
+    """Spacing, origin and units of each axis, in the order of `shape`; None if OME cannot hold one.
 
     An axis that runs backwards, or obliquely through the world, has no origin.
     """
     axes = axes_of(array)
-    places = []
+    samplings = []
     for axis, along in zip(axes, coordinates(axes, array.meta.space), strict=True):
         step, start = along.spacing, along.origin
         if step is None or not isfinite(step) or step <= 0:
@@ -169,36 +172,36 @@ def places_of(array: Array) -> list[Place]:
             step = None
         if start is not None and not isfinite(start):
             start = None
-        places.append(Place(step, start, axis.units))
-    return places
+        samplings.append(Sampling(step, start, axis.units))
+    return samplings
 
 
 def axes_from(
     letters: str,
-    places: Sequence[Place],
+    samplings: Sequence[Sampling],
     *,
     labels: Sequence[str] | None = None,
     names: Sequence[str] = (),
     samples: int = 0,
 ) -> tuple[list[Axis], Space | None]:
-    """The axes and the space by the metadata of OME; `names` replace the letters.
+    """The axes and the space from the metadata of OME; `names` replace the letters.
 
     Axes of space have directions only if the image has a position.
     """
     world = [letter for letter in WORLD if letter in letters]
-    by_letter = dict(zip(letters, places, strict=True))
+    by_letter = dict(zip(letters, samplings, strict=True))
     starts = [by_letter[letter].start for letter in world]
     has_position = any(start is not None for start in starts)
     axes = []
-    for number, (letter, place) in enumerate(zip(letters, places, strict=True)):
+    for number, (letter, sampling) in enumerate(zip(letters, samplings, strict=True)):
         fields: dict[str, Any] = {"name": names[number] if names else letter}
         fields |= {"kind": COLOURS.get(samples, "list") if letter == "s" else KINDS.get(letter)}
-        fields |= {"spacing": place.step, "units": place.units}
+        fields |= {"spacing": sampling.step, "units": sampling.units}
         if letter in world and has_position:
-            fields["direction"] = tuple(float(one == letter) for one in world)
-            fields["spacing"] = 1.0 if place.step is None else place.step
+            fields["direction"] = tuple(float(other == letter) for other in world)
+            fields["spacing"] = 1.0 if sampling.step is None else sampling.step
         elif letter not in world:
-            fields["origin"] = place.start or None  # they begin at 0 without one
+            fields["origin"] = sampling.start or None  # without an origin, they begin at 0
         if letter == "c" and labels is not None:
             fields["labels"] = tuple(labels)
         axes.append(Axis(**fields))
@@ -210,20 +213,22 @@ def axes_from(
 
 
 def channels_of(array: Array, letters: str) -> tuple[list[str] | None, list[dict[str, Any]] | None]:
-    """The names of the channels, and what else is kept of each; None where nothing is known."""
+    """The names of the channels, and the other fields of each; None if there are none."""
     at = letters.find("c")
     if at < 0:
         return None, None
     length, axes = array.dims[::-1][at], axes_of(array)
     labels = axes[at].labels
-    names = [str(one) for one in labels] if labels is not None and len(labels) == length else None
+    names = None
+    if labels is not None and len(labels) == length:
+        names = [str(label) for label in labels]
     own = array.meta.formats.get(NAMESPACE, {})
     listed = own.get("axes") if isinstance(own, dict) else None
     entry = listed[at] if isinstance(listed, list) and len(listed) == array.ndim else None
-    kept = entry.get("channels") if isinstance(entry, dict) else None
-    whole = isinstance(kept, list) and len(kept) == length
-    whole = whole and all(isinstance(one, dict) for one in kept or ())
-    return names, kept if whole else None
+    channels = entry.get("channels") if isinstance(entry, dict) else None
+    if not isinstance(channels, list) or len(channels) != length:
+        return names, None
+    return names, channels if all(isinstance(channel, dict) for channel in channels) else None
 
 
 def with_channels(letters: str, channels: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The levels of a pyramid: each half as high and wide as the one before, made while it is written.
+"""The levels of a pyramid: each half as high and wide as the one before, computed for writing.
 
-An element is the mean of a block of 2 × 2: integers are rounded, halves up; of a block at an odd
-end the elements that exist. Bools, records and texts, and all elements with the filter ``nearest``
-(for labels), are the first one of the block.
+An element is the mean of a block of 2 × 2, or of its existing elements at an odd end; integers are
+rounded, halves up. Bools, records and texts, and all elements with the filter ``nearest`` (for
+labels), are the first one of the block.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def halved(values: Values, how: str) -> Values:
 
 
 class Level:
-    """Array source of the next level of an array: decoded once more for each pass.
+    """Array source of the next level of an array, which is decoded again for each pass.
 
-    A level that is small against `max_memory` is kept, so that those below do not begin anew.
+    A level much smaller than `max_memory` is kept in memory, for the levels below it.
     """
 
     def __init__(self, above: Array, plane: int, how: str, max_memory: int) -> None:
@@ -62,7 +62,7 @@ class Level:
         self.max_memory = max_memory
         self.shape = halved_shape(above.dims[::-1], plane)
         self.dtype = dtype_of(little(above.element))
-        self._whole: Values | None = None
+        self._whole: Values | None = None  # all elements, once a small level was streamed
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order."""
@@ -76,6 +76,7 @@ class Level:
         yield from self._parts(max_bytes)
 
     def _parts(self, max_bytes: int) -> Iterator[Values]:
+        """Yield the elements in stored order, from pairs of rows of the level above."""
         shape, plane = self.above.dims[::-1], self.plane
         rows, inner = shape[plane], shape[plane + 1 :]
         row = prod(inner)

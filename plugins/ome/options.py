@@ -1,4 +1,4 @@
-"""The options of writing pyramids, which both formats have."""
+"""The options of both formats for writing pyramids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from raconvert.plugin import Option
 
 MOST_LEVELS = 32
 ONE = "1"  # the option for an image without lower levels
-SMALL = 256  # elements: how wide and high the last level is at most, with levels=auto
+SMALL = 256  # elements: greatest width and height of the last level with levels=auto
 OPTIONS = (
     Option("levels", ONE, str, "of the pyramid: a number, or auto (the last one 256 wide)"),
     Option("filter", "mean", ("mean", "nearest"), "of lower levels, of 2 × 2 elements"),
@@ -16,8 +16,8 @@ OPTIONS = (
 
 def check_levels(levels: str) -> None:
     """Raise `UsageError` unless the option is a number of levels or ``auto``."""
-    good = levels.isascii() and levels.isdecimal() and len(levels) < 3
-    if levels != "auto" and not (good and 1 <= int(levels) <= MOST_LEVELS):
+    number = levels.isascii() and levels.isdecimal() and len(levels) < 3
+    if levels != "auto" and not (number and 1 <= int(levels) <= MOST_LEVELS):
         raise UsageError(
             f"option levels={levels} is not understood", expected=f"1 to {MOST_LEVELS}, or auto"
         )

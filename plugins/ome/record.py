@@ -1,7 +1,7 @@
-"""Our record in a file of OME: what OME cannot say of an array, which only we read.
+"""Our record in a file of OME: the metadata of an array that OME cannot hold.
 
-It has `as`, a digest of what the words of OME amounted to when it was written: if another program
-has changed them since, axes and space are as they say, and no longer as in the record.
+Its field `as` is a digest of the metadata in OME when it was written: if another program has
+changed that since, axes and space are those of OME, not those of the record.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ AS = "as"
 
 
 def _of_axes(meta: Metadata) -> dict[str, Any]:
+    """The metadata about axes: axes, space, and the namespace ``ome``."""
     own = meta.formats.get(NAMESPACE)
     fields = Metadata(axes=meta.axes, space=meta.space).to_dict()
     return {**fields, **({"formats": {NAMESPACE: dict(own)}} if own else {})}
@@ -35,45 +36,45 @@ def _digest(meta: Metadata) -> str:
     return sha256(dumps(_of_axes(meta)).encode()).hexdigest()[:16]
 
 
-def record_of(array: Array, said: Metadata, *, whole: bool) -> dict[str, Any]:
-    """The record of an array, if a file says this of its axes; empty if there is no more to say.
+def record_of(array: Array, in_file: Metadata, *, whole: bool) -> dict[str, Any]:
+    """The record of an array; empty if the metadata that the file holds (`in_file`) is all.
 
-    `whole`: all metadata is in it, not only that of axes.
+    With `whole` the record has all metadata, not only that of axes.
     """
     if not array.described:
         own, meta = _of_axes(Metadata()), {}
     else:
         own, meta = _of_axes(array.meta), array.meta.to_dict() if whole else {}
-    if "description" in meta and meta["description"] == said.description:
+    if "description" in meta and meta["description"] == in_file.description:
         del meta["description"]
     formats = {
         name: roundtrip.without_extents(roundtrip.without_local(space))
         for name, space in meta.pop("formats", {}).items() if name != NAMESPACE
     }  # fmt: skip
-    differs = own != _of_axes(said)
+    differs = own != _of_axes(in_file)
     fields = {key: value for key, value in meta.items() if key not in ("axes", "space")}
     if differs:
         formats = {**formats, **own.pop("formats", {})}
         fields = {**fields, **own}
     if formats:
         fields["formats"] = formats
-    return {AS: _digest(said) if differs else "", **fields} if fields or differs else {}
+    return {AS: _digest(in_file) if differs else "", **fields} if fields or differs else {}
 
 
-def applied(meta: Metadata, said: Metadata, record: dict[str, Any], path: str) -> Metadata:
-    """The metadata of an array with what a record adds to it.
+def applied(meta: Metadata, in_file: Metadata, record: dict[str, Any], path: str) -> Metadata:
+    """The metadata of an array, with that of a record. Raises `Corrupt` for a wrong record.
 
-    Axes of the record count only if the file says of them (`said`) what it said with the record.
+    Axes of the record count only if OME (`in_file`) is unchanged since the record was written.
     """
     if not record:
         return meta
     fields = {name: value for name, value in record.items() if name not in (AS, "was")}
     roundtrip.check_form(fields, path)
-    if len(fields.get("axes", said.axes)) not in (0, len(said.axes)):
+    if len(fields.get("axes", in_file.axes)) not in (0, len(in_file.axes)):
         raise Corrupt("our record has another number of axes", path=path)
     stored = Metadata.from_dict(fields)
     meta = meta.merged(stored.replace(axes=(), space=None).without_format(NAMESPACE))
-    if record.get(AS) != _digest(said):
+    if record.get(AS) != _digest(in_file):
         return meta
     own = stored.formats.get(NAMESPACE)
     meta = meta.without_format(NAMESPACE).replace(axes=stored.axes, space=stored.space)
@@ -81,7 +82,7 @@ def applied(meta: Metadata, said: Metadata, record: dict[str, Any], path: str) -
 
 
 def record_in(text: Any, limits: Limits, path: str) -> dict[str, Any]:
-    """The record in a text of a file; empty for a text of others. `Corrupt` if it is damaged."""
+    """The record in a text of a file; empty if the text is no record. Raises `Corrupt`."""
     if text is None or not roundtrip.is_marked(text):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""The look at a file that tells images of OME from other files of TIFF and Zarr."""
+"""Detection of images of OME among files of TIFF and Zarr."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.plugin import Source
 
-LOOKED_AT = 1 << 20  # bytes of a document of Zarr
-DESCRIPTION_BYTES = 4096  # that are looked at
+LOOKED_AT = 1 << 20  # bytes read of a document of Zarr
+DESCRIPTION_BYTES = 4096  # bytes read of a description
 IMAGE_DESCRIPTION = 270  # the tag
-ENTRIES = 200  # of a directory that are looked at
+ENTRIES = 200  # entries read of a directory
 GROUP_2, ATTRIBUTES_2 = ".zgroup", ".zattrs"
 # The words of an image in the attributes of a group, in version 3 below the key ``ome``
 _OME_3 = re.compile(rb'"ome"\s*:\s*\{')
@@ -30,11 +30,11 @@ def is_ome_zarr(source: Source) -> bool:
     if source.name == GROUP_2:
         return _is_ome_2(source)
     text = source.read_at(0, LOOKED_AT) if source.name == "zarr.json" else source.head
-    known = b'"zarr_format"' in text and _OME_3.search(text) and _PARTS.search(text)
-    return bool(known)
+    return bool(b'"zarr_format"' in text and _OME_3.search(text) and _PARTS.search(text))
 
 
 def _is_ome_2(source: Source) -> bool:
+    """True if the attributes beside a group of Zarr 2 are those of OME 0.4."""
     try:
         attributes = source.named(ATTRIBUTES_2, "the attributes")
         text = attributes.read_at(0, LOOKED_AT)
@@ -65,6 +65,6 @@ def _description(source: Source) -> bytes:
         for tag, kind, length, value in entry.iter_unpack(whole):
             if tag == IMAGE_DESCRIPTION and kind in (1, 2, 7) and length > number.size:
                 return source.read_at(value, min(length, DESCRIPTION_BYTES))
-    except Exception:  # noqa: BLE001 - whatever it is, it is not a description
+    except Exception:  # noqa: BLE001 - any fault means that there is no description
         return b""
     return b""

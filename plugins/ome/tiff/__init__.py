@@ -5,12 +5,12 @@ as in the format `tiff`. Compared with: tifffile.
 
 Reads: every image of the document is an array with the axes T, C, Z, Y, X, also those of length 1
 (``squeeze=true`` leaves these out), and samples S behind them where a pixel has several. A single
-image has the name of the file; of several each has its own, and in a plate its place: ``A/1/0``
-(row, column, field). Planes are found by TiffData, in any order, and in other files of the folder
-that it names. Lower levels below the pages (SubIFDs) are left out, with a note, and are read by
-name: ``--array NAME.level1``. Planes that lie behind each other are copied or mapped; of others
-those are decoded that a region touches. Planes that no file has are zeros, with a note. A file is
-taken for OME-TIFF by its content and its name, ``.ome.tif``; others with ``--from ometiff``.
+image has the name of the file; several have their own names, or in a plate their well and field:
+``A/1/0`` (row, column, field). Planes are located by TiffData, in any order, and in other files of
+the folder that it names. Lower levels below the pages (SubIFDs) are left out, with a note, and are
+read by name: ``--array NAME.level1``. Adjacent planes are copied or mapped; others are decoded if a
+region touches them. Planes that no file has are zeros, with a note. A file is detected as OME-TIFF
+by its content and its name, ``.ome.tif``; others are read with ``--from ometiff``.
 
 =============================  =================================================================
 OME-XML                        array
@@ -26,13 +26,12 @@ Image Description              description
 Plate, Well                    names, and the namespace ``ome`` of the file
 =============================  =================================================================
 
-All else (instruments, regions, times and places of single planes) is left out, with a note.
+All else (instruments, regions, times and positions of single planes) is left out, with a note.
 
-Writes: one file with an image for each array; the unit of sizes of which none is known is
-``reference frame``. ``levels=N`` makes lower levels while it writes, as for `omezarr`, and
-``levels=auto`` until the last one is at most 256 wide, as SubIFDs. What OME has no word for is an
-annotation of ours, which we read as long as nobody changes the axes. Names of plates are written as
-a plate again.
+Writes: one file with an image for each array; sizes without a unit are in ``reference frame``.
+``levels=N`` makes lower levels while it writes, as for `omezarr`, and ``levels=auto`` until the
+last one is at most 256 wide, as SubIFDs. Metadata that OME cannot hold is an annotation of ours,
+which is read as long as the axes are unchanged. Names of plates are written as a plate again.
 
 An array is not added to a file (`-o FILE#NAME`): one XML in the first page describes all images,
 and other programs' parts of it would have to be understood; write all images together.
@@ -60,7 +59,7 @@ _XML = (
     b'ID="Pixels:0" DimensionOrder="XYZCT" Type="uint8" SizeX="2" SizeY="1" SizeZ="1" SizeC="1" '
     b'SizeT="1"><TiffData/></Pixels></Image></OME>\0'
 )
-# Two grey pixels; laid out by hand: the directory at 8, the text at 134, the pixels behind it.
+# Two grey pixels, assembled by hand: the directory at 8, the text at 134, the pixels behind it.
 _SAMPLE = (
     bytes.fromhex("49492a0008000000" "0a00")
     + b"".join(
@@ -97,12 +96,16 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by OME-XML in the description of the first page."""
+    """SURE by OME-XML in the description of the first page."""
     return SURE if source.head.startswith(MAGICS) and is_ome_tiff(source) else NO
 
 
 def read(source: Source, *, squeeze: bool = False) -> Bundle:
-    """The images of the file as lazy arrays; lower levels in `Bundle.more`."""
+    """The images of the file as lazy arrays; lower levels in `Bundle.more`.
+
+    An image that cannot be read is an array that cannot be read. Raises `RaconvertError` if none
+    can.
+    """
     from .reader import read_images
 
     return read_images(source, squeeze=squeeze)

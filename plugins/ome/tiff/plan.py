@@ -1,6 +1,8 @@
-"""Plan of an OME-TIFF: what does not fit into its images."""
+"""Plan of an OME-TIFF: an image for each array, and the losses."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 from raconvert.arrays.dtypes import FLOATS
 from raconvert.plugin import Array, Bundle, Plan, equivalent, file_fits, refused, type_name
@@ -22,15 +24,16 @@ LONGEST = 0xFFFFFFFF  # a side of an image
 def plan(
     bundle: Bundle, *, levels: str = "1", filter: str = "mean", compression: str = "none"
 ) -> Plan:
-    """An image for each array; `UsageError` for options that are not understood."""
+    """An image for each array; see `Plan`. Raises `UsageError` for invalid options."""
     if levels != ONE:
         check_levels(levels)
     fits, letters = [], []
+    counts = Counter(bundle.names)
     for array in bundle.arrays:
         text, problems = _image_fits(array)
         letters.append(text)
         fits += problems
-        if bundle.names.count(array.name) > 1:
+        if counts[array.name] > 1:
             fits.append(refused(array.name, "names", "the name is used twice"))
     fits += file_fits(bundle, TITLE)
 
@@ -43,14 +46,11 @@ def plan(
 
 
 def _image_fits(array: Array) -> tuple[str, list[Fit]]:
-    """The letters of the axes of an array, and what of it does not fit."""
+    """The letters of the axes of an array, and its fits."""
     name, fits, shape = array.name, [], array.dims[::-1]
     if (array.element.kind, array.element.nbytes) not in TYPES:
         reason = f"OME has no {type_name(array.element)}; its types are {_types()}"
-        kind = array.element.kind
-        flag = "--dtype float32" if kind in FLOATS else "--dtype int32" if kind == "int" else None
-        flag = "--dtype uint32" if kind == "uint" else flag
-        fits.append(refused(name, "type", reason, flag))
+        fits.append(refused(name, "type", reason, _dtype_flag(array.element.kind)))
     samples = array.element.kind != "bool"
     letters = letters_of(array, TITLE, samples=samples, ordered=False)
     if letters.reason:
@@ -67,9 +67,16 @@ def _image_fits(array: Array) -> tuple[str, list[Fit]]:
     if not name or not (name.isprintable() or is_clean(name)):
         fits.append(refused(name, "names", "the name has characters that XML cannot have"))
     if array.described and array.meta.items is not None:
-        reason = "what the items of a stack have of their own is left out"
+        reason = "metadata of single items of the stack is left out"
         fits.append(equivalent(name, "metadata", reason))
     return letters.text, fits
+
+
+def _dtype_flag(kind: str) -> str | None:
+    """The flag that converts elements of a kind to a type of OME, or None."""
+    if kind in FLOATS:
+        return "--dtype float32"
+    return {"int": "--dtype int32", "uint": "--dtype uint32"}.get(kind)
 
 
 def _types() -> str:

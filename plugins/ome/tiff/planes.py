@@ -1,4 +1,4 @@
-"""The places of the planes of an image: the runs of pages that TiffData tells of."""
+"""The pages of the planes of an image, by the runs of pages that TiffData names."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Run(Record):
-    """Pages of one file that follow each other, from `ifd` on: the planes from `first` on.
+    """Consecutive pages of one file, from `ifd` on, for the planes from `first` on.
 
-    `number` is None for as many as there are.
+    `number` is None for all further pages.
     """
 
     ifd: int
@@ -31,14 +31,14 @@ class Run(Record):
 
 
 def runs_of(blocks: Sequence[Block]) -> list[Run]:
-    """The runs of pages of an image; without any TiffData all pages, from the first on."""
+    """The runs of pages of an image; without any TiffData, all pages are one run."""
     runs: list[Run] = []
     for block in blocks:
         alone = len(blocks) == 1 or block.ifd is None
         number = block.number if block.number is not None or alone else 1
         before = runs[-1] if runs else None
         ifd = block.ifd
-        if ifd is None:  # where the run before it has ended
+        if ifd is None:  # behind the run before it
             ifd = before.ifd + (before.number or 0) if before and before.file == block.file else 0
         runs.append(Run(ifd, block.first, number, block.file, block.uuid))
     return runs or [Run(0, dict.fromkeys(DIMENSIONS, 0), None, "", "")]
@@ -47,33 +47,33 @@ def runs_of(blocks: Sequence[Block]) -> list[Run]:
 def planes_of(
     pixels: Pixels, letters: str, runs: Sequence[Run], pages: Sequence[int], page: Any, path: str
 ) -> dict[int, tuple[int, int]]:
-    """The run and the page of each plane that is there; `pages` is how many the file of each has.
+    """Index of the run, and page, of each plane; `pages` has the number of pages for each run.
 
-    Planes are counted in the order of `letters`, the slowest first. Raises `Corrupt` for planes
+    Planes are numbered in the order of `letters`, the slowest first. Raises `Corrupt` for planes
     that are not in the image, or named twice.
     """
     order = pixels.fields.get("DimensionOrder", "XYCZT")[2:]
     lengths = {**pixels.sizes, "C": _channels(pixels, page, path)}
     planes: dict[int, tuple[int, int]] = {}
-    for at, (run, there) in enumerate(zip(runs, pages, strict=True)):
-        begin, count = _begin(run, order, lengths, path), there - run.ifd
-        left = prod(lengths[one] for one in order) - begin
+    for at, (run, of_file) in enumerate(zip(runs, pages, strict=True)):
+        begin, count = _begin(run, order, lengths, path), of_file - run.ifd
+        left = prod(lengths[axis] for axis in order) - begin
         if run.number is not None and min(run.number, left) > count:
             raise Corrupt(
-                f"{WHAT} tells of more planes than there are pages", path=path,
+                f"{WHAT} names more planes than there are pages", path=path,
                 expected=f"at most {count}", got=run.number,
             )  # fmt: skip
         count = min(count, left, count if run.number is None else run.number)
         for number in range(count):
-            slot = _slot(begin + number, order, lengths, letters)
-            if slot in planes:
-                raise Corrupt(f"{WHAT} names a plane twice", path=path, got=f"plane {slot}")
-            planes[slot] = at, run.ifd + number
+            plane = _plane_of(begin + number, order, lengths, letters)
+            if plane in planes:
+                raise Corrupt(f"{WHAT} names a plane twice", path=path, got=f"plane {plane}")
+            planes[plane] = at, run.ifd + number
     return planes
 
 
 def _channels(pixels: Pixels, page: Any, path: str) -> int:
-    """The channels that are pages, not samples of a pixel."""
+    """The number of channels that are pages, not samples of a pixel. Raises `Corrupt`."""
     channels, samples = pixels.sizes["C"], int(page.samplesperpixel)
     if channels % samples:
         raise Corrupt(
@@ -83,25 +83,25 @@ def _channels(pixels: Pixels, page: Any, path: str) -> int:
 
 
 def _begin(run: Run, order: str, lengths: dict[str, int], path: str) -> int:
-    """The number of the first plane of a run, in the order of the image."""
+    """The number of the first plane of a run, in the order of the file. Raises `Corrupt`."""
     number = 0
-    for one in reversed(order):
-        if run.first[one] >= lengths[one]:
+    for axis in reversed(order):
+        if run.first[axis] >= lengths[axis]:
             raise Corrupt(
                 f"{WHAT} names a plane outside its image", path=path,
-                expected=f"{one} below {lengths[one]}", got=run.first[one],
+                expected=f"{axis} below {lengths[axis]}", got=run.first[axis],
             )  # fmt: skip
-        number = number * lengths[one] + run.first[one]
+        number = number * lengths[axis] + run.first[axis]
     return number
 
 
-def _slot(number: int, order: str, lengths: dict[str, int], letters: str) -> int:
-    """The number in the order of the array of the plane that has one in the order of the image."""
-    place = {}
-    for one in order:
-        number, place[one] = divmod(number, lengths[one])
-    slot = 0
-    for one in letters.upper():
-        if one in place:
-            slot = slot * lengths[one] + place[one]
-    return slot
+def _plane_of(number: int, order: str, lengths: dict[str, int], letters: str) -> int:
+    """The number of a plane in the order of the array, from that in the order of the file."""
+    indices = {}
+    for axis in order:
+        number, indices[axis] = divmod(number, lengths[axis])
+    plane = 0
+    for axis in letters.upper():
+        if axis in indices:
+            plane = plane * lengths[axis] + indices[axis]
+    return plane

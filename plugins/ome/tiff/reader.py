@@ -1,11 +1,11 @@
-"""Reading: the images that OME-XML describes, each plane found among the pages of the files.
+"""The images that OME-XML describes, each plane a page of one of the files.
 
-The pages are read as in the format `tiff`: structure by tifffile, places and sizes checked there.
+The pages are read as in the format `tiff`: structure by tifffile, offsets and sizes checked there.
 """
 
 from __future__ import annotations
 
-from copy import copy  # Pages change the page that they are given
+from copy import copy  # `Pages` changes the page that it gets
 from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class File:
-    """A TIFF file of the set: its pages, each with where its strips or tiles are."""
+    """A TIFF file of the set: its pages, and the offsets of their strips or tiles."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -68,6 +68,7 @@ class File:
             )
 
     def _add(self, page: Any) -> None:
+        """Check a page, and record its offsets. Raises `Corrupt` for a loop of directories."""
         if page.offset in self.seen:
             where = f"byte {page.offset}"
             raise Corrupt("directories form a loop", path=self.source.path, where=where)
@@ -75,7 +76,7 @@ class File:
         self.places[page.offset] = tiff.checked(page, self.source)
 
     def below(self, page: Any) -> list[Any]:
-        """The images below a page, the levels of its pyramid."""
+        """The images below a page: the lower levels of its pyramid. Raises `TooLarge`."""
         if page.offset in self.levels:
             return self.levels[page.offset]
         count = len(page.subifds or ())
@@ -90,14 +91,14 @@ class File:
 
 
 def read_images(source: Source, *, squeeze: bool) -> Bundle:
-    """The bundle of all images, as `raconvert.plugins.ome.tiff.read` describes it."""
+    """The bundle of all images; see the plugin's `read`."""
     file = File(source)
     document = parsed(file.description, source.path, source.limits)
     return _Images(file, document, squeeze=squeeze).bundle()
 
 
 class _Images:
-    """The images of a document, and the files that their planes are in."""
+    """The images of a document, and the files of their planes, while the bundle is made."""
 
     def __init__(self, file: File, document: Document, *, squeeze: bool) -> None:
         self.file, self.document, self.squeeze = file, document, squeeze
@@ -107,12 +108,12 @@ class _Images:
         self.more: list[Array] = []
         self.names = named(document, self.source)
         listed = {block.file for pixels in document.images for block in pixels.blocks}
-        self.single: bool = (
-            len(listed) < 2
-        )  # a file that was renamed is still the one that it names
+        self.single: bool = len(listed) < 2  # then it is this file, even if it was renamed
+        blockless = (pixels.number for pixels in document.images if not pixels.blocks)
+        self.first_blockless = next(blockless, len(document.images))
 
     def bundle(self) -> Bundle:
-        """All images as arrays."""
+        """All images as arrays, with notes on all that is left out."""
         arrays: list[Array] = []
         for pixels, name in zip(self.document.images, self.names, strict=True):
             try:
@@ -145,6 +146,7 @@ class _Images:
         return bundle
 
     def _file(self, name: str, uuid: str) -> File:
+        """The file of a block, by its name and UUID. Raises `TooLarge` for too many files."""
         if not name or self.single or (uuid and uuid == self.document.uuid):
             return self.file
         if name == self.source.name:
@@ -159,7 +161,7 @@ class _Images:
         return self.files[name]
 
     def _image(self, pixels: Pixels, name: str) -> list[Array]:
-        """The array of an image; its lower levels become further ones."""
+        """The array of an image; its lower levels go to `more`. Raises `RaconvertError`."""
         if pixels.external:
             raise Unsupported(
                 f"image '{name}' has metadata only: its elements are in other files",
@@ -188,40 +190,41 @@ class _Images:
         self, pixels: Pixels, name: str, form: Form, planes: dict[int, tuple[File, Any]],
         level: int,
     ) -> Array:  # fmt: skip
+        """The array of a lower level. Raises `Corrupt` if it is larger than the image."""
         first = next(iter(planes.values()))[1]
-        wide = (first.imagelength, first.imagewidth)
-        if any(a > b for a, b in zip(wide, form.plane, strict=True)):
+        plane = (first.imagelength, first.imagewidth)
+        if any(a > b for a, b in zip(plane, form.plane, strict=True)):
             raise Corrupt("is larger than the image", path=self.source.path)
-        scaled = form._replace(plane=wide)
+        scaled = form._replace(plane=plane)
         meta = metadata_of(pixels, form, scaled, [], level)
         return self._array(f"{name}.level{level}", scaled, planes, meta)
 
     def _planes(self, pixels: Pixels) -> tuple[Form, dict[int, tuple[File, Any]]]:
-        """The form of an image, and the page of each plane that is there, by its number."""
-        unsaid = [one for one in self.document.images[: pixels.number] if not one.blocks]
-        if not pixels.blocks and unsaid:
-            raise Corrupt(f"{WHAT} tells of no page of an image", path=self.source.path)
+        """The form of an image; file and page of each existing plane, by number. Raises `Corrupt`."""
+        if not pixels.blocks and self.first_blockless < pixels.number:
+            raise Corrupt(f"{WHAT} names no page of an image", path=self.source.path)
         runs = runs_of(pixels.blocks)
         pages = [self._file(run.file, run.uuid).pages for run in runs]
-        for run, there in zip(runs, pages, strict=True):
-            if run.ifd >= len(there):
+        for run, of_file in zip(runs, pages, strict=True):
+            if run.ifd >= len(of_file):
                 raise Corrupt(
                     f"{WHAT} names a page that is not there", path=self.source.path,
-                    expected=f"below {len(there)}", got=run.ifd,
+                    expected=f"below {len(of_file)}", got=run.ifd,
                 )  # fmt: skip
         first = pages[0][runs[0].ifd]
         form = form_of(pixels, self.document, first, self.source, squeeze=self.squeeze)
         counts = list(map(len, pages))
-        placed = planes_of(pixels, form.letters, runs, counts, first, self.source.path)
+        numbered = planes_of(pixels, form.letters, runs, counts, first, self.source.path)
         planes = {
-            slot: (self._file(runs[run].file, runs[run].uuid), pages[run][ifd])
-            for slot, (run, ifd) in placed.items()
+            plane: (self._file(runs[run].file, runs[run].uuid), pages[run][ifd])
+            for plane, (run, ifd) in numbered.items()
         }
         if not planes:
-            raise Corrupt(f"{WHAT} tells of no plane of an image", path=self.source.path)
+            raise Corrupt(f"{WHAT} names no plane of an image", path=self.source.path)
         return form, planes
 
     def _check_absent(self, name: str, absent: int, present: int, page: Any) -> None:
+        """Raise `TooLarge` for far more declared planes than the file has."""
         limits = self.source.limits
         if absent > limits.absent_ratio * present or (
             absent * page.nbytes > limits.memory and absent > present
@@ -233,23 +236,24 @@ class _Images:
             )  # fmt: skip
 
     def _metadata(self, pixels: Pixels, form: Form) -> Metadata:
-        said = metadata_of(pixels, form, form, self.notes)
-        meta = said.replace(description=pixels.description or None)
+        """The metadata of an image by OME-XML, the first page, and our record."""
+        in_file = metadata_of(pixels, form, form, self.notes)
+        meta = in_file.replace(description=pixels.description or None)
         own = self.file.meta.formats.get(IMAGE) if pixels.number == 0 else None
         meta = meta.with_format(IMAGE, **own) if own else meta
         text = self.document.notes.get(f"Annotation:Record:{pixels.number}")
         record = record_in(text, self.source.limits, self.source.path)
-        return applied(meta, said, record, self.source.path)
+        return applied(meta, in_file, record, self.source.path)
 
     def _array(
         self, name: str, form: Form, planes: dict[int, tuple[File, Any]], meta: Metadata
     ) -> Array:
-        """The planes of an image as one array: an extent if they lie behind each other."""
+        """The planes of an image as one array: an extent if they are adjacent. Raises `Corrupt`."""
         numbers = sorted(planes)
         file, page = planes[numbers[0]]
         if (page.imagelength, page.imagewidth) != form.plane:
             raise Corrupt(
-                f"image '{name}' has pages of another size than {WHAT} tells",
+                f"image '{name}' has pages of another size than in {WHAT}",
                 path=self.source.path, expected=f"{form.plane[0]} × {form.plane[1]}",
                 got=f"{page.imagelength} × {page.imagewidth}",
                 remedy="read its pages as those of any TIFF, with `--from tiff`",
@@ -263,16 +267,16 @@ class _Images:
                     expected=f"{page.shape} {page.dtype}", got=f"{other.shape} {other.dtype}",
                 )  # fmt: skip
         dtype, step = page.dtype.newbyteorder(page.parent.byteorder), page.nbytes
-        places = {n: (one, one.places[plane.offset]) for n, (one, plane) in planes.items()}
+        places = {n: (of, of.places[plane.offset]) for n, (of, plane) in planes.items()}
         shape = form.shape
         order: dict[str, Any] = {"name": name, "index_order": "C", "meta": meta}
         order["storage"] = storage_of(page, len(planes))
         start = places[numbers[0]][1][0][0]
-        behind = len(planes) == prod(form.pages) and all(
-            one is file and place[0][0] == start + n * step and planes[n][1].is_final
-            for n, (one, place) in places.items()
+        adjacent = len(planes) == prod(form.pages) and all(
+            of is file and place[0][0] == start + n * step and planes[n][1].is_final
+            for n, (of, place) in places.items()
         )
-        if behind and page.planarconfig == 1:
+        if adjacent and page.planarconfig == 1:
             swap = 1
             if dtype.byteorder == ">":
                 swap = dtype.itemsize // (2 if dtype.kind == "c" else 1)
@@ -291,7 +295,7 @@ class _Images:
 
 
 class Planes:
-    """Array source over planes, each of which is decoded when a region touches it.
+    """Array source over planes; a plane is decoded when a region touches it.
 
     A plane that no file has is zeros.
     """
@@ -345,8 +349,8 @@ class Planes:
         out = np.empty(lengths, self.dtype)
         for at in np.ndindex(*map(len, box)) if out.size else ():
             number = 0
-            for one, index, length in zip(box, at, self._form.pages, strict=True):
-                number = number * length + one[index]
+            for indices, index, length in zip(box, at, self._form.pages, strict=True):
+                number = number * length + indices[index]
             out[at] = np.asarray(self.plane(number)[cut])
         return out[(*then, *(rest for _, _, rest in inside), ...)]
 

@@ -32,7 +32,7 @@ def write_images(
     plate = plate_of(bundle.names, space.get("plate") if isinstance(space, dict) else None)
     text = document_of(bundle.arrays, letters, plate).encode()
     total = sum(array.nbytes for array in bundle.arrays) * (1 if count == "1" else 2)
-    with open(name_of_open(target.open(), target.temp), "r+b") as file:  # tifffile wants a name
+    with open(name_of_open(target.open(), target.temp), "r+b") as file:  # tifffile needs a name
         out = tifffile.TiffWriter(file, byteorder="<", bigtiff=total + len(text) > BIG_FROM)
         for array, own in zip(bundle.arrays, letters, strict=True):
             plane = len(own) - 2 - own.endswith("s")

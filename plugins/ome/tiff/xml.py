@@ -1,4 +1,4 @@
-"""OME-XML, read: a few elements of it as plain records, within bounds; all others are counted.
+"""Reading of OME-XML: a few elements as plain records, within bounds; all others are counted.
 
 expat reads the text. A document type, and so every entity but the five of XML, is refused; so are
 elements nested too deep, and more of them than a document may have values.
@@ -33,7 +33,7 @@ CHANNEL_FIELDS = (
     "ExcitationWavelengthUnit", "PinholeSize", "PinholeSizeUnit", "AcquisitionMode",
     "ContrastMethod", "IlluminationType", "NDFilter",
 )  # fmt: skip
-# Attributes of elements that are read, or that only say how the elements are stored
+# Attributes that are read, or that only describe the storage.
 _READ = {
     "Pixels": {"ID", "DimensionOrder", "Type", "TimeIncrement", "TimeIncrementUnit", "BigEndian",
                "Interleaved", *(f"Size{one}" for one in "XYZCT"),
@@ -45,7 +45,7 @@ _POSITIONS = {f"Position{one}{unit}" for one in "XYZ" for unit in ("", "Unit")}
 
 
 class Block(Record):
-    """A run of directories and the planes that lie in them: the first one, and how many."""
+    """A TiffData: its first directory, the first plane, and the number of both; None if absent."""
 
     ifd: int | None
     first: dict[str, int]
@@ -55,7 +55,7 @@ class Block(Record):
 
 
 class Pixels(Record):
-    """An image: its attributes, those of its channels and planes, and where its planes are."""
+    """An image: its attributes, those of its channels and first plane, and its blocks of planes."""
 
     number: int
     identity: str
@@ -70,11 +70,11 @@ class Pixels(Record):
     @property
     def sizes(self) -> dict[str, int]:
         """The lengths of the axes X, Y, Z, C and T."""
-        return {one: int(self.fields[f"Size{one}"]) for one in "XYZCT"}
+        return {axis: int(self.fields[f"Size{axis}"]) for axis in "XYZCT"}
 
 
 class Document(Record):
-    """Facts in OME-XML: images, wells by image, records of ours, elements left out."""
+    """The content of OME-XML: images, wells by image, records of ours, elements left out."""
 
     uuid: str
     creator: str
@@ -87,7 +87,7 @@ class Document(Record):
 
 
 class _Reader:
-    """The handlers of expat, and what they have found."""
+    """The handlers of expat, and the elements that they have parsed."""
 
     def __init__(self, path: str, limits: Limits) -> None:
         self.path, self.limits = path, limits
@@ -106,6 +106,7 @@ class _Reader:
         self.text: list[str] | None = None
 
     def start(self, name: str, fields: Attributes) -> None:
+        """Handle the begin of an element. Raises `TooLarge`."""
         name = name.rpartition(":")[2]
         self.stack.append(name)
         self.count += 1
@@ -128,6 +129,7 @@ class _Reader:
             handler(fields)
 
     def end(self, _: str) -> None:
+        """Handle the end of an element, whose text is complete."""
         name = self.stack.pop()
         text = "".join(self.text) if self.text is not None else ""
         if name == "Description" and self.stack[-1:] == ["Image"] and self.images:
@@ -142,6 +144,7 @@ class _Reader:
             self.text = None
 
     def data(self, text: str) -> None:
+        """Collect text, if the element is one whose text is read."""
         if self.text is not None:
             self.text.append(text)
 
@@ -163,7 +166,7 @@ class _Reader:
             self._leave_out("Pixels", fields)
 
     def _leave_out(self, name: str, fields: Attributes, read: frozenset[str] = frozenset()) -> None:
-        """Count the attributes of an element that have no place."""
+        """Count the attributes of an element that are left out; `read` are read besides."""
         for field in fields.keys() - _READ[name] - read:
             if not field.endswith("Unit"):
                 word = f"{field} of {name}"
@@ -239,6 +242,7 @@ class _Reader:
         self.text = [] if self.annotation[1] else None
 
     def _number(self, fields: Attributes, name: str, default: int | None) -> int | None:
+        """The number in an attribute, or `default` without it. Raises `Corrupt`."""
         text = fields.get(name)
         if text is None:
             return default
@@ -248,7 +252,7 @@ class _Reader:
 
 
 def wrong(name: str, got: str, path: str, expected: str = "a number") -> Corrupt:
-    """Return the error for a field of OME-XML."""
+    """The error for a field of OME-XML."""
     return Corrupt(
         f"{WHAT} has a wrong {name}", path=path, expected=expected, got=repr(got)[:80],
         remedy="read its pages as those of any TIFF, with `--from tiff`",
@@ -265,7 +269,7 @@ def _row(number: int) -> str:
 
 
 def parsed(text: str, path: str, limits: Limits) -> Document:
-    """Read OME-XML. Raises `Unsafe` for a document type, `Corrupt` for any other text."""
+    """Parse OME-XML. Raises `Unsafe` for a document type, `TooLarge`, else `Corrupt`."""
     if len(text) > limits.document_bytes:
         raise TooLarge(
             f"{WHAT} is too long", path=path, expected=f"at most {limits.document_bytes} bytes",
@@ -317,11 +321,11 @@ def _document(reader: _Reader, path: str) -> Document:
 
 
 def _checked(pixels: Pixels, path: str) -> Pixels:
-    """The image, if its sizes are numbers of the schema, and its order is one of six."""
-    for one in "XYZCT":
-        text = pixels.fields.get(f"Size{one}", "")
+    """The image itself. Raises `Corrupt` if a size is no number, or the order is not one of six."""
+    for axis in "XYZCT":
+        text = pixels.fields.get(f"Size{axis}", "")
         if not (text.isascii() and text.isdecimal() and 0 < len(text) < 11 and int(text)):
-            raise wrong(f"Size{one}", text, path, "a number above 0")
+            raise wrong(f"Size{axis}", text, path, "a number above 0")
     order = pixels.fields.get("DimensionOrder", "XYCZT")
     if order[:2] != "XY" or sorted(order[2:]) != sorted(DIMENSIONS):
         raise wrong("DimensionOrder", order, path, "XY, then Z, C and T in any order")
@@ -329,7 +333,7 @@ def _checked(pixels: Pixels, path: str) -> Pixels:
 
 
 def number_of(text: str | None) -> float | None:
-    """A finite number in a text; None for anything else."""
+    """The finite number in a text; None for other texts."""
     try:
         value = float(text or "")
     except ValueError:

@@ -6,7 +6,7 @@ ome-zarr-py, ome-zarr-models (the validator), zarr-python, the reader of napari.
 
 Reads: a group with ``multiscales`` is an image. Its first level is an array; lower levels are left
 out, with a note, and are read by name: ``--array NAME.level1``. The image of the root has the name
-of the folder, or that under which we wrote it; all others have the path of their group: in a plate
+of the folder, or its own if raconvert wrote it; all others have the path of their group: in a plate
 ``A/1/0`` (row, column, field), of a collection (bioformats2raw) ``0``, labels ``labels/nuclei``.
 Arrays that belong to no image are read as in `zarr`.
 
@@ -22,20 +22,18 @@ colour, window, the rest    namespace ``ome``, with the axis of channels; ``imag
 ``plate``                   namespace ``ome`` of the file
 ==========================  ====================================================================
 
-A scale of 1 without a unit means that the spacing is unknown, since OME-Zarr has to say one; so
-does 0 or less. Without a translation nothing is known of where the image lies. Axes of length 1
-stay.
+A scale of 1 without a unit means that the spacing is unknown, since OME-Zarr needs a scale; so
+does 0 or less. Without a translation the position of the image is unknown. Axes of length 1 stay.
 
 Writes: one array, with its labels if there are any, is the image of the root; several are a
 collection (``bioformats2raw.layout``), or a plate again if they were read from one and all lie in
 wells. Options: ``version=0.4``; ``levels=N`` makes lower levels while it writes, each half as high
 and wide as the one before (rounded up), or ``levels=auto``, until the last one is at most 256 wide.
-The filter ``mean`` takes the mean of 2 × 2 elements, of integers rounded (halves up), at an odd end
-of those that are there, and the first one of a block of bools; ``filter=nearest`` takes the first
-one always, as labels need it. Each level has its scale, and a translation to the centre of its
-first block. The window of a channel of which none is known is the range of its type. What OME has
-no word for is a text ``raconvert_image`` beside it, which we read as long as nobody changes the
-axes.
+The filter ``mean`` takes the mean of 2 × 2 elements (integers rounded, halves up; at an odd end the
+mean of the existing ones), and the first element of a block of bools; ``filter=nearest`` always
+takes the first one, as labels need it. Each level has its scale, and a translation to the centre of
+its first block. A channel without a window gets the range of its type. Metadata that OME cannot
+hold is a text ``raconvert_image`` beside it, which is read as long as the axes are unchanged.
 
 An array is not added to a folder (`-o FOLDER#NAME`), labels are not either: the image of the root
 is alone in the specification, and a collection lists all of its images; write them together.
@@ -99,12 +97,15 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the words of OME in the attributes of a group."""
+    """SURE by the words of OME in the attributes of a group."""
     return SURE if is_ome_zarr(source) else NO
 
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:
-    """The images of a hierarchy as lazy arrays, their first levels; others in `Bundle.more`."""
+    """The first levels of the images of a hierarchy as lazy arrays; the others in `Bundle.more`.
+
+    Images that cannot be read are arrays that cannot be read. Raises `RaconvertError` if none can.
+    """
     from .reader import read_images
 
     return read_images(source, metadata=metadata)

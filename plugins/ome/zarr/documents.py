@@ -21,7 +21,7 @@ LABELS = "labels"
 
 
 class Image(Record):
-    """An image to be written: its group (empty: the root), and the letters of its axes."""
+    """An image to write: its group (empty: the root), and the letters of its axes."""
 
     array: Array
     group: str
@@ -42,8 +42,8 @@ def documents_of(
         if record:
             documents[image.group][MARK] = roundtrip.text_of(record)
     space = bundle.formats.get(NAMESPACE)
-    kept = space.get("plate") if isinstance(space, dict) else None
-    plate = plate_of([image.group for image in images], kept, version)
+    recorded = space.get("plate") if isinstance(space, dict) else None
+    plate = plate_of([image.group for image in images], recorded, version)
     if plate is not None:
         documents[""] = wrapped({"plate": plate}, version)
         for image in images:
@@ -72,7 +72,7 @@ def wrapped(document: Document, version: str) -> Document:
 
 
 def stripped(array: Array, name: str, letters: str) -> Array:
-    """An array to be stored: its axes are named by their letters, all else is said elsewhere."""
+    """An array to store: axes named by letters; other metadata of axes is in the documents."""
     axes = [Axis(letter) for letter in letters]
     meta = array.meta if array.described else Metadata()
     meta = meta.without_format(NAMESPACE).replace(axes=axes, space=None)

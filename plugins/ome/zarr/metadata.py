@@ -1,11 +1,12 @@
-"""The documents of OME-Zarr: multiscales, omero, plate and well as facts of the core, and back.
+"""The documents of OME-Zarr: multiscales, omero, plate and well as metadata of the core, and back.
 
-Everything that a document holds is checked here; nothing in it is a path to a file: `datasets` name
-arrays of the hierarchy, which have been found before.
+All fields of a document are checked here. None is a path to a file: `datasets` name arrays of the
+hierarchy, which was read before.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from math import isfinite
 from reprlib import Repr
 
@@ -18,10 +19,10 @@ from ..axes import (
     LENGTHS,
     NAMESPACE,
     TIMES,
-    Place,
+    Sampling,
     axes_from,
     channels_of,
-    places_of,
+    samplings_of,
     with_channels,
 )
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-OME = "ome"  # the key of all of it in version 0.5
+OME = "ome"  # the key of the OME part in version 0.5
 LAYOUT = "bioformats2raw.layout"
 KEYS = (
     "multiscales",
@@ -59,7 +60,7 @@ NAME_LENGTH = 1000  # characters of the name of an image that becomes that of an
 
 
 def ome_of(attributes: Document) -> tuple[str, Document]:
-    """The version and the OME part of the attributes of a group; an empty one if it has none."""
+    """The version and the OME part of the attributes of a group; empty if it has none."""
     own = attributes.get(OME)
     if isinstance(own, dict) and any(key in own for key in KEYS):
         return str(own.get("version", "0.5")), own
@@ -85,22 +86,23 @@ def without_ome(attributes: Document) -> Document:
 class Multiscale(Record):
     """An image as its document describes it; `paths` are those of its levels, the largest first.
 
-    `places` has for each level those along the axes. `rest` are fields that are kept as they are.
+    `samplings` has a list for each level, an entry for each axis. `rest` are fields for the
+    namespace ``ome``.
     """
 
     name: str
     letters: str
     names: list[str]
     paths: list[str]
-    places: list[list[Place]]
+    samplings: list[list[Sampling]]
     labels: list[str] | None
     channels: list[Document]
     rest: Document
 
     def metadata(self, level: int) -> Metadata:
-        """The metadata of a level, as far as the document tells it."""
+        """The metadata of a level by the document."""
         axes, space = axes_from(
-            self.letters, self.places[level], labels=self.labels, names=self.names
+            self.letters, self.samplings[level], labels=self.labels, names=self.names
         )
         own = with_channels(self.letters, self.channels)
         own |= {"image": self.rest} if self.rest else {}
@@ -112,7 +114,7 @@ def multiscale_of(version: str, own: Document, path: str, limits: Limits) -> Mul
     if not version.startswith(VERSIONS):
         raise Unsupported(
             f"is OME-Zarr of version {version[:20]}", path=path, expected=" or ".join(VERSIONS),
-            remedy="read its arrays as those of any hierarchy, with `--from zarr`",
+            remedy="read its arrays as a hierarchy of Zarr, with `--from zarr`",
         )  # fmt: skip
     listed = own["multiscales"]
     if not isinstance(listed, list) or not listed or not isinstance(listed[0], dict):
@@ -123,7 +125,7 @@ def multiscale_of(version: str, own: Document, path: str, limits: Limits) -> Mul
     if not isinstance(datasets, list) or not datasets or len(datasets) > limits.nesting_levels:
         raise _wrong("datasets", f"1 to {limits.nesting_levels} levels", datasets, path)
     common = _transformed([(1.0, 0.0)] * len(letters), fields, path, needed=False)
-    paths, places = [], []
+    paths, samplings = [], []
     for dataset in datasets:
         if not isinstance(dataset, dict):
             raise _wrong("datasets", "a list of mappings", dataset, path)
@@ -133,8 +135,8 @@ def multiscale_of(version: str, own: Document, path: str, limits: Limits) -> Mul
         pairs = [
             (a * step, b + a * start) for (a, b), (step, start) in zip(common, numbers, strict=True)
         ]
-        places.append(
-            [_place(*pair, unit, moved=moved) for pair, unit in zip(pairs, units, strict=True)]
+        samplings.append(
+            [_sampling(*pair, unit, moved=moved) for pair, unit in zip(pairs, units, strict=True)]
         )
     labels, channels = _channels(own.get("omero"), path, limits)
     omero = own.get("omero", {})
@@ -147,29 +149,28 @@ def multiscale_of(version: str, own: Document, path: str, limits: Limits) -> Mul
         rest["image-label"] = own["image-label"]
     name = fields.get("name") if own.get(CREATOR) == OURS else ""
     name = name if isinstance(name, str) and len(name) <= NAME_LENGTH else ""
-    return Multiscale(name, letters, names, paths, places, labels, channels, rest)
+    return Multiscale(name, letters, names, paths, samplings, labels, channels, rest)
 
 
 def _wrong(field: str, expected: str, got: Any, path: str) -> Corrupt:
-    shown = SHORT.repr(got)[:80]
-    return Corrupt(
-        f"OME metadata field '{field}' is wrong", path=path, expected=expected, got=shown
-    )
+    """The error for a wrong field of a document."""
+    what = f"OME metadata field '{field}' is wrong"
+    return Corrupt(what, path=path, expected=expected, got=SHORT.repr(got)[:80])
 
 
 def _axes(listed: Any, path: str) -> tuple[str, list[str], list[str | None]]:
-    """The letters, names and units of the axes."""
+    """The letters, names and units of the axes. Raises `Corrupt`."""
     if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_AXES:
         raise _wrong("axes", f"a list of 2 to {MOST_AXES} axes", listed, path)
     letters, names, units = "", list[str](), list[str | None]()
-    spatial = [one for one in listed if isinstance(one, dict) and one.get("type") == "space"]
+    spatial = [axis for axis in listed if isinstance(axis, dict) and axis.get("type") == "space"]
     left = [*"zyx"][3 - len(spatial) :] if len(spatial) <= 3 else []
     for axis in listed:
         name = axis.get("name") if isinstance(axis, dict) else None
         kind, unit = (axis.get("type"), axis.get("unit")) if isinstance(axis, dict) else (None, "")
-        known = isinstance(name, str) and 0 < len(name) <= NAME_LENGTH and name not in names
-        sound = known and isinstance(kind, str | None) and isinstance(unit, str | None)
-        if not sound or name is None:
+        named = isinstance(name, str) and 0 < len(name) <= NAME_LENGTH and name not in names
+        valid = named and isinstance(kind, str | None) and isinstance(unit, str | None)
+        if not valid or name is None:
             raise _wrong("axes", "a name, a type and a unit for each axis, in texts", axis, path)
         if kind == "space":
             if not left:
@@ -184,6 +185,7 @@ def _axes(listed: Any, path: str) -> tuple[str, list[str], list[str | None]]:
 
 
 def _path(path: Any, where: str) -> str:
+    """The path of an array in its group. Raises `Unsafe` if it leads out of the group."""
     if not isinstance(path, str) or not path:
         raise _wrong("path", "the path of an array", path, where)
     parts = path.strip("/").split("/") if path[0] != "/" else ["..", *path.split("/")]
@@ -195,27 +197,27 @@ def _path(path: Any, where: str) -> str:
 def _moves(fields: Document) -> bool:
     """True if a translation is among the transformations."""
     listed = fields.get("coordinateTransformations") or ()
-    return any(isinstance(one, dict) and one.get("type") == "translation" for one in listed)
+    return any(isinstance(entry, dict) and entry.get("type") == "translation" for entry in listed)
 
 
 def _transformed(
     pairs: list[tuple[float, float]], fields: Document, path: str, *, needed: bool
 ) -> list[tuple[float, float]]:
-    """Apply the transformations of a document to pairs of scale and translation."""
+    """Pairs of scale and translation after the transformations of a document. Raises `Corrupt`."""
     listed = fields.get("coordinateTransformations")
     if listed is None and not needed:
         return pairs
     if not isinstance(listed, list) or len(listed) > MOST_AXES:
         raise _wrong("coordinateTransformations", "a list with a scale", listed, path)
-    for one in listed:
-        kind = one.get("type") if isinstance(one, dict) else None
+    for entry in listed:
+        kind = entry.get("type") if isinstance(entry, dict) else None
         if kind == "identity":
             continue
         if kind not in ("scale", "translation"):
-            raise _wrong("coordinateTransformations", "scale and translation", one, path)
-        numbers = one.get(kind)
+            raise _wrong("coordinateTransformations", "scale and translation", entry, path)
+        numbers = entry.get(kind)
         if not _are_numbers(numbers, len(pairs)):
-            raise _wrong(kind, f"{len(pairs)} finite numbers", numbers or one, path)
+            raise _wrong(kind, f"{len(pairs)} finite numbers", numbers or entry, path)
         if kind == "scale":
             pairs = [(a * float(n), b * float(n)) for (a, b), n in zip(pairs, numbers, strict=True)]
         else:
@@ -231,10 +233,10 @@ def _are_numbers(numbers: Any, count: int) -> bool:
     )
 
 
-def _place(step: float, start: float, unit: str | None, *, moved: bool) -> Place:
-    """The place along an axis: a scale of 1 without a unit says nothing, as it has to be there."""
+def _sampling(step: float, start: float, unit: str | None, *, moved: bool) -> Sampling:
+    """The sampling along an axis; a scale of 1 without a unit is unknown: OME needs a scale."""
     known = step > 0 and (step != 1 or unit is not None)
-    return Place(step if known else None, start if moved else None, unit)
+    return Sampling(step if known else None, start if moved else None, unit)
 
 
 def _channels(omero: Any, path: str, limits: Limits) -> tuple[list[str] | None, list[Document]]:
@@ -242,21 +244,18 @@ def _channels(omero: Any, path: str, limits: Limits) -> tuple[list[str] | None, 
     if omero is None:
         return None, []
     listed = omero.get("channels", []) if isinstance(omero, dict) else None
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise _wrong("omero", "a list of channels", omero, path)
     if len(listed) > limits.axis_labels:
         raise _wrong("omero", f"at most {limits.axis_labels} channels", len(listed), path)
-    names = [one.get("label") for one in listed]
+    names = [channel.get("label") for channel in listed]
     whole = names and all(isinstance(name, str) for name in names)
-    rest = [{key: one[key] for key in one if key != "label"} for one in listed]
+    rest = [{key: value for key, value in channel.items() if key != "label"} for channel in listed]
     return (names if whole else None), rest
 
 
 def check_shapes(image: Multiscale, shapes: Sequence[tuple[int, ...]], path: str) -> None:
-    """Refuse (`Corrupt`) levels that do not belong to one image.
-
-    Rank, and lengths that grow from a level to the next, are looked at; lengths of channels, too.
-    """
+    """Raise `Corrupt` for levels of another rank, or larger than the level above along any axis."""
     rank = len(image.letters)
     for number, shape in enumerate(shapes):
         if len(shape) != rank:
@@ -275,7 +274,7 @@ def check_shapes(image: Multiscale, shapes: Sequence[tuple[int, ...]], path: str
 
 
 class Level(Record):
-    """A level to be written: its path, and the factor by which rows and columns are shorter."""
+    """A level to write: its path, and the factor by which rows and columns are shorter."""
 
     path: str
     factor: int
@@ -285,21 +284,21 @@ def multiscales(
     array: Array, letters: str, levels: Sequence[Level], name: str, version: str, how: str
 ) -> Document:
     """The OME part of the attributes of an image, as version 0.5 has it."""
-    places = places_of(array)
+    samplings = samplings_of(array)
     own = array.meta.formats.get(NAMESPACE, {})
-    kept = own.get("image") if isinstance(own, dict) else None
-    kept = dict(kept) if isinstance(kept, dict) else {}
+    recorded = own.get("image") if isinstance(own, dict) else None
+    recorded = dict(recorded) if isinstance(recorded, dict) else {}
     axes = []
-    for letter, place in zip(letters, places, strict=True):
+    for letter, sampling in zip(letters, samplings, strict=True):
         axis = {"name": letter, "type": {"list": "channel"}.get(KINDS[letter], KINDS[letter])}
-        if place.units and letter != "c":
-            axis["unit"] = _WORDS.get(place.units, place.units)
+        if sampling.units and letter != "c":
+            axis["unit"] = _WORDS.get(sampling.units, sampling.units)
         axes.append(axis)
-    moved = any(place.start is not None for place in places)
+    moved = any(sampling.start is not None for sampling in samplings)
     datasets = [
         {
             "path": level.path,
-            "coordinateTransformations": _transformations(letters, places, level, moved, how),
+            "coordinateTransformations": _transformations(letters, samplings, level, moved, how),
         }
         for level in levels
     ]
@@ -308,37 +307,38 @@ def multiscales(
         fields["version"] = version
     if len(levels) > 1:
         fields["type"] = how
-    elif isinstance(kept.get("type"), str):
-        fields["type"] = kept["type"]
-    if isinstance(kept.get("metadata"), dict):
-        fields["metadata"] = kept["metadata"]
+    elif isinstance(recorded.get("type"), str):
+        fields["type"] = recorded["type"]
+    if isinstance(recorded.get("metadata"), dict):
+        fields["metadata"] = recorded["metadata"]
     document: Document = {"multiscales": [fields]}
-    omero = _omero(array, letters, kept, version)
+    omero = _omero(array, letters, recorded, version)
     document |= {"omero": omero} if omero else {}
     document[CREATOR] = OURS
-    if isinstance(kept.get("image-label"), dict):
-        document["image-label"] = kept["image-label"]
+    if isinstance(recorded.get("image-label"), dict):
+        document["image-label"] = recorded["image-label"]
     return document
 
 
 def _transformations(
-    letters: str, places: Sequence[Place], level: Level, moved: bool, how: str
+    letters: str, samplings: Sequence[Sampling], level: Level, moved: bool, how: str
 ) -> list[Document]:
+    """The scale of a level, and its translation if it has one."""
     scale, translation = [], []
-    for letter, place in zip(letters, places, strict=True):
-        step = 1.0 if place.step is None else float(place.step)
+    for letter, sampling in zip(letters, samplings, strict=True):
+        step = 1.0 if sampling.step is None else float(sampling.step)
         factor = level.factor if letter in "yx" else 1
         shift = step * (factor - 1) / 2 if how == "mean" else 0.0  # the centre of a block
         scale.append(step * factor)
-        translation.append(float(place.start or 0) + shift)
+        translation.append(float(sampling.start or 0) + shift)
     listed: list[Document] = [{"type": "scale", "scale": scale}]
     if moved or any(translation):
         listed.append({"type": "translation", "translation": translation})
     return listed
 
 
-def _omero(array: Array, letters: str, kept: Document, version: str) -> Document:
-    """Names, colours and windows of channels; a window that is not known is that of the type."""
+def _omero(array: Array, letters: str, recorded: Document, version: str) -> Document:
+    """Names, colours and windows of channels; a missing window is the range of the type."""
     names, channels = channels_of(array, letters)
     if names is None and channels is None:
         return {}
@@ -348,12 +348,13 @@ def _omero(array: Array, letters: str, kept: Document, version: str) -> Document
         entry = dict(channels[number]) if channels else {}
         entry = {"color": "FFFFFF", "window": window, "active": True, **entry}
         listed.append(({"label": names[number]} if names else {}) | entry)
-    more = kept.get("omero")
+    more = recorded.get("omero")
     more = dict(more) if isinstance(more, dict) else {}
     return {**more, "channels": listed} | ({"version": version} if version == "0.4" else {})
 
 
 def _window(array: Array) -> Document:
+    """The window of a channel over the range of the type; 0 to 1 for floats."""
     bits = 8 * array.element.nbytes
     low, high = 0.0, 1.0
     if array.element.kind in ("int", "uint"):
@@ -374,37 +375,39 @@ def well_path(name: str) -> tuple[str, str, str] | None:
     return parts[0], parts[1], parts[2]
 
 
-def plate_of(names: Sequence[str], kept: Any, version: str) -> Document | None:
-    """The document of a plate with these images; None unless all of them lie in wells."""
-    places = [well_path(name) for name in names]
-    if not isinstance(kept, dict) or not places or None in places:
+def plate_of(names: Sequence[str], recorded: Any, version: str) -> Document | None:
+    """The document of a plate with these images; None unless all of them are in wells."""
+    paths = [path for path in map(well_path, names) if path is not None]
+    if not isinstance(recorded, dict) or not paths or len(paths) < len(names):
         return None
-    known = [place for place in places if place is not None]
-    rows = [*dict.fromkeys([*_listed(kept, "rows"), *(row for row, _, _ in known)])]
-    columns = [*dict.fromkeys([*_listed(kept, "columns"), *(column for _, column, _ in known)])]
-    wells = [*dict.fromkeys((row, column) for row, column, _ in known)]
-    fields = max(sum(place[:2] == well for place in known) for well in wells)
+    rows = dict.fromkeys([*_listed(recorded, "rows"), *(row for row, _, _ in paths)])
+    columns = dict.fromkeys([*_listed(recorded, "columns"), *(column for _, column, _ in paths)])
+    row_index = {name: n for n, name in enumerate(rows)}
+    column_index = {name: n for n, name in enumerate(columns)}
+    fields = Counter((row, column) for row, column, _ in paths)
     document: Document = {
         "columns": [{"name": name} for name in columns],
         "rows": [{"name": name} for name in rows],
         "wells": [
-            {"path": f"{a}/{b}", "rowIndex": rows.index(a), "columnIndex": columns.index(b)}
-            for a, b in wells
+            {"path": f"{a}/{b}", "rowIndex": row_index[a], "columnIndex": column_index[b]}
+            for a, b in fields
         ],
-        "field_count": fields,
+        "field_count": max(fields.values()),
     }
-    taken = {"version": version} if version == "0.4" else {}
-    if isinstance(kept.get("name"), str):
-        taken["name"] = kept["name"]
-    if isinstance(kept.get("acquisitions"), list):
-        taken["acquisitions"] = kept["acquisitions"]
-    return {**document, **taken}
+    if version == "0.4":
+        document["version"] = version
+    if isinstance(recorded.get("name"), str):
+        document["name"] = recorded["name"]
+    if isinstance(recorded.get("acquisitions"), list):
+        document["acquisitions"] = recorded["acquisitions"]
+    return document
 
 
-def _listed(kept: Document, field: str) -> list[str]:
-    listed = kept.get(field)
-    whole = listed if isinstance(listed, list) else []
-    names = [one.get("name") for one in whole if isinstance(one, dict)]
+def _listed(recorded: Document, field: str) -> list[str]:
+    """The names of rows or columns in a recorded plate."""
+    listed = recorded.get(field)
+    entries = listed if isinstance(listed, list) else []
+    names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
     return [name for name in names if isinstance(name, str) and name.isalnum()]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from raconvert.plugin import Bundle, Plan, equivalent, refused
 
 from ...zarr.form import keys_of, options_of
@@ -28,7 +30,7 @@ def plan(
     chunks: str = "auto",
     compress: str = "zstd",
 ) -> Plan:
-    """A group for each image; `UsageError` for options that are not understood."""
+    """A group for each image; see `Plan`. Raises `UsageError` for invalid options."""
     if levels != ONE:
         check_levels(levels)
     options = options_of(
@@ -60,7 +62,7 @@ def plan(
 
 
 def _images(bundle: Bundle) -> tuple[list[Image], list[Fit]]:
-    """The images, and what does not fit: the first one is the root if all others are labels."""
+    """The images and their fits; an image is the root if all other arrays are labels."""
     fits: list[Fit] = []
     others = [name for name in bundle.names if not name.startswith(f"{LABELS}/")]
     root = others[0] if len(others) == 1 else None
@@ -80,8 +82,10 @@ def _images(bundle: Bundle) -> tuple[list[Image], list[Fit]]:
 
 
 def _name_fits(bundle: Bundle, images: list[Image]) -> list[Fit]:
-    """Names that no group can have, and attributes that OME has another meaning for."""
-    fits, groups = [], [image.group for image in images]
+    """Fits for names that no group can have, and for attributes that have a meaning in OME."""
+    fits = []
+    counts = Counter(image.group for image in images)
+    order = {group: n for n, group in enumerate(counts) if group}
     for image in images:
         name = image.array.name
         try:
@@ -89,16 +93,16 @@ def _name_fits(bundle: Bundle, images: list[Image]) -> list[Fit]:
         except UnicodeEncodeError:
             fits.append(refused(name, "names", "the name is not valid text"))
             continue
-        if groups.count(image.group) > 1:
+        if counts[image.group] > 1:
             fits.append(refused(name, "names", "the name is used twice"))
-        above = {"/".join(name.split("/")[:n]) for n in range(1, name.count("/") + 1)}
-        inside = [group for group in groups if group and group in above]
-        if inside and name[len(inside[0]) + 1 :].split("/")[0].isdecimal():
-            fits.append(refused(name, "names", f"it lies in the image '{inside[0]}'"))
+        above = ("/".join(name.split("/")[:n]) for n in range(1, name.count("/") + 1))
+        outer = min((group for group in above if group in order), key=order.__getitem__, default="")
+        if outer and name[len(outer) + 1 :].split("/")[0].isdecimal():
+            fits.append(refused(name, "names", f"it is inside the image '{outer}'"))
         if not image.group and (not name or name != name.strip("/") or len(name) > 1000):
             fits.append(refused(name, "names", "the name is empty, long, or begins with '/'"))
-    places = {"": bundle.attributes, **bundle.groups}
-    taken = [key for own in places.values() for key in own if key in (OME, MARK, *KEYS)]
+    groups = {"": bundle.attributes, **bundle.groups}
+    taken = [key for own in groups.values() for key in own if key in (OME, MARK, *KEYS)]
     if taken:
         reason = f"attributes of the file that have a meaning in OME are left out: {taken[0]}"
         fits.append(equivalent("", "metadata", reason))

@@ -1,4 +1,4 @@
-"""Reading: the arrays of a hierarchy as images, the lower levels of each beside them, by name."""
+"""The arrays of a hierarchy as images; lower levels can be named, but are left out by default."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 def read_images(source: Source, *, metadata: bool) -> Bundle:
-    """The bundle that `raconvert.plugins.ome.zarr.read` promises."""
+    """The bundle of all images; see the plugin's `read`."""
     bundle = zarr.read(source, metadata=metadata)
     return _Images(source, bundle, described=metadata).bundle()
 
 
 class _Images:
-    """The groups of a hierarchy as OME sees them."""
+    """The images of a hierarchy while its bundle is made."""
 
     def __init__(self, source: Source, hierarchy: Bundle, *, described: bool) -> None:
         self.source = source
@@ -45,12 +45,20 @@ class _Images:
         self.described = described
         self.arrays = {array.name: array for array in hierarchy.arrays}
         self.attributes: dict[str, Document] = {"": hierarchy.attributes, **hierarchy.groups}
+        self.children: dict[str, list[str]] = {}  # names of arrays by their group
+        self.positions: dict[str, int] = {"": 0}  # index of the first array in each group
+        for position, name in enumerate(self.arrays):
+            group = name.rpartition("/")[0]
+            self.children.setdefault(group, []).append(name)
+            while group not in self.positions:
+                self.positions[group] = position
+                group = group.rpartition("/")[0]
         self.taken: set[str] = set()
         self.more: list[Array] = []
         self.notes: list[str] = hierarchy.notes
 
     def bundle(self) -> Bundle:
-        """The images in order, then arrays that belong to none."""
+        """The images in order, then the arrays that belong to no image."""
         images: dict[str, Array] = {}
         for group, attributes in self.attributes.items():
             version, own = ome_of(attributes)
@@ -59,8 +67,11 @@ class _Images:
                 images[group] = image
             if "plate" in own:
                 self._plate(own)
-            self._name_rest(group, own)
-        arrays = [images[group] for group in sorted(images, key=self._position)]
+            self._note_rest(group, own)
+        arrays = [
+            images[group]
+            for group in sorted(images, key=lambda group: self.positions.get(group, 0))
+        ]
         names = {array.name for array in arrays}
         arrays += [
             array for array in self.hierarchy.arrays
@@ -83,8 +94,8 @@ class _Images:
         }  # fmt: skip
         return self.hierarchy
 
-    def _name_rest(self, group: str, own: Document) -> None:
-        """Note what of the OME part of a group has no place here."""
+    def _note_rest(self, group: str, own: Document) -> None:
+        """Add a note on the fields of the OME part of a group that are left out."""
         rest = [f"'{key[:80]}'" for key in own if key not in (*KEYS, "version")]
         listed = own.get("multiscales")
         if isinstance(listed, list) and len(listed) > 1:
@@ -92,35 +103,34 @@ class _Images:
         well = own.get("well")
         images = well.get("images") if isinstance(well, dict) else None
         listed = images if isinstance(images, list) else []
-        if any(isinstance(one, dict) and "acquisition" in one for one in listed):
+        if any(isinstance(entry, dict) and "acquisition" in entry for entry in listed):
             rest.append("acquisitions of the images of a well")
         if rest:
             where = f"group '{group}'" if group else "the root"
             self.notes.append(f"OME metadata of {where} that is left out: {first_of(rest)}")
 
-    def _position(self, group: str) -> int:
-        inside = f"{group}/" if group else ""
-        names = enumerate(self.hierarchy.names)
-        return next((at for at, name in names if name.startswith(inside)), 0)
-
     def _plate(self, own: Document) -> None:
+        """Check a plate, and record it in the namespace of the file. Raises `Corrupt`."""
         for well in check_plate(own, self.source.path, self.source.limits):
-            if not any(name.startswith(f"{well}/") for name in self.arrays):
+            if well not in self.positions:
                 self.notes.append(f"well '{well}' of the plate has no image")
         if self.described:
-            kept = {key: own["plate"][key] for key in own["plate"] if key != "version"}
+            plate = {key: own["plate"][key] for key in own["plate"] if key != "version"}
             space = self.hierarchy.formats.get(NAMESPACE, {})
-            self.hierarchy.formats = {**self.hierarchy.formats, NAMESPACE: {**space, "plate": kept}}
+            self.hierarchy.formats = {
+                **self.hierarchy.formats,
+                NAMESPACE: {**space, "plate": plate},
+            }
 
     def _image(self, group: str, version: str, own: Document, attributes: Document) -> Array:
-        """An image of a group: its first level, or an array that says why it cannot be read."""
+        """The first level of an image, or an array that cannot be read; the others go to `more`."""
         path = f"{self.source.path}, group '{group}'" if group else self.source.path
         try:
             image = multiscale_of(version, own, path, self.source.limits)
         except RaconvertError as error:
             error.path = error.path or path
             return self._unreadable(group, group or self._stem(), error)
-        levels = [self.arrays.get(f"{group}/{one}" if group else one) for one in image.paths]
+        levels = [self.arrays.get(f"{group}/{path}" if group else path) for path in image.paths]
         self.taken |= {level.name for level in levels if level is not None}
         name = group or image.name or self._stem()
         if name in self.arrays and name not in self.taken:
@@ -141,50 +151,55 @@ class _Images:
             return self._unreadable(group, name, error)
 
     def _unreadable(self, group: str, name: str, error: RaconvertError) -> Array:
-        """An image that cannot be read, in the place of all arrays of its group."""
-        self.taken |= {one for one in self.arrays if one.rpartition("/")[0] == group}
+        """An image that cannot be read, instead of all arrays of its group."""
+        self.taken.update(self.children.get(group, ()))
         return Array.unreadable(name, error)
 
     def _levels(
         self, image: Multiscale, name: str, levels: list[Array | None], attributes: Document,
         path: str,
     ) -> Array:  # fmt: skip
+        """The first level of an image, with its metadata; the others go to `more`."""
         sound = [level for level in levels if level is not None and level.problem is None]
         check_shapes(image, [level.dims[::-1] for level in sound], path)
         text = attributes.get(MARK) if self.described else None
         record = record_in(text, self.source.limits, path)
-        made = []
+        described = []
         for number, level in enumerate(levels):
             if level is None or level.problem is not None:
                 why = "is missing" if level is None else f"cannot be read ({level.problem})"
                 self.notes.append(f"level {number} of image '{name}' {why}")
                 continue
             title = f"{name}.level{number}" if number else name
-            made.append(self._described(level, image, number, title, record if not number else {}))
-        self.more += made[1:]
-        return made[0]
+            described.append(
+                self._described(level, image, number, title, record if not number else {})
+            )
+        self.more += described[1:]
+        return described[0]
 
     def _described(
         self, level: Array, image: Multiscale, number: int, name: str, record: Document
     ) -> Array:
-        said = image.metadata(number)
+        """A level of an image as an array with its name and metadata."""
+        in_file = image.metadata(number)
         if image.labels is not None and "c" in image.letters:
             count = level.dims[::-1][image.letters.index("c")]
             if len(image.labels) != count:
                 self.notes.append(
                     f"image '{name}' has {count} channels, and names of {len(image.labels)}"
                 )
-                said = image._replace(labels=None, channels=[]).metadata(number)
+                in_file = image._replace(labels=None, channels=[]).metadata(number)
         own = level.meta
         meta = own.replace(
-            axes=said.axes, space=said.space, formats={**own.formats, **said.formats}
+            axes=in_file.axes, space=in_file.space, formats={**own.formats, **in_file.formats}
         )
-        meta = applied(meta, said, record, self.source.path)
+        meta = applied(meta, in_file, record, self.source.path)
         array = level.replace(name=name, meta=meta)
         array.problem = level.problem
         return array
 
     def _stem(self) -> str:
+        """The name of the folder without its suffixes."""
         stem = self.source.path.rstrip("/").replace("\\", "/").rpartition("/")[2]
         for suffix in (".zarr", ".ome"):
             stem = stem.removesuffix(suffix)

@@ -26,7 +26,7 @@ def write_images(
     bundle: Bundle, images: list[Image], target: Folder, options: Options, version: str,
     count: str, how: str,
 ) -> None:  # fmt: skip
-    """Write all images with so many levels each."""
+    """Write all images; `count` is the option for the number of their levels."""
     arrays, paths = [], []
     for image in images:
         plane = len(image.letters) - 2
