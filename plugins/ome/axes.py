@@ -42,7 +42,7 @@ TIMES = {f"{name}second": f"{sign}s" for name, sign in _PREFIXES.items()} | {
 
 
 class Letters(Record):
-    """The letters of the axes, slowest first; notes on made-up ones; the reason if there are none."""
+    """The letters of the axes, slowest first; notes on made-up ones; the reason for having none."""
 
     text: str
     made_up: list[str]

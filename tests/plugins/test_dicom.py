@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from pairs import Pairs
 from raconvert.plugins.dicom import codecs
-from raconvert.plugins.dicom.frames import seconds_of
+from raconvert.plugins.dicom.frames import file_of, seconds_of
+from raconvert.plugins.dicom.header import read_header
+from raconvert.plugins.dicom.series import parts_of
 
 import raconvert
 from raconvert.errors import (
@@ -967,3 +969,22 @@ def test_fixtures(name: str) -> None:
         "MANIFEST.md",
         "values.npz",
     }
+
+
+def test_very_many_fragments_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.dcm"
+    path.write_bytes(made.raw(syntax="1.2.840.10008.1.2.5", pixels=made.fragments(*[b""] * 500)))
+    source = Source(str(path), limits=Limits(header_elements=400))
+    with pytest.raises(TooLarge, match="very many fragments"):
+        np.asarray(load(by_name("dicom").module).read(source).arrays[0])
+
+
+def test_all_series_share_one_list_of_files(tmp_path: Path) -> None:
+    files = []
+    for number in range(3):
+        more = {"SeriesInstanceUID": made.uid(9, number)}
+        path = made.save(made.dataset(np.zeros((2, 3), "u2"), **more), tmp_path / f"{number}.dcm")
+        files.append(file_of(read_header(Source(str(path))), number, "auto"))
+    parts = [part for parts in parts_of(files).values() for part in parts]
+    assert len(parts) == 3
+    assert all(part.files is parts[0].files for part in parts)

@@ -462,3 +462,15 @@ def test_missing_logical_values_are_texts_when_asked_for(tmp_path: Path) -> None
         assert table["one"].tolist() == [b"T", b"F"]
         assert table["two"].tolist() == [[b"", b"F", b"T"], [b"T", b"F", b"T"]]
         assert cells.tolist() == [b"T", b"", b"T"]
+
+
+def test_a_sum_of_other_digits_is_no_sum(tmp_path: Path) -> None:
+    """The digits of Latin-1 that are no decimals, such as a raised 2."""
+    fits.PrimaryHDU(np.arange(3, dtype="i2")).writeto(tmp_path / "x.fits", checksum=True)
+    data = (tmp_path / "x.fits").read_bytes()
+    at = data.index(b"'", data.index(b"DATASUM ="))
+    end = data.index(b"'", at + 1)
+    data = data[: at + 1] + b"\xb2".ljust(end - at - 1) + data[end:]
+    (tmp_path / "x.fits").write_bytes(data)
+    with pytest.raises(Corrupt, match="CHECKSUM"):
+        raconvert.verify(tmp_path / "x.fits")

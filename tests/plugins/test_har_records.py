@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
+from array import array
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +12,9 @@ import numpy as np
 import pytest
 from cases import every
 from raconvert.plugins import har
-from raconvert.plugins.har import records
+from raconvert.plugins.har import data, records, tables
 from raconvert.plugins.har.header import MATRIX
+from raconvert.plugins.har.walk import Header
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError
@@ -470,3 +473,21 @@ def test_damage_of_any_number_of_a_part(record_of: str, tmp_path: Path) -> None:
                 values[2] = 2
                 assert np.array_equal(values, np.arange(4))
                 assert_written_back(tmp_path / "x.har")
+
+
+@pytest.mark.parametrize("dims", [(), (0,), (1,), (7,), (8, 3), (3, 0, 2), (2, 5, 3, 1), (50, 2)])
+def test_number_of_parts(dims: tuple[int, ...]) -> None:
+    for limit in (1, 2, 7, 8, 20, 1000):
+        pattern, repeats = tables.part_counts(dims, limit)
+        assert tables.number_of_parts(dims, limit) == len(pattern) * repeats
+
+
+def test_a_first_part_of_one_value_takes_no_memory() -> None:
+    """The split is that of no limit; a pattern of so many parts of one value is not made."""
+    header = Header("VEC ", 0)
+    count = 1_000_000
+    tracemalloc.start()
+    data._note_split(header, array("q", [1, count - 1]), (count,), [7996, 7000])
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert header.own == {}

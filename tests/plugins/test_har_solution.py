@@ -244,3 +244,9 @@ def test_nothing_is_lost_in_a_container(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5") as file:
         assert set(file["headers"]) >= {*TABLES, "SHOC"} - {"RESULTS"}
         assert np.array_equal(file["p_trade"][..., 0], TRADE)
+
+
+def test_levels_without_a_title_have_the_name_of_their_variable(tmp_path: Path) -> None:
+    path = made(tmp_path / "x.sl4", VCLE=[" lv p_trade  TRADE", "", "", ""])
+    with raconvert.open(path) as bundle:
+        assert bundle["levels/p_gdp"][:, 0].tolist() == [7, 8, 9]

@@ -464,3 +464,19 @@ def test_ome_in_a_file_of_another_name_is_read_on_request(tmp_path: Path) -> Non
     tifffile.imwrite(path, values, ome=True, metadata={"axes": "ZYX"}, photometric="minisblack")
     assert raconvert.read(path).shape == values.shape
     assert only(path, from_="ometiff").shape == (1, 1, 4, 6, 5)
+
+
+def test_images_of_one_name_get_names_of_their_own(tmp_path: Path) -> None:
+    """Also if another image has the name that a number would make."""
+    image = (
+        '<Image ID="Image:{0}" Name="{1}"><Pixels ID="Pixels:{0}" DimensionOrder="XYZCT" '
+        'Type="uint8" SizeX="3" SizeY="2" SizeZ="1" SizeC="1" SizeT="1">'
+        '<TiffData IFD="{0}" PlaneCount="1"/></Pixels></Image>'
+    )
+    names = ["a", "a", "a (2)", "a"]
+    images = "".join(image.format(number, name) for number, name in enumerate(names))
+    text = f'<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06">{images}</OME>'
+    tifffile.imwrite(tmp_path / "x.ome.tif", np.zeros((4, 2, 3), np.uint8), metadata=None,
+                     description=text, photometric="minisblack")  # fmt: skip
+    with raconvert.open_bundle(tmp_path / "x.ome.tif") as bundle:
+        assert bundle.names == ["a", "a (2)", "a (2) (2)", "a (3)"]

@@ -274,7 +274,7 @@ def test_a_level_larger_than_memory_is_made_row_by_row(tmp_path: Path) -> None:
 def test_axes_of_unknown_sort_are_named_and_come_back(tmp_path: Path) -> None:
     path = tmp_path / "x.ome.zarr"
     report = raconvert.write(path, values_of("tczyx"))
-    assert "axis 0 of unknown sort is written as T" in str(list(report.equivalent))
+    assert "axis 0 of unknown kind is written as T" in str(list(report.equivalent))
     assert not any(only(path).meta.axes)
     assert [axis["name"] for axis in nodes(path)[0].metadata["axes"]] == [*"tczyx"]
 

@@ -23,6 +23,7 @@ from PIL import Image, PngImagePlugin
 from raconvert.plugins import png
 from raconvert.plugins.png import engine
 
+import raconvert
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
 from raconvert.arrays.bundle import Bundle
@@ -952,3 +953,16 @@ def split_idat(path: Path) -> list[tuple[bytes, bytes]]:
         else:
             chunks.append((kind, data))
     return chunks
+
+
+def test_transparency_of_metadata_is_that_of_the_palette(tmp_path: Path) -> None:
+    """No more entries than colours, and a list: a number would be as many bytes."""
+    fields = {"color_type": 3, "palette": ["#000000", "#ffffff"]}
+    for number, trns in enumerate(([255, 255, 255], [])):
+        meta = Metadata(formats={"png": {**fields, "trns": trns}})
+        array = Array(np.zeros((2, 2, 3), np.uint8), name="a", index_order="C", meta=meta)
+        raconvert.write(tmp_path / f"{number}.png", array)
+        assert not raconvert.read(tmp_path / f"{number}.png").any()
+    meta = Metadata(formats={"png": {**fields, "trns": 1 << 40}})
+    with pytest.raises(Unsupported, match=r"png\.trns"):
+        raconvert.write(tmp_path / "x.png", array.replace(meta=meta))

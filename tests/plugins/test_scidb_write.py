@@ -721,3 +721,26 @@ def test_a_name_moves_with_its_axis_where_all_lengths_stay(tmp_path: Path) -> No
     raconvert.convert(f"{tmp_path}/a.scidb#x", f"{tmp_path}/b.scidb#x", axes="2,1,0")
     with raconvert.open(tmp_path / "b.scidb", "x") as back:
         assert [axis.name for axis in back.axes] == ["time", None, None]
+
+
+def test_attributes_of_all_usual_names_for_rows(tmp_path: Path) -> None:
+    """The line that loads a table finds a name for its dimension beside any attributes."""
+    names = ("k", "row", "row0", "row1", "record")
+    bundle = Bundle([Array(np.arange(3) + n, name=name) for n, name in enumerate(names)])
+    raconvert.write(tmp_path / "x.scidb", bundle, out_opts={"coords": "after"})
+    assert "[row2=0:*]" in (tmp_path / "x.scidb.schema").read_text()
+
+
+def test_a_column_that_is_no_number(tmp_path: Path) -> None:
+    own = {"role": "values", "attribute": "a", "column": [1]}
+    array = Array(np.arange(3), name="a", meta=Metadata(formats={"scidb": own}))
+    raconvert.write(tmp_path / "x.scidb", Bundle([array]))
+    assert raconvert.read(tmp_path / "x.scidb").tolist() == [0, 1, 2]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+def test_lines_in_the_name_of_a_file_are_no_options(tmp_path: Path) -> None:
+    path = tmp_path / "a\nlayout: flat\n-- .scidb"
+    raconvert.write(path, Bundle([Array(np.arange(6).reshape(2, 3), name="a")]))
+    assert "layout" not in Path(f"{path}.schema").read_text()
+    assert raconvert.read(path).shape == (2, 3)

@@ -200,7 +200,7 @@ class _Images:
         return self._array(f"{name}.level{level}", scaled, planes, meta)
 
     def _planes(self, pixels: Pixels) -> tuple[Form, dict[int, tuple[File, Any]]]:
-        """The form of an image; file and page of each existing plane, by number. Raises `Corrupt`."""
+        """The form of an image; file and page of each plane, by number. Raises `Corrupt`."""
         if not pixels.blocks and self.first_blockless < pixels.number:
             raise Corrupt(f"{WHAT} names no page of an image", path=self.source.path)
         runs = runs_of(pixels.blocks)
