@@ -148,10 +148,8 @@ def _axes_in_frame(frame: Frame, part: Part) -> list[Axis]:
         if frame.directions is not None and frame.position is not None:
             row, column = frame.directions
             axes = [
-                directed(
-                    axes[0], [frame.spacing[0] * cosine for cosine in column], frame.spacing[0]
-                ),
-                directed(axes[1], [frame.spacing[1] * cosine for cosine in row], frame.spacing[1]),
+                directed(axis, [length * cosine for cosine in direction], length)
+                for axis, length, direction in zip(axes, frame.spacing, (column, row), strict=True)
             ]
     if part.form.samples == 1:
         return axes

@@ -93,7 +93,8 @@ def add(
 def _planned(bundle: Bundle, storage: str, framing: str) -> FilePlan:
     """The plan of a file with every array of a bundle as a header."""
     planned = FilePlan()
-    space = bundle.formats.get(NAMESPACE, {})
+    space = bundle.formats.get(NAMESPACE)
+    space = space if isinstance(space, dict) else {}
     planned.framing = space.get("framing", LITTLE) if framing == "auto" else framing
     if planned.framing not in (LITTLE, BIG, LAHEY):
         planned.framing = LITTLE

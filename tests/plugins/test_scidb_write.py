@@ -735,7 +735,7 @@ def test_a_column_that_is_no_number(tmp_path: Path) -> None:
     own = {"role": "values", "attribute": "a", "column": [1]}
     array = Array(np.arange(3), name="a", meta=Metadata(formats={"scidb": own}))
     raconvert.write(tmp_path / "x.scidb", Bundle([array]))
-    assert raconvert.read(tmp_path / "x.scidb").tolist() == [0, 1, 2]
+    assert raconvert.read(tmp_path / "x.scidb")["a"].tolist() == [0, 1, 2]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
@@ -743,4 +743,4 @@ def test_lines_in_the_name_of_a_file_are_no_options(tmp_path: Path) -> None:
     path = tmp_path / "a\nlayout: flat\n-- .scidb"
     raconvert.write(path, Bundle([Array(np.arange(6).reshape(2, 3), name="a")]))
     assert "layout" not in Path(f"{path}.schema").read_text()
-    assert raconvert.read(path).shape == (2, 3)
+    assert raconvert.read(path)["a"].shape == (2, 3)
