@@ -287,7 +287,7 @@ def _kept(
             notes.append(f"element {keyword} has an unknown encoding and is left out")
             continue
         if all(value is None for value in values):
-            notes.append(f"there is no element {keyword} to keep")
+            notes.append(f"element {keyword} is missing and cannot be kept")
         elif all(value == values[0] for value in values):
             attributes[keyword] = values[0]
         elif any(isinstance(value, list) or value is None for value in values):

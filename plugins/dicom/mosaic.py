@@ -42,7 +42,7 @@ class Mosaic(Record):
 
 
 def mosaic_of(header: Header, form: Form) -> Mosaic | None:
-    """The tiles of the image of a file; None if it is no mosaic, or its CSA header is not read."""
+    """The tiles of the image of a file; None if it is not a mosaic, or has no CSA header."""
     if not is_mosaic(header) or not header.text(CSA_CREATOR).startswith(CREATOR):
         return None
     elements = _csa(bytes(header.values.get(CSA, (b"", b""))[1]))

@@ -253,7 +253,7 @@ class _Tiles:
         path = os.path.abspath(self._source.path)
         if not os.path.isfile(path):
             raise Unsupported(
-                f"has tiles compressed by {self._unit.values['ZCMPTYPE']}, and is no local file",
+                f"has tiles compressed by {self._unit.values['ZCMPTYPE']}, and is not a local file",
                 path=self._source.path, where=self._where, expected="a local file",
                 remedy="copy it here first",
             )  # fmt: skip

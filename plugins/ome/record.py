@@ -82,7 +82,7 @@ def applied(meta: Metadata, in_file: Metadata, record: dict[str, Any], path: str
 
 
 def record_in(text: Any, limits: Limits, path: str) -> dict[str, Any]:
-    """The record in a text of a file; empty if the text is no record. Raises `Corrupt`."""
+    """The record in a text of a file; empty if the text is not a record. Raises `Corrupt`."""
     if text is None or not roundtrip.is_marked(text):
         return {}
     try:

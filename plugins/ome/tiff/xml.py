@@ -321,7 +321,7 @@ def _document(reader: _Reader, path: str) -> Document:
 
 
 def _checked(pixels: Pixels, path: str) -> Pixels:
-    """The image itself. Raises `Corrupt` if a size is no number, or the order is not one of six."""
+    """The image itself. Raises `Corrupt` for a size that is not a number, or a wrong order."""
     for axis in "XYZCT":
         text = pixels.fields.get(f"Size{axis}", "")
         if not (text.isascii() and text.isdecimal() and 0 < len(text) < 11 and int(text)):
