@@ -69,9 +69,9 @@ _LENGTHS = re.compile(rb"^# Dimensions[ \t\r]*\n([0-9 \t]+)\r?(?:\n|\Z)", re.MUL
 
 
 def read_header(source: Source, data: Source) -> tuple[tuple[int, ...], str]:
-    """The lengths, the fastest axis first, and the text of the other sections.
+    """Return the lengths, the fastest axis first, and the text of the other sections.
 
-    Raises `Corrupt`, also for data that is not what the header was written with.
+    Raises `Corrupt`, also for data other than that which the header was written with.
     """
     most = source.limits.short_header_bytes
     text = source.read_exact(0, source.size, "the header") if source.size <= most else b""
@@ -104,7 +104,7 @@ def header_bytes(array: Array, sections: str) -> bytes:
 
 
 def sealed(text: bytes, seal: str) -> bytes:
-    """The text of a header with the comment of a seal behind the lengths."""
+    """Return the text of a header with the comment of a seal behind the lengths."""
     first, second, *rest = text.splitlines(keepends=True)
     return b"".join([first, second, f"# {seal}\n".encode(), *rest])
 
@@ -113,7 +113,7 @@ def sealed(text: bytes, seal: str) -> bytes:
 
 
 def plan(bundle: Bundle) -> Plan:
-    """A header of lengths, and complex64 beside it; no other type, and no metadata."""
+    """Plan a header of lengths, and complex64 beside it; no other type, and no metadata."""
     fits = [fit for array in bundle.arrays for fit in _fits(array)]
     return Plan(
         [*fits, *file_fits(bundle, "CFL")],
@@ -123,19 +123,22 @@ def plan(bundle: Bundle) -> Plan:
 
 
 def _sections(array: Array) -> str:
-    """Return the other sections of the header that the array comes from."""
+    """Return the other sections of the header that the array comes from; "" if none can stand."""
     own = array.meta.formats.get(NAMESPACE) if array.described else None
     text = own.get("sections") if isinstance(own, dict) else None
-    fine = isinstance(text, str) and len(text) < DEFAULT.short_header_bytes // 8
-    fine = fine and text.startswith("#") and "# Dimensions" not in text
+    if not isinstance(text, str) or len(text) >= DEFAULT.short_header_bytes // 8:
+        return ""
+    if not text.startswith("#") or "# Dimensions" in text:
+        return ""
     try:
-        text.encode("utf-8", "surrogateescape") if fine else None
+        text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return ""
-    return text if fine else ""
+    return text
 
 
 def _fits(array: Array) -> list[Fit]:
+    """List what of an array CFL changes, loses or refuses."""
     name, fits = array.name, []
     if little(array.element) != ELEMENT:
         fits.append(refused_type(array, "CFL", "complex64"))
@@ -191,14 +194,14 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Return SURE for the first line of a header; a data file is known by its name only."""
+    """Return SURE for the first line of a header; a data file is recognised by its name only."""
     return SURE if source.head.startswith(MAGIC) else NO
 
 
 def read(source: Source, *, dims: str = "auto") -> Bundle:
-    """The one array of both files, named after their stem, as an extent.
+    """Read the one array of both files, named after their stem, as an extent.
 
-    Shape in F order. Raises `Corrupt`, and `ReadFailed` or `Unsafe` for the other file.
+    Its shape is in F order. Raises `Corrupt`, and `ReadFailed` or `Unsafe` for the other file.
     """
     if source.head.startswith(MAGIC) and not source.name.lower().endswith(".cfl"):
         header, data = source, source.beside(".cfl", "the data of the header")

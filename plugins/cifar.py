@@ -85,7 +85,7 @@ LAYOUTS = {
 _NAME = re.compile(r"(data_batch_[0-9]+|test_batch|train|test|.*\.cifar)\.bin")
 _PICKLED_NAME = re.compile(r"data_batch_[0-9]+|test_batch|train|test|meta|batches\.meta")
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-_LOOKED_AT = 64  # records whose labels are looked at
+_RECORDS_CHECKED = 64  # the first records, whose labels decide the data set
 
 SAMPLE = bytes([3]) + bytes(range(256)) * 12
 
@@ -96,25 +96,26 @@ def known_name(name: str) -> bool:
 
 
 def is_pickled(source: Source) -> bool:
-    """True for a file of the pickled versions, by its first bytes and its name or words."""
+    """True for a file of the pickled version, by its first bytes and its name or its keys."""
     if not _PICKLE.match(source.head):
         return False
-    words = (b"batch_label", b"fine_labels")
-    return _PICKLED_NAME.fullmatch(source.name) is not None or any(w in source.head for w in words)
+    keys = (b"batch_label", b"fine_labels")
+    return _PICKLED_NAME.fullmatch(source.name) is not None or any(k in source.head for k in keys)
 
 
 def layout_of(source: Source) -> Layout | None:
-    """The one layout that the length and the first and last labels of a file allow."""
+    """Return the layout that the length and the labels of a file allow; None unless just one."""
     fitting = [layout for layout in LAYOUTS.values() if _matches(source, layout)]
     return fitting[0] if len(fitting) == 1 else None
 
 
 def _matches(source: Source, layout: Layout) -> bool:
+    """True if a file is whole records, and the labels of its first ones and the last are valid."""
     if not source.size or source.size % layout.nbytes:
         return False
     count = source.size // layout.nbytes
-    for number in {*range(min(count, _LOOKED_AT)), count - 1}:
-        labels = source.read_at(number * layout.nbytes, len(layout.labels))
+    for record in {*range(min(count, _RECORDS_CHECKED)), count - 1}:
+        labels = source.read_at(record * layout.nbytes, len(layout.labels))
         if any(label >= limit for label, limit in zip(labels, layout.limits, strict=True)):
             return False
     return True
@@ -132,8 +133,8 @@ def plan(bundle: Bundle) -> Plan:
     fits: list[Fit] = []
     for array in bundle.arrays:
         if layout is None:
-            wanted = " or ".join(", ".join([*one.labels, "images"]) for one in LAYOUTS.values())
-            fits.append(refused(array.name, "names", f"CIFAR has the arrays {wanted}, no others"))
+            names = " or ".join(", ".join(_names(known)) for known in LAYOUTS.values())
+            fits.append(refused(array.name, "names", f"CIFAR has the arrays {names}, no others"))
         else:
             fits += _fits(array, bundle.arrays[0])
         if array.described and array.meta:
@@ -143,12 +144,20 @@ def plan(bundle: Bundle) -> Plan:
     return Plan(fits, lambda target: _write(bundle, layout, target), names=bundle.names)
 
 
+def _names(layout: Layout) -> list[str]:
+    """Return the names of the arrays of a data set."""
+    return [*layout.labels, "images"]
+
+
 def _layout(bundle: Bundle) -> Layout | None:
+    """Return the layout whose arrays a bundle has, all of them and no others."""
     names = sorted(bundle.names)
-    return next((one for one in LAYOUTS.values() if names == sorted((*one.labels, "images"))), None)
+    layouts = (layout for layout in LAYOUTS.values() if sorted(_names(layout)) == names)
+    return next(layouts, None)
 
 
 def _fits(array: Array, first: Array) -> list[Fit]:
+    """List what of an array CIFAR refuses; `first` gives the number of records."""
     fits = []
     inner = IMAGE if array.name == "images" else ()
     if array.element != BYTE:
@@ -157,8 +166,8 @@ def _fits(array: Array, first: Array) -> list[Fit]:
         fits.append(refused(array.name, "type", reason, flag))
     count = first.dims[-1] if first.dims else 0
     if not count or array.dims != (*inner[::-1], count):
-        wanted = ("N", *map(str, inner))
-        reason = f"CIFAR has {array.name} of shape ({', '.join(wanted)}), the same N for all"
+        shape = ", ".join(["N", *map(str, inner)])
+        reason = f"CIFAR has {array.name} of shape ({shape}), the same N for all"
         fits.append(refused(array.name, "shape", reason))
     return fits
 
@@ -203,9 +212,9 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure of whole records with valid labels in a file with a name of the data sets.
+    """Return SURE for whole records with valid labels in a file with a name of the data sets.
 
-    Maybe under any other name. Also sure of the pickled files of CIFAR, which are refused by name.
+    MAYBE under any other name. SURE also for the pickled files of CIFAR, which `read` refuses.
     """
     if is_pickled(source):
         return SURE
@@ -215,7 +224,10 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source, *, classes: str = "auto") -> Bundle:
-    """Read labels and images lazily. Raises `Corrupt` and `Unsafe`."""
+    """Read labels and images lazily, in C order.
+
+    Raises `Corrupt` for other sizes, and `Unsafe` for the pickled version.
+    """
     if is_pickled(source):
         raise Unsafe(
             "is the pickled version of CIFAR; reading it would run whatever it contains",
@@ -225,43 +237,44 @@ def read(source: Source, *, classes: str = "auto") -> Bundle:
         )  # fmt: skip
     layout = layout_of(source) if classes == "auto" else LAYOUTS[classes]
     if layout is None or not source.size or source.size % layout.nbytes:
-        sizes = " or ".join(str(one.nbytes) for one in LAYOUTS.values())
+        sizes = " or ".join(str(layout.nbytes) for layout in LAYOUTS.values())
         raise Corrupt(
             "is not a whole number of CIFAR records", path=source.path,
             expected=f"records of {sizes} bytes, labels below 10, or 20 and 100",
             got=f"{source.size} bytes",
         )  # fmt: skip
     count = source.size // layout.nbytes
-    parts = [(name, index, ()) for index, name in enumerate(layout.labels)]
+    columns = [(name, offset, ()) for offset, name in enumerate(layout.labels)]
     return Bundle([
         Array(BYTE, (*shape[::-1], count), name=name, index_order="C",
-              data=partial(Column, source, layout, index, shape))
-        for name, index, shape in [*parts, ("images", len(layout.labels), IMAGE)]
+              data=partial(Column, source, layout, offset, shape))
+        for name, offset, shape in [*columns, ("images", len(layout.labels), IMAGE)]
     ])  # fmt: skip
 
 
 # An array source over one column of the records --------------------------------------------------
 
 
-READ_BYTES = 1 << 20  # of records at once
+READ_BYTES = 1 << 20  # bytes of records that are read at once
 
 
 class Column:
-    """The labels, or the images, of all records: bytes from `place` of each, in this shape."""
+    """The labels, or the images, of all records: the bytes at `offset` in each, of this shape."""
 
-    def __init__(self, source: Source, layout: Layout, index: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, source: Source, layout: Layout, offset: int, shape: tuple[int, ...]) -> None:
         import numpy as np
 
         self.shape: tuple[int, ...] = (source.size // layout.nbytes, *shape)
         self.dtype = np.dtype(np.uint8)
-        self._source, self._record, self._place = source, layout.nbytes, index
+        self._source, self._record, self._offset = source, layout.nbytes, offset
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order, at most `max_bytes` each."""
         for start, stop in self._pieces(0, self.shape[0]):
             values = self._records(start, stop).reshape(-1)
-            for at in range(0, values.size, max(1, max_bytes)):
-                yield values[at : at + max(1, max_bytes)]
+            step = max(1, max_bytes)
+            for first in range(0, values.size, step):
+                yield values[first : first + step]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
         import numpy as np
@@ -285,15 +298,17 @@ class Column:
         return out[(inside, *rest)]
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield the first and the end of as many records as are read at once."""
         step = max(1, READ_BYTES // self._record)
         for begin in range(start, stop, step):
             yield begin, min(begin + step, stop)
 
     def _records(self, start: int, stop: int) -> Values:
+        """Return the elements of these records, the records along the first axis."""
         import numpy as np
 
         count, record = stop - start, self._record
         raw = self._source.read_exact(start * record, count * record, "the records")
         width = prod(self.shape[1:])
         rows = np.frombuffer(raw, np.uint8).reshape(count, record)
-        return rows[:, self._place : self._place + width].reshape(count, *self.shape[1:])
+        return rows[:, self._offset : self._offset + width].reshape(count, *self.shape[1:])

@@ -91,7 +91,7 @@ class Header(Record):
 
 
 class Start:
-    """The first bytes of the file, decompressed, and how long the whole is."""
+    """The first bytes of a file, decompressed, and the length of the whole (gzip: modulo 2**32)."""
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
@@ -116,7 +116,7 @@ def parsed(start: Start) -> Header | None:
 
 
 def read_header(start: Start) -> Header:
-    """Return the header, checked against the length of the file where that is known.
+    """Return the header, checked against the length of the file, inside gzip as far as it shows.
 
     Raises `Corrupt` and `Unsupported`.
     """
@@ -176,7 +176,7 @@ WIDER = {"bool": "uint8", "uint": "int32", "complex": "float64"}  # what --dtype
 
 
 def plan(bundle: Bundle, *, gzip: str = "auto") -> Plan:
-    """A header and the elements, big-endian; few types, and no metadata."""
+    """Plan a header and the elements, big-endian; few types, and no metadata."""
     fits = [fit for array in bundle.arrays for fit in _fits(array)]
     return Plan(
         [*fits, *file_fits(bundle, "IDX")],
@@ -186,6 +186,7 @@ def plan(bundle: Bundle, *, gzip: str = "auto") -> Plan:
 
 
 def _fits(array: Array) -> list[Fit]:
+    """List what of an array IDX changes, loses or refuses."""
     name, fits = array.name, []
     if (array.element.kind, array.element.nbytes) not in CODES:
         wider = WIDER.get(array.element.kind, "float64")
@@ -237,9 +238,9 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the header is as long as it says and the file as long as that means.
+    """Return SURE if the file is as long as its header says, or has a name of MNIST.
 
-    Maybe for another length.
+    MAYBE for another length.
     """
     start = Start(source)
     header = parsed(start)
@@ -248,14 +249,13 @@ def sniff(source: Source) -> int:
     nbytes = header.offset + header.nbytes
     if start.gzip:
         return SURE if start.length == nbytes % (1 << 32) else MAYBE
-    named = "-ubyte" in source.name
-    return SURE if source.size == nbytes or named else MAYBE
+    return SURE if source.size == nbytes or "-ubyte" in source.name else MAYBE
 
 
 def read(source: Source) -> Bundle:
-    """The one array of an IDX file, named after the file's stem.
+    """Read the one array of an IDX file, named after the file's stem.
 
-    Shape in C order. Raises `Corrupt` and `Unsupported` before any data is read.
+    Its shape is in C order. Raises `Corrupt` and `Unsupported` before any data is read.
     """
     start = Start(source)
     header = read_header(start)
@@ -277,6 +277,6 @@ def read(source: Source) -> Bundle:
 
 
 def _inflated(array: Array, part: Part, swap: int, notes: list[str]) -> object:
-    from raconvert.arrays.sources import Inflated  # with numpy
+    from raconvert.arrays.sources import Inflated  # which imports numpy
 
     return Inflated(array, part, swap, encoding=GZIP, notes=notes)

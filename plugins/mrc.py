@@ -131,15 +131,16 @@ TAKEN = "not spatial: MRC takes it for such"
 
 
 def _packed(fields: Mapping[str, Any], order: str) -> bytes:
+    """Return the bytes of a header; `id` and `stamp` follow from the byte order."""
+    fields = {**fields, "id": MAGICS[0], "stamp": STAMP_OF[order]}
     values: list[Any] = []
     for name, count in FIELDS:
-        fixed = {"id": MAGICS[0], "stamp": STAMP_OF[order]}
-        value = fixed[name] if name in fixed else fields[name]
-        values += value if count > 1 else [value]
+        values += fields[name] if count > 1 else [fields[name]]
     return struct.pack(order + LAYOUT, *values)
 
 
 def _unpacked(head: bytes, order: str) -> dict[str, Any]:
+    """Return the fields of a header in a byte order; those of several numbers are tuples."""
     values = iter(struct.unpack_from(order + LAYOUT, head))
     fields: dict[str, Any] = {}
     for name, count in FIELDS:
@@ -164,7 +165,10 @@ class Header(Record):
 
 
 def _read_header(source: Source, notes: list[str]) -> Header:
-    """The header, checked against the length of the file. Raises `Corrupt` and `Unsupported`."""
+    """Read the header, checked against the length of the file.
+
+    Raises `Corrupt` and `Unsupported`.
+    """
     head = source.read_exact(0, HEADER_BYTES, "the header")
     order, fields = _ordered(source, head, notes)
     if head[MAP_AT : MAP_AT + 4] not in MAGICS:
@@ -201,16 +205,18 @@ def _read_header(source: Source, notes: list[str]) -> Header:
 
 
 def _ordered(source: Source, head: bytes, notes: list[str]) -> tuple[str, dict[str, Any]]:
-    """The fields in the byte order of the stamp, or in the one in which the header makes sense."""
+    """Return the byte order and the fields in it: that of the stamp if the header makes sense so.
+
+    Else the other one.
+    """
     stamp = head[STAMP_AT : STAMP_AT + 4]
     stamped = STAMPS.get(stamp[:2])
     orders = "<>" if stamped != ">" else "><"
     of_order = {order: _unpacked(head, order) for order in orders}
     plausible = [order for order, fields in of_order.items() if _is_plausible(fields)]
     # Numbers of few bytes may make sense in both orders, but hardly with data that is there.
-    order = next(
-        (one for one in plausible if _end(of_order[one]) <= source.size), (*plausible, orders[0])[0]
-    )
+    fitting = [order for order in plausible if _end(of_order[order]) <= source.size]
+    order = [*fitting, *plausible, orders[0]][0]
     if plausible and stamped != order:
         word = "little" if order == "<" else "big"
         notes.append(
@@ -221,14 +227,16 @@ def _ordered(source: Source, head: bytes, notes: list[str]) -> tuple[str, dict[s
 
 
 def _end(fields: Mapping[str, Any]) -> int:
-    """The offset at which the data ends."""
+    """Return the offset at which the data ends."""
     nx, ny, nz = fields["size"]
     mode = fields["mode"]
-    row = (nx + 1) // 2 if mode == PACKED else nx * (MODES[mode].nbytes if mode in MODES else 4)
+    width = MODES[mode].nbytes if mode in MODES else 4
+    row = (nx + 1) // 2 if mode == PACKED else nx * width
     return HEADER_BYTES + int(fields["nsymbt"]) + row * ny * nz
 
 
 def _element(source: Source, fields: dict[str, Any], order: str, notes: list[str]) -> Element:
+    """Return the element type of a mode. Raises `Unsupported` for packed bytes of IMOD."""
     kind = MODES[fields["mode"]]
     stamp, flags = struct.unpack_from(f"{order}2i", fields["extra"], IMOD_AT)
     if fields["mode"] == 0 and stamp == IMOD_STAMP:
@@ -245,6 +253,7 @@ def _element(source: Source, fields: dict[str, Any], order: str, notes: list[str
 
 
 def _shape(fields: dict[str, Any], notes: list[str]) -> tuple[int, ...]:
+    """Return the shape in C order, with an axis for the volumes of a stack of volumes."""
     nx, ny, nz = fields["size"]
     group, depth = fields["ispg"], fields["intervals"][2]
     if group == STACK and nz == 1:
@@ -257,8 +266,10 @@ def _shape(fields: dict[str, Any], notes: list[str]) -> tuple[int, ...]:
 
 
 def _kind_of(fields: Mapping[str, Any], rank: int) -> int:
-    """STACK, VOLUME or VOLUMES; a single image is a stack."""
-    return STACK if fields["ispg"] == STACK else VOLUMES if rank == MAX_RANK else VOLUME
+    """Return STACK, VOLUME or VOLUMES for a header; a single image is a stack."""
+    if fields["ispg"] == STACK:
+        return STACK
+    return VOLUMES if rank == MAX_RANK else VOLUME
 
 
 # The place of the elements -----------------------------------------------------------------------
@@ -266,7 +277,7 @@ def _kind_of(fields: Mapping[str, Any], rank: int) -> int:
 
 
 def _single(number: float) -> float:
-    """The number as 4 bytes hold it; infinite if they cannot."""
+    """Return the number as 4 bytes hold it; infinite if they cannot."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
@@ -274,7 +285,7 @@ def _single(number: float) -> float:
 
 
 def _shortest(number: float, factor: int = 1) -> float:
-    """The shortest decimal of which the product with a factor is a number of 4 bytes.
+    """Return the shortest decimal whose product with a factor is this number in 4 bytes.
 
     >>> _shortest(0.30000001192092896, 3)
     0.1
@@ -288,7 +299,7 @@ def _shortest(number: float, factor: int = 1) -> float:
 
 
 def _placed(place: Mapping[str, Any], rank: int, kind: int) -> tuple[list[Axis], Space | None]:
-    """Axes, the fastest first, and the space that the fields of a header say."""
+    """Return the axes, the fastest first, and the space that the fields of a place describe."""
     count = 2 if kind == STACK else 3
     order = place["map"] if sorted(place["map"]) == [1, 2, 3] else (1, 2, 3)
     steps = [
@@ -310,21 +321,22 @@ def _placed(place: Mapping[str, Any], rank: int, kind: int) -> tuple[list[Axis],
     if not all(map(isfinite, origin)):
         return axes, None
     if not any(origin):
-        known = [*vectors[:count], *([(0.0,) * 3] * (3 - count))]
-        origin = tuple(
-            sum(n * vector[at] for n, vector in zip(place["start"], known, strict=True)) + 0.0
-            for at in range(3)
-        )
+        steps_of_axes = [*vectors[:count], *([(0.0,) * 3] * (3 - count))]
+        starts = [*zip(place["start"], steps_of_axes, strict=True)]
+        origin = tuple(sum(n * vector[at] for n, vector in starts) + 0.0 for at in range(3))
     world = World((*vectors[:count], *[None] * (rank - count)), origin, None)
     spacings = [axis.spacing for axis in axes]
-    axes = [directed(*one) for one in zip(axes, world.vectors, spacings, strict=True)]
+    axes = [directed(*parts) for parts in zip(axes, world.vectors, spacings, strict=True)]
     return axes, world.space
 
 
 def _cell(
     steps: Sequence[float], angles: Sequence[float]
 ) -> tuple[tuple[float, float, float], ...] | None:
-    """The steps along the edges of a cell: a along X, b in the plane of X and Y."""
+    """Return the steps along the edges of a cell: a along X, b in the plane of X and Y.
+
+    None for angles that no cell has.
+    """
     a, b, c = steps
     if tuple(angles) in (RIGHT, (0.0,) * 3):
         return (a, 0.0, 0.0), (0.0, b, 0.0), (0.0, 0.0, c)
@@ -334,16 +346,17 @@ def _cell(
     up = 1.0 if angles[2] == 90 else sin(radians(angles[2]))
     y = (alpha - beta * gamma) / up
     z = 1 - beta * beta - y * y
-    return None if z <= 0 else ((a, 0.0, 0.0), (b * gamma, b * up, 0.0),
-                                (c * beta, c * y, c * sqrt(z)))  # fmt: skip
+    if z <= 0:
+        return None
+    return (a, 0.0, 0.0), (b * gamma, b * up, 0.0), (c * beta, c * y, c * sqrt(z))
 
 
 def _cell_of(vectors: Sequence[Sequence[float]]) -> dict[str, Any] | None:
-    """The order of axes and the angles of the cell with these edges; None if there is no such."""
-    along = [[at for at, part in enumerate(vector) if part] for vector in vectors]
-    ahead = all(part >= 0 for vector in vectors for part in vector)
-    if ahead and all(len(one) == 1 for one in along):
-        order = [one[0] + 1 for one in along]
+    """Return MAPC, MAPR, MAPS and the angles of the cell with these edges; None without such."""
+    nonzero = [[at for at, part in enumerate(vector) if part] for vector in vectors]
+    forward = all(part >= 0 for vector in vectors for part in vector)
+    if forward and all(len(numbers) == 1 for numbers in nonzero):
+        order = [numbers[0] + 1 for numbers in nonzero]
         order += sorted({1, 2, 3} - {*order})
         return {"map": tuple(order), "angles": RIGHT} if len(order) == 3 else None
     if len(vectors) == 2:
@@ -363,7 +376,10 @@ def _cell_of(vectors: Sequence[Sequence[float]]) -> dict[str, Any] | None:
 def _place_of(
     axes: Sequence[Axis], space: Space | None, dims: Sequence[int], kind: int
 ) -> tuple[dict[str, Any], list[list[str]], list[str]]:
-    """The fields of a place, what each axis loses, the fastest first, and what the space loses."""
+    """Return the fields of a place, what each axis loses, and what the space loses.
+
+    Axes are the fastest first.
+    """
     count = 2 if kind == STACK else 3
     size = [*dims[:count], *[1] * (3 - count)][:3]
     place: dict[str, Any] = {"intervals": tuple(size), **NOWHERE}
@@ -397,16 +413,20 @@ def _place_of(
     if not all(map(isfinite, (*lengths, *place["origin"]))):
         lost_space.append("space and spacings (4 bytes do not hold a length)")
         return {**place, **NOWHERE, "intervals": tuple(size)}, by_axis, lost_space
-    held = [_shortest(length, n) for length, n in zip(lengths, intervals, strict=True)]
-    kept = [held[place["map"][axis] - 1] for axis in range(len(steps))]
-    known = [step or 0.0 for step in steps]
-    if not (same(known, kept) and same(exact, [*map(_shortest, place["origin"])])):
+    by_edge = [_shortest(length, n) for length, n in zip(lengths, intervals, strict=True)]
+    steps_read = [by_edge[place["map"][axis] - 1] for axis in range(len(steps))]
+    steps_meant = [step or 0.0 for step in steps]
+    origin_read = [*map(_shortest, place["origin"])]
+    if not (same(steps_meant, steps_read) and same(exact, origin_read)):
         lost_space.append("digits of spacings and origin beyond those of 4 bytes")
     return place, by_axis, lost_space
 
 
 def _length(axis: Axis, lost: list[str]) -> float | None:
-    """The spacing of an axis in angstrom; None if it is not a length, and then named as lost."""
+    """Return the spacing of an axis in angstrom; None if it is not a length.
+
+    Adds to `lost` what is not written.
+    """
     if axis.spacing is None:
         lost += fields_of_axes([axis], "units")
         return None
@@ -444,7 +464,7 @@ def _take_world(world: World, per_unit: float, place: dict[str, Any], kind: int)
 
 
 def _sample(order: str, size: tuple[int, int, int], **more: Any) -> bytes:
-    """A header with fields, and `data` behind it."""
+    """Return a header with these fields, and `data` behind it."""
     fields: dict[str, Any] = {
         "size": size, "mode": 1, "intervals": size, "statistics": UNDETERMINED, "ispg": STACK,
         "nsymbt": 0, "extra": bytes(12) + struct.pack(f"{order}i", VERSION), "rms": -1.0,
@@ -482,7 +502,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by ``MAP`` and sizes and a mode that make sense in one byte order."""
+    """Return SURE for ``MAP``, and sizes and a mode that make sense in one byte order."""
     head = source.head
     if len(head) < HEADER_BYTES or head[MAP_AT : MAP_AT + 4] not in MAGICS:
         return NO
@@ -490,7 +510,7 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source) -> Bundle:
-    """The one array of an MRC file, named after the file's stem, in C order.
+    """Read the one array of an MRC file, named after the file's stem, in C order.
 
     Raises `Corrupt` and `Unsupported` before any data is read.
     """
@@ -513,7 +533,10 @@ def read(source: Source) -> Bundle:
 
 
 def _halves(source: Source, header: Header) -> Any:
-    """Array source of elements of 4 bits, the first in the low half of a byte; rows are padded."""
+    """Return the array source of elements of 4 bits, the first in the low half of a byte.
+
+    Rows are padded to whole bytes.
+    """
     import numpy as np
 
     from raconvert.arrays.sources import Decoded
@@ -523,10 +546,10 @@ def _halves(source: Source, header: Header) -> Any:
 
     class Halves(Decoded):
         def stream(self, max_bytes: int) -> Iterator[Any]:
-            some = max(1, min(max_bytes // max(nx, 1), 1 + (1 << 20) // row))
+            rows_at_once = max(1, min(max_bytes // max(nx, 1), 1 + (1 << 20) // row))
             rows = header.nbytes // row
-            for first in range(0, rows, some):
-                count = min(some, rows - first)
+            for first in range(0, rows, rows_at_once):
+                count = min(rows_at_once, rows - first)
                 data = source.read_exact(header.offset + first * row, count * row, "the data")
                 packed = np.frombuffer(data, np.uint8).reshape(count, row)
                 pairs = np.stack([packed & 15, packed >> 4], axis=-1).reshape(count, 2 * row)
@@ -542,6 +565,7 @@ def _halves(source: Source, header: Header) -> Any:
 
 
 def _metadata(source: Source, header: Header, notes: list[str]) -> Metadata:
+    """Return the metadata of a header; the namespace has what the common fields do not say."""
     fields, rank = header.fields, len(header.shape)
     own: dict[str, Any] = {}
     if sorted(fields["map"]) != [1, 2, 3]:
@@ -578,7 +602,7 @@ def _metadata(source: Source, header: Header, notes: list[str]) -> Metadata:
 
 
 def _text(fields: Mapping[str, Any]) -> str:
-    """The labels in use, a line each."""
+    """Return the labels in use, a line each."""
     raw = fields["labels"]
     count = max(0, min(fields["nlabl"], LABELS))
     parts = (raw[at * LABEL_BYTES : (at + 1) * LABEL_BYTES] for at in range(count))
@@ -599,7 +623,7 @@ class _Made(Record):
 
 
 def plan(bundle: Bundle, *, kind: str = "auto", statistics: str = "no") -> Plan:
-    """A header with what it holds of the metadata, and the elements."""
+    """Plan a header with what it can hold of the metadata, and the elements."""
     array = bundle.arrays[0]
     fits = _fits(array, kind)
     return Plan(
@@ -610,6 +634,7 @@ def plan(bundle: Bundle, *, kind: str = "auto", statistics: str = "no") -> Plan:
 
 
 def _fits(array: Array, kind: str) -> list[Fit]:
+    """List what of an array MRC changes, loses or refuses."""
     name, fits = array.name, []
     if (array.element.kind, array.element.nbytes) not in MODE_OF:
         wider = WIDER.get(array.element.kind, "float32")
@@ -637,7 +662,7 @@ def _fits(array: Array, kind: str) -> list[Fit]:
 
 
 def _kind(array: Array, asked: str, own: Mapping[str, Any]) -> int:
-    """STACK, VOLUME or VOLUMES for an array."""
+    """Return STACK, VOLUME or VOLUMES for an array; `asked` is the option `kind`."""
     if array.ndim != 3:
         return STACK if array.ndim < 3 else VOLUMES
     if asked != "auto":
@@ -650,10 +675,10 @@ def _kind(array: Array, asked: str, own: Mapping[str, Any]) -> int:
 
 
 def _made(array: Array, asked: str) -> _Made:
-    """The header and what is lost of an array. Raises nothing for what `plan` lets pass."""
+    """Make the header of an array. Raises nothing for what `plan` lets pass."""
     meta = array.meta if array.described else Metadata()
-    given = meta.formats.get(NAMESPACE)
-    own = given if isinstance(given, dict) else {}
+    own = meta.formats.get(NAMESPACE)
+    own = own if isinstance(own, dict) else {}
     kind = _kind(array, asked, own)
     dims = (*array.dims, *(1,) * (2 - array.ndim))
     axes = list(array.ra_axes) if array.described and array.ra_axes else [Axis()] * array.ndim
@@ -694,42 +719,52 @@ def _made(array: Array, asked: str) -> _Made:
 def _as_it_was(
     kept: Any, place: dict[str, Any], rank: int, kind: int, lost: list[str]
 ) -> dict[str, Any]:
-    """The fields of a place as a file had them, if they still mean the same; else `place`."""
+    """Return the fields of a place as a file had them, if they still mean the same; else `place`.
+
+    Fields that no header holds are named in `lost`.
+    """
     if kept is None:
         return place
-    fine = isinstance(kept, dict) and all(are_reals(kept.get(k), n) for k, n in PLACE.items())
-    if fine:
-        try:
-            recorded = {
-                name: tuple(map(int if name in WHOLE else float, kept[name])) for name in PLACE
-            }
-            for name in PLACE:
-                struct.pack("<3i" if name in WHOLE else "<3f", *recorded[name])
-        except (struct.error, OverflowError):
-            fine = False
-        else:
-            depth = recorded["intervals"][2] == place["intervals"][2] or kind != VOLUMES
-            if depth and _says(recorded, rank, kind, place):
-                return recorded
-    lost += [] if fine else ["mrc place"]
-    return place
+    recorded = _recorded(kept)
+    if recorded is None:
+        lost.append("mrc place")
+        return place
+    same_depth = recorded["intervals"][2] == place["intervals"][2] or kind != VOLUMES
+    return recorded if same_depth and _mean_the_same(recorded, place, rank, kind) else place
 
 
-def _says(kept: dict[str, Any], rank: int, kind: int, place: dict[str, Any]) -> bool:
-    """True if both say the same place."""
-    first, second = _placed(kept, rank, kind), _placed(place, rank, kind)
-    one, other = World.of(*first), World.of(*second)
-    if one is None or not one.is_same(other):
+def _recorded(kept: Any) -> dict[str, Any] | None:
+    """Return the fields of a place in a namespace; None if no header holds them."""
+    if not isinstance(kept, dict) or not all(are_reals(kept.get(k), n) for k, n in PLACE.items()):
+        return None
+    try:
+        recorded = {name: tuple(map(int if name in WHOLE else float, kept[name])) for name in PLACE}
+        for name, numbers in recorded.items():
+            struct.pack("<3i" if name in WHOLE else "<3f", *numbers)
+    except (struct.error, OverflowError):
+        return None
+    return recorded
+
+
+def _mean_the_same(place: dict[str, Any], other: dict[str, Any], rank: int, kind: int) -> bool:
+    """True if the fields of two places describe the same axes and the same space."""
+    (axes, space), (other_axes, other_space) = (
+        _placed(fields, rank, kind) for fields in (place, other)
+    )
+    world = World.of(axes, space)
+    if world is None or not world.is_same(World.of(other_axes, other_space)):
         return False
-    return [axis.units for axis in first[0]] == [axis.units for axis in second[0]] and all(
-        (a.spacing or 0) == (b.spacing or 0)
-        for a, b in zip(first[0], second[0], strict=True)
-        if a.direction is None
+    pairs = [*zip(axes, other_axes, strict=True)]
+    return all(axis.units == twin.units for axis, twin in pairs) and all(
+        (axis.spacing or 0) == (twin.spacing or 0) for axis, twin in pairs if axis.direction is None
     )
 
 
 def _labels(text: str) -> tuple[list[bytes], list[str]]:
-    """The lines of a description as labels, and the fields lost: if one cannot be a label, all."""
+    """Return the lines of a description as labels, and the fields lost.
+
+    If one line cannot be a label, the whole description is lost.
+    """
     lines = text.split("\n") if text else []
     fine = len(lines) <= LABELS and all(
         line and len(line) <= LABEL_BYTES and line == line.rstrip() and line.isascii()
@@ -739,7 +774,10 @@ def _labels(text: str) -> tuple[list[bytes], list[str]]:
 
 
 def _kept(own: Mapping[str, Any], lost: list[str]) -> tuple[bytes, bytes, bytearray, str]:
-    """The extended header, its type, EXTRA and the byte order that the namespace has."""
+    """Return the extended header, its type, EXTRA and the byte order that the namespace has.
+
+    What has a wrong form is named in `lost`.
+    """
     parts = {}
     for name, most in (("extended", MAX_LENGTH), ("extra", 100)):
         try:
@@ -769,7 +807,10 @@ def _write(array: Array, target: Target, kind: str, statistics: bool) -> None:
 
 
 def _statistics(array: Array, max_memory: int) -> dict[str, Any]:
-    """Minimum, maximum, mean and RMS deviation of real numbers; undetermined with any NaN."""
+    """Return the fields of minimum, maximum, mean and RMS deviation of real numbers.
+
+    Empty (undetermined) for complex numbers, and if any number is NaN or infinite.
+    """
     import numpy as np
 
     from raconvert.arrays.blocks import block_bytes, blocks
@@ -786,6 +827,6 @@ def _statistics(array: Array, max_memory: int) -> dict[str, Any]:
         mean = total / array.count
         rms = sqrt(max(0.0, squares / array.count - mean * mean)) if isfinite(squares) else -1.0
     numbers = (low, high, mean, rms)
-    if not all(isfinite(one) and isfinite(_single(one)) for one in numbers) or rms < 0:
+    if not all(isfinite(n) and isfinite(_single(n)) for n in numbers) or rms < 0:
         return {}
     return {"statistics": numbers[:3], "rms": rms}

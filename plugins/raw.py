@@ -63,7 +63,7 @@ def sniff(source: Source) -> int:
 def read(
     source: Source, *, dtype: str = "", shape: str = "", offset: int = 0, order: str = "C"
 ) -> Bundle:
-    """The one array that the options describe, named after the file's stem, as an extent.
+    """Read the one array that the options describe, named after the file's stem, as an extent.
 
     Raises `UsageError` for options that make no sense, `Corrupt` for a file that is too
     short.
@@ -97,7 +97,7 @@ def read(
 
 
 def element_named(text: str) -> Element:
-    """The element type that a word names; `UsageError` for another word."""
+    """Return the element type that a word names; raises `UsageError` for another word."""
     named, coded = _NAMED.fullmatch(text), _CODE.fullmatch(text)
     try:
         if named and named[2] in ML_DTYPES:

@@ -35,6 +35,7 @@ and the name ``__metadata__``. Metadata of the arrays has no place (named as equ
 from __future__ import annotations
 
 import json
+from collections import Counter
 from math import prod
 
 from raconvert.arrays.bundle import some_sound
@@ -87,7 +88,6 @@ _ROWS = (
 )  # fmt: skip
 ELEMENTS = {name: element(kind, nbytes) for name, kind, nbytes in _ROWS}
 NAMES = {(kind, nbytes): name for name, kind, nbytes in _ROWS}
-# Floats of one byte.
 FLOATS = {
     "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
     "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
@@ -130,11 +130,13 @@ def read_header(source: Source) -> tuple[list[Tensor], dict[str, str]]:
 
 
 def _parsed(raw: bytes, source: Source) -> dict[str, Any]:
+    """Parse the JSON of the header. Raises `Corrupt` for a name that occurs twice."""
+
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         mapping = dict(pairs)
         if len(mapping) != len(pairs):
-            once = set(mapping)
-            twice = next(name for name, _ in pairs if name not in once or once.discard(name))
+            counts = Counter(name for name, _ in pairs)
+            twice = next(name for name, count in counts.items() if count > 1)
             raise ValueError(f"'{twice[:80]}' is there twice")
         return mapping
 
@@ -151,6 +153,7 @@ def _parsed(raw: bytes, source: Source) -> dict[str, Any]:
 
 
 def _tensor(name: str, entry: Any, start: int, source: Source) -> Tensor:
+    """Return the tensor of an entry, checked; `start` is the offset of the data of the file."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise _wrong(source, name, "dtype, shape and data_offsets", entry)
     dtype, shape, span = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -175,33 +178,32 @@ def _tensor(name: str, entry: Any, start: int, source: Source) -> Tensor:
 
 
 def _check_places(tensors: list[Tensor], start: int, source: Source) -> None:
-    """Refuse holes, overlaps, data that is cut off, and bytes that nobody owns."""
+    """Refuse holes, overlaps, data that is cut off, and bytes that belong to no tensor."""
     end = start
     for tensor in sorted(tensors, key=lambda t: (t.offset, t.nbytes)):
         if tensor.offset != end:
-            raise _wrong(source, tensor.name, f"data at byte {end}, where that before ends",
+            raise _wrong(source, tensor.name, f"data at byte {end}, where the tensor before ends",
                          tensor.offset)  # fmt: skip
         end += tensor.nbytes
     if end != source.size:
-        what = "data is cut off" if end > source.size else "file goes on behind the last tensor"
-        raise Corrupt(what, path=source.path, where=f"byte {min(end, source.size)}",
+        problem = "data is cut off" if end > source.size else "file goes on behind the last tensor"
+        raise Corrupt(problem, path=source.path, where=f"byte {min(end, source.size)}",
                       expected=f"{end} bytes", got=source.size)  # fmt: skip
 
 
 def _wrong(source: Source, name: str, expected: str, got: object) -> Corrupt:
-    shown = repr(got)[:80]
     return Corrupt(
         f"header is wrong for '{name[:80]}'", path=source.path, where="the header",
-        expected=expected, got=shown,
+        expected=expected, got=repr(got)[:80],
     )  # fmt: skip
 
 
 def dtype_of_array(array: Array) -> str | None:
-    """The type that a tensor of these elements has, or None."""
-    if array.element == ONE_BYTE:
+    """Return the name of the type that a tensor of these elements has, or None."""
+    if array.element == ONE_BYTE:  # a float of one byte, as raconvert 1 read it
         own = array.meta.formats.get(OWN)
         named = own.get("dtype") if isinstance(own, dict) else None
-        return named if named in FLOATS else None  # as it was read before version 2
+        return named if named in FLOATS else None
     if is_float8(array.element):
         return FLOAT_NAMES.get(array.element.descr)
     return NAMES.get((array.element.kind, array.element.nbytes))
@@ -213,16 +215,16 @@ def header_bytes(arrays: list[Array], attributes: dict[str, str]) -> tuple[bytes
     Raises nothing for what `plan` lets pass.
     """
     ordered = sorted(arrays, key=lambda array: -array.element.nbytes)
-    places, end = {}, 0
+    offsets, end = {}, 0
     for array in ordered:
-        places[array.name] = [end, end + array.nbytes]
+        offsets[array.name] = [end, end + array.nbytes]
         end += array.nbytes
     entries: dict[str, Any] = {METADATA: attributes} if attributes else {}
     for array in arrays:
         entries[array.name] = {
             "dtype": dtype_of_array(array),
             "shape": list(array.dims[::-1]),
-            "data_offsets": places[array.name],
+            "data_offsets": offsets[array.name],
         }
     text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -232,7 +234,7 @@ def header_bytes(arrays: list[Array], attributes: dict[str, str]) -> tuple[bytes
 def header_with(
     raw: bytes, tensors: list[Tensor], arrays: list[Array]
 ) -> tuple[bytes, list[Tensor | Array]]:
-    """Add or replace entries in the header `raw`; return it, and the arrays whose data follows.
+    """Add or replace entries in the header `raw`; return it, and what follows, in order.
 
     A new tensor lies behind all tensors with elements as wide as its own, or wider, so that the
     others stay aligned.
@@ -244,23 +246,23 @@ def header_with(
     )
     for array in arrays:
         width = array.element.nbytes
-        at = next((i for i, one in enumerate(order) if _width(one) < width), len(order))
-        order.insert(at, array)
+        narrower = (index for index, tensor in enumerate(order) if _width(tensor) < width)
+        order.insert(next(narrower, len(order)), array)
         entries[array.name] = {"dtype": dtype_of_array(array), "shape": list(array.dims[::-1])}
     end = 0
-    for one in order:
-        entries[one.name]["data_offsets"] = [end, end + one.nbytes]
-        end += one.nbytes
+    for tensor in order:
+        entries[tensor.name]["data_offsets"] = [end, end + tensor.nbytes]
+        end += tensor.nbytes
     text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text, order
 
 
-def _width(one: Tensor | Array) -> int:
+def _width(tensor: Tensor | Array) -> int:
     """Return the bytes of an element of an existing tensor, or of an array."""
-    if not isinstance(one, Tensor):
-        return one.element.nbytes
-    return ELEMENTS[one.dtype].nbytes if one.dtype in ELEMENTS else 1
+    if not isinstance(tensor, Tensor):
+        return tensor.element.nbytes
+    return ELEMENTS[tensor.dtype].nbytes if tensor.dtype in ELEMENTS else 1
 
 
 _TEXT = (
@@ -274,7 +276,7 @@ SAMPLE = len(_TEXT).to_bytes(8, "little") + _TEXT + bytes(range(12)) + b"\1"
 
 
 def plan(bundle: Bundle) -> Plan:
-    """A header and the elements of all arrays; names must differ, metadata of arrays is lost."""
+    """Plan a header and the elements of all arrays; names must differ, their metadata is lost."""
     fits: list[Fit] = []
     names: set[str] = set()
     for array in bundle.arrays:
@@ -294,7 +296,7 @@ def plan(bundle: Bundle) -> Plan:
 
 
 def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
-    """The tensors of a file, copied, with the arrays among them; see `Add`."""
+    """Plan the tensors of a file, copied, with the arrays among them; see `Add`."""
     tensors = read_header(source)[0]
     for name in bundle.names:
         if name in (tensor.name for tensor in tensors) and not overwrite:
@@ -312,11 +314,11 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
         file = target.open()
         try:
             write_all(file, [header])
-            for one in order:
-                if not isinstance(one, Tensor):
-                    _write_data(file, one, target)
-                elif one.nbytes:
-                    copy_extent(b"", source.extent(one.offset, one.nbytes), file)
+            for tensor in order:
+                if not isinstance(tensor, Tensor):
+                    _write_data(file, tensor, target)
+                elif tensor.nbytes:
+                    copy_extent(b"", source.extent(tensor.offset, tensor.nbytes), file)
         except OSError as error:
             raise write_failed(target.path, error) from error
 
@@ -324,6 +326,7 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
 
 
 def _name_problem(name: str, before: set[str]) -> str | None:
+    """Return why a name cannot be that of a tensor; None if it can."""
     if not name:
         return "an empty name"
     if name == METADATA:
@@ -342,6 +345,7 @@ def _is_text(text: str) -> bool:
 
 
 def _fits(array: Array) -> list[Fit]:
+    """List what of an array safetensors loses or refuses."""
     name, fits = array.name, []
     if dtype_of_array(array) is None:
         dtype = "complex64" if array.element.kind == "complex" else "float64"
@@ -394,17 +398,18 @@ FORMAT = Format(
 def sniff(source: Source) -> int:
     """Return SURE if a plausible header length and the words of a first entry follow.
 
-    Maybe for any other text in braces behind such a length.
+    MAYBE for any other text in braces behind such a length.
     """
     length, text = int.from_bytes(source.head[:8], "little"), source.head[8:]
     if not 2 <= length <= MAX_HEADER_BYTES or not text.startswith(b"{"):
         return NO
-    words = (b'"dtype"', b'"__metadata__"')
-    return SURE if any(word in text for word in words) or not text[:length].strip(b"{} ") else MAYBE
+    named = any(word in text for word in (b'"dtype"', b'"__metadata__"'))
+    is_empty = not text[:length].strip(b"{} ")
+    return SURE if named or is_empty else MAYBE
 
 
 def read(source: Source) -> Bundle:
-    """The tensors of a file, each an extent; shapes in C order.
+    """Read the tensors of a file, each an extent; shapes in C order.
 
     Raises `Corrupt` and `Unsupported` before any data is read.
     """

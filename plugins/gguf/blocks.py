@@ -29,7 +29,7 @@ WIDTHS = {title: nbytes for title, _, nbytes in BLOCKS.values()}
 
 
 def values_of(array: Array, title: str, order: str) -> Array:
-    """The float32 values of an array of the bytes of quantised blocks."""
+    """Return the array of the float32 values of an array of bytes of quantised blocks."""
     dims = (array.dims[0] // WIDTHS[title] * COUNT, *array.dims[1:])
     return array.replace(
         element=element("float", 4), dims=dims, extent=None, storage={},
@@ -38,21 +38,21 @@ def values_of(array: Array, title: str, order: str) -> Array:
 
 
 def _decoded(raw: Values, title: str, order: str) -> Values:
-    """The values of whole blocks, along the last axis."""
+    """Return the values of whole blocks, along the last axis."""
     parts = np.ascontiguousarray(raw).reshape(-1, WIDTHS[title])
     scale = np.ascontiguousarray(parts[:, :2]).view(f"{order}f2").astype(np.float32)
     if title == "Q8_0":
-        whole = parts[:, 2:].view(np.int8)
+        integers = parts[:, 2:].view(np.int8)
     else:
         halves = [parts[:, 2:] & 15, parts[:, 2:] >> 4]
-        whole = np.concatenate(halves, axis=1).astype(np.int8) - np.int8(8)
+        integers = np.concatenate(halves, axis=1).astype(np.int8) - np.int8(8)
     with np.errstate(all="ignore"):  # infinite times 0, as the library has it
-        values: Values = scale * whole.astype(np.float32)
+        values: Values = scale * integers.astype(np.float32)
     return values.reshape(*raw.shape[:-1], -1)
 
 
 class _Dequantised:
-    """Array source: values of blocks, of which only those in the way are decoded."""
+    """Array source of the values of blocks; only blocks with an element asked for are decoded."""
 
     def __init__(self, raw: Array, shape: tuple[int, ...], title: str, order: str) -> None:
         self.shape = shape
@@ -70,14 +70,14 @@ class _Dequantised:
 
     def __getitem__(self, key: Any) -> Any:
         *before, last = full_key(key, len(self.shape))
-        places = range(self.shape[-1])[last]
-        if isinstance(places, int):
-            low, high = places, places + 1
+        indices = range(self.shape[-1])[last]
+        if isinstance(indices, int):
+            low, high = indices, indices + 1
         else:
-            low, high = (min(places), max(places) + 1) if places else (0, 0)
+            low, high = (min(indices), max(indices) + 1) if indices else (0, 0)
         width, first = WIDTHS[self._title], low // COUNT
         part = slice(first * width, -(-high // COUNT) * width)
         values = _decoded(np.asarray(self._raw[(*before, part)]), self._title, self._order)
-        if isinstance(places, int):
-            return values[..., places - first * COUNT]
-        return values[..., [place - first * COUNT for place in places]]
+        if isinstance(indices, int):
+            return values[..., indices - first * COUNT]
+        return values[..., [index - first * COUNT for index in indices]]

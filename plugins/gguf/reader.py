@@ -34,7 +34,7 @@ _SHOWN = 5  # names in a note
 
 
 def read(source: Source) -> Bundle:
-    """The tensors, each an extent; values of keys as attributes of the file.
+    """Read the tensors, each an extent; values of keys become attributes of the file.
 
     Raises `Corrupt`, `TooLarge` and `Unsupported` before any data is read.
     """
@@ -48,7 +48,7 @@ def read(source: Source) -> Bundle:
 
 
 class _Header:
-    """Everything before the data, parsed from front to back; `at` is the place of what comes."""
+    """Everything before the data, parsed from front to back; `at` is the offset of the next byte."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -58,7 +58,7 @@ class _Header:
         self.tensors: dict[str, tuple[tuple[int, ...], int, int]] = {}  # dims, type, offset
         self._left: list[str] = []
         self._blocks: dict[str, list[str]] = {}
-        self._quantised: dict[str, str] = {}  # name -> type, of those that have values here
+        self._quantised: dict[str, str] = {}  # name -> type, of tensors that can be decoded
         self._values = source.limits.document_values
         self._bytes = source.limits.hierarchy_bytes
         if self.take(4, "the magic") != MAGIC:
@@ -90,9 +90,9 @@ class _Header:
 
     def wrong(self, what: str, expected: object = None, got: object = None) -> NoReturn:
         """Raise `Corrupt` at the present offset."""
-        shown = None if got is None else repr(got)[:80]
         raise Corrupt(
-            what, path=self.source.path, where=f"byte {self.at}", expected=expected, got=shown,
+            what, path=self.source.path, where=f"byte {self.at}", expected=expected,
+            got=None if got is None else repr(got)[:80],
         )  # fmt: skip
 
     def too_much(self, expected: str) -> TooLarge:
@@ -128,6 +128,7 @@ class _Header:
             self.wrong(f"{what} is not UTF-8", got=raw[:40])
 
     def _pair(self, keys: set[str]) -> None:
+        """Read a key and its value into the attributes; `keys` are all those before it."""
         key = self.text("a key", self.source.limits.name_bytes)
         if key in keys:
             self.wrong(f"key '{key[:80]}' is there twice")
@@ -140,6 +141,7 @@ class _Header:
             self.attributes[key] = value
 
     def _value(self, kind: int, key: str) -> Any:
+        """Read a value that is not a list."""
         self._values -= 1
         if self._values < 0:
             raise self.too_much(f"at most {self.source.limits.document_values} values")
@@ -147,14 +149,15 @@ class _Header:
             return self.text("a text", self.source.limits.document_bytes)
         if kind >= len(NUMBERS) or kind == LIST:
             self.wrong(f"value of '{key[:80]}' has an unknown type", "0 to 12", kind)
-        if NUMBERS[kind] == "?" and (raw := self.number("B", "a value")) in (0, 1):
-            return bool(raw)
-        if NUMBERS[kind] == "?":
+        if NUMBERS[kind] != "?":
+            return self.number(NUMBERS[kind], "a value")
+        raw = self.number("B", "a value")
+        if raw > 1:
             self.wrong("truth value is neither 0 nor 1", got=raw)
-        return self.number(NUMBERS[kind], "a value")
+        return bool(raw)
 
     def _list(self, key: str, depth: int) -> Any:
-        """Read a list of values; None if it is skipped, to be left out."""
+        """Read a list of values; None if it is skipped, since no attribute can hold it."""
         kind, count = self.number("I", "the type of a list"), self.number("Q", "a length")
         limits = self.source.limits
         if kind == LIST:
@@ -168,7 +171,7 @@ class _Header:
             return None
         if count <= limits.axis_labels:
             values = [self._value(kind, key) for _ in range(count)]
-            wide = any(type(one) is int and one.bit_length() > 63 for one in values)
+            wide = any(type(value) is int and value.bit_length() > 63 for value in values)
             return None if wide or depth or not values else values
         if kind == TEXT:
             self._skip_texts(count)
@@ -196,6 +199,7 @@ class _Header:
     # Tensors --------------------------------------------------------------------------------------
 
     def _tensor(self) -> None:
+        """Read the entry of a tensor."""
         name = self.text("the name of a tensor", self.source.limits.name_bytes)
         if name in self.tensors or not name:
             self.wrong(f"tensor '{name[:80]}' is there twice" if name else "tensor has no name")
@@ -222,31 +226,32 @@ class _Header:
         return arrays
 
     def _array(self, name: str, dims: tuple[int, ...], kind: int, offset: int) -> Array:
+        """Return the array of a tensor, checked against the file; unreadable if of unknown type."""
         if kind in ELEMENTS:
             _, word, nbytes = ELEMENTS[kind]
-            one = element(word, nbytes, self.order)
+            stored = element(word, nbytes, self.order)
         elif kind in BLOCKS:
             title, count, nbytes = BLOCKS[kind]
             row = dims[0] if dims else 1
             if row % count:
                 self._refuse(name, f"a row is not whole blocks of {title}", f"n * {count}", row)
-            one, dims = BYTES, (row // count * nbytes, *dims[1:])
+            stored, dims = BYTES, (row // count * nbytes, *dims[1:])
             self._blocks.setdefault(title, []).append(name)
             if title in DEQUANTISED:
                 self._quantised[name] = title
         else:
             what = f"elements of type {kind}, which the specification does not have"
             return Array.unreadable(name, Unsupported(what, path=self.source.path))
-        if spanned(dims, one.nbytes) > MAX_SPAN:
+        if spanned(dims, stored.nbytes) > MAX_SPAN:
             self._refuse(name, "shape is beyond any memory", None, dims)
         if offset % self.alignment:
             self._refuse(name, "data is not aligned", f"n * {self.alignment}", offset)
-        begin, nbytes = self.begin + offset, prod(dims) * one.nbytes
+        begin, nbytes = self.begin + offset, prod(dims) * stored.nbytes
         if begin + nbytes > self.source.size:
             self._refuse(name, "data is cut off", f"{begin + nbytes} bytes", self.source.size)
         return Array(
-            one, dims, name=name, index_order="C",
-            extent=self.source.extent(begin, nbytes, needs_swap(one)),
+            stored, dims, name=name, index_order="C",
+            extent=self.source.extent(begin, nbytes, needs_swap(stored)),
         )  # fmt: skip
 
     def dequantised(self, array: Array) -> Array | None:
@@ -264,16 +269,15 @@ class _Header:
         )  # fmt: skip
 
     def notes(self) -> list[str]:
-        """A line for each quantised type, and one for what is left out."""
-        kinds = {
-            f"blocks of {title}, as uint8"
-            + (" (`--unscale` gives their values)" if title in DEQUANTISED else ""): names
-            for title, names in self._blocks.items()
-        }
-        kinds["left out: values of keys"] = self._left
-        return [
-            f"{worded(kind)}: {', '.join(map(repr, names[:_SHOWN]))}"
-            + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-            for kind, names in kinds.items()
-            if names
-        ]
+        """Return a line for each quantised type, and one for what is left out."""
+        names_by_fact: dict[str, list[str]] = {}
+        for title, names in self._blocks.items():
+            hint = " (`--unscale` gives their values)" if title in DEQUANTISED else ""
+            names_by_fact[f"blocks of {title}, as uint8{hint}"] = names
+        if self._left:
+            names_by_fact["left out: values of keys"] = self._left
+        lines = []
+        for fact, names in names_by_fact.items():
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            lines.append(f"{worded(fact)}: {', '.join(map(repr, names[:_SHOWN]))}{more}")
+        return lines

@@ -33,7 +33,7 @@ BLOCKS = {
     29: ("IQ1_M", 256, 56), 34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17),
     40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
 }  # fmt: skip
-# Quantised types of which the values can be worked out.
+# Quantised types whose values can be worked out.
 DEQUANTISED = ("Q4_0", "Q8_0")
 NUMBERS = "BbHhIif?__Qqd"  # by the number of their type; _ are text and list
 TEXT, LIST = 8, 9

@@ -70,7 +70,7 @@ __all__ = ["FORMAT", "plan", "read", "read_together", "sniff"]
 
 
 def _sample() -> bytes:
-    """Two samples of an array of two rows and three columns, and a class, as tarfile packs them."""
+    """Return two samples, each an array (2, 3) and a class, as tarfile packs them."""
     npy = b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }"
     npy = npy.ljust(127) + b"\n"
     members = {
@@ -118,7 +118,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first two members are of one sample, or of one known kind, or by the suffix.
+    """Return SURE if the first two members are of one sample or one kind, or for the suffix.
 
     A bundle begins with its manifest, which is neither.
     """
@@ -147,7 +147,7 @@ _OF_BUNDLE = split_name(MANIFEST)
 
 
 def _judged(members: list[tuple[str, str]]) -> int:
-    """Sure by two members that go together, or the only one if it is such as we write."""
+    """Return SURE for two members that go together, and for a single one of a kind that we write."""
     kinds = {kind_of(extension) for _, extension in members}
     if not kinds & {ARRAY, NUMBER}:  # texts are in any archive
         return NO
@@ -161,7 +161,7 @@ def _judged(members: list[tuple[str, str]]) -> int:
 def read(
     source: Source, *, only: str = "", raw: str = "", apart: str = "", shards: int = 1
 ) -> Bundle:
-    """The arrays of a shard, or of `shards` of them, whose names are numbered from this one on.
+    """Read the arrays of a shard, or of `shards` of them, numbered from this one on.
 
     Raises `Corrupt`, `Unsafe`, `Unsupported` and `TooLarge`, and what reading an image raises.
     """
@@ -172,6 +172,7 @@ def read(
 
 
 def _next_shards(source: Source, count: int) -> list[Source]:
+    """Open the shards behind the first of `count`. Raises `UsageError` for an odd name or count."""
     name = os.path.basename(source.place)
     match = re.search(r"([0-9]+)(\.[^0-9]*)$", name)
     if not 0 < count <= MOST_SHARDS or match is None:
@@ -197,16 +198,16 @@ def read_together(
     apart: str = "",
     shards: int = 1,
 ) -> Bundle:
-    """The arrays of several shards, one after the other. Raises what `read` raises."""
+    """Read the arrays of several shards, one after the other. Raises what `read` raises."""
     from .reader import read_shards
 
     if shards != 1:
         raise UsageError("option shards goes with one file, the first of the shards")
     notes: list[str] = []
     if folder is not None:
-        names = [os.path.basename(one.path) for one in sources if not _is_tar(one)]
-        notes += [f"left out, as they are not tar archives: {listed(names)}"] if names else []
-        sources = [one for one in sources if _is_tar(one)]
+        others = [os.path.basename(file.path) for file in sources if not _is_tar(file)]
+        notes += [f"left out, as they are not tar archives: {listed(others)}"] if others else []
+        sources = [file for file in sources if _is_tar(file)]
         if not sources:
             raise Unsupported("folder holds no tar archive", path=folder)
     bundle = read_shards(sources, only=only, raw=raw, apart=apart)

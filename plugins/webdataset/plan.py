@@ -48,7 +48,7 @@ _SAMPLES = "--out-opt samples=N"
 
 
 def plan(bundle: Bundle, *, samples: int = 0, text: str = "txt") -> Plan:
-    """One member of each array for each index along the first axis, in shards of `samples`."""
+    """Plan a member of each array for each index along the first axis, in shards of `samples`."""
     arrays = bundle.arrays
     fits = _shape_fits(arrays, samples)
     kinds = [_kind(array, text) for array in arrays]
@@ -78,7 +78,7 @@ def plan(bundle: Bundle, *, samples: int = 0, text: str = "txt") -> Plan:
 
 
 def _kind(array: Array, text: str) -> str:
-    """The kind of the members of an array: numbers and texts where nothing is lost by it."""
+    """Return the kind of the members of an array: NUMBER or TEXT if those hold it, else ARRAY."""
     kind, nbytes, _, descr = array.element
     if array.ndim == 1 and kind == "int" and nbytes == 8:
         return NUMBER
@@ -105,6 +105,7 @@ def _shape_fits(arrays: Sequence[Array], samples: int) -> list[Fit]:
 
 
 def _count_fits(first: Array, count: int, arrays: int, samples: int) -> list[Fit]:
+    """List whether there are too many members in a file, or too many files."""
     each = min(samples or count, count)
     if each * arrays > DEFAULT.archive_members:
         reason = f"{each * arrays} members in a file; at most {DEFAULT.archive_members} are read"
@@ -116,6 +117,7 @@ def _count_fits(first: Array, count: int, arrays: int, samples: int) -> list[Fit
 
 
 def _name_fits(arrays: Sequence[Array]) -> list[Fit]:
+    """List the names that no member can have, or that readers cannot tell apart."""
     fits: list[Fit] = []
     seen: dict[str, str] = {}
     often = Counter(array.name for array in arrays)
@@ -132,6 +134,7 @@ def _name_fits(arrays: Sequence[Array]) -> list[Fit]:
 
 
 def _name_problem(name: str) -> str:
+    """Return why a name cannot be part of that of a member; empty if it can."""
     if not name:
         return "an empty name"
     try:
@@ -160,26 +163,26 @@ def _array_fits(array: Array, kind: str, keys: tuple[str, ...] | None) -> list[F
 
 def _lost(array: Array, kind: str, *, is_kept: bool) -> list[str]:
     """List the facts that are lost; `is_kept`: the labels of the samples are their keys."""
-    said: list[list[str]] = [fields_of_axes([axis], *axis.FIELDS) for axis in array.ra_axes]
-    if said and is_kept:
-        said[_samples_axis(array)].remove("labels")
-    lost = facts_of_axes(array, said) if any(said) else []
-    held = ("axes", "items", *(["encoding"] if kind == TEXT else []))
-    return lost + facts_of(array, *held)
+    by_axis: list[list[str]] = [fields_of_axes([axis], *axis.FIELDS) for axis in array.ra_axes]
+    if by_axis and is_kept:
+        by_axis[_samples_axis(array)].remove("labels")
+    lost = facts_of_axes(array, by_axis) if any(by_axis) else []
+    not_lost = ("axes", "items", *(["encoding"] if kind == TEXT else []))
+    return lost + facts_of(array, *not_lost)
 
 
 def _of_samples(array: Array) -> str:
-    """The labels of the samples, as a report lists what changes."""
+    """Return the words of a report for the labels of the samples, such as "axis 0 (labels)"."""
     axes = array.ra_axes if array.described else ()
-    said: list[list[str]] = [[] for _ in axes]
-    if not said:
+    if not axes:
         return "axis 0 (labels)"
-    said[_samples_axis(array)] = ["labels"]
-    return ", ".join(facts_of_axes(array, said))
+    by_axis: list[list[str]] = [[] for _ in axes]
+    by_axis[_samples_axis(array)] = ["labels"]
+    return ", ".join(facts_of_axes(array, by_axis))
 
 
 def _samples_axis(array: Array) -> int:
-    """The number of the axis of the samples, the fastest axis being 0."""
+    """Return the number of the axis of the samples, the fastest axis being 0."""
     return 0 if array.index_order == "F" else array.ndim - 1
 
 
@@ -187,12 +190,12 @@ def _samples_axis(array: Array) -> int:
 
 
 def _labels(array: Array) -> tuple[Any, ...] | None:
-    """The labels of the samples of an array."""
+    """Return the labels of the samples of an array, or None."""
     return array.axes[0].labels if array.described and array.ndim else None
 
 
 def _usable_labels(array: Array) -> tuple[str, ...] | None:
-    """The labels of the samples, if they can be keys, and are read as labels again."""
+    """Return the labels of the samples, if they can be keys, and are read as labels again."""
     labels = _labels(array)
     if not labels or len(labels) > DEFAULT.table_labels or len(set(labels)) < len(labels):
         return None
@@ -202,7 +205,7 @@ def _usable_labels(array: Array) -> tuple[str, ...] | None:
 
 
 def _is_key(label: object) -> bool:
-    """True for a label that is found again as the key of a sample."""
+    """True for a label that is read again as the key of a sample."""
     if not isinstance(label, str) or not is_inside(label) or "." in label.rpartition("/")[2]:
         return False
     try:
@@ -220,12 +223,12 @@ _ESCAPED = re.compile(r"(?:%[0-9A-F]{2})+")
 
 
 def kind_of(extension: str) -> str:
-    """The kind of the members with an extension. Raises nothing."""
+    """Return the kind of the members with an extension. Raises nothing."""
     return KINDS.get(extension.rpartition(".")[2].lower(), OTHER)
 
 
 def array_name(extension: str) -> str:
-    """The name of the array of an extension: without what the writer adds, and its escapes."""
+    """Return the name of the array of an extension: without what the writer adds, and unescaped."""
     name, dot, last = extension.rpartition(".")
     text = name if dot and name and last.lower() in WRITTEN.values() else extension
     name = _ESCAPED.sub(_unescaped, text)
@@ -237,16 +240,16 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def escaped(name: str) -> str:
-    """A name as a part of an extension: without what a member or a path cannot have."""
+    """Return a name as part of an extension: percent-escaped what a member or path cannot have."""
     return _ODD.sub(lambda match: "".join(f"%{b:02X}" for b in match.group().encode()), name)
 
 
 def extension_of(name: str, kind: str) -> str:
-    """The extension of the members of an array, from which `array_name` finds its name.
+    """Return the extension of the members of an array, from which `array_name` makes its name.
 
     >>> extension_of("image", "array"), extension_of("index", "number"), extension_of("x", "text")
     ('image.npy', 'index', 'x.txt')
     """
     own, added = escaped(name), WRITTEN[kind]
-    is_such = kind_of(own) == kind and (kind != ARRAY or own.lower().endswith("npy"))
-    return own if is_such and array_name(own) == name else f"{own}.{added}"
+    says_it = kind_of(own) == kind and (kind != ARRAY or own.lower().endswith("npy"))
+    return own if says_it and array_name(own) == name else f"{own}.{added}"

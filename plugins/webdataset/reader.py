@@ -48,7 +48,7 @@ __all__ = ["read_shards"]
 
 
 class _Wanted:
-    """The options: words that are lists of extensions."""
+    """The options `only`, `raw` and `apart`, each a list of extensions that some sample has."""
 
     def __init__(self, samples: Samples, only: str, raw: str, apart: str) -> None:
         self.only: list[str] = _words(samples, only, "only")
@@ -56,16 +56,17 @@ class _Wanted:
         self.apart: list[str] = _words(samples, apart, "apart")
 
     def kind(self, column: Column) -> str:
-        """The way in which the members of an extension are read."""
+        """Return the kind as which the members of an extension are read."""
         return OTHER if column.word in self.raw else kind_of(column.word)
 
     def reads(self, column: Column) -> bool:
-        """True if an extension is read: it is named, or known and nothing is named."""
+        """True if an extension is read: it is named, or of a known kind and `only` is empty."""
         named = column.word in (*self.only, *self.raw)
         return named or (not self.only and kind_of(column.word) != OTHER)
 
 
 def _words(samples: Samples, text: str, option: str) -> list[str]:
+    """Return the extensions of an option. Raises `UsageError` for one that no sample has."""
     words = [word.strip().lstrip(".").lower() for word in text.split(",") if word.strip()]
     for word in words:
         if word not in samples.columns:
@@ -78,7 +79,7 @@ def _words(samples: Samples, text: str, option: str) -> list[str]:
 
 
 def read_shards(sources: list[Source], *, only: str, raw: str, apart: str) -> Bundle:
-    """The arrays of the samples of shards, in the order in which their extensions first come."""
+    """Read the arrays of the samples of shards, in the order in which their extensions first come."""
     samples = samples_of(sources)
     wanted = _Wanted(samples, only, raw, apart)
     columns = [column for column in samples.columns.values() if wanted.reads(column)]
@@ -106,6 +107,7 @@ def read_shards(sources: list[Source], *, only: str, raw: str, apart: str) -> Bu
 
 
 def _no_array(samples: Samples, source: Source) -> Unsupported:
+    """Return the error for shards of which no extension is read."""
     if not samples.keys:
         return Unsupported(
             "holds no sample", path=source.path, expected="files named KEY.EXTENSION",
@@ -120,7 +122,7 @@ def _no_array(samples: Samples, source: Source) -> Unsupported:
 
 
 def _labels(samples: Samples, notes: list[str]) -> tuple[str, ...] | None:
-    """The keys, as labels of the samples; None if they are their numbers, or cannot be labels."""
+    """Return the keys as labels of the samples; None if they only count, or cannot be labels."""
     keys = samples.keys
     if keys == counted_keys(len(keys)):
         return None
@@ -135,7 +137,7 @@ def _labels(samples: Samples, notes: list[str]) -> tuple[str, ...] | None:
 
 
 def _names(columns: list[Column]) -> list[str]:
-    """The names of the arrays; those that would have one name have their whole extension."""
+    """Return the names of the arrays; those that would have one name have their whole extension."""
     names = [array_name(column.extension) for column in columns]
     often = Counter(names)
     pairs = zip(names, columns, strict=True)
@@ -148,7 +150,7 @@ def _names(columns: list[Column]) -> list[str]:
 def _array(
     column: Column, name: str, kind: str, labels: tuple[str, ...] | None, notes: list[str]
 ) -> Array:
-    """The array of all samples. Raises what makes it one that cannot be read."""
+    """Return the array of all samples. Raises the error for which it cannot be read."""
     number = column.missing()
     if number is not None:
         raise Unsupported(
@@ -165,11 +167,13 @@ def _array(
 
 
 def _without(column: Column) -> str:
-    others = ",".join(word for word in column.samples.columns if word != column.word)
-    return f"leave it out with `--in-opt only={others or 'EXTENSIONS'}`"
+    """Return the remedy that leaves an extension out."""
+    rest = ",".join(word for word in column.samples.columns if word != column.word)
+    return f"leave it out with `--in-opt only={rest or 'EXTENSIONS'}`"
 
 
 def _numbers(column: Column, name: str, notes: list[str]) -> Array:
+    """Return the array of numbers in decimal digits, as int64."""
     number = next((n for n, size in enumerate(column.sizes) if size > NUMBER_BYTES), None)
     if number is not None:
         raise Unsupported(
@@ -187,6 +191,7 @@ def _numbers(column: Column, name: str, notes: list[str]) -> Array:
 
 
 def _texts(column: Column, name: str, notes: list[str]) -> Array:
+    """Return the array of texts, each as wide as the longest; `TooLarge` if that is too much."""
     from .rows import Texts, check_text
 
     longest = max(range(len(column.sizes)), key=column.sizes.__getitem__)
@@ -206,6 +211,7 @@ def _texts(column: Column, name: str, notes: list[str]) -> Array:
 
 
 def _bytes(column: Column, name: str, notes: list[str]) -> Array:
+    """Return the array of the bytes of members, which must all be of one length."""
     size = column.sizes[0]
     odd = next((n for n, other in enumerate(column.sizes) if other != size), None)
     if odd is not None:
@@ -219,23 +225,26 @@ def _bytes(column: Column, name: str, notes: list[str]) -> Array:
 
 
 def _apart_hint(column: Column) -> str:
+    """Return the option that reads the members of an extension apart, for messages."""
     return f"`--in-opt apart={column.word}` makes each an array of its own"
 
 
 def _alike(
     column: Column, name: str, element: Element, dims: tuple[int, ...], offset: int
 ) -> Array:
+    """Return the array of elements that lie at one offset in every member; `dims` are of one."""
+
     def data() -> Any:
         from .rows import Alike
 
         return Alike(column, dims[::-1], element, offset)
 
-    every = (*dims, len(column.sizes))
-    return Array(element, every, name=name, index_order="C", data=data)
+    all_dims = (*dims, len(column.sizes))
+    return Array(element, all_dims, name=name, index_order="C", data=data)
 
 
 def _stacked(column: Column, name: str, notes: list[str]) -> Array:
-    """Arrays of one shape and type: where they lie, or, if they are decoded, as a stack."""
+    """Return the array of members of one shape and type: where they lie, or else as a stack."""
     if column.word.rpartition(".")[2] == "npy":
         array = _npy_alike(column, name)
         if array is not None:
@@ -246,16 +255,16 @@ def _stacked(column: Column, name: str, notes: list[str]) -> Array:
     names = [*paths]
     shard = column.shard(0)
 
-    said: dict[str, int] = {}
+    counts: dict[str, int] = {}  # of members, by their notes
 
-    def open_one(path: str) -> _Item:
+    def open_member(path: str) -> _Item:
         item = _Item(column, paths[path])
         for note in item.bundle.notes:
-            said[note] = said.get(note, 0) + 1
+            counts[note] = counts.get(note, 0) + 1
         return item
 
     try:
-        array = stack(names, open_one(names[0]), open_one, shard.max_memory)
+        array = stack(names, open_member(names[0]), open_member, shard.max_memory)
     except UsageError as error:
         odd = paths.get(error.path or "", 0)
         raise Unsupported(
@@ -264,13 +273,13 @@ def _stacked(column: Column, name: str, notes: list[str]) -> Array:
             got=error.got, remedy=_without(column),
         ) from error  # fmt: skip
     notes += [f"'{column.word}': {note}" for note in array.source.notes]
-    notes += [f"'{column.word}': {note} (in {count} of them)" for note, count in said.items()]
+    notes += [f"'{column.word}': {note} (in {count} of them)" for note, count in counts.items()]
     array.name = name
     return array
 
 
 def _npy_alike(column: Column, name: str) -> Array | None:
-    """The array of NPY members that begin with one header, in C order; None of any other."""
+    """Return the array of NPY members that begin with the same header, in C order; else None."""
     from ..npy.header import nbytes_of, read_header
 
     first = column.window(0)
@@ -292,7 +301,7 @@ _MAKERS: dict[str, Callable[[Column, str, list[str]], Array]] = {
 
 
 class _Item:
-    """The array of one member, open for as long as it is looked at."""
+    """The array of one member, open as long as the context is."""
 
     def __init__(self, column: Column, number: int) -> None:
         self._column, self._number = column, number
@@ -311,7 +320,7 @@ class _Item:
 
 
 def _read(column: Column, number: int) -> Bundle:
-    """The array of one member, by the format of its extension."""
+    """Read one member by the format of its extension."""
     plugin = _plugin(FORMATS[column.word.rpartition(".")[2]])
     try:
         return plugin.read(column.window(number))
@@ -321,12 +330,12 @@ def _read(column: Column, number: int) -> Bundle:
 
 @cache
 def _plugin(name: str) -> Plugin:
-    """The plugin of a format, loaded once for all members: loading looks for its packages."""
+    """Return the plugin of a format, loaded once for all members: loading imports its packages."""
     return registry.load(registry.by_name(name))
 
 
 def _located(error: RaconvertError, column: Column, number: int) -> RaconvertError:
-    """An error about a shard with the member that it is about."""
+    """Add the member to an error about its shard, and return the error."""
     where = f"'{column.member(number)[:200]}'"
     if error.path == column.shard(number).path and where not in (error.where or ""):
         error.where = where + (f", {error.where}" if error.where else "")
@@ -337,7 +346,7 @@ def _located(error: RaconvertError, column: Column, number: int) -> RaconvertErr
 
 
 def _apart(column: Column, name: str, kind: str, notes: list[str]) -> list[Array]:
-    """An array for each member, in a group with the name of the extension."""
+    """Return an array for each member, in a group with the name of the extension."""
     shard = column.shard(0)
     if len(column.sizes) > shard.limits.nodes:
         raise TooLarge(
@@ -359,6 +368,7 @@ def _apart(column: Column, name: str, kind: str, notes: list[str]) -> list[Array
 
 
 def _single(column: Column, name: str, kind: str, number: int, notes: list[str]) -> Array:
+    """Return the array of one member, named after its key; unreadable if reading it raises."""
     path = f"{name}/{column.samples.keys[number]}"
     try:
         if kind == ARRAY:
@@ -371,7 +381,7 @@ def _single(column: Column, name: str, kind: str, number: int, notes: list[str])
 
 
 def _whole(column: Column, path: str, number: int) -> Array:
-    """The bytes of one member."""
+    """Return the array of the bytes of one member."""
     size, window = column.sizes[number], column.window(number)
     check_memory(size, window.max_memory, f"member '{column.member(number)}'")
     return Array(BYTE, (size,), name=path, index_order="C", extent=window.extent(0, size))

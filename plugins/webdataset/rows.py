@@ -35,7 +35,7 @@ RUN_BYTES = 1 << 20  # bytes of samples, or of one member, that are read at once
 
 
 class Rows:
-    """Base: the samples along the first axis. A subclass fills one row from one member."""
+    """Base of array sources with the samples along the first axis; a subclass fills one row."""
 
     def __init__(self, column: Column, inner: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.shape: tuple[int, ...] = (len(column.sizes), *inner)
@@ -49,7 +49,7 @@ class Rows:
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of one sample."""
+        """Return the bytes of one sample."""
         return prod(self.shape[1:]) * self.dtype.itemsize
 
     def fill(self, number: int, memory: memoryview) -> None:
@@ -63,15 +63,15 @@ class Rows:
             yield self.rows(start, min(start + step, self.shape[0])).reshape(-1)
 
     def rows(self, start: int, stop: int) -> Values:
-        """These samples. Raises `Corrupt` for one that cannot be read."""
+        """Return the samples from `start` to `stop`. Raises `Corrupt` for one that is damaged."""
         nbytes = (stop - start) * self.row_bytes
         check_memory(nbytes, self.column.shard(0).max_memory, "this part of the array")
         raw = np.zeros(nbytes, np.uint8)
         if nbytes:
             memory = raw.data
-            for place, number in enumerate(range(start, stop)):
-                at = place * self.row_bytes
-                self.fill(number, memory[at : at + self.row_bytes])
+            for row, number in enumerate(range(start, stop)):
+                offset = row * self.row_bytes
+                self.fill(number, memory[offset : offset + self.row_bytes])
         return raw.view(self.dtype).reshape(stop - start, *self.shape[1:])
 
     def __getitem__(self, key: Any) -> Any:
@@ -90,7 +90,7 @@ class Numbers(Rows):
         super().__init__(column, (), dtype_of(INT64))
 
     def fill(self, number: int, memory: memoryview) -> None:
-        """Put one number there."""
+        """Put the number of a sample into memory."""
         text = self.column.read(number)
         value = int(text) if _INTEGER.fullmatch(text) else None
         if value is None or not -(1 << 63) <= value < 1 << 63:
@@ -110,7 +110,7 @@ class Texts(Rows):
         super().__init__(column, (), dtype_of(text_element(max(column.sizes))))
 
     def fill(self, number: int, memory: memoryview) -> None:
-        """Put one text there."""
+        """Put the text of a sample into memory."""
         text = self.column.read(number)
         try:
             text.decode()
@@ -137,11 +137,12 @@ class Alike(Rows):
         self._swap = needs_swap(element)
 
     def fill(self, number: int, memory: memoryview) -> None:
-        """Copy the elements of a sample."""
+        """Copy the elements of a sample into memory."""
         for start in range(0, len(memory), RUN_BYTES):
             self._fill_run(number, start, memory[start : start + RUN_BYTES])
 
     def _fill_run(self, number: int, start: int, memory: memoryview) -> None:
+        """Copy the elements of a sample from byte `start` of them on, little-endian."""
         column = self.column
         offset = column.offsets[number] + self._offset + start
         what = f"member '{column.member(number)}'"
@@ -163,7 +164,7 @@ class Alike(Rows):
 
 
 def raw_remedy(word: str) -> str:
-    """The option that reads members as bytes."""
+    """Return the remedy that reads members as bytes."""
     return f"read their bytes with `--in-opt raw={word} --in-opt apart={word}`"
 
 

@@ -31,7 +31,7 @@ class Column:
 
     def __init__(self, samples: Samples, extension: str) -> None:
         self.samples: Samples = samples
-        self.word: str = extension.lower()  # as the library has it
+        self.word: str = extension.lower()  # extensions that differ in case are one
         self.extension: str = extension
         self.offsets: array[int] = array("q")
         self.sizes: array[int] = array("q")
@@ -47,26 +47,27 @@ class Column:
         self.sizes.append(size)
 
     def missing(self) -> int | None:
-        """The number of the first sample that has no such member, or None."""
-        short = len(self.sizes) < len(self.samples.keys)
-        return len(self.sizes) if self.gap is None and short else self.gap
+        """Return the number of the first sample that has no such member, or None."""
+        if self.gap is None and len(self.sizes) < len(self.samples.keys):
+            return len(self.sizes)
+        return self.gap
 
     def member(self, number: int) -> str:
-        """The name of the member of a sample, for messages."""
+        """Return the name of the member of a sample, for messages."""
         return f"{self.samples.keys[number]}.{self.extension}"
 
     def shard(self, number: int) -> Source:
-        """The shard that a sample is in."""
+        """Return the shard of a sample."""
         starts = self.samples.starts
         return self.samples.shards[bisect_right(starts, number) - 1]
 
     def window(self, number: int) -> Window:
-        """The member of a sample as a file of its own."""
+        """Return the member of a sample as a file of its own."""
         shard, name = self.shard(number), self.member(number)
         return Window(shard, name, self.offsets[number], self.sizes[number])
 
     def read(self, number: int) -> bytes:
-        """The bytes of the member of a sample."""
+        """Return the bytes of the member of a sample."""
         what = f"member '{self.member(number)}'"
         return self.shard(number).read_exact(self.offsets[number], self.sizes[number], what)
 
@@ -110,6 +111,7 @@ class Samples:
             self.notes.append(f"'{source.path}': {trailing} bytes after the archive were ignored")
 
     def _begin(self, source: Source, key: str) -> None:
+        """Begin a sample. Raises `Unsupported` if all keys together are too long."""
         self._characters += len(key)
         if self._characters > source.limits.path_characters:
             raise Unsupported(
@@ -121,6 +123,7 @@ class Samples:
         self._extensions.clear()
 
     def _add(self, source: Source, extension: str, member: tars.Member) -> None:
+        """Add a member to the last sample. Raises `Corrupt` for a second one of its extension."""
         word = extension.lower()
         if word in self._extensions:
             raise Corrupt(
@@ -139,18 +142,22 @@ class Samples:
             column = self.columns[word] = Column(self, extension)
         column.add(len(self.keys) - 1, extension, member.offset, member.size)
 
-    def others(self) -> list[str]:
-        """The note about members that are not of a sample, if there are any."""
-        names = [repr(name) for name in self._others]
-        return [f"left out, as they have no key or no extension: {listed(names)}"] if names else []
+    def note_others(self) -> None:
+        """Add a note about members that are not of a sample, if there are any."""
+        if self._others:
+            names = [repr(name) for name in self._others]
+            self.notes.append(f"left out, as they have no key or no extension: {listed(names)}")
 
 
 def samples_of(sources: list[Source]) -> Samples:
-    """The samples of shards. Raises `Corrupt`, `Unsafe` and `Unsupported`; reads headers only."""
+    """Return the samples of shards; reads headers only.
+
+    Raises `Corrupt`, `Unsafe` and `Unsupported`.
+    """
     samples = Samples()
     for source in sources:
         samples.add_shard(source)
-    samples.notes += samples.others()
+    samples.note_others()
     return samples
 
 
@@ -178,6 +185,7 @@ def _check(member: tars.Member, source: Source) -> None:
 
 
 def _scattered(source: Source, key: str, member: tars.Member) -> Corrupt:
+    """Return the error for a sample with other samples between its members."""
     return Corrupt(
         f"the members of sample '{_short(key)}' do not follow each other", path=source.path,
         where=f"byte {member.begin}", expected="all members of a key in a row",
@@ -186,5 +194,5 @@ def _scattered(source: Source, key: str, member: tars.Member) -> Corrupt:
 
 
 def _short(name: str) -> str:
-    """A name as a message shows it."""
+    """Return a name as a message shows it, cut if it is long."""
     return name if len(name) <= LONGEST_SHOWN else name[:LONGEST_SHOWN] + "..."

@@ -32,29 +32,26 @@ WRITTEN = {NUMBER: "cls", TEXT: "txt", ARRAY: "npy"}  # by kind, the extension t
 
 
 def split_name(name: str) -> tuple[str, str] | None:
-    """The key and the extension of a member, or None if it is not of a sample.
+    """Return the key and the extension of a member; None if it is not of a sample.
 
     >>> split_name("train/0001.seg.png")
     ('train/0001', 'seg.png')
     """
     above, slash, last = name.rpartition("/")
     stem, _, extension = last.partition(".")
-    if not stem or not extension or (not slash and _is_about_all(name)):
+    about_all = not slash and name.startswith("__") and name.endswith("__")
+    if not stem or not extension or about_all:
         return None
     return above + slash + stem, extension
 
 
-def _is_about_all(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
-
-
 def counted_keys(count: int) -> list[str]:
-    """The keys of samples without names: their numbers."""
+    """Return the keys of samples without names: their numbers, of at least six digits."""
     digits = max(DIGITS, len(str(count - 1)))
     return [f"{number:0{digits}d}" for number in range(count)]
 
 
 def text_element(nbytes: int) -> Element:
-    """The type of texts of at most `nbytes` bytes."""
+    """Return the element type of texts of at most `nbytes` bytes."""
     width = max(1, nbytes)
     return Element("user", width, "|", f"|S{width}")

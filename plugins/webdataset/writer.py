@@ -39,9 +39,6 @@ def write_shards(
     """Write the samples, `samples` of them into each file (0: all of them into one)."""
     step = samples or len(keys)
     ending = _ending(target.place) if samples else ""
-    for start in range(0, len(keys), step) if samples else ():
-        if start:
-            _check_number(ending, start // step)
     columns = [
         _Column(array, kind, extension, target, len(arrays))
         for array, kind, extension in zip(arrays, kinds, extensions, strict=True)
@@ -56,7 +53,10 @@ def write_shards(
 
 
 def _ending(path: str) -> str:
-    """The end of the name of the first of several shards: ``-000000.tar``."""
+    """Return the end of the name of the first of several shards: ``-000000.tar``.
+
+    Raises `UsageError` for another name. Six digits are enough for `MOST_SHARDS`.
+    """
     match = _FIRST.search(path)
     if match is None:
         raise UsageError(
@@ -68,18 +68,15 @@ def _ending(path: str) -> str:
 
 
 def _numbered(ending: str, number: int) -> str:
+    """Return the ending with another number, of as many digits."""
     digits, dot, rest = ending[1:].partition(".")
     return f"-{number:0{len(digits)}d}{dot}{rest}"
-
-
-def _check_number(ending: str, number: int) -> None:
-    if len(_numbered(ending, number)) > len(ending):
-        raise UsageError("has too few digits for the number of shards", expected=str(number))
 
 
 def _write_shard(
     target: Target, columns: Sequence[_Column], keys: Sequence[str], *, last: bool
 ) -> None:
+    """Write the samples of these keys into one file; all files but the last are closed."""
     try:
         file = target.open()
         waiting = bytearray()
@@ -95,7 +92,7 @@ def _write_shard(
 
 
 class _Column:
-    """The members of one array, one after the other."""
+    """The writer of the members of one array, one after the other."""
 
     def __init__(
         self, array: Array, kind: str, extension: str, target: Target, arrays: int
@@ -109,8 +106,8 @@ class _Column:
         self._header = b""
         self._text: Callable[[bytes], bytes] | None = None
         if kind == ARRAY:
-            one = Array(array.element, array.shape[1:][::-1], name=array.name, index_order="C")
-            self._header = header_of(one)
+            sample = Array(array.element, array.shape[1:][::-1], name=array.name, index_order="C")
+            self._header = header_of(sample)
         else:
             self._text = _digits if kind == NUMBER else _TextOf(array.name)
 
@@ -131,22 +128,25 @@ class _Column:
         _flush(file, waiting)
 
     def _pieces(self) -> Iterator[Any]:
+        """Yield the bytes of the next sample."""
         for piece in self._feed.pieces(self._inner) if self._nbytes else ():
             yield piece.view("u1").data
 
 
 def _flush(file: FileIO, waiting: bytearray) -> None:
+    """Write what waits, if it is `WAITING` bytes or more."""
     if len(waiting) >= WAITING:
         write_all(file, [bytes(waiting)])
         waiting.clear()
 
 
 def _digits(data: bytes) -> bytes:
+    """Return an int64 in decimal digits."""
     return str(int.from_bytes(data, "little", signed=True)).encode()
 
 
 class _TextOf:
-    """The text of an element of an array, without the zeros that fill it up."""
+    """Function from an element of an array to its text, without the zeros that fill it up."""
 
     def __init__(self, name: str) -> None:
         self._name = name
