@@ -405,14 +405,14 @@ NO_LIMITS = {
         plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES
         plugins.hdf5.anndata.MOST_NAMED plugins.mat.contents.MOST_NAMED
         plugins.mat.tree.MAX_NAMED plugins.mat.tree.MAX_NOTES plugins.nrrd.header.MAX_NOTES
-        plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.r.tree.LONGEST_PLACE
+        plugins.png.stack.MAX_NOTES plugins.png.tables.MAX_NOTES plugins.r.tree.LONGEST_EXPRESSION
         plugins.r.tree.MOST_NOTES plugins.scidb.header.LARGEST_SHOWN plugins.webdataset.samples.LONGEST_SHOWN references.check.MOST_NAMED""",
     "beyond it another way is taken, or a cache is emptied": """
         arrays.blocks.LARGEST_BLOCK arrays.regions.MOST_REGIONS arrays.transpose.LARGEST_SLAB
         files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST
         plugins.hdf5.chunks.LARGEST_UNCHECKED plugins.hdf5.chunks.LARGEST_UNFILTERED
         plugins.lmdb.values.MOST_FIELDS plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS
-        plugins.mat.parts.MAX_STOPPED plugins.r.streams.MOST_KEPT plugins.npy.header._MOST_KNOWN
+        plugins.mat.parts.MAX_STOPPED plugins.r.streams.MOST_KEPT plugins.npy.header._MOST_CACHED
         plugins.png.alike.MOST_BYTES""",
     "values of a program; those of a source are counted where they are parsed": """
         arrays.metadata._MAX_DEPTH""",

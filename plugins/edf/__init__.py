@@ -80,7 +80,7 @@ _NUMBERS = re.compile(rb"[0-9]+ *.{44}-?[0-9]+ *[0-9.,eE+-]+ *[0-9]+ *", re.DOTA
 
 
 def sniff(source: Source) -> int:
-    """Sure by the word of BDF, or by the one of EDF before numbers where they have to be."""
+    """Return SURE for the version of BDF, or for that of EDF if its header has numbers in place."""
     head = source.head
     if head.startswith(BDF):
         return SURE

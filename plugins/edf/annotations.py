@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from .header import Header, Signal
 
 _LIST = re.compile(rb"([+-][0-9]+(?:[.][0-9]*)?)(?:\x15([0-9]+(?:[.][0-9]*)?))?\x14(.*)", re.DOTALL)
-DIGITS = 15  # of a decimal that a double always gives back
+DIGITS = 15  # decimals of so many digits are exact in a double
 
 
 class Annotations:
-    """All annotations of a file, and the onset of each record (NaN: it is not said)."""
+    """All annotations of a file, and the onset of each record (NaN: it has none)."""
 
     def __init__(self) -> None:
         self.onsets = array("d")
@@ -44,6 +44,7 @@ class Annotations:
             self.texts.append(self._utf8(text))
 
     def _utf8(self, text: bytes) -> bytes:
+        """Return a text in UTF-8; one that is not is taken for Latin-1, and counted."""
         try:
             text.decode()
         except UnicodeDecodeError:
@@ -52,31 +53,31 @@ class Annotations:
         return text
 
     def number(self, raw: bytes) -> float:
-        """The double nearest to a decimal."""
+        """Return the double nearest to a decimal; decimals of too many digits are counted."""
         digits = raw.lstrip(b"+-0.")
         self.rounded += len(digits) - digits.count(b".") > DIGITS
         return float(raw)
 
     def notes(self) -> list[str]:
-        """Lines about what is not as it should be."""
-        said = []
+        """Return lines about rounded times and texts in another encoding."""
+        lines = []
         if self.rounded:
-            said.append(f"{self.rounded} times of annotations have more digits than a double")
+            lines.append(f"{self.rounded} times of annotations have more digits than a double")
         if self.latin:
-            said.append(f"{self.latin} texts of annotations are not UTF-8: read as Latin-1")
-        return said
+            lines.append(f"{self.latin} texts of annotations are not UTF-8: read as Latin-1")
+        return lines
 
 
 def read_annotations(source: Source, header: Header) -> Annotations | None:
-    """The annotations of a file, None if it has no signal of them.
+    """Return the annotations of a file; None if it has no signal of them.
 
-    Raises `Corrupt` for what does not follow EDF+, and `TooLarge`.
+    Raises `Corrupt` for annotations that do not follow EDF+, and `TooLarge`.
     """
     signals = [signal for signal in header.signals if signal.is_annotations]
     if not signals:
         return None
     listed, left = Annotations(), source.limits.document_bytes
-    for place, signal in enumerate(signals):
+    for number, signal in enumerate(signals):
         for record, chunk in enumerate(chunks(source, header, signal)):
             raw = chunk.rstrip(b"\0")
             left -= len(raw)
@@ -86,7 +87,7 @@ def read_annotations(source: Source, header: Header) -> Annotations | None:
                     expected=f"at most {source.limits.document_bytes} bytes",
                     remedy="the signals are read with `--allow arrays`",
                 )  # fmt: skip
-            _read_record(source, header, signal, record, raw, listed, is_first=not place)
+            _read_record(source, header, signal, record, raw, listed, is_first=not number)
     return listed
 
 
@@ -94,14 +95,15 @@ def _read_record(
     source: Source, header: Header, signal: Signal, record: int, raw: bytes, listed: Annotations,
     *, is_first: bool,
 ) -> None:  # fmt: skip
+    """Add the lists of a record; those of the first signal begin with the onset of the record."""
     start = nan
-    for number, one in enumerate(filter(None, raw.split(b"\0"))):
-        match = _LIST.fullmatch(one)
+    for number, entry in enumerate(filter(None, raw.split(b"\0"))):
+        match = _LIST.fullmatch(entry)
         if match is None or (match[3] and not match[3].endswith(b"\x14")):
             raise Corrupt(
                 "annotations do not follow EDF+", path=source.path,
                 where=f"byte {header.begin + record * header.record_bytes + signal.offset}",
-                expected="an onset, and texts that end with byte 20", got=repr(one)[:60],
+                expected="an onset, and texts that end with byte 20", got=repr(entry)[:60],
                 remedy="the signals are read with `--allow arrays`",
             )  # fmt: skip
         onset, duration, rest = match.groups()

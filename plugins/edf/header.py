@@ -22,7 +22,7 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]{1,2
 
 
 class Signal(Record):
-    """One signal: what the header says of it, and where its samples lie in a record."""
+    """One signal: its fields in the header, and where its samples lie in a record."""
 
     label: str
     transducer: str
@@ -62,7 +62,7 @@ class Header(Record):
 
 
 class Texts:
-    """The texts of fields as a file has them; what is odd about them is kept for notes."""
+    """Reader of the texts of fields; it counts what is odd about them for notes."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -70,7 +70,7 @@ class Texts:
         self.commas: list[str] = []
 
     def text(self, raw: bytes, field: str) -> str:
-        """The text of a field without blanks around it."""
+        """Return the text of a field without blanks around it."""
         raw = raw.strip(b" \0")
         if raw.isascii():
             return raw.decode("ascii")
@@ -81,7 +81,7 @@ class Texts:
             return raw.decode("latin-1")
 
     def number(self, raw: bytes, field: str) -> Fraction | None:
-        """A decimal; None for anything else."""
+        """Return a decimal exactly; None for anything else."""
         text = raw.strip(b" \0").decode("latin-1")
         if "," in text:
             self.commas.append(field)
@@ -89,7 +89,7 @@ class Texts:
         return Fraction(text) if _DECIMAL.fullmatch(text) else None
 
     def whole(self, raw: bytes, field: str, at: int, least: int = 0) -> int:
-        """An integer; raises `Corrupt` for anything else, or one below the least."""
+        """Return an integer; raises `Corrupt` for anything else, or one below the least."""
         number = self.number(raw, field)
         if number is None or number.denominator != 1 or number < least:
             raise Corrupt(
@@ -99,23 +99,23 @@ class Texts:
         return int(number)
 
     def notes(self) -> list[str]:
-        """Lines about what is odd."""
-        said = []
+        """Return lines about what is odd."""
+        lines = []
         if self.strange:
-            said.append(f"letters that are not ASCII in the header: {listed(self.strange)}")
+            lines.append(f"letters that are not ASCII in the header: {listed(self.strange)}")
         if self.commas:
-            said.append(f"a comma stands for the point of decimals: {listed(self.commas)}")
-        return said
+            lines.append(f"a comma stands for the point of decimals: {listed(self.commas)}")
+        return lines
 
 
 def read_header(source: Source, records: str) -> Header:
-    """The header of a file. Raises `Corrupt`; `records` is "said" or "found"."""
+    """Read the header of a file. Raises `Corrupt`; `records` is the option of that name."""
     head = source.read_exact(0, BLOCK, "the header")
     raw, at = {}, {}
-    place = 0
+    offset = 0
     for field, nbytes in FIELDS:
-        raw[field], at[field] = head[place : place + nbytes], place
-        place += nbytes
+        raw[field], at[field] = head[offset : offset + nbytes], offset
+        offset += nbytes
     is_bdf = raw["version"] == BDF
     if not is_bdf and raw["version"].strip(b" \0") != EDF.strip():
         raise Corrupt(
@@ -135,29 +135,31 @@ def read_header(source: Source, records: str) -> Header:
             "duration of a record is not a number of seconds", path=source.path,
             where=f"byte {at['duration']}", expected="0 or more", got=repr(raw["duration"]),
         )  # fmt: skip
-    number = texts.whole(raw["records"], "number of records", at["records"], -1)
+    count_of_records = texts.whole(raw["records"], "number of records", at["records"], -1)
+    header_bytes = texts.number(raw["header bytes"], "length of the header")
     notes: list[str] = []
-    begin = _begin(source, texts.number(raw["header bytes"], "length of the header"), count,
-                   number, record_bytes, notes)  # fmt: skip
-    number = _records(source, begin, number, record_bytes, records, notes)
+    begin = _begin(source, header_bytes, count, count_of_records, record_bytes, notes)
+    count_of_records = _records(source, begin, count_of_records, record_bytes, records, notes)
     reserved = texts.text(raw["reserved"], "reserved")
-    plus = reserved[3:5] if reserved[:3] in ("EDF", "BDF") and reserved[3:5] in ("+C", "+D") else ""
+    is_plus = reserved[:3] in ("EDF", "BDF") and reserved[3:5] in ("+C", "+D")
+    plus = reserved[3:5] if is_plus else ""
     header = Header(
         ("BDF" if is_bdf else "EDF") + plus, width,
         texts.text(raw["patient"], "patient"), texts.text(raw["recording"], "recording"),
         texts.text(raw["date"], "date"), texts.text(raw["time"], "time"),
-        begin, number, record_bytes, duration, signals, notes,
+        begin, count_of_records, record_bytes, duration, signals, notes,
     )  # fmt: skip
     notes += texts.notes()
     return header
 
 
 def _signals(source: Source, texts: Texts, count: int, width: int) -> list[Signal]:
+    """Read the fields of all signals; `width` is the number of bytes of a sample."""
     block = source.read_exact(BLOCK, BLOCK * count, f"the headers of {counted(count, 'signal')}")
-    place, raw = 0, {}
+    begin, raw = 0, {}
     for field, nbytes in SIGNAL_FIELDS:
-        raw[field] = [block[place + n * nbytes : place + (n + 1) * nbytes] for n in range(count)]
-        place += nbytes * count
+        raw[field] = [block[begin + n * nbytes : begin + (n + 1) * nbytes] for n in range(count)]
+        begin += nbytes * count
     samples_at = BLOCK + count * sum(nbytes for _, nbytes in SIGNAL_FIELDS[:8])
     signals, offset = [], 0
     for n in range(count):
@@ -167,11 +169,10 @@ def _signals(source: Source, texts: Texts, count: int, width: int) -> list[Signa
         )
         ranges: list[Range | None] = []
         for which in ("physical", "digital"):
-            ends = [
+            low, high = (
                 texts.number(raw[f"{which} {end}"][n], f"{which} {end} of signal {n + 1}")
                 for end in ("minimum", "maximum")
-            ]
-            low, high = ends
+            )
             ranges.append(None if low is None or high is None else (low, high))
         transducer, unit, prefilter = (
             texts.text(raw[field][n], f"{field} of signal {n + 1}")
@@ -189,7 +190,10 @@ def _begin(
     source: Source, said: Fraction | None, count: int, records: int, record_bytes: int,
     notes: list[str],
 ) -> int:  # fmt: skip
-    """The offset of the records: as the header says, unless only its own length fits the file."""
+    """Return the offset of the records: as the header has it, if that fits the file.
+
+    Else the length that a header of `count` signals has. Raises `Corrupt` if neither fits.
+    """
     own = BLOCK * (1 + count)
     if said == own:
         return own
@@ -214,7 +218,7 @@ def _begin(
 def _records(
     source: Source, begin: int, said: int, record_bytes: int, rule: str, notes: list[str]
 ) -> int:
-    """The number of records, all of which are there."""
+    """Return the number of whole records in the file. Raises `Corrupt` if too few are there."""
     rest = max(0, source.size - begin)
     whole, over = divmod(rest, record_bytes)
     if said < 0:

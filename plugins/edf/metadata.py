@@ -1,7 +1,7 @@
-"""The metadata of arrays and of the file: axes, scale, start, and what of people somebody keeps.
+"""The metadata of arrays and of the file: axes, scale, start, and facts about people.
 
-The texts about patient and recording stay behind unless they are asked for; `left_out` says which
-kinds of facts these are.
+The texts about patient and recording stay behind unless they are asked for; `left_out` names the
+kinds of these facts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNKNOWN = ("", "X")
 
 
 def time_axis(header: Header, samples: int, origin: float | None) -> Axis:
-    """The axis along the samples of a signal, in seconds."""
+    """Return the axis along the samples of a signal, in seconds."""
     if not samples or not header.duration:
         return Axis("time", kind="time")
     step = float(header.duration / samples)
@@ -39,7 +39,7 @@ def time_axis(header: Header, samples: int, origin: float | None) -> Axis:
 
 
 def scale_of(signal: Signal) -> tuple[Fraction, Fraction] | None:
-    """Slope and intercept of physical values; None if the ranges of a signal say none."""
+    """Return slope and intercept of physical values; None if the ranges give no scale."""
     if signal.physical is None or signal.digital is None:
         return None
     (low, high), (first, last) = signal.physical, signal.digital
@@ -50,51 +50,55 @@ def scale_of(signal: Signal) -> tuple[Fraction, Fraction] | None:
 
 
 def signal_metadata(signal: Signal, axes: Sequence[Axis], *, name: str) -> Metadata:
-    """The metadata of the array of one signal, `name` without its group."""
+    """Return the metadata of the array of one signal, called `name`.
+
+    Without a scale the unit is an attribute: the stored integers are not in it.
+    """
     attributes: dict[str, Any] = {} if name == signal.label else {"label": signal.label}
     scale = scale_of(signal)
-    if scale is not None:
-        attributes |= _factors(*scale)
-    attributes |= _texts(signal)
-    if scale is None and signal.unit:
-        attributes["unit"] = signal.unit
-    units = signal.unit or None if scale is not None else None
-    return Metadata(units=units, attributes=attributes, axes=axes)
+    if scale is None:
+        attributes |= _texts(signal) | ({"unit": signal.unit} if signal.unit else {})
+        return Metadata(attributes=attributes, axes=axes)
+    attributes |= _factors(*scale) | _texts(signal)
+    return Metadata(units=signal.unit or None, attributes=attributes, axes=axes)
 
 
 def _factors(slope: Fraction, intercept: Fraction) -> dict[str, float]:
+    """Return the attributes of a scale; a slope of 1 and an intercept of 0 need none."""
     factors = {"scale_factor": float(slope)} if slope != 1 else {}
     return factors | ({"add_offset": float(intercept)} if intercept else {})
 
 
 def _texts(signal: Signal) -> dict[str, Any]:
-    """The texts and ranges of a signal, as attributes."""
-    said: dict[str, Any] = {"transducer": signal.transducer, "prefilter": signal.prefilter}
-    said = {key: text for key, text in said.items() if text}
+    """Return the texts and ranges of a signal as attributes."""
+    texts = {"transducer": signal.transducer, "prefilter": signal.prefilter}
+    attributes: dict[str, Any] = {key: text for key, text in texts.items() if text}
     for which, ends in (("physical", signal.physical), ("digital", signal.digital)):
         if ends is not None:
-            said[f"{which}_minimum"], said[f"{which}_maximum"] = map(_python_number, ends)
-    return said
+            low, high = map(_python_number, ends)
+            attributes |= {f"{which}_minimum": low, f"{which}_maximum": high}
+    return attributes
 
 
 def _python_number(number: Fraction) -> int | float:
+    """Return an integer as int, any other number as the nearest double."""
     return int(number) if number.denominator == 1 and abs(number) < 1 << 53 else float(number)
 
 
 def group_metadata(signals: Sequence[Signal], axes: Sequence[Axis]) -> Metadata:
-    """The metadata of an array of several signals of one unit: lists where they differ."""
+    """Return the metadata of an array of several signals of one unit: lists if they differ."""
     scales = [scale_of(signal) for signal in signals]
     attributes: dict[str, Any] = {}
     own: dict[str, Any] = {}
     if len({*scales}) == 1:
         attributes = _factors(*scales[0]) if scales[0] is not None else {}
     else:
-        pairs = [(Fraction(1), Fraction(0)) if one is None else one for one in scales]
-        own = {"scl_slope": [float(one) for one, _ in pairs],
-               "scl_inter": [float(one) for _, one in pairs]}  # fmt: skip
-    said = [_texts(signal) for signal in signals]
-    for key in dict.fromkeys(key for one in said for key in one):
-        values = [one.get(key, "") for one in said]
+        pairs = [(Fraction(1), Fraction(0)) if scale is None else scale for scale in scales]
+        own = {"scl_slope": [float(slope) for slope, _ in pairs],
+               "scl_inter": [float(intercept) for _, intercept in pairs]}  # fmt: skip
+    by_signal = [_texts(signal) for signal in signals]
+    for key in dict.fromkeys(key for texts in by_signal for key in texts):
+        values = [texts.get(key, "") for texts in by_signal]
         attributes[key] = values[0] if len({*map(str, values)}) == 1 else values
     units = signals[0].unit or None
     return Metadata(
@@ -106,7 +110,7 @@ def group_metadata(signals: Sequence[Signal], axes: Sequence[Axis]) -> Metadata:
 
 
 def start_of(header: Header) -> str | None:
-    """The start of a file as ISO 8601 has it; None if the header has no date and time.
+    """Return the start of a file as ISO 8601 has it; None if the header has no date and time.
 
     Two digits of a year are 1985 to 2084, unless the text of the recording says it in full.
     """
@@ -132,18 +136,18 @@ def start_of(header: Header) -> str | None:
 
 
 def kinds_of(words: str) -> list[str]:
-    """The kinds of facts that ``keep-tags`` names. Raises `UsageError` for others."""
+    """Return the kinds of facts that ``keep-tags`` names. Raises `UsageError` for others."""
     kinds = [word.lower() for word in words.replace(",", " ").replace(";", " ").split()]
     for word in kinds:
         if word not in KINDS:
             raise UsageError(
-                f"EDF says nothing that is called {word!r}", remedy=f"it has {', '.join(KINDS)}"
+                f"EDF has no fact that is called {word!r}", remedy=f"it has {', '.join(KINDS)}"
             )
     return kinds
 
 
 def _facts(header: Header) -> dict[str, str]:
-    """The facts about people and places of a file, by their kinds; of EDF+ word by word."""
+    """Return the facts about people and places of a file by their kinds; for EDF+ word by word."""
     facts = {"patient": header.patient, "recording": header.recording}
     if "+" in header.kind:
         patient = header.patient.split(" ", 4)
@@ -154,7 +158,7 @@ def _facts(header: Header) -> dict[str, str]:
 
 
 def kept(header: Header, kinds: Sequence[str], notes: list[str]) -> dict[str, str]:
-    """The facts that were asked for, as attributes; notes on those that are not there."""
+    """Return the facts that were asked for as attributes; note those that are missing."""
     facts, fields = _facts(header), {}
     for kind in kinds:
         if facts.get(kind, "") in _UNKNOWN:
@@ -165,19 +169,24 @@ def kept(header: Header, kinds: Sequence[str], notes: list[str]) -> dict[str, st
 
 
 def left_out(header: Header, kinds: Sequence[str]) -> str:
-    """A line about the facts that may say who somebody is and do not leave the file."""
-    facts, said = _facts(header), []
+    """Return a line about the facts that may say who somebody is and do not leave the file.
+
+    Empty if there are none.
+    """
+    facts, lost = _facts(header), []
     for kind, parts in (("patient", OF_PATIENT), ("recording", OF_RECORDING)):
         words = _START.sub("", facts[kind]).removeprefix("Startdate ").split()
         if kind in kinds or {*words} <= {"X"}:
             continue
         if "+" not in header.kind:
-            said.append(kind)
+            lost.append(kind)
             continue
-        there = [part for part in parts if facts.get(part, "") not in _UNKNOWN]
-        there += ["others"] * (len(facts[kind].split(" ")) > len(parts) + 2 * (kind == "recording"))
-        if others := [part for part in there if part not in kinds]:
-            said.append(f"{kind} ({', '.join(others)})")
-    if not said:
+        present = [part for part in parts if facts.get(part, "") not in _UNKNOWN]
+        own_words = 2 if kind == "recording" else 0  # "Startdate" and the date
+        if len(facts[kind].split(" ")) > len(parts) + own_words:
+            present.append("others")
+        if not_kept := [part for part in present if part not in kinds]:
+            lost.append(f"{kind} ({', '.join(not_kept)})")
+    if not lost:
         return ""
-    return f"left out of the header: {listed(said)}; `--in-opt keep-tags=LIST` keeps some"
+    return f"left out of the header: {listed(lost)}; `--in-opt keep-tags=LIST` keeps some"

@@ -39,7 +39,10 @@ TAKEN = ("annotations", "records")  # names of groups, which no signal has
 def read(
     source: Source, *, layout: str = "signals", records: str = "said", keep_tags: str = ""
 ) -> Bundle:
-    """The signals, lazily, and the annotations. Raises `Corrupt`, `TooLarge`, `Unsupported`."""
+    """Read the signals, lazily, and the annotations.
+
+    Raises `Corrupt`, `TooLarge`, `Unsupported`, and `UsageError` for a wrong option.
+    """
     kinds = kinds_of(keep_tags)
     header = read_header(source, records)
     listed, problem = _annotations(source, header)
@@ -74,7 +77,10 @@ def read(
 def _annotations(
     source: Source, header: Header
 ) -> tuple[Annotations | None, RaconvertError | None]:
-    """The annotations, or why they cannot be read; raised if they say when records begin."""
+    """Return the annotations, or the error for which they cannot be read.
+
+    The error is raised if they say when records begin.
+    """
     try:
         return read_annotations(source, header), None
     except RaconvertError as error:
@@ -87,7 +93,10 @@ def _annotations(
 
 
 class _Timing:
-    """The onsets of records: `by_record` if they do not follow each other, else `origin`."""
+    """The onsets of records.
+
+    `by_record` is True if records do not follow each other; else `origin` is the first onset.
+    """
 
     def __init__(self, source: Source, header: Header, listed: Annotations | None) -> None:
         self.starts = list(listed.starts) if listed is not None else []
@@ -106,18 +115,18 @@ class _Timing:
             )
 
     def _gap(self, header: Header) -> int | None:
-        """The first record that begins elsewhere than at the end of the one before it."""
-        most = max((signal.samples for signal in header.signals if not signal.is_annotations),
-                   default=1)  # fmt: skip
+        """Return the first record that does not begin where the one before it ends, or None."""
+        samples = [signal.samples for signal in header.signals if not signal.is_annotations]
         step = float(header.duration)
-        near = step / max(1, most) / 2
-        for n, start in enumerate(self.starts):
-            if not isnan(start) and abs(start - self.starts[0] - n * step) > near:
-                return n
+        near = step / max([1, *samples]) / 2  # half the time between two samples
+        for number, start in enumerate(self.starts):
+            if not isnan(start) and abs(start - self.starts[0] - number * step) > near:
+                return number
         return None
 
     def _discontinuous(self, header: Header, gap: int | None) -> None:
-        missing = [n for n, start in enumerate(self.starts) if isnan(start)]
+        """Set `by_record` for EDF+D with a gap. Raises `Corrupt` for a record without an onset."""
+        missing = [number for number, start in enumerate(self.starts) if isnan(start)]
         if header.records and (missing or not self.starts):
             raise Corrupt(
                 "records of EDF+D do not say when they begin", path=self.path,
@@ -133,7 +142,7 @@ class _Timing:
         )
 
     def axes(self, header: Header, samples: int, most_labels: int) -> list[Axis]:
-        """The axes of a signal."""
+        """Return the axes of a signal; onsets of at most `most_labels` records are labels."""
         axis = time_axis(header, samples, self.origin)
         if not self.by_record:
             return [axis]
@@ -148,9 +157,10 @@ def _signals(source: Source, header: Header, timing: _Timing) -> Iterator[Array]
     """Yield an array for each signal."""
     signals = [signal for signal in header.signals if not signal.is_annotations]
     names = _names([signal.label or "signal" for signal in signals])
-    if twice := [n for n, s in zip(names, signals, strict=True) if n != s.label]:
+    pairs = zip(names, signals, strict=True)
+    if changed := [name for name, signal in pairs if name != signal.label]:
         what = "labels that cannot be names of arrays, or are there twice"
-        header.notes.append(f"{what}: {listed(twice)}")
+        header.notes.append(f"{what}: {listed(changed)}")
     for name, signal in zip(names, signals, strict=True):
         axes = timing.axes(header, signal.samples, source.limits.axis_labels)
         yield _array(source, header, [signal], name, signal_metadata(signal, axes, name=name),
@@ -173,12 +183,13 @@ def _groups(source: Source, header: Header, timing: _Timing) -> Iterator[Array]:
 
 
 def _title(header: Header, samples: int, unit: str, raw: bool) -> str:
+    """Return the name of a group of channels, by what they have in common."""
     rate = f"{float(samples / header.duration):g} Hz" if header.duration else f"{samples} samples"
     return " ".join(filter(None, ["channels", rate, unit, "without a scale" * raw]))
 
 
 def _names(labels: Sequence[str]) -> list[str]:
-    """A name of its own for each label: a number is added to one that was there before.
+    """Return a name of its own for each label: a number is added to one that is taken.
 
     >>> _names(["Fp1", "C3/A2", "Fp1"])
     ['Fp1', 'C3_A2', 'Fp1 2']
@@ -199,7 +210,7 @@ def _array(
     source: Source, header: Header, signals: Sequence[Signal], name: str, meta: Metadata,
     by_record: bool, *, by_channel: bool = False,
 ) -> Array:  # fmt: skip
-    """The array of signals with as many samples each; an extent where nothing is between them."""
+    """Return the array of signals with as many samples each; an extent if those lie together."""
     samples = signals[0].samples
     shape: tuple[int, ...] = (header.records * samples,)
     if by_record:
@@ -228,24 +239,25 @@ def _samples(
 
 
 def _ranges(header: Header) -> list[str]:
-    """Notes on ranges that give no scale, or an odd one."""
+    """Return notes on ranges that give no scale, or an odd one."""
     signals = [signal for signal in header.signals if not signal.is_annotations]
-    none = [repr(signal.label) for signal in signals if scale_of(signal) is None]
+    unscaled = [repr(signal.label) for signal in signals if scale_of(signal) is None]
     turned = [repr(signal.label) for signal in signals
               if signal.digital is not None and signal.digital[0] > signal.digital[1]]  # fmt: skip
-    said = []
-    if none:
-        said.append(f"{counted(len(none), 'signal')} without a physical or digital range, so that "
-                    f"values have no scale: {listed(none)}")  # fmt: skip
+    lines = []
+    if unscaled:
+        lines.append(f"{counted(len(unscaled), 'signal')} without a physical or digital range, so "
+                     f"that values have no scale: {listed(unscaled)}")  # fmt: skip
     if turned:
-        said.append(f"digital minimum above the maximum, taken as it stands: {listed(turned)}")
-    return said
+        lines.append(f"digital minimum above the maximum, taken as it stands: {listed(turned)}")
+    return lines
 
 
 # Annotations -------------------------------------------------------------------------------------
 
 
 def _numbers(name: str, values: Sequence[float], meta: Metadata) -> Array:
+    """Return an array of float64."""
     import numpy as np
 
     return Array(
@@ -255,7 +267,7 @@ def _numbers(name: str, values: Sequence[float], meta: Metadata) -> Array:
 
 
 def _annotated(source: Source, listed: Annotations) -> list[Array]:
-    """Onset, duration and text of the annotations."""
+    """Return the arrays of onset, duration and text of the annotations."""
     axes = [Axis("annotation")]
     seconds = Metadata(units="s", axes=axes)
     width = max(map(len, listed.texts)) or 1
@@ -269,6 +281,7 @@ def _annotated(source: Source, listed: Annotations) -> list[Array]:
 
 
 def _texts(source: Source, texts: list[bytes], width: int) -> Any:
+    """Return the array source of the texts of annotations, of `width` bytes each."""
     import numpy as np
 
     from raconvert.arrays.sources import Decoded

@@ -22,15 +22,15 @@ SIGNAL_FIELDS = (
     ("samples", 8), ("reserved", 32),
 )  # fmt: skip
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-# Words of the two texts about people, in the order that EDF+ has; the first of a recording is its
-# date, which the header says, too.
+# Words of the two texts about people, in the order of EDF+; the date that begins a recording is left
+# out here, since the header has it, too.
 OF_PATIENT = ("code", "sex", "birthdate", "name")
 OF_RECORDING = ("admincode", "technician", "equipment")
 KINDS = ("patient", "recording", *OF_PATIENT, *OF_RECORDING)
 
 
 def _sample(version: bytes, plus: str, width: int, records: list[bytes], *signals: object) -> bytes:
-    """A file of signals (label, samples) without anything about a person."""
+    """Return a file of signals (label, samples) without anything about a person."""
     labels, counts = signals[::2], signals[1::2]
     texts = ["", "", "01.01.85", "00.00.00", str(BLOCK * (1 + len(labels))), plus,
              str(len(records)), "1", str(len(labels))]  # fmt: skip

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-SPAN_BYTES = 1 << 20  # that are read at once
-NEAR = 8  # times the bytes that are wanted may be read
-PAGE_BYTES = 4096  # of a record that is read whole
+SPAN_BYTES = 1 << 20  # bytes that are read at once
+NEAR = 8  # a record is read whole if it has at most so many times the bytes of the signal
+PAGE_BYTES = 4096  # or if it has at most so many bytes
 
 
-class Places:
+class Stretches:
     """The stretches of one signal in the records of a file."""
 
     def __init__(self, source: Source, header: Header, signal: Signal) -> None:
@@ -42,7 +42,7 @@ class Places:
         self.at_once = max(1, SPAN_BYTES // self.apart) if near else 1
 
     def read(self, first: int, count: int) -> Values:
-        """The bytes of the stretches of some records: an array (record, byte)."""
+        """Return the bytes of the stretches of `count` records as an array (record, byte)."""
         import numpy as np
 
         out = np.empty((count, self.nbytes), np.uint8)
@@ -50,35 +50,36 @@ class Places:
         try:
             for start in range(0, count, self.at_once):
                 some = min(self.at_once, count - start)
-                at = self.extent.offset + (first + start) * self.apart
+                offset = self.extent.offset + (first + start) * self.apart
                 if some == 1:
-                    self._fill(file, memoryview(out[start]), at)
+                    self._fill(file, memoryview(out[start]), offset)
                     continue
-                held = bytearray((some - 1) * self.apart + self.nbytes)
-                self._fill(file, memoryview(held), at)
+                buffer = bytearray((some - 1) * self.apart + self.nbytes)
+                self._fill(file, memoryview(buffer), offset)
                 out[start : start + some] = np.ndarray(
-                    (some, self.nbytes), np.uint8, held, 0, (self.apart, 1)
+                    (some, self.nbytes), np.uint8, buffer, 0, (self.apart, 1)
                 )
         finally:
             close_file(file)
         return out
 
-    def _fill(self, file: Any, view: memoryview, at: int) -> None:
+    def _fill(self, file: Any, view: memoryview, offset: int) -> None:
+        """Read as many bytes as the view has; raises `changed` if the file became shorter."""
         done = 0
         while done < len(view):
-            got = read_at(file, view[done:], at + done)
-            if not got:
+            count = read_at(file, view[done:], offset + done)
+            if not count:
                 raise changed(self.path, shorter=True)
-            done += got
+            done += count
 
 
 def chunks(source: Source, header: Header, signal: Signal) -> Iterator[bytes]:
     """Yield the bytes of a signal in each record."""
-    places = Places(source, header, signal)
-    step = max(1, SPAN_BYTES // max(1, places.nbytes))
+    stretches = Stretches(source, header, signal)
+    step = max(1, SPAN_BYTES // max(1, stretches.nbytes))
     for first in range(0, header.records, step):
-        for one in places.read(first, min(step, header.records - first)):
-            yield one.tobytes()
+        for stretch in stretches.read(first, min(step, header.records - first)):
+            yield stretch.tobytes()
 
 
 class Samples:
@@ -96,7 +97,7 @@ class Samples:
     ) -> None:  # fmt: skip
         import numpy as np
 
-        self._places = [Places(source, header, signal) for signal in signals]
+        self._stretches = [Stretches(source, header, signal) for signal in signals]
         self._samples = signals[0].samples
         self._total = header.records * self._samples
         self._width = header.width
@@ -110,15 +111,15 @@ class Samples:
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield samples in stored order, in pieces of at most about `max_bytes`."""
         step = max(1, max_bytes // self.dtype.itemsize)
-        for places in self._places:
+        for stretches in self._stretches:
             for first in range(0, self._total, step):
-                yield self._run(places, first, min(step, self._total - first))
+                yield self._run(stretches, first, min(step, self._total - first))
 
-    def _run(self, places: Places, first: int, count: int) -> Values:
-        """Some samples of one signal, one after the other."""
+    def _run(self, stretches: Stretches, first: int, count: int) -> Values:
+        """Return `count` samples of one signal that follow each other."""
         record = first // self._samples
         last = -(-(first + count) // self._samples)
-        raw = places.read(record, last - record).reshape(-1)
+        raw = stretches.read(record, last - record).reshape(-1)
         begin = first - record * self._samples
         return _numbers(raw[begin * self._width : (begin + count) * self._width], self._width)
 
@@ -128,7 +129,7 @@ class Samples:
         return chosen(self.shape, self.dtype, key, self._region)
 
     def _region(self, key: tuple[slice, ...]) -> Values:
-        """The samples of slices with steps above 0."""
+        """Return the samples of slices with steps above 0."""
         import numpy as np
 
         from raconvert.arrays.memory import check_memory
@@ -136,29 +137,29 @@ class Samples:
         ranges = [range(n)[part] for n, part in zip(self.shape, key, strict=True)]
         nbytes = prod(map(len, ranges)) * self.dtype.itemsize
         check_memory(nbytes, self._max_memory, f"this part of {self._what}")
-        out = np.empty([len(one) for one in ranges], self.dtype)
+        out = np.empty([*map(len, ranges)], self.dtype)
         if not out.size:
             return out
         channels = ranges[0] if len(self.shape) > len(self._inner) else range(1)
         rows = out.reshape(len(channels), *out.shape[len(out.shape) - len(self._inner) :])
         for row, channel in zip(rows, channels, strict=True):
             if len(self._inner) == 1:
-                self._pick(row, self._places[channel], ranges[-1], 0)
+                self._pick(row, self._stretches[channel], ranges[-1], 0)
                 continue
             if ranges[-2].step == 1 and ranges[-1] == range(self._samples):
-                run = self._run(self._places[channel], ranges[-2][0] * self._samples, row.size)
+                run = self._run(self._stretches[channel], ranges[-2][0] * self._samples, row.size)
                 row[...] = run.reshape(row.shape)
                 continue
             for line, record in zip(row, ranges[-2], strict=True):
-                self._pick(line, self._places[channel], ranges[-1], record * self._samples)
+                self._pick(line, self._stretches[channel], ranges[-1], record * self._samples)
         return out
 
-    def _pick(self, out: Values, places: Places, picked: range, base: int) -> None:
-        """Fill `out` with the samples of a range of indices, in pieces."""
+    def _pick(self, out: Values, stretches: Stretches, picked: range, base: int) -> None:
+        """Fill `out` with the samples of a range of indices behind `base`, in pieces."""
         step = max(1, SPAN_BYTES // self.dtype.itemsize // picked.step)
         for start in range(0, len(picked), step):
             some = picked[start : start + step]
-            run = self._run(places, base + some[0], some[-1] - some[0] + 1)
+            run = self._run(stretches, base + some[0], some[-1] - some[0] + 1)
             out[start : start + len(some)] = run[:: picked.step]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
@@ -168,7 +169,7 @@ class Samples:
 
 
 def _numbers(raw: Values, width: int) -> Values:
-    """The integers of bytes, little-endian; of three bytes each in four."""
+    """Return the integers in bytes, little-endian; those of three bytes as int32."""
     import numpy as np
 
     if width == 2:

@@ -48,7 +48,7 @@ def read(source: Source) -> Bundle:
 
 
 class _Header:
-    """Everything before the data, parsed from front to back; `at` is the offset of the next byte."""
+    """Everything before the data, parsed front to back; `at` is the offset of the next byte."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

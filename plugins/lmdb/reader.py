@@ -31,14 +31,14 @@ NAMES = {"npy": "arrays", BYTES: "values", TEXT: "texts", PICKLE: "pickles"}
 IMAGES, LABELS, KEYS = "images", "labels", "keys"
 LENGTHS = ("channels", "height", "width")  # the axes of a datum
 BYTE, FLOAT, LABEL = element("uint", 1), element("float", 4), element("int", 4)
-PADDED = 64  # times as many bytes as texts have they may take when they are of one length
-SMALL = 1 << 20  # bytes that texts may take anyway
-_REFUSED = (Corrupt, TooLarge, Unsafe, Unsupported)  # of one value, the others of which are sound
-_NOTES = 5  # of single values
+PADDED = 64  # the most bytes for each byte of texts, if all are made as long as the longest
+SMALL = 1 << 20  # bytes that padded texts may take anyway
+_REFUSED = (Corrupt, TooLarge, Unsafe, Unsupported)  # errors of one value: others can be read
+_NOTES = 5  # notes of single values that are shown
 
 
 def read(source: Source, values: str) -> Bundle:
-    """The arrays of all databases of a file, or of the file in a folder.
+    """Read the arrays of all databases of a file, or of the file in a folder.
 
     Raises `Corrupt`, `TooLarge` and `Unsupported`.
     """
@@ -46,7 +46,7 @@ def read(source: Source, values: str) -> Bundle:
         path = os.path.join(source.path, DATA)
         source.used.add(path)
         source = source.at(path)
-    databases = [(name, one) for name, one in File(source).databases() if len(one)]
+    databases = [(name, entries) for name, entries in File(source).databases() if len(entries)]
     if not databases:
         raise Unsupported("holds no values", path=source.path)
     arrays: list[Array] = []
@@ -57,7 +57,7 @@ def read(source: Source, values: str) -> Bundle:
         notes += reader.notes
         if len(arrays) > source.limits.nodes:
             raise reader.too_many(len(arrays))
-    problems = [one.problem for one in arrays]
+    problems = [array.problem for array in arrays]
     if None not in problems:
         raise problems[0]  # type: ignore[misc]
     bundle = Bundle(arrays, notes=notes)
@@ -66,7 +66,7 @@ def read(source: Source, values: str) -> Bundle:
 
 
 class _Keys(Sequence[str]):
-    """The keys of values, by their place among them; each is read when it is asked for."""
+    """The keys of values, in their order; each is read when it is asked for."""
 
     def __init__(self, database: Database, members: Members) -> None:
         self._database = database
@@ -75,8 +75,8 @@ class _Keys(Sequence[str]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __getitem__(self, at: Any) -> Any:
-        return self._database.key(self._numbers[at])
+    def __getitem__(self, index: Any) -> Any:
+        return self._database.key(self._numbers[index])
 
     def __iter__(self) -> Iterator[str]:
         return (self._database.key(number) for number in self._numbers)
@@ -90,7 +90,7 @@ class _Reader:
         self.database = database
         self.prefix = prefix
         self.notes: list[str] = []
-        self._said: list[str] = []  # notes of single values
+        self._value_notes: list[str] = []
         if not database.text and not database.integers:
             self.notes.append(
                 f"{prefix}: keys are not text, and named in hexadecimal".lstrip("/: ")
@@ -116,9 +116,9 @@ class _Reader:
                 together += arrays
             else:
                 apart += self._apart(members, asked)
-        self.notes += self._said[:_NOTES]
-        if len(self._said) > _NOTES:
-            self.notes.append(f"{len(self._said) - _NOTES} more notes about single values")
+        self.notes += self._value_notes[:_NOTES]
+        if len(self._value_notes) > _NOTES:
+            self.notes.append(f"{len(self._value_notes) - _NOTES} more notes about single values")
         names = {array.name for array in apart}
         for array in together:
             if array.name in names:
@@ -127,7 +127,7 @@ class _Reader:
 
     def _families(self, asked: str) -> dict[str, Members]:
         """Return the values by the name of the array that they may become."""
-        from .stacks import Members, together
+        from .stacks import Members, merged
 
         families: dict[str, Members] = {}
         for number in range(len(self.database)):
@@ -136,19 +136,20 @@ class _Reader:
             families.setdefault(word, Members()).add(number, value)
         texts, others = families.get(NAMES[TEXT]), families.get(NAMES[BYTES])
         if texts and others:
-            families[NAMES[BYTES]] = together(texts, others)
+            families[NAMES[BYTES]] = merged(texts, others)
             del families[NAMES[TEXT]]
         return families
 
     def _value(self, number: int, asked: str) -> Value:
-        begin, nbytes = self.database.place(number)
+        """Return the value of an entry, with its kind; `asked` is the option `values`."""
+        begin, nbytes = self.database.span(number)
         if asked == BYTES:
             return Value(BYTES, begin, nbytes)
         return value_at(self.source, begin, nbytes)
 
     def _pickles(self, members: Members) -> Array:
-        """Return the array that stands for pickles, which nobody reads."""
-        keys = first_of([_Keys(self.database, members)[at] for at in range(min(len(members), 6))])
+        """Return the array that stands for pickles; it cannot be read."""
+        keys = first_of([self.database.key(number) for number in members.numbers[:6]])
         error = Unsafe(
             f"{counted(len(members), 'pickle')} among its values would run code when read",
             path=self.source.path, where=f"keys {keys}",
@@ -160,8 +161,8 @@ class _Reader:
     # Values of one type and shape -----------------------------------------------------------------
 
     def _stacked(self, word: str, members: Members) -> list[Array]:
-        """Return the array of all values, with labels and keys; nothing if they differ."""
-        from .stacks import One, Stack
+        """Return the array of all values, with labels and keys; an empty list if they differ."""
+        from .stacks import Decoder, Stack
 
         keys = _Keys(self.database, members)
         agreed = self._agreed(members, keys)
@@ -173,7 +174,7 @@ class _Reader:
         array = Array(
             kind, (*shape[::-1], len(members)), name=self.prefix + word, index_order="C",
             meta=meta.with_axis(0, axis, len(shape)),
-            data=lambda: Stack(One(self.source, kind, shape), members, keys),
+            data=lambda: Stack(Decoder(self.source, kind, shape), members, keys),
         )  # fmt: skip
         arrays = [array]
         if members.labels:
@@ -202,14 +203,14 @@ class _Reader:
 
     def _classes(self, members: Members, axis: Axis) -> Array:
         """Return the labels of data of Caffe, one for each value."""
-        from .stacks import integers
+        from .stacks import labels_of
 
         if members.unlabelled:
             count = counted(members.unlabelled, "value")
             self.notes.append(f"{count} have no label, which is 0 then, as Caffe reads them")
         return Array(
             LABEL, (len(members),), name=self.prefix + LABELS, index_order="C",
-            data=lambda: integers(members), meta=Metadata(axes=[axis]) if axis else None,
+            data=lambda: labels_of(members), meta=Metadata(axes=[axis]) if axis else None,
         )  # fmt: skip
 
     def _agreed(
@@ -234,24 +235,24 @@ class _Reader:
     def _agreed_images(
         self, members: Members, keys: Sequence[str]
     ) -> tuple[Element, tuple[int, ...], Metadata] | None:
-        """Return the same of values that a format of its own describes, by the header of each."""
+        """Return the same for values in a format of their own, by the header of each."""
         from raconvert.arrays.stack import ItemMetadata
 
         from .stacks import array_in
 
         items = ItemMetadata(keys)
         agreed: tuple[Element, tuple[int, ...]] | None = None
-        said: list[str] = []
-        first: bytes | None = None  # the beginning of an image, and its metadata
+        value_notes: list[str] = []
+        before: bytes | None = None  # the beginning of the image before, and its metadata
         fields: dict[str, Any] = {}
-        for at in range(len(members)):
-            value = members.value(at)
+        for index in range(len(members)):
+            value = members.value(index)
             beginning = beginning_of(self.source, value)
-            if beginning is not None and beginning == first:
+            if beginning is not None and beginning == before:
                 items.add(fields)
                 continue
             try:
-                array, notes = array_in(self.source, value, keys[at])
+                array, notes = array_in(self.source, value, keys[index])
             except _REFUSED:
                 return None
             if array.problem is not None:
@@ -260,11 +261,12 @@ class _Reader:
             agreed = agreed or own
             if own != agreed:
                 return None
-            said += [f"{keys[at]}: {note}" for note in notes[: max(0, 1000 - len(said))]]
+            room = max(0, 1000 - len(value_notes))
+            value_notes += [f"{keys[index]}: {note}" for note in notes[:room]]
             fields = in_dims_order(array.meta.to_dict(), "C")
-            first = None if notes else beginning
+            before = None if notes else beginning
             items.add(fields)
-        self._said += said
+        self._value_notes += value_notes
         if agreed is None:
             return None
         meta = Metadata.from_dict(in_dims_order(items.common, "C"))
@@ -273,7 +275,7 @@ class _Reader:
     # An array for each key ------------------------------------------------------------------------
 
     def _apart(self, members: Members, asked: str) -> list[Array]:
-        """Return an array for each value; one that cannot be read in the place of a bad one."""
+        """Return an array for each value; an unreadable one for a damaged value."""
         if len(members) > self.source.limits.nodes:
             raise self.too_many(len(members))
         arrays = []
@@ -293,7 +295,7 @@ class _Reader:
 
     def _alone(self, value: Value, key: str) -> Array:
         """Return the array of one value."""
-        from .stacks import One, array_in
+        from .stacks import Decoder, array_in
 
         shape: tuple[int, ...] = (value.nbytes,)
         kind, meta = BYTE, Metadata()
@@ -306,20 +308,22 @@ class _Reader:
             array, notes = array_in(self.source, value, key)
             if array.problem is not None or array.extent is not None:
                 return array
-            self._said += [f"{key}: {note}" for note in notes]
+            self._value_notes += [f"{key}: {note}" for note in notes]
             kind, shape, meta = array.element, array.dims[::-1], array.meta
         if value.kind in (BYTES, DATUM):
             extent = self.source.extent(value.begin, value.nbytes)
             return Array(kind, shape[::-1], name=key, index_order="C", meta=meta, extent=extent)
         return Array(
             kind, shape[::-1], name=key, index_order="C", meta=meta,
-            data=lambda: One(self.source, kind, shape).elements(value, key),
+            data=lambda: Decoder(self.source, kind, shape).elements(value, key),
         )  # fmt: skip
 
 
 def _text(nbytes: int) -> Element:
+    """Return the element type of texts of `nbytes` bytes."""
     return element("user", nbytes, "|", f"|S{nbytes}")
 
 
 def _of_datum() -> Metadata:
+    """Return the metadata of a datum of Caffe: the names of its axes."""
     return Metadata(axes=[Axis(name) for name in LENGTHS])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array as numbers
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,18 +26,18 @@ if TYPE_CHECKING:
 
     Elements = np.ndarray[Any, Any]
 
-__all__ = ["KeyTexts", "Members", "One", "Stack", "array_in", "integers", "together"]
+__all__ = ["Decoder", "KeyTexts", "Members", "Stack", "array_in", "labels_of", "merged"]
 
 AT_ONCE = 1 << 20  # bytes of values that are decoded together
 RAW = (BYTES, DATUM, TEXT)  # kinds whose elements lie in the file as they are
 
 
 class Members:
-    """Values of one database that may become one array: their numbers there, kinds and places."""
+    """Values of one database that may become one array: their numbers there, kinds and extents."""
 
     def __init__(self) -> None:
         self.numbers = numbers("Q")
-        self._places = numbers("Q"), numbers("Q")
+        self._begins, self._nbytes = numbers("Q"), numbers("Q")
         self._kinds = bytearray()
         self.kinds: list[str] = []
         self.shape: tuple[int, ...] | None = None  # of all data of Caffe, if they have one
@@ -55,40 +56,42 @@ class Members:
         self.shape = value.shape
         self.numbers.append(number)
         self._kinds.append(self.kinds.index(value.kind))
-        self._places[0].append(value.begin)
-        self._places[1].append(value.nbytes)
+        self._begins.append(value.begin)
+        self._nbytes.append(value.nbytes)
         if value.label is not None:
             self.labels.append(value.label[0] if value.label else 0)
             self.unlabelled += not value.label
 
-    def value(self, at: int) -> Value:
-        """Return a value, without what is known of a datum. Raises nothing."""
-        word = self.kinds[self._kinds[at]]
-        return Value(word, self._places[0][at], self._places[1][at])
+    def value(self, index: int) -> Value:
+        """Return a value, without the shape and label of a datum. Raises nothing."""
+        kind = self.kinds[self._kinds[index]]
+        return Value(kind, self._begins[index], self._nbytes[index])
 
     @property
     def lengths(self) -> tuple[int, int]:
         """The bytes of the shortest value, and of the longest one."""
-        return min(self._places[1]), max(self._places[1])
+        return min(self._nbytes), max(self._nbytes)
 
     @property
     def nbytes(self) -> int:
         """The bytes of all values together."""
-        return sum(self._places[1])
+        return sum(self._nbytes)
 
 
-def together(first: Members, second: Members) -> Members:
+def merged(first: Members, second: Members) -> Members:
     """Return the values of both, as bytes, in the order of their keys. Raises nothing."""
     both = Members()
-    parts = [
-        (part.numbers[at], part.value(at)) for part in (first, second) for at in range(len(part))
+    pairs = [
+        (number, part.value(index))
+        for part in (first, second)
+        for index, number in enumerate(part.numbers)
     ]
-    for number, value in sorted(parts):
+    for number, value in sorted(pairs):
         both.add(number, value._replace(kind=BYTES))
     return both
 
 
-def integers(members: Members) -> Elements:
+def labels_of(members: Members) -> Elements:
     """Return the labels of values as an array of int32. Raises nothing."""
     return np.array(members.labels, np.int32)
 
@@ -99,7 +102,7 @@ def array_in(source: Source, value: Value, key: str) -> tuple[Array, list[str]]:
     return in_order(array, "C", source.max_memory), notes
 
 
-class One:
+class Decoder:
     """Decoder of one value into elements of a type and shape."""
 
     def __init__(self, source: Source, element: Element, shape: tuple[int, ...]) -> None:
@@ -123,24 +126,24 @@ class One:
             except RaconvertError as error:
                 error.where = f"key {key[:80]!r}" + (f", {error.where}" if error.where else "")
                 raise
-        if values.size != np.prod(self.shape, dtype=object) or values.dtype != self.dtype:
+        if values.size != prod(self.shape) or values.dtype != self.dtype:
             raise Corrupt("value is not what it was", path=self.source.path, where=f"key {key!r}")
         return values.reshape(self.shape)
 
 
 class Stack:
-    """Array source: shape (values, *shape of one); a region needs its own values alone."""
+    """Array source of shape (values, *shape of one value); a region decodes its own values only."""
 
-    def __init__(self, one: One, members: Members, keys: Sequence[str]) -> None:
-        self.shape: tuple[int, ...] = (len(members), *one.shape)
-        self.dtype: np.dtype[Any] = one.dtype
-        self._one = one
+    def __init__(self, decoder: Decoder, members: Members, keys: Sequence[str]) -> None:
+        self.shape: tuple[int, ...] = (len(members), *decoder.shape)
+        self.dtype: np.dtype[Any] = decoder.dtype
+        self._decoder = decoder
         self._members = members
         self._keys = keys
-        self._nbytes = max(1, int(np.prod(one.shape, dtype=object)) * one.dtype.itemsize)
+        self._nbytes = max(1, prod(decoder.shape) * decoder.dtype.itemsize)
 
-    def _decoded(self, at: int) -> Elements:
-        return self._one.elements(self._members.value(at), self._keys[at])
+    def _decoded(self, index: int) -> Elements:
+        return self._decoder.elements(self._members.value(index), self._keys[index])
 
     def stream(self, max_bytes: int) -> Iterator[Elements]:
         """Yield pieces of whole values, or of one, at most `max_bytes` each."""
@@ -152,9 +155,10 @@ class Stack:
                 yield part[begin : begin + most]
 
     def _some(self, chosen: Sequence[int]) -> Elements:
+        """Return the elements of these values."""
         out = np.empty((len(chosen), *self.shape[1:]), opaque_dtype(self.dtype))
-        for row, at in enumerate(chosen):
-            out[row] = opaque(self._decoded(at))
+        for row, index in enumerate(chosen):
+            out[row] = opaque(self._decoded(index))
         return out.view(self.dtype)
 
     def __getitem__(self, key: Any) -> Any:
@@ -162,8 +166,8 @@ class Stack:
         chosen = range(self.shape[0])[number]
         if isinstance(chosen, int):
             return self._decoded(chosen)[tuple(rest)]
-        need = len(chosen) * self._nbytes
-        check_memory(need, self._one.source.max_memory, "this part of the array")
+        needed = len(chosen) * self._nbytes
+        check_memory(needed, self._decoder.source.max_memory, "this part of the array")
         return self._some(chosen)[(slice(None), *rest)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Elements:
@@ -171,7 +175,7 @@ class Stack:
 
 
 class KeyTexts(Decoded):
-    """Array source: the keys of values as texts of one length."""
+    """Array source of the keys of values as texts of one length."""
 
     def __init__(self, source: Source, keys: Sequence[str], longest: int) -> None:
         dtype = np.dtype(f"S{longest}")
@@ -184,4 +188,4 @@ class KeyTexts(Decoded):
         step = max(1, min(AT_ONCE, max_bytes) // self.dtype.itemsize)
         for start in range(0, len(self._keys), step):
             part = range(start, min(start + step, len(self._keys)))
-            yield np.array([self._keys[at].encode() for at in part], self.dtype)
+            yield np.array([self._keys[index].encode() for index in part], self.dtype)

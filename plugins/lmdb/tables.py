@@ -38,7 +38,7 @@ class Tree(Record):
 
 
 def _sample() -> bytes:
-    """A file of one datum of Caffe: 2 channels, 1 row, 3 columns, the label 7."""
+    """Return a file of one datum of Caffe: 2 channels, 1 row, 3 columns, the label 7."""
     size = 512
     value = bytes([8, 2, 16, 1, 24, 3, 34, 6, *range(6), 40, 7])
     node = NODE.pack(len(value), 0, 0, 1) + b"a" + value

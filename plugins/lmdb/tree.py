@@ -49,9 +49,9 @@ _DUMPED = "write it anew on this machine: `mdb_dump` where it was made, `mdb_loa
 
 
 class Node(NamedTuple):
-    """An entry of a page: where its key and its value lie in the file, or which page it leads to.
+    """An entry of a page: where its key and its value lie in the file, or the page it leads to.
 
-    `begin` and `nbytes` are those of the value; `child` is the page, of a branch only.
+    `begin` and `nbytes` are those of the value; `child` is the number of the page, in a branch.
     """
 
     key: bytes
@@ -63,10 +63,10 @@ class Node(NamedTuple):
 
 
 class Database:
-    """The entries of a tree in the order of their keys: places in the file, 26 bytes for each.
+    """The entries of a tree in the order of their keys: offsets and lengths, 26 bytes for each.
 
-    `integers` is True where the keys are native integers, `text` where all of them are text that
-    can be shown.
+    `integers` is True if the keys are native integers, `text` if all of them are text that can be
+    shown.
     """
 
     __slots__ = (
@@ -92,7 +92,7 @@ class Database:
         self._nbytes.append(node.nbytes)
 
     def key(self, number: int) -> str:
-        """The key of an entry, read from the file: as text, in digits, or in hexadecimal."""
+        """Read the key of an entry from the file: as text, in digits, or in hexadecimal."""
         raw = self._source.read_exact(self._key_begins[number], self._key_bytes[number], "a key")
         if self.integers:
             return str(int.from_bytes(raw, "little"))
@@ -105,10 +105,10 @@ class Database:
 
     @property
     def longest_key(self) -> int:
-        """A number of characters, all of one byte or of text, that no key exceeds as text."""
+        """The most bytes that a key takes as text; 20 or more, for integers."""
         return max(20, max(self._key_bytes) * (1 if self.text else 2))
 
-    def place(self, number: int) -> tuple[int, int]:
+    def span(self, number: int) -> tuple[int, int]:
         """Return the offset and the bytes of the value of an entry. Raises nothing."""
         return self._begins[number], self._nbytes[number]
 
@@ -125,15 +125,18 @@ class File:
         self.main, self._last = states[states[1][2] > states[0][2]][:2]
 
     def _page_size(self) -> int:
-        """The size of a page, by the first one; raises what refuses files of other machines."""
+        """Return the size of a page, by the first one.
+
+        Raises `Unsupported` for files of other machines.
+        """
         raw = self.source.read_exact(0, HEAD.size + META.size + TREE.size, "the first page")
-        where = {raw[at : at + 4]: at for at in (12, 16)}
-        if MAGIC[::-1] in where or where.get(MAGIC) == 12:
-            machine = "big-endian" if MAGIC[::-1] in where else "32-bit"
+        offsets = {raw[at : at + 4]: at for at in (12, 16)}
+        if MAGIC[::-1] in offsets or offsets.get(MAGIC) == 12:
+            machine = "big-endian" if MAGIC[::-1] in offsets else "32-bit"
             raise Unsupported(
                 f"was written on a {machine} machine", path=self.source.path, remedy=_DUMPED
             )
-        if MAGIC not in where:
+        if MAGIC not in offsets:
             self._wrong("does not begin as LMDB", HEAD.size, MAGIC.hex(), raw[16:20].hex())
         size: int = TREE.unpack_from(raw, HEAD.size + META.size)[0]
         if size not in PAGE_SIZES:
@@ -143,7 +146,7 @@ class File:
         return size
 
     def _state(self, number: int) -> tuple[Tree, int, int]:
-        """The main tree, the last page and the transaction of one of the two states."""
+        """Return the main tree, the last page and the transaction of one of the two states."""
         at = number * self.page_size
         nbytes = HEAD.size + META.size + 2 * TREE.size + TAIL.size
         raw = self.source.read_exact(at, nbytes, f"meta page {number}")
@@ -164,6 +167,7 @@ class File:
         return trees[1], last, transaction
 
     def _wrong(self, what: str, at: int, expected: object = None, got: object = None) -> NoReturn:
+        """Raise `Corrupt` at an offset."""
         raise Corrupt(what, path=self.source.path, where=f"byte {at}", expected=expected, got=got)
 
     def databases(self) -> Iterator[tuple[str, Database]]:
@@ -206,6 +210,7 @@ class File:
         return database
 
     def _add_inner(self, node: Node, inner: list[tuple[bytes, Tree]] | None) -> None:
+        """Append a named database to `inner`, which is None inside of one."""
         if inner is None or node.nbytes != TREE.size:
             self._wrong("named database is not where one can be", node.begin)
         if len(inner) >= self.source.limits.nodes:
@@ -217,18 +222,18 @@ class File:
         inner.append((node.key, Tree(*TREE.unpack(raw))))
 
     def _spend(self, nbytes: int, at: int) -> None:
-        """Count bytes of entries and values, which a file has only once."""
+        """Count bytes of entries and values; `Corrupt` if they are more than the file has."""
         self._left -= nbytes
         if self._left < 0:
             self._wrong("entries overlap: they have more bytes than the file", at)
 
     def _value(self, node: Node) -> Node:
-        """Return a node whose value lies where it says; of a large one, on pages of its own."""
+        """Return a node with the offset of its value, also of a large one on pages of its own."""
         begin = node.begin
         if node.flags & BIG:
             raw = self.source.read_exact(begin, 8, "the number of a page")
             number = int.from_bytes(raw, "little")
-            at = self._place(number, begin)
+            at = self._offset_of(number, begin)
             head = HEAD.unpack(self.source.read_exact(at, HEAD.size, "a page"))
             pages = head[3] | head[4] << 16
             begin = at + HEAD.size
@@ -241,8 +246,8 @@ class File:
         self._spend(node.nbytes, begin)
         return node._replace(begin=begin)
 
-    def _place(self, number: int, at: int) -> int:
-        """Return the offset of a page that something at `at` leads to."""
+    def _offset_of(self, number: int, at: int) -> int:
+        """Return the offset of a page to which the bytes at `at` lead."""
         if not 2 <= number <= self._last:
             self._wrong("page is not one of the file", at, f"2 to {self._last}", number)
         return number * self.page_size
@@ -265,7 +270,7 @@ class File:
 
     def _nodes(self, number: int, kind: int) -> list[Node]:
         """Return the entries of a page, which has one at least."""
-        at, size = self._place(number, 0), self.page_size
+        at, size = self._offset_of(number, 0), self.page_size
         page = self.source.read_exact(at, size, f"page {number}")
         own, _, flags, lower, _ = HEAD.unpack_from(page)
         if own != number or flags & (BRANCH | LEAF | OVERFLOW | META_PAGE | FIXED_LEAF) != kind:
@@ -273,20 +278,22 @@ class File:
         if not HEAD.size < lower <= size or lower % 2:
             self._wrong(f"page {number} has no entries", at, got=lower)
         return [
-            self._node(page, at, int.from_bytes(page[place : place + 2], "little"), kind)
-            for place in range(HEAD.size, lower, 2)
+            self._node(page, at, int.from_bytes(page[pointer : pointer + 2], "little"), kind)
+            for pointer in range(HEAD.size, lower, 2)
         ]
 
-    def _node(self, page: bytes, at: int, place: int, kind: int) -> Node:
-        """Return the entry at a place in a page."""
-        if not HEAD.size <= place <= len(page) - NODE.size:
-            self._wrong("entry is not inside its page", at, got=place)
-        low, high, flags, key_bytes = NODE.unpack_from(page, place)
-        key_at = place + NODE.size
+    def _node(self, page: bytes, at: int, offset: int, kind: int) -> Node:
+        """Return the entry at an offset in a page, which itself lies at `at`."""
+        if not HEAD.size <= offset <= len(page) - NODE.size:
+            self._wrong("entry is not inside its page", at, got=offset)
+        low, high, flags, key_bytes = NODE.unpack_from(page, offset)
+        key_at = offset + NODE.size
         begin, nbytes = key_at + key_bytes, low | high << 16
-        stored = 0 if kind == BRANCH else 8 if flags & BIG else nbytes
+        stored = 0  # bytes of the value in this page
+        if kind != BRANCH:
+            stored = 8 if flags & BIG else nbytes
         if begin + stored > len(page):
-            self._wrong("entry is not inside its page", at + place, got=f"{key_bytes}, {stored}")
+            self._wrong("entry is not inside its page", at + offset, got=f"{key_bytes}, {stored}")
         child = nbytes | flags << 32 if kind == BRANCH else 0
         key = page[key_at:begin]
         return Node(key, at + key_at, flags, at + begin, nbytes, child)

@@ -28,7 +28,7 @@ __all__ = [
 # Formats of values, read by their own plugins: each file of them has one array, and no partner.
 READ = ("png", "jpeg", "webp", "bmp", "gif", "npy")
 BYTES, TEXT, PICKLE, DATUM, FLOATS = "bytes", "text", "pickle", "datum", "floats"
-LOOKED_AT = 1 << 16  # bytes of a value that may be text
+TEXT_BYTES = 1 << 16  # longer values are not taken for text
 PICKLES = re.compile(rb"\x80[\x02-\x05]")
 
 # Fields of a datum: number -> name and the kind on the wire (0: a number, 2: bytes, 5: float32)
@@ -43,7 +43,7 @@ PIECE = 256  # bytes of a datum around its data
 
 
 class Value(NamedTuple):
-    """A value: its kind, the place of what is read of it, the shape it has if it is a datum.
+    """A value: its kind, the extent that is read of it, and the shape that a datum has.
 
     `kind` is the name of a format, or one of the words above; `label` is that of a datum: None if
     the value is not a datum, an empty tuple if it does not say one.
@@ -57,11 +57,11 @@ class Value(NamedTuple):
 
 
 _ROWS = [row for row in ROWS if row.name in READ]
-_plugins: dict[str, Plugin] = {}  # those that were loaded, since a value is soon looked at
+_plugins: dict[str, Plugin] = {}  # loaded ones by name, since a value is quickly read
 
 
 def value_at(source: Source, begin: int, nbytes: int) -> Value:
-    """Return the value at a place, with its kind. Raises `ReadFailed`."""
+    """Return the value at an offset, with its kind. Raises `ReadFailed`."""
     window = Window(source, "value", begin, nbytes)
     row = _row_of(window)
     if row is not None:
@@ -72,7 +72,7 @@ def value_at(source: Source, begin: int, nbytes: int) -> Value:
     datum = _datum(window)
     if datum is not None:
         return datum
-    if nbytes <= LOOKED_AT and _is_text(window.read_at(0, nbytes)):
+    if nbytes <= TEXT_BYTES and _is_text(window.read_at(0, nbytes)):
         return Value(TEXT, begin, nbytes)
     return Value(BYTES, begin, nbytes)
 
@@ -86,12 +86,14 @@ def _row_of(window: Window) -> Row | None:
 
 
 def _plugin(row: Row) -> Plugin:
+    """Return the plugin of a format, loaded once."""
     if row.name not in _plugins:
         _plugins[row.name] = registry.load(row)
     return _plugins[row.name]
 
 
 def _is_text(raw: bytes) -> bool:
+    """True for UTF-8 whose lines can be shown."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -102,7 +104,7 @@ def _is_text(raw: bytes) -> bool:
 def decoded(source: Source, value: Value, key: str) -> tuple[Array, list[str]]:
     """Return the array of a value in a format of its own, and the notes of its plugin.
 
-    Raises what that plugin raises, with the key in the place.
+    Raises what that plugin raises; the errors name the key.
     """
     window = Window(source, key, value.begin, value.nbytes)
     row = next(row for row in _ROWS if row.name == value.kind)
@@ -120,10 +122,10 @@ _SCAN, _DATA = 0xDA, b"IDAT"
 
 
 def beginning_of(source: Source, value: Value) -> bytes | None:
-    """Return all of an image before its data, if nothing but the usual end follows those.
+    """Return all of an image before its data, if only the usual end follows the data.
 
-    Images with one beginning have one type, shape and metadata; None for other images, of which
-    everything has to be looked at. Raises `ReadFailed`.
+    Images with the same beginning have one type, shape and metadata. None for other images, which
+    have to be parsed. Raises `ReadFailed`.
     """
     cut = {"png": _before_data, "jpeg": _before_scan}.get(value.kind)
     if cut is None:
@@ -179,6 +181,7 @@ def _datum(window: Window) -> Value | None:
 
 
 def _int32(number: int) -> int:
+    """Return the signed integer in the lower 32 bits of a number."""
     low = number & 0xFFFFFFFF
     return low - (low >> 31 << 32)
 
@@ -186,8 +189,8 @@ def _int32(number: int) -> int:
 def _fields(window: Window) -> Iterator[tuple[str, int, int]]:
     """Yield the fields of a message: name, and a number, or the offset and bytes of data.
 
-    Of floats, the offset and the count: ``floats`` have a tag each, ``packed`` ones do not. An
-    empty name ends a value that is not a datum.
+    For floats, their offset and count: ``floats`` have a tag each, ``packed`` ones do not. An empty
+    name ends a value that is not a datum.
     """
     at, size, count, start, piece = 0, window.size, 0, 0, b""
     while at < size:

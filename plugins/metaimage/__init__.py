@@ -73,14 +73,14 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the first field, and by one that only images have."""
+    """Return SURE for a first field of MetaIO, and one that only images have."""
     head = source.head
-    known = any(head.startswith(text) for _, text in MAGICS)
-    return SURE if known and (b"\nDimSize" in head or b"\nElementType" in head) else NO
+    begins = any(head.startswith(text) for _, text in MAGICS)
+    return SURE if begins and (b"\nDimSize" in head or b"\nElementType" in head) else NO
 
 
 def read(source: Source) -> Bundle:
-    """The one array of a MetaImage, named after the file's stem.
+    """Read the one array of a MetaImage, named after the file's stem.
 
     `dims` are the `DimSize` of the header, channels before them; index order None. Raises
     `Corrupt`, `Unsupported`, and `Unsafe` or `ReadFailed` for a data file.
@@ -108,6 +108,7 @@ def read(source: Source) -> Bundle:
 
 
 def _storage(header: Header, parts: list[Part]) -> dict[str, Any]:
+    """Return how the array is stored, for `info`."""
     storage: dict[str, Any] = {"type": header.type}
     storage |= {"encoding": header.encoding} if header.encoding else {}
     return storage | ({"data_files": len(parts)} if len(parts) > 1 else {})
@@ -116,7 +117,7 @@ def _storage(header: Header, parts: list[Part]) -> dict[str, Any]:
 def _opened(
     array: Array, parts: list[Part], header: Header, swap: int, notes: list[str]
 ) -> RawParts | DecodedParts:
-    """Open the array source, when needed: it imports NumPy."""
+    """Return the array source; called late, since it imports NumPy."""
     from raconvert.arrays.numbers_in_text import numbers
     from raconvert.arrays.sources import DecodedParts, RawParts, inflated
 

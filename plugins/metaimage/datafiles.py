@@ -27,10 +27,10 @@ _WHOLE = re.compile("-?[0-9]{1,9}")
 
 
 def parts_of(source: Source, header: Header, notes: list[str]) -> list[Part]:
-    """The parts of the array in order, each checked against its file.
+    """Return the parts of the array in order, each checked against its file.
 
-    Raises `Corrupt`, `Unsupported`, and `Unsafe` or `ReadFailed` for a data file. Notes what lies
-    behind the data.
+    Raises `Corrupt`, `Unsupported`, and `Unsafe` or `ReadFailed` for a data file. Bytes behind the
+    data are noted.
     """
     word = header.fields["ElementDataFile"]
     nbytes = prod(header.dims) * header.element.nbytes
@@ -48,9 +48,10 @@ def parts_of(source: Source, header: Header, notes: list[str]) -> list[Part]:
 
 
 def _names(word: str, source: Source, header: Header) -> tuple[Iterable[str], int]:
-    """The names of the data files, and how many they are."""
-    words = word.encode("latin-1").split()  # the blanks of ASCII are the only ones
-    first, *rest = [one.decode("latin-1") for one in words] or [""]
+    """Return the names of the data files, and how many they are."""
+    # Of bytes `split` takes only the blanks of ASCII.
+    words = [raw.decode("latin-1") for raw in word.encode("latin-1").split()]
+    first, *rest = words or [""]
     if first == "LIST":
         return _listed(rest, source, header)
     if first.startswith("LIST"):
@@ -66,7 +67,7 @@ def _names(word: str, source: Source, header: Header) -> tuple[Iterable[str], in
 
 
 def _listed(words: list[str], source: Source, header: Header) -> tuple[list[str], int]:
-    """The data files that stand in the lines behind ``LIST``, and their number."""
+    """Return the data files in the lines behind ``LIST``, and their number."""
     rank = header.rank
     if len(words) > 1 or not all(_WHOLE.fullmatch(word) for word in words):
         raise wrong(
@@ -88,10 +89,10 @@ def _listed(words: list[str], source: Source, header: Header) -> tuple[list[str]
 def _numbered(
     word: str, numbers: list[str], source: Source, header: Header
 ) -> tuple[Iterable[str], int]:
-    """The data files named by a pattern such as ``x%03d.raw 1 9 2``, and their number."""
+    """Return the data files of a pattern such as ``x%03d.raw 1 9 2``, and their number."""
     count = header.dims[-1]
-    before, *numbered = _NUMBER.split(word.replace("%%", "\0"))
-    fine = len(numbered) == 2 and "%" not in before + numbered[1] and len(numbers) <= 3
+    before, *rest = _NUMBER.split(word.replace("%%", "\0"))
+    fine = len(rest) == 2 and "%" not in before + rest[1] and len(numbers) <= 3
     if not fine or not all(_WHOLE.fullmatch(number) for number in numbers):
         raise wrong(source, "ElementDataFile", "a name with one %03d, MIN, MAX and STEP", word)
     low = int(numbers[0]) if numbers else 1
@@ -100,21 +101,22 @@ def _numbered(
     if step < 1 or len(range(low, high + 1, step)) != count:
         got = f"{low} to {high} in steps of {step}"
         raise wrong(source, "ElementDataFile", f"numbers of {count} files", got)
-    form = numbered[0] + "d"
-    parts = [
-        _system_name(part.replace("\0", "%").encode("latin-1")) for part in (before, numbered[1])
-    ]
-    return (f"{parts[0]}{n:{form}}{parts[1]}" for n in range(low, high + 1, step)), count
+    width, behind = rest
+    before, behind = (
+        _system_name(part.replace("\0", "%").encode("latin-1")) for part in (before, behind)
+    )
+    return (f"{before}{n:{width}d}{behind}" for n in range(low, high + 1, step)), count
 
 
 def _system_name(raw: bytes) -> str:
-    """A file name as the system takes it: the bytes of the header, whatever they are."""
+    """Return a file name as the system takes it: the bytes of the header, whatever they are."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def _named(
     source: Source, name: str, header: Header, nbytes: int, opened: dict[str, Source]
 ) -> Part:
+    """Return the part of the data in the file of this name; each file is opened once."""
     try:
         if name not in opened:
             opened[name] = source.named(name, WHAT)

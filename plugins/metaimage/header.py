@@ -65,7 +65,7 @@ _END = re.compile(rb"^[ \t]*ElementDataFile[ \t]*[=:][^\n]*(?:\n|\Z)", re.MULTIL
 
 
 class Header(Record):
-    """The header; `dims` with the channels first, `offset` behind its last byte."""
+    """The header: `dims` begin with the channels, `offset` is behind its last byte."""
 
     path: str
     fields: dict[str, str]
@@ -123,11 +123,13 @@ def _encoding(fields: dict[str, str], source: Source) -> tuple[str | None, int]:
         )  # fmt: skip
     if text and skip < 0:
         raise wrong(source, "HeaderSize", "0 or more, as the data is text", str(skip))
-    return TEXT if text else ZLIB if packed else None, skip
+    if text:
+        return TEXT, skip
+    return ZLIB if packed else None, skip
 
 
 def _fields(text: str, source: Source) -> dict[str, str]:
-    """Parse the fields by key; a byte such as 0x85 or 0xA0 is not a blank, unlike in Latin-1."""
+    """Return the fields by key; bytes such as 0x85 and 0xA0 are no blanks, unlike in Latin-1."""
     fields: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip(BLANKS):
@@ -145,7 +147,7 @@ def _fields(text: str, source: Source) -> dict[str, str]:
 
 
 def _dims(fields: dict[str, str], source: Source) -> tuple[tuple[int, ...], int]:
-    """The lengths, channels before them, and the number of channels."""
+    """Return the lengths, the channels before them, and the number of channels."""
     rank = _integers(fields, "NDims", 1, source)[0]
     if rank > MAX_RANK:
         raise Unsupported("too many axes", path=source.path, where="NDims",
@@ -158,12 +160,14 @@ def _dims(fields: dict[str, str], source: Source) -> tuple[tuple[int, ...], int]
 
 
 def _word(fields: dict[str, str], name: str, default: str, source: Source) -> str:
+    """Return a field, or its default. Raises `Corrupt` if it has neither."""
     if name not in fields and not default:
         raise Corrupt(f"header has no field {name}", path=source.path)
     return fields.get(name, default).strip()
 
 
 def _truth(fields: dict[str, str], name: str, default: str, source: Source) -> bool:
+    """Return a field that is true or false. Raises `Corrupt` for other words."""
     word = _word(fields, name, default, source).lower()
     if word not in _TRUE + _FALSE:
         raise wrong(source, name, "True or False", word)
@@ -173,6 +177,7 @@ def _truth(fields: dict[str, str], name: str, default: str, source: Source) -> b
 def _integers(
     fields: dict[str, str], name: str, count: int, source: Source, least: int = 1
 ) -> tuple[int, ...]:
+    """Return the `count` whole numbers of a field. Raises `Corrupt` for others."""
     words = _word(fields, name, "", source).split()
     fine = len(words) == count and all(re.fullmatch("-?[0-9]{1,19}", word) for word in words)
     if not fine or any(int(word) < least for word in words):
@@ -192,13 +197,13 @@ def wrong(source: Source, name: str, expected: str, got: str) -> Corrupt:
 
 
 def header_bytes(fields: dict[str, str]) -> bytes:
-    """The lines of a header. Raises nothing for what `plan` lets pass."""
+    """Return the lines of a header. Raises nothing for what `plan` lets pass."""
     lines = "".join(f"{key} = {value}\n" for key, value in fields.items())
     return lines.encode("latin-1")
 
 
 def sealed(header: bytes, seal: str) -> bytes:
-    """A header with the line of a seal before its last one."""
+    """Return a header with the line of a seal before its last one."""
     lines = header.splitlines(keepends=True)
     return b"".join([*lines[:-1], f"{SEAL} = {seal}\n".encode(), lines[-1]])
 

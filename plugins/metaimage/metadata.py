@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .header import Header
 
 _KEY = re.compile("[^=:\\x00-\\x1f]{1,255}")
+_BLANKS = re.compile(f"[{BLANKS}]+")
+_REAL = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,9})?")
 MAX_TEXT = 1 << 14
 # List in the namespace -> field
 _VECTORS = {"center": "CenterOfRotation"}
@@ -44,21 +46,21 @@ FRAME = "LPS"  # whatever AnatomicalOrientation says: so ITK reads all fields
 
 
 def metadata_of(header: Header, notes: list[str]) -> Metadata:
-    """Return the metadata of an array; fields that say nothing are left out, wrong ones noted."""
+    """Return the metadata of a header; fields without meaning are left out, wrong ones noted."""
     fields = {_text(k): _text(v) for k, v in header.fields.items() if k not in STRUCTURE}
     rank = header.rank
     step = 1 if header.fields.get(ORDER) == "F" else -1  # axes in the order of the shape
     own: dict[str, Any] = {}
-    known = {name: _numbers(fields.pop(name, ""), name, rank, notes) for name in _NUMBERS}
+    numbers = {name: _numbers(fields.pop(name, ""), name, rank, notes) for name in _NUMBERS}
     for name, field in _VECTORS.items():
-        if any(known[field]):
-            own[name] = known[field]
-    # A size of elements alone is their spacing to MetaIO.
-    steps = known[SPACING] or known[SIZE]
+        if any(numbers[field]):
+            own[name] = numbers[field]
+    # MetaIO takes a size of elements without a spacing for the spacing.
+    steps = numbers[SPACING] or numbers[SIZE]
     channels = len(header.dims) - rank
     of_axes: list[dict[str, Any]] = [{} for _ in header.dims]
-    if known[SIZE] and known[SIZE] != steps:
-        for entry, size in zip(of_axes[channels:], known[SIZE], strict=True):
+    if numbers[SIZE] and numbers[SIZE] != steps:
+        for entry, size in zip(of_axes[channels:], numbers[SIZE], strict=True):
             entry["size"] = size
     if channels:
         of_axes[0]["channels"] = True
@@ -69,7 +71,7 @@ def metadata_of(header: Header, notes: list[str]) -> Metadata:
     units = fields.pop("DistanceUnits", None)
     comment = fields.pop("Comment", "")
     axes = _axes(steps, units if units in UNITS else None, rank)
-    axes, space = _placed(axes, steps, known[MATRIX], known[OFFSET])
+    axes, space = _placed(axes, steps, numbers[MATRIX], numbers[OFFSET])
     anatomy = fields.pop(ANATOMY, "")
     if anatomy.strip("?") and anatomy != anatomy_of(axes):
         fields[ANATOMY] = anatomy
@@ -85,7 +87,7 @@ def metadata_of(header: Header, notes: list[str]) -> Metadata:
 
 
 def _axes(steps: list[float], unit: str | None, rank: int) -> list[Axis]:
-    """The spacings, without their signs; nothing if they say nothing."""
+    """Return axes with their spacings, without signs; spacings of 1 without a unit are left out."""
     if not steps or (all(abs(step) == 1 for step in steps) and not unit):
         return [Axis()] * rank
     return [Axis(spacing=abs(step) or None, units=unit) for step in steps]
@@ -96,7 +98,7 @@ def _placed(
 ) -> tuple[list[Axis], Space | None]:
     """Return axes with their directions, and the space, as ITK has both.
 
-    Without matrix and offset nothing is said but spacings; one of the two implies the identity, or
+    Without matrix and offset there are spacings only; one of the two implies the identity, or
     leaves the origin unknown. Axes behind the third that run along an axis of their own are not
     spatial: they get spacing and origin.
     """
@@ -123,29 +125,31 @@ def _placed(
     for number, axis in enumerate(axes):
         if number in others:
             step, start = others[number]
-            said = step != 1 or axis.units is not None  # 1 stands for what is not known
-            placed.append(axis.replace(spacing=step if said else None, origin=start or None))
+            is_meant = step != 1 or axis.units is not None  # a 1 is written if there is no spacing
+            placed.append(axis.replace(spacing=step if is_meant else None, origin=start or None))
         else:
             placed.append(directed(axis, world.vectors[number], abs(steps[number])))
     return placed, world.space
 
 
 def anatomy_of(axes: Sequence[Axis]) -> str:
-    """The letters of AnatomicalOrientation as ITK writes them: where each axis comes from.
+    """Return AnatomicalOrientation as ITK writes it: a letter for the side each axis comes from.
 
-    Three axes along the nearest axes of the world (LPS), each once; empty for all else.
+    Three axes along the nearest axes of the world (LPS), each once; empty for other axes.
     """
     letters, taken = "", set()
     for axis in axes:
         if axis.direction is None:
             continue
-        near = max(range(len(axis.direction)), key=lambda at: abs((axis.direction or ())[at]))
-        taken.add(near)
-        letters += ("RAI" if axis.direction[near] > 0 else "LPS")[near : near + 1]
+        sizes = [abs(part) for part in axis.direction]
+        nearest = sizes.index(max(sizes))
+        taken.add(nearest)
+        letters += ("RAI" if axis.direction[nearest] > 0 else "LPS")[nearest : nearest + 1]
     return letters if len(letters) == len(taken) == 3 else ""
 
 
 def _identity(rank: int) -> list[list[float]]:
+    """Return the rows of the identity matrix."""
     return [[float(row == column) for column in range(rank)] for row in range(rank)]
 
 
@@ -169,11 +173,11 @@ def _text(raw: str) -> str:
 
 
 def _reals(text: str) -> list[float]:
-    """Parse finite numbers; empty if a word is not one."""
-    try:
-        numbers = [float(word) for word in text.split() if len(word) < 400]
-    except ValueError:
+    """Return the finite numbers of a text; an empty list if any word is not one."""
+    words = _BLANKS.split(text)
+    if not all(_REAL.fullmatch(word) for word in words):
         return []
+    numbers = [*map(float, words)]
     return numbers if all(map(isfinite, numbers)) else []
 
 
@@ -191,18 +195,19 @@ def has_channels(array: Array) -> bool:
 
 
 def _entries(array: Array) -> Any:
-    """The entries of the namespace for each axis, the fastest first."""
+    """Return the entries of the namespace for each axis, the fastest first, as they stand there."""
     listed = _own(array).get("axes")
     return listed[::-1] if isinstance(listed, list) and array.index_order != "F" else listed
 
 
 def _own(array: Array) -> Mapping[str, Any]:
+    """Return the namespace of an array; empty without one."""
     own = array.meta.formats.get(NAMESPACE) if array.described else None
     return own if isinstance(own, dict) else {}
 
 
 def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
-    """The fields of a header beside those of the structure, and what is lost. Raises nothing."""
+    """Return the fields of a header other than `STRUCTURE`, and what is lost. Raises nothing."""
     lost: list[str] = []
     fields: dict[str, str] = {}
     if not array.described:
@@ -232,6 +237,7 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
 
 
 def _take_axes(array: Array, first: bool, fields: dict[str, str], by_axis: list[list[str]]) -> None:
+    """Set spacings and units, and list what each axis loses; `first`: the fastest is channels."""
     axes = array.ra_axes
     _take_spacings(axes[first:], fields, by_axis[first:])
     _take_units(axes[first:], fields, by_axis[first:])
@@ -239,7 +245,7 @@ def _take_axes(array: Array, first: bool, fields: dict[str, str], by_axis: list[
         lost.extend(fields_of_axes([axis], "name", "labels", "kind"))
     if first and axes:  # the channels
         kept = ("name", "labels", "kind") if axes[0].kind == "vector" else ()
-        fields_lost = [one for one in Axis.FIELDS if one not in (*kept, "direction")]
+        fields_lost = [name for name in Axis.FIELDS if name not in (*kept, "direction")]
         by_axis[0].extend(fields_of_axes(axes[:1], *fields_lost))
 
 
@@ -258,6 +264,7 @@ def _take_spacings(axes: Sequence[Axis], fields: dict[str, str], by_axis: list[l
 
 
 def _take_units(axes: Sequence[Axis], fields: dict[str, str], by_axis: list[list[str]]) -> None:
+    """Set the unit, if all axes have one and the same; else list the units that are lost."""
     units = {axis.units for axis in axes}
     if len(units) == 1 and units <= {*UNITS} and SPACING in fields:
         fields["DistanceUnits"] = str(*units)
@@ -271,7 +278,7 @@ def _take_units(axes: Sequence[Axis], fields: dict[str, str], by_axis: list[list
 
 
 def _length(axis: Axis) -> float | None:
-    """The spacing that a header can say of an axis; None if it cannot be one."""
+    """Return the spacing of an axis as a header can have it; None if it cannot."""
     value = axis.spacing
     if not is_real(value) or not value:
         return None
@@ -286,13 +293,14 @@ def _take_space(
     axes = array.ra_axes[first:]
     wide, missing, taken = as_itk(axes, array.meta.space)
     lost += missing
-    for place in taken:
-        by_axis[place + first].append(IN_SPACE)
+    for number in taken:
+        by_axis[number + first].append(IN_SPACE)
     if wide is None:
-        for axis, unheld in zip(axes, by_axis[first:], strict=True):
+        for axis, lost_of_axis in zip(axes, by_axis[first:], strict=True):
             if axis.direction is None:
-                unheld.extend(fields_of_axes([axis], "origin"))
-                unheld.extend([UNKNOWN] * (SPACING in fields and axis.spacing is None))
+                lost_of_axis.extend(fields_of_axes([axis], "origin"))
+                if SPACING in fields and axis.spacing is None:
+                    lost_of_axis.append(UNKNOWN)
         return
     rows, steps = [], []
     for axis, vector in zip(axes, wide.vectors, strict=True):
@@ -318,6 +326,7 @@ def _row(axis: Axis, vector: Sequence[float]) -> tuple[float, list[float]]:
 def _take_sizes(
     axes: Any, array: Array, first: bool, fields: dict[str, str], lost: list[str]
 ) -> None:
+    """Set the sizes of elements that the entries of the namespace have."""
     if not isinstance(axes, list):
         lost += ["metaimage axes"] * (axes is not None)
         return
@@ -331,6 +340,7 @@ def _take_sizes(
 def _take_numbers(
     value: Any, count: int, field: str, fields: dict[str, str], lost: list[str], name: str
 ) -> None:
+    """Set a field of `count` numbers; a value of another form is lost."""
     if are_reals(value, count):
         fields[field] = " ".join(repr(float(number)) for number in value)
     else:
@@ -343,7 +353,7 @@ def _texts(value: Any, lost: list[str]) -> dict[str, str]:
         lost += ["metaimage fields"] * (value is not None)
         return {}
     taken = STRUCTURE | {*ALIASES, *_NUMBERS, "Comment", "DistanceUnits"}
-    fine = {  # empty values, and ??, say nothing
+    fine = {  # ?? is what ITK writes without a value
         key: text for key, text in value.items()
         if isinstance(key, str) and _KEY.fullmatch(key) and key.strip() == key
         and key not in taken and _is_line(key) and _is_line(text) and text != "??"
@@ -353,7 +363,7 @@ def _texts(value: Any, lost: list[str]) -> dict[str, str]:
 
 
 def _is_line(text: object) -> bool:
-    """True if a text is one line of UTF-8 that comes back as it was."""
+    """True if a text is one line of UTF-8 that is read as it was."""
     if not isinstance(text, str) or not text or len(text) > MAX_TEXT:
         return False
     try:
@@ -364,5 +374,5 @@ def _is_line(text: object) -> bool:
 
 
 def _line(text: str) -> str:
-    """Encode a text for the header: a letter for each byte. Raises `UnicodeEncodeError`."""
+    """Return a text for the header: a letter for each byte. Raises `UnicodeEncodeError`."""
     return text.encode().decode("latin-1")

@@ -39,7 +39,7 @@ SIZE_DIGITS = 20  # room for the size of compressed data, known when it is writt
 
 
 def plan(bundle: Bundle, *, compress: str = "no") -> Plan:
-    """The header with what it holds of the metadata, and the elements, little-endian."""
+    """Plan a header with what it can hold of the metadata, and the elements, little-endian."""
     fits = [fit for array in bundle.arrays for fit in _fits(array)]
     return Plan(
         [*fits, *file_fits(bundle, "MetaImage")],
@@ -49,11 +49,13 @@ def plan(bundle: Bundle, *, compress: str = "no") -> Plan:
 
 
 def _type_of(array: Array) -> str | None:
+    """Return the ElementType of an array, or None. Bools are numbers of a byte."""
     kind = "uint" if array.element.kind == "bool" else array.element.kind
     return NAMES.get((kind, array.element.nbytes))
 
 
 def _fits(array: Array) -> list[Fit]:
+    """List what of an array MetaImage changes, loses or refuses."""
     name, fits = array.name, []
     if _type_of(array) is None:
         fits.append(refused_type(array, "MetaImage", "float32"))
@@ -71,6 +73,7 @@ def _fits(array: Array) -> list[Fit]:
 
 
 def _metadata_fits(array: Array) -> Iterator[Fit]:
+    """Yield what of the metadata is lost, and refuse it if the header would be too long."""
     fields, lost = fields_of(array)
     if len(header_bytes(fields)) > DEFAULT.short_header_bytes // 2:
         yield refused(array.name, "metadata", "the header would be too long")
@@ -79,6 +82,7 @@ def _metadata_fits(array: Array) -> Iterator[Fit]:
 
 
 def _fields(array: Array, packed: bool, data_file: str) -> dict[str, str]:
+    """Return all fields of a header in order; the size of compressed data is left blank."""
     first = has_channels(array)
     dims = array.dims[first:] or (1,)
     more, _ = fields_of(array)
@@ -124,14 +128,13 @@ def _write(array: Array, target: Target, packed: bool) -> None:
 
 
 def _sized(header: bytes, size: int) -> bytes:
-    blank = b"CompressedDataSize = " + b" " * SIZE_DIGITS
-    return header.replace(
-        blank, blank.rstrip(b" ") + b" " + str(size).rjust(SIZE_DIGITS, "0").encode(), 1
-    )
+    """Return a header with the size of the compressed data in the room that was left for it."""
+    key = b"CompressedDataSize = "
+    return header.replace(key + b" " * SIZE_DIGITS, key + b"%0*d" % (SIZE_DIGITS, size), 1)
 
 
 def _write_data(target: Target, header: bytes, array: Array, packed: bool) -> int:
-    """Write the data behind a header; the number of compressed bytes."""
+    """Write the data behind a header; return the number of compressed bytes, 0 if it is raw."""
     from raconvert.arrays.blocks import write_raw
 
     if not packed:
@@ -150,14 +153,15 @@ def _write_data(target: Target, header: bytes, array: Array, packed: bool) -> in
 
 
 def _write_packed(target: Target, file: FileIO, header: bytes, array: Array) -> int:
+    """Write a header and compressed data; return the number of compressed bytes."""
     from raconvert.arrays.blocks import block_bytes, blocks
 
-    made, size = zlib.compressobj(), 0
+    compressor, size = zlib.compressobj(), 0
     write_all(file, [header])
     for block in target.counted(blocks(array, block_bytes(target.max_memory))):
-        piece = made.compress(block.reshape(-1).view("u1").data)
+        piece = compressor.compress(block.reshape(-1).view("u1").data)
         size += len(piece)
         write_all(file, [piece])
-    rest = made.flush()
+    rest = compressor.flush()
     write_all(file, [rest])
     return size + len(rest)

@@ -93,12 +93,12 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure of any file that begins with the magic of one of the versions."""
+    """Return SURE for any file that begins with the magic of one of the versions."""
     return SURE if source.head[:4] in VERSIONS else NO
 
 
 def read(source: Source) -> Bundle:
-    """The variables of a file in C order: extents, or stretches in the records.
+    """Read the variables of a file in C order: extents, or stretches in the records.
 
     Raises `Corrupt`, `Unsupported` and `TooLarge` before any data is read.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-VALUE_BYTES = 32  # of memory for a number of a list
+VALUE_BYTES = 32  # of memory that a number of a list takes
 WINDOW = 1 << 16  # bytes of the header that are read at once
 
 
@@ -64,7 +64,10 @@ class Variable(Record):
 
 
 class Header(Record):
-    """A header; `records` is None where the size of the file tells their number."""
+    """A header; `records` is their number, None if only the size of the file tells it.
+
+    `end` is the offset behind it.
+    """
 
     version: int
     records: int | None
@@ -74,7 +77,7 @@ class Header(Record):
     end: int
 
     def row_of(self, variable: Variable) -> int:
-        """Return the bytes of a variable, of one in records those in each."""
+        """Return the bytes of a variable; for one in the records, those in each record."""
         lengths = [self.dims[number].length for number in variable.dims]
         return prod(n for n in lengths if n is not None) * ELEMENTS[variable.type].nbytes
 
@@ -97,14 +100,14 @@ def padded(nbytes: int) -> int:
 
 
 class _Cursor:
-    """Reads the header front to back."""
+    """Reads the header front to back; `at` is the offset of the next byte."""
 
     def __init__(self, source: Source, version: int, notes: list[str]) -> None:
         self.source = source
         self.version = version
         self.notes = notes
         self.at = len(b"CDF\1")
-        self.spent = 0  # bytes of memory of attributes
+        self.spent = 0  # bytes of memory that the attributes take
         self._window = b""
         self._begin = 0
 
@@ -132,7 +135,7 @@ class _Cursor:
         return number
 
     def entries(self, tag: int, what: str) -> range:
-        """Return the numbers of the entries of a list, each of which takes some bytes."""
+        """Read the head of a list, and return the numbers of its entries."""
         at = self.at
         mark, count = self.number(what, 4), self.count(f"the number of {what}")
         if mark not in (0, tag) or (mark == 0 and count):
@@ -145,13 +148,13 @@ class _Cursor:
         return range(count)
 
     def padded(self, count: int, what: str) -> bytes:  # type: ignore[valid-type]
-        """Return bytes that are followed by padding."""
+        """Return the next bytes, and skip the padding behind them."""
         data = self.bytes(count, what)
         self.bytes(-count % PADDED, what)
         return data
 
     def name(self, what: str, known: Container[str]) -> tuple[str, bytes]:  # type: ignore[valid-type]
-        """Return a name that no other one of its list has, and its bytes."""
+        """Return a name that is not one of `known`, those before it in its list, and its bytes."""
         at, length = self.at, self.count(f"the length of the name of {what}")
         if not 0 < length <= self.source.limits.name_bytes:
             most = self.source.limits.name_bytes
@@ -241,6 +244,7 @@ def read_header(source: Source, notes: list[str]) -> Header:
 
 
 def _variable(cursor: _Cursor, name: str, raw: bytes, dims: list[Dimension]) -> Variable:
+    """Read a variable behind its name."""
     at, rank = cursor.at, cursor.count(f"the number of dimensions of '{name}'")
     if rank > MAX_RANK:
         raise Unsupported(
@@ -256,7 +260,7 @@ def _variable(cursor: _Cursor, name: str, raw: bytes, dims: list[Dimension]) -> 
         numbers.append(number)
     attributes = cursor.attributes(f"'{name}'")
     kind = cursor.type()
-    cursor.number(f"the size of '{name}'")  # which the dimensions say, too, and without a bound
+    cursor.number(f"the size of '{name}'")  # not used: the dimensions say it, without a bound
     begin = cursor.number(f"the place of '{name}'", 4 if cursor.version == 1 else 8)
     return Variable(name, tuple(numbers), attributes, kind, begin, raw)
 
@@ -304,17 +308,17 @@ def encoded(header: Header) -> bytes:
 
 
 def laid_out(header: Header) -> Header:
-    """Return a header whose variables have their places: those of fixed size, then the records."""
+    """Return a header with the offsets of its variables: those of fixed size, then the records."""
     blank = [one._replace(begin=0) for one in header.variables]
     header = header._replace(variables=blank)
-    end = at = len(encoded(header))
+    end = offset = len(encoded(header))
     begins: dict[str, int] = {}
     for in_records in (False, True):
-        for one in header.variables:
-            if header.is_record(one) == in_records:
-                begins[one.name] = at
-                at += padded(header.row_of(one))
-    placed = [one._replace(begin=begins[one.name]) for one in header.variables]
+        for variable in header.variables:
+            if header.is_record(variable) == in_records:
+                begins[variable.name] = offset
+                offset += padded(header.row_of(variable))
+    placed = [variable._replace(begin=begins[variable.name]) for variable in header.variables]
     return header._replace(variables=placed, end=end)
 
 
@@ -323,41 +327,46 @@ def beyond(header: Header) -> Iterator[tuple[str, str]]:
 
     The header is laid out, unless something in it has no room wherever the variables lie.
     """
-    most = MOST_BEGIN[header.version]
     unfit = [*_unfit(header)]
-    yield from unfit
-    for one in () if unfit else header.variables:
-        if one.begin > most:
-            yield one.name, f"no data from byte {one.begin} on"
+    if unfit:
+        yield from unfit
+        return
+    for variable in header.variables:
+        if variable.begin > MOST_BEGIN[header.version]:
+            yield variable.name, f"no data from byte {variable.begin} on"
 
 
 def _unfit(header: Header) -> Iterator[tuple[str, str]]:
-    """Yield what has no room wherever the variables lie."""
+    """Yield (variable or empty, reason) for what has no room wherever the variables lie."""
     version = header.version
     for dim in header.dims:
         if (dim.length or 0) > MOST_LENGTH[version]:
             yield "", f"no dimension of {dim.length}"
     if (header.records or 0) > MOST_LENGTH[version]:
         yield "", f"no {header.records} records"
-    for attribute in () if version == 5 else _attributes(header):
+    if version != 5:
+        yield from _types_of_cdf5(header)
+    for variable in _followed(header):
+        if header.row_of(variable) > MOST_BYTES[version]:
+            yield variable.name, f"no {header.row_of(variable)} bytes that others follow"
+
+
+def _types_of_cdf5(header: Header) -> Iterator[tuple[str, str]]:
+    """Yield (variable or empty, reason) for types that only CDF-5 has."""
+    attributes = [*header.attributes]
+    for variable in header.variables:
+        attributes += variable.attributes
+    for attribute in attributes:
         if attribute.type > CLASSIC:
             yield "", f"no {_shown(attribute.type)}, which the attribute '{attribute.name}' is"
-    for one in () if version == 5 else header.variables:
-        if one.type > CLASSIC:
-            yield one.name, f"no {_shown(one.type)}"
-    for one in _followed(header):
-        if header.row_of(one) > MOST_BYTES[version]:
-            yield one.name, f"no {header.row_of(one)} bytes that others follow"
+    for variable in header.variables:
+        if variable.type > CLASSIC:
+            yield variable.name, f"no {_shown(variable.type)}"
 
 
 def _shown(number: int) -> str:
+    """Return the name of the element type with this number, for messages."""
     return type_name(little(ELEMENTS[number]))
-
-
-def _attributes(header: Header) -> Iterator[Attribute]:
-    yield from header.attributes
-    for one in header.variables:
-        yield from one.attributes
 
 
 def _followed(header: Header) -> list[Variable]:

@@ -1,4 +1,4 @@
-"""Attributes as plain values and back, and what of the metadata has no place among them.
+"""Attributes as plain values and back, and the metadata that no attribute holds.
 
 The latter is one attribute, the text of a record (`raconvert.metadata.roundtrip`). On a variable:
 what dimensions, coordinates and attributes do not hold, what the array `was`, and `axis_of` on
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Types = dict[str, dict[str, Any]]  # of attributes, by name
 
-_BY_THEMSELVES = (DOUBLE, TYPES["i8"])  # types that numbers have without being told
+_USUAL_TYPES = (DOUBLE, TYPES["i8"])  # of numbers whose type is not remembered
 INT32, INT64, UINT64 = range(-(1 << 31), 1 << 31), range(-(1 << 63), 1 << 63), range(1 << 64)
 
 
@@ -51,14 +51,14 @@ def values_of(
 
 
 def types_of(attributes: list[Attribute]) -> Types:
-    """Return types in the words of `hdf5`; those that numbers have by themselves are left out."""
+    """Return types in the words of `hdf5`; those of `_USUAL_TYPES` are left out."""
     types: Types = {}
     for one in attributes:
         if one.type == CHAR:
             text = {"class": "string", "size": max(1, one.length), "padding": "nullterm"}
             charset = "ascii" if one.raw.isascii() else "utf-8"
             types[one.name] = {"type": {**text, "charset": charset}, "shape": []}
-        elif one.type not in _BY_THEMSELVES:
+        elif one.type not in _USUAL_TYPES:
             order = "|" if ELEMENTS[one.type].nbytes == 1 else "<"
             shape = [one.length] if one.length != 1 else []  # one value is a number
             types[one.name] = {"type": order + CODES[one.type], "shape": shape}
@@ -95,9 +95,10 @@ def remembered(types: Types) -> dict[str, Any]:
 
 
 class Writing:
-    """The types that attributes may have: `most` of a remembered one, `large` of a number.
+    """Maker of attributes: it knows which types they may have.
 
-    `large`: integers of more than 32 bits may be attributes.
+    `most` is the last type that is written because metadata remembers it; `large` is True if
+    integers of more than 32 bits may be attributes.
     """
 
     def __init__(self, most: int, *, large: bool) -> None:
@@ -107,10 +108,10 @@ class Writing:
     def attribute(
         self, name: str, value: Any, meta: Metadata, missing: int | None = None
     ) -> tuple[Attribute | None, bool]:
-        """Return the attribute of a value, and if it is read back as that very value.
+        """Return the attribute of a value, and True if it is read back as that very value.
 
-        None if it has no place. `meta` remembers types; `missing` is the type of the variable,
-        which that of `_FillValue` has to be.
+        None if no attribute holds it. `meta` remembers types; `missing` is the type of the
+        variable, which that of `_FillValue` has to be.
         """
         if name == KEY or key_of(name) != name:
             return None, False
@@ -121,22 +122,25 @@ class Writing:
         if len(kinds) > 1 or not kinds <= {int, float}:
             return None, False
         if name == MISSING and missing is not None:
-            if CODES.get(missing, "")[:1] == "f":  # of elements that were integers before
+            if CODES.get(missing, "")[:1] == "f":  # the elements may have been integers before
                 numbers = [_as_float(n) for n in numbers]
             made = _numbers(name, numbers, missing) if missing != CHAR else None
             return made, made is not None and _is_same(made, value)
         code = type_of_attribute(meta, name) or ""
         candidates = [TYPES.get(code, 0), *self._usual(numbers)]
         for number in candidates:
-            made = _numbers(name, numbers, number) if 0 < number <= self._most(number) else None
+            made = _numbers(name, numbers, number) if self._may_be(number) else None
             if made is not None:
                 return made, _is_same(made, value)
         return None, False
 
-    def _most(self, number: int) -> int:
-        return max(self.most, number if self.large and number in (TYPES["i8"], TYPES["u8"]) else 0)
+    def _may_be(self, number: int) -> bool:
+        """True if an attribute may have the type with this number."""
+        is_large = self.large and number in (TYPES["i8"], TYPES["u8"])
+        return 0 < number <= self.most or is_large
 
     def _usual(self, numbers: list[Any]) -> list[int]:
+        """Return the types that numbers get if none is remembered, the first that fits first."""
         if not numbers or type(numbers[0]) is float:
             return [DOUBLE]
         if all(number in INT32 for number in numbers):
@@ -148,18 +152,19 @@ class Writing:
 
 
 def _text(name: str, value: str, *, filling: bool) -> tuple[Attribute | None, bool]:
+    """Return the attribute of a text and True, or None and False; `filling`: it is a fill value."""
     try:
         raw = value.encode()
     except UnicodeEncodeError:
         return None, False
     if raw.endswith(b"\0"):
         return None, False
-    raw = raw or b"\0" * filling  # the library of Unidata takes no fill value of no element
+    raw = raw or b"\0" * filling  # the library of Unidata takes no empty fill value
     return Attribute(name, CHAR, len(raw), raw, name.encode()), True
 
 
 def _numbers(name: str, numbers: list[Any], number: int) -> Attribute | None:
-    """Return an attribute of a type, if that holds the values."""
+    """Return the attribute of numbers in a type; None if that does not hold them exactly."""
     import numpy as np
 
     from raconvert.metadata.reals import narrowed
@@ -170,7 +175,7 @@ def _numbers(name: str, numbers: list[Any], number: int) -> Attribute | None:
             values = narrowed(np.array(numbers, np.float64), dtype)
         else:
             values = np.array(numbers, dtype)
-    except (OverflowError, ValueError, TypeError):  # other numbers than the type has
+    except (OverflowError, ValueError, TypeError):  # numbers that the type does not have
         return None
     raw = values.astype(dtype.newbyteorder(">")).tobytes()
     made = Attribute(name, number, len(numbers), raw, name.encode())
@@ -180,17 +185,18 @@ def _numbers(name: str, numbers: list[Any], number: int) -> Attribute | None:
 
 
 def _as_float(number: Any) -> Any:
-    """An integer as the float of its value, if there is one; any other number as it is."""
+    """Return an integer as the float of its value, if there is one; any other number as it is."""
     exact = type(number) is int and abs(number) < 1 << 63 and float(number) == number
     return float(number) if exact else number
 
 
 def _is_same(attribute: Attribute, value: Any) -> bool:
+    """True if an attribute with these numbers is read as a list, as the value is, or as one."""
     return isinstance(value_of(attribute, "", []), list) == isinstance(value, list)
 
 
 def record_attribute(record: dict[str, Any]) -> list[Attribute]:
-    """Return the attribute with the text of a record; none if the record is empty."""
+    """Return the attribute with the text of a record, in a list; an empty list without a record."""
     if not record:
         return []
     raw = roundtrip.text_of(record).encode()
@@ -200,7 +206,7 @@ def record_attribute(record: dict[str, Any]) -> list[Attribute]:
 def without_types(
     formats: Mapping[str, Mapping[str, Any]], written: list[Attribute], own: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """Return namespaces without what reading the attributes tells; `own`: see `settled`."""
+    """Return namespaces without the types that the attributes have; `own`: see `settled`."""
     rest = {name: dict(space) for name, space in formats.items() if name != NAMESPACE}
     types = rest.get(HDF5, {}).get("attributes")
     if types is not None and types == settled(types_of(written), own):
@@ -209,16 +215,16 @@ def without_types(
 
 
 def settled(types: Types, own: int) -> Types:
-    """Return types without that of `_FillValue` where it is `own`, the type of the variable."""
-    same = types.get(MISSING, {}).get("type", "")
-    if own and isinstance(same, str) and same.lstrip("<|") == CODES.get(own):
-        return {name: said for name, said in types.items() if name != MISSING}
+    """Return types without that of `_FillValue` if it is `own`, the type of the variable."""
+    code = types.get(MISSING, {}).get("type", "")
+    if own and isinstance(code, str) and code.lstrip("<|") == CODES.get(own):
+        return {name: kept for name, kept in types.items() if name != MISSING}
     return types
 
 
 def most_of(version: str, types: list[int]) -> int:
-    """Return the last type that attributes may have that remember a type."""
-    wide = version == "5" or (version == "auto" and any(one > CLASSIC for one in types))
+    """Return the last type that is written because metadata remembers it; see `Writing`."""
+    wide = version == "5" or (version == "auto" and any(number > CLASSIC for number in types))
     return max(CODES) if wide else CLASSIC
 
 
@@ -228,7 +234,7 @@ def most_of(version: str, types: list[int]) -> int:
 class Draft:
     """A file to be written: variables with their attributes, and the version that is asked for.
 
-    `unheld` has the names of attributes that only raconvert reads, by array; `unheld_of_file` those
+    `hidden` has the names of attributes that only raconvert reads, by array; `hidden_of_file` those
     of the file.
     """
 
@@ -238,18 +244,18 @@ class Draft:
         self.version = version
         most = most_of(version, [form.type for form in structure.forms])
         self._writing = Writing(most, large=version in ("auto", "5"))
-        self._known: Coordinates | None = None
-        self.unheld: dict[str, list[str]] = {}
+        self._read_back: Coordinates | None = None
+        self.hidden: dict[str, list[str]] = {}
         self._attributes = {form.key: self._divided(form) for form in structure.forms}
-        self.unheld_of_file: list[str] = []
+        self.hidden_of_file: list[str] = []
         self._of_file = self._whole()
 
     # the header
 
     def header(self, *, with_axes: bool) -> Header:
-        """Return the header, not laid out; `with_axes`: with the axes that only a record keeps.
+        """Return the header, not laid out; `with_axes`: with the axes that only a record holds.
 
-        For them the values of coordinates are read.
+        To know these, the values of coordinates are read.
         """
         structure = self.structure
         names = {name: number for number, name in enumerate(structure.lengths)}
@@ -287,27 +293,26 @@ class Draft:
     def _divided(self, form: Form) -> tuple[list[Attribute], dict[str, Any]]:
         """Return the attributes of a variable, and the record of what they do not hold."""
         if form.axis_of:
-            values: dict[str, Any] = dict(form.said)
+            values: dict[str, Any] = dict(form.type_attributes)
             units = form.array.meta.units
             values |= {"units": units} if units else {}
             return self._written(form, values)[0], {"axis_of": form.axis_of}
         array = form.array
         fields = roundtrip.record_of(array)
         common = common_names(fields)
-        own, rest = divided(fields, common, frozenset(form.said))
-        attributes, left = self._written(form, {**form.said, **own})
+        own, rest = divided(fields, common, frozenset(form.type_attributes))
+        attributes, left = self._written(form, {**form.type_attributes, **own})
         record: dict[str, Any] = {
             field: fields[field] for name, field in common.items() if name in left
         }
-        hidden = {name: value for name, value in left.items() if name not in common}
-        rest = {**rest, **hidden}
+        rest |= {name: value for name, value in left.items() if name not in common}
         seen = {one.name for one in attributes}
-        self.unheld[array.name] = [name for name in rest if name not in seen]
+        self.hidden[array.name] = [name for name in rest if name not in seen]
         formats = without_types(fields.get("formats", {}), attributes, form.type)
         record |= {"attributes": rest} if rest else {}
         record |= {"formats": formats} if formats else {}
         record |= {"space": fields["space"]} if "space" in fields else {}
-        if fields.get("encoding") and not form.said:
+        if fields.get("encoding") and not form.type_attributes:
             record["encoding"] = fields["encoding"]
         was = self._was(form)
         return attributes, {**record, **({"was": was} if was else {})}
@@ -332,7 +337,7 @@ class Draft:
             meta=array.meta.without_axes(),
         )  # fmt: skip
         was = roundtrip.difference(array, array, back)
-        is_bytes = form.type == CHAR and form.inner and not form.said
+        is_bytes = form.type == CHAR and form.inner and not form.type_attributes
         return {**was, **({"type": array.element.descr} if is_bytes else {})}
 
     def _whole(self) -> list[Attribute]:
@@ -345,7 +350,7 @@ class Draft:
             made, same = self._writing.attribute(name, value, meta)
             attributes += [made] if made is not None else []
             left.update({} if same else {name: value})
-            self.unheld_of_file += [name] if made is None else []
+            self.hidden_of_file += [name] if made is None else []
         record = roundtrip.record_of_file(bundle)
         record.pop("attributes", None)
         formats = without_types(record.pop("formats", {}), attributes)
@@ -356,11 +361,11 @@ class Draft:
     def _attributes_of(self, form: Form, *, with_axes: bool) -> list[Attribute]:
         """Return the attributes of a variable, with a record of what they do not hold."""
         attributes, record = self._attributes[form.key]
-        axes = self._axes_untold(form) if with_axes and not form.axis_of else None
+        axes = self._axes_unread(form) if with_axes and not form.axis_of else None
         return [*attributes, *record_attribute({**record, **({"axes": axes} if axes else {})})]
 
-    def _axes_untold(self, form: Form) -> list[dict[str, Any]] | None:
-        """Return the axes of an array, fastest first; None if dimensions and coordinates say them.
+    def _axes_unread(self, form: Form) -> list[dict[str, Any]] | None:
+        """Return the axes of an array, fastest first; None if they are read from coordinates.
 
         A coordinate that is an array may say more than an axis, which no record takes away.
         """
@@ -372,17 +377,17 @@ class Draft:
         axes = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
         wanted = [axis.to_dict() for axis in axes]
         same = [
-            one == said or (name in self.structure.scales and _says_more(one, said))
-            for name, one, said in zip(dims, map(Axis.to_dict, read), wanted, strict=True)
+            facts == meant or (name in self.structure.scales and _says_more(facts, meant))
+            for name, facts, meant in zip(dims, map(Axis.to_dict, read), wanted, strict=True)
         ]
         return None if all(same) else wanted[::-1]
 
     def _coordinates(self) -> Coordinates:
         """Return the coordinates as they will be read."""
-        if self._known is None:
+        if self._read_back is None:
             made = {key: form.array for key, form in self.structure.made.items()}
-            self._known = Coordinates({**self.structure.scales, **made}, DEFAULT)
-        return self._known
+            self._read_back = Coordinates({**self.structure.scales, **made}, DEFAULT)
+        return self._read_back
 
     # the file
 
@@ -395,9 +400,9 @@ class Draft:
         write_file(header, arrays, target)
 
 
-def _says_more(one: dict[str, Any], said: dict[str, Any]) -> bool:
-    """True if the first axis has all that the second one says, and the same name."""
-    return {**one, **said} == one and one.get("name") == said.get("name")
+def _says_more(facts: dict[str, Any], meant: dict[str, Any]) -> bool:
+    """True if the first axis has all facts of the second one, and the same name."""
+    return {**facts, **meant} == facts and facts.get("name") == meant.get("name")
 
 
 def _meta_of_file(bundle: Bundle) -> Any:

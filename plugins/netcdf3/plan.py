@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def plan(bundle: Bundle, *, version: str = "auto", unlimited: str = "auto") -> Plan:
-    """Variables in order, behind the coordinates that are made from axes.
+    """Plan the variables in order, behind the coordinates that are made from axes.
 
     `version` is auto, 1, 2 or 5; `unlimited` is auto, none, or the name of the axis along which
     the file is records. Raises `UsageError` for other words.
@@ -29,25 +29,25 @@ def plan(bundle: Bundle, *, version: str = "auto", unlimited: str = "auto") -> P
     structure = Structure(bundle, keys)
     structure.choose_unlimited(bundle, unlimited)
     draft = Draft(bundle, structure, version)
-    fits = [*structure.fits, *fits_of(bundle, keys, draft.unheld)]
+    fits = [*structure.fits, *fits_of(bundle, keys, draft.hidden)]
     if not any(fit.outcome == "refused" for fit in fits):
         fits += version_fits(draft.header(with_axes=False), version, keys, bundle.names)
 
     def write(target: Target) -> None:
         draft.write(target)
 
-    return Plan([*fits, *file_fits(bundle, draft.unheld_of_file)], write, names=bundle.names)
+    return Plan([*fits, *file_fits(bundle, draft.hidden_of_file)], write, names=bundle.names)
 
 
 def check_version(version: str) -> None:
-    """Raise `UsageError` for a version that there is not."""
+    """Raise `UsageError` for a version that does not exist."""
     words = WRITE_OPTIONS[0].choices
     if version not in words:
         raise UsageError(f"option version={version} is not understood", expected=" or ".join(words))
 
 
-def fits_of(bundle: Bundle, keys: Sequence[str], unheld: dict[str, list[str]]) -> Iterator[Fit]:
-    """Yield a `Fit` for each changed name and lost fact; `unheld` are attributes by array."""
+def fits_of(bundle: Bundle, keys: Sequence[str], hidden: dict[str, list[str]]) -> Iterator[Fit]:
+    """Yield a `Fit` for each changed name and lost fact; `hidden` are attributes by array."""
     seen: set[str] = set()
     for name, reason in renamed(bundle.arrays, dict(zip(bundle.names, keys, strict=True))):
         yield equivalent(name, "metadata", reason)
@@ -61,15 +61,15 @@ def fits_of(bundle: Bundle, keys: Sequence[str], unheld: dict[str, list[str]]) -
         oblique = without_coordinates(array.meta)
         if oblique is not None:
             yield equivalent(array.name, "metadata", oblique)
-        if hidden := unheld.get(array.name):
-            yield equivalent(array.name, "metadata", _hidden(hidden))
+        if names := hidden.get(array.name):
+            yield equivalent(array.name, "metadata", _only_ours(names))
         yield from stack_fits(array)
 
 
-def file_fits(bundle: Bundle, unheld: list[str]) -> Iterator[Fit]:
-    """Yield what of the file is kept for raconvert alone."""
-    if unheld:
-        yield equivalent("", "metadata", _hidden(unheld))
+def file_fits(bundle: Bundle, hidden: list[str]) -> Iterator[Fit]:
+    """Yield the facts of the file that only raconvert reads; `hidden` are attributes."""
+    if hidden:
+        yield equivalent("", "metadata", _only_ours(hidden))
     groups = bundle.explicit_groups()
     if groups:
         reason = f"{TITLE} has no groups: only raconvert reads {first_of([*groups])}"
@@ -79,7 +79,8 @@ def file_fits(bundle: Bundle, unheld: list[str]) -> Iterator[Fit]:
         yield equivalent("", "metadata", reason)
 
 
-def _hidden(names: list[str]) -> str:
+def _only_ours(names: list[str]) -> str:
+    """Return the reason for attributes that only raconvert reads."""
     shown = first_of([f"'{name[:80]}'" for name in names])
     return f"an attribute is numbers of one type, or a text: only raconvert reads {shown}"
 
@@ -87,7 +88,7 @@ def _hidden(names: list[str]) -> str:
 def version_fits(
     header: Header, version: str, keys: Sequence[str], names: Sequence[str]
 ) -> Iterator[Fit]:
-    """Yield what the version that is asked for, or the largest one, has no room for."""
+    """Yield a `Fit` for all that the version asked for, or the largest one, has no room for."""
     asked = 5 if version == "auto" else int(version)
     by_key = dict(zip(keys, names, strict=True))
     made = header._replace(version=asked)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Part(Record):
-    """The place of a variable: `row` bytes, once or in each record; lengths of all its dims."""
+    """The extent of a variable: `row` bytes, once or in each record; `shape` is of all its dims."""
 
     variable: Variable
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class Part(Record):
     is_record: bool
 
 
-class Found(Record):
+class ReadVariable(Record):
     """A variable and the array that it is.
 
     `dims` are the names of the dimensions of the array, slowest first; `has_axes` is True if its
@@ -53,7 +53,7 @@ class Found(Record):
 
 
 def read_file(source: Source) -> Bundle:
-    """The variables of a file in C order: extents, or stretches in the records.
+    """Read the variables of a file in C order: extents, or stretches in the records.
 
     Raises `Corrupt`, `Unsupported` and `TooLarge` before any data is read.
     """
@@ -61,11 +61,11 @@ def read_file(source: Source) -> Bundle:
     header = read_header(source, notes)
     if not header.variables:
         raise Unsupported("holds no array", path=source.path, expected="a variable")
-    variables = found_in(source, header, notes)
-    arrays = [one.array for one in variables if not one.axis_of]
+    variables = read_variables(source, header, notes)
+    arrays = [read.array for read in variables if not read.axis_of]
     if not arrays:
         raise Unsupported("holds coordinates only, and no array", path=source.path)
-    used = {number for one in header.variables for number in one.dims}
+    used = {number for variable in header.variables for number in variable.dims}
     unused = [f"'{dim.name}'" for number, dim in enumerate(header.dims) if number not in used]
     if unused:
         more = f" and {len(unused) - 5} more" if len(unused) > 5 else ""
@@ -75,23 +75,23 @@ def read_file(source: Source) -> Bundle:
     return bundle
 
 
-def found_in(source: Source, header: Header, notes: list[str]) -> list[Found]:
+def read_variables(source: Source, header: Header, notes: list[str]) -> list[ReadVariable]:
     """Return all variables of a file with their arrays, coordinates made from axes included."""
     parts, record = parts_of(source, header, notes), header.record_bytes()
-    variables = [_found(source, header, part, record, notes) for part in parts]
+    variables = [_read_variable(source, header, part, record, notes) for part in parts]
     names: set[str] = set()
-    for number, one in enumerate(variables):
-        if one.array.name in names:
-            error = Corrupt(f"two arrays have the name '{one.array.name}'", path=source.path)
-            array = Array.unreadable(one.variable.name, error)
-            variables[number] = one._replace(array=array)
+    for number, read in enumerate(variables):
+        if read.array.name in names:
+            error = Corrupt(f"two arrays have the name '{read.array.name}'", path=source.path)
+            array = Array.unreadable(read.variable.name, error)
+            variables[number] = read._replace(array=array)
         names.add(variables[number].array.name)
     _name_axes(variables, source.limits)
     return variables
 
 
 def _describe_file(bundle: Bundle, header: Header, source: Source, notes: list[str]) -> None:
-    """Give a bundle what attributes of the file, and the record among them, say."""
+    """Give a bundle the attributes of the file, and the facts of the record among them."""
     values, types = values_of(header.attributes, "the file", notes)
     record = take_record(values, source.path, source.limits)
     if record:
@@ -160,8 +160,10 @@ def _check_apart(
             end, before = stop, name
 
 
-def _found(source: Source, header: Header, part: Part, record: int, notes: list[str]) -> Found:
-    """The array of a variable with its metadata; one that cannot be understood has a problem."""
+def _read_variable(
+    source: Source, header: Header, part: Part, record: int, notes: list[str]
+) -> ReadVariable:
+    """Return a variable as an array with its metadata; unreadable if an error of ours is raised."""
     variable = part.variable
     names = tuple(header.dims[number].name for number in variable.dims)
     of = f"'{variable.name}'"
@@ -177,16 +179,15 @@ def _found(source: Source, header: Header, part: Part, record: int, notes: list[
             names = names[:-1]
         array = _described(array, values, types, variable.type, said, source)
     except RaconvertError as error:
-        return Found(variable, Array.unreadable(variable.name, error), ())
+        return ReadVariable(variable, Array.unreadable(variable.name, error), ())
     if letters and header.dims[variable.dims[-1]].name != f"string{letters}":
         array.meta = array.meta.with_format(NAMESPACE, text=header.dims[variable.dims[-1]].name)
-    return Found(
-        variable, array, names, axis_of if isinstance(axis_of, str) else "", "axes" in said
-    )
+    axis_of = axis_of if isinstance(axis_of, str) else ""
+    return ReadVariable(variable, array, names, axis_of, "axes" in said)
 
 
 def _letters(part: Part, values: dict[str, Any], said: dict[str, Any], limits: Limits) -> int:
-    """The number of chars in a text if the fastest dimension has the letters of texts, else 0."""
+    """Return the chars in a text if the fastest dimension is the letters of texts, else 0."""
     if part.variable.type != CHAR or len(part.shape) <= part.is_record:
         return 0
     code = said.get("was", {}).get("type")
@@ -199,17 +200,21 @@ def _described(
     array: Array, values: dict[str, Any], types: Any, number: int, record: dict[str, Any],
     source: Source,
 ) -> Array:  # fmt: skip
-    """The array with what its attributes and its record say; `number` is that of its type."""
+    """Return the array with the facts of its attributes and its record.
+
+    `number` is that of its type in the file.
+    """
     was = record.get("was", {})
     fields: dict[str, Any] = {}
-    if str(values.get(ENCODING)).lower() in UTF8_WORDS and array.element.nbytes:
-        fields["encoding"] = "utf-8" if _is_text(array) else None
-        if fields["encoding"]:
-            del values[ENCODING]
+    is_text = array.element.kind == "user" and array.element.nbytes > 0
+    if is_text and str(values.get(ENCODING)).lower() in UTF8_WORDS:
+        fields["encoding"] = "utf-8"
+        del values[ENCODING]
     if was.get("type") == "|b1" and all(values.get(key) == word for key, word in BOOL.items()):
         for key in BOOL:
             del values[key]
-    if was.get("type") == array.element.descr is not None:  # it is read as that already
+    descr = array.element.descr
+    if descr is not None and was.get("type") == descr:  # it is read as that already
         record["was"] = {key: value for key, value in was.items() if key != "type"}
     types = settled(types, number)
     take_times(values, types, record)
@@ -227,12 +232,11 @@ def _described(
     return array
 
 
-def _is_text(array: Array) -> bool:
-    return array.element.kind == "user"
-
-
 def array_of(source: Source, part: Part, record: int, letters: int) -> Array:
-    """The array of a variable without metadata; `letters` of the fastest dimension are one text."""
+    """Return the array of a variable without metadata.
+
+    `letters` is the number of chars of the fastest dimension that are one text, else 0.
+    """
     variable, shape = part.variable, part.shape
     kind = ELEMENTS[variable.type]
     if letters:
@@ -262,7 +266,7 @@ def array_of(source: Source, part: Part, record: int, letters: int) -> Array:
 
 
 def _records(source: Source, part: Part, record: int, kind: Element, shape: tuple[int, ...]) -> Any:
-    """Array source of a variable that has a stretch in each record."""
+    """Return the array source of a variable that has a stretch in each record."""
     import numpy as np
 
     from raconvert.arrays.regions import full_key, is_basic, region, slabs
@@ -309,19 +313,20 @@ def _records(source: Source, part: Part, record: int, kind: Element, shape: tupl
 # Axes --------------------------------------------------------------------------------------------
 
 
-def _name_axes(variables: list[Found], limits: Limits) -> None:
-    """Give arrays the axes that dimensions, and the variables of their names, say."""
-    known = Coordinates({one.variable.name: one.array for one in variables if is_coordinate(one)},
-                        limits)  # fmt: skip
-    for one in variables:
-        array = one.array
-        if array.problem is None and one.dims and not (one.axis_of or one.has_axes):
-            axes = known.axes_of(one.variable.name, one.dims, array.dims[::-1])[: array.ndim]
+def _name_axes(variables: list[ReadVariable], limits: Limits) -> None:
+    """Give arrays the axes that dimensions, and the variables of their names, describe."""
+    scales = {read.variable.name: read.array for read in variables if is_coordinate(read)}
+    coordinates = Coordinates(scales, limits)
+    for read in variables:
+        array = read.array
+        if array.problem is None and read.dims and not (read.axis_of or read.has_axes):
+            axes = coordinates.axes_of(read.variable.name, read.dims, array.dims[::-1])
+            axes = axes[: array.ndim]
             array.meta = array.meta.replace(axes=axes) if any(axes) else array.meta
-        elif array.meta.axes and not any(array.meta.axes):  # they are told to have no names
+        elif array.meta.axes and not any(array.meta.axes):  # the record says: without names
             array.meta = array.meta.replace(axes=())
 
 
-def is_coordinate(one: Found) -> bool:
-    """True for a variable of the name of its one dimension."""
-    return one.dims == (one.variable.name,) and one.array.problem is None
+def is_coordinate(read: ReadVariable) -> bool:
+    """True for a readable variable with the name of its only dimension."""
+    return read.dims == (read.variable.name,) and read.array.problem is None

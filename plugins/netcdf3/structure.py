@@ -1,4 +1,4 @@
-"""Variables, dimensions and types of the file to be, and what of a bundle it keeps in another form.
+"""Variables, dimensions and types of the file to be, and the arrays that change their form in it.
 
 All arrays of a file share its dimensions: those of equal names are one, if their axes say the same.
 """
@@ -65,7 +65,7 @@ def key_of(name: str) -> str:
 
 
 class Free:
-    """Keys that are not taken; counting goes on where it ended, since what is taken stays so."""
+    """Keys that are not taken; each counter goes on where it ended, since no key becomes free."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self.taken = {*taken}
@@ -99,7 +99,7 @@ def keys_of(names: Sequence[str], reserved: Iterable[str] = ()) -> list[str]:
 
 
 class Coordinates:
-    """Variables that stand along dimensions, by name, and what they say of an axis."""
+    """Variables that stand along dimensions, by name, and the facts that they give an axis."""
 
     def __init__(self, arrays: dict[str, Array], limits: Limits) -> None:
         self.arrays = arrays
@@ -118,7 +118,7 @@ class Coordinates:
         return axes
 
     def _along(self, name: str) -> dict[str, Any]:
-        """Units, and spacing and origin or labels, of the values of a coordinate variable."""
+        """Return units, and spacing and origin or labels, from a coordinate variable."""
         from raconvert.arrays.interop.conventions import facts_of
 
         if name not in self._facts:
@@ -142,9 +142,9 @@ UTF8 = "utf-8"
 class Form(Record):
     """A variable to be: its name, its array, and how that lies in the file.
 
-    `dims` are the names of dimensions, slowest first; `inner` of them, the last, are none of the
-    array, but of the letters of texts or the parts of complex numbers. `said` are attributes that
-    tell other programs what the elements are. `axis_of` is the name of the array whose axis a
+    `dims` are the names of dimensions, slowest first; `inner` of them, the last, are not axes of
+    the array, but the letters of texts or the parts of complex numbers. `type_attributes` tell
+    other programs what the elements are. `axis_of` is the name of the array whose axis a
     coordinate is made from, else empty.
     """
 
@@ -153,11 +153,11 @@ class Form(Record):
     type: int
     dims: tuple[str, ...] = ()
     inner: int = 0
-    said: Mapping[str, Any] = {}
+    type_attributes: Mapping[str, Any] = {}
     axis_of: str = ""
 
 
-class There(Record):
+class Existing(Record):
     """Lengths of dimensions, coordinates and names of variables that a file has already.
 
     `unlimited` is the dimension of the records; `limits` are those of the source.
@@ -173,34 +173,37 @@ class There(Record):
 class Structure:
     """The variables and dimensions of a file, made of the arrays of a bundle.
 
-    `there` are the dimensions and variables of the file, if it exists; see `There`.
+    `existing` are the dimensions and variables of the file, if it exists; see `Existing`.
     """
 
-    def __init__(self, bundle: Bundle, keys: Sequence[str], there: There | None = None) -> None:
-        there = there or There()
+    def __init__(
+        self, bundle: Bundle, keys: Sequence[str], existing: Existing | None = None
+    ) -> None:
+        existing = existing or Existing()
         self.fits: list[Fit] = []
-        self.lengths: dict[str, int] = dict(there.lengths)
-        self.scales: dict[str, Array] = dict(there.scales)
-        self.unlimited = there.unlimited
-        self._there = there
+        self.lengths: dict[str, int] = dict(existing.lengths)
+        self.scales: dict[str, Array] = dict(existing.scales)
+        self.unlimited = existing.unlimited
+        self._existing = existing
         self.made: dict[str, Form] = {}  # coordinates made from axes, by name
         self._says: dict[str, tuple[int, str]] = {}
-        self._taken = {*there.taken, *keys}
+        self._taken = {*existing.taken, *keys}
         self._inner: set[str] = set()
         self._names = Free([*self._taken, *self.lengths])  # of dimensions and variables
         for array, key in zip(bundle.arrays, keys, strict=True):
             fits = key == key_of(array.name) and array.problem is None and is_own(array, key)
             if fits and self.lengths.setdefault(key, array.dims[0]) == array.dims[0]:
                 self.scales[key] = array
-        pairs = [*zip(bundle.arrays, keys, strict=True)]
+        pairs = zip(bundle.arrays, keys, strict=True)
         self.arrays = [self._form(array, key) for array, key in pairs]
 
     @property
     def forms(self) -> list[Form]:
-        """All variables: a large array comes last, where it may be larger than a field tells."""
+        """All variables, coordinates first: the last one may be larger than its field tells."""
         return [*self.made.values(), *self.arrays]
 
     def _form(self, array: Array, key: str) -> Form:
+        """Return the variable of an array; what does not fit goes to `fits`."""
         form = self._typed(array, key)
         dims: list[str] = []
         axes = coordinates(array.ra_axes, array.meta.space)[::-1] or [Axis()] * array.ndim
@@ -218,17 +221,18 @@ class Structure:
     # types
 
     def _typed(self, array: Array, key: str) -> Form:
-        """The variable of an array without its dimensions."""
+        """Return the variable of an array without its dimensions."""
         kind = array.element
         number = NUMBERS.get((kind.kind, kind.nbytes)) if ml_name(kind) is None else None
         if number is not None:
             return Form(key, array, number)
         if kind.kind == "bool":
-            said = {name: word for name, word in BOOL.items() if name not in array.meta.attributes}
+            own = array.meta.attributes
+            marks = {name: word for name, word in BOOL.items() if name not in own}
             self._equivalent(
                 array, "type", "bools become int8, with an attribute that xarray reads"
             )
-            return Form(key, array, TYPES["i1"], said=said)
+            return Form(key, array, TYPES["i1"], type_attributes=marks)
         if kind.kind == "complex" and kind.nbytes <= 16:
             reason = (
                 f"complex numbers become pairs (real, imaginary) on a new fastest axis '{PARTS}'"
@@ -239,13 +243,14 @@ class Structure:
         if kind.kind == "user" and letter in ("M", "m"):
             reason = "dates and durations become int64, with units of CF where it has them"
             self._equivalent(array, "type", reason)
-            return Form(key, array, TYPES["i8"], said=times_of(array) or {})
+            return Form(key, array, TYPES["i8"], type_attributes=times_of(array) or {})
         if kind.kind == "user" and letter in ("S", "U"):
             return self._text(array, key, letter)
         self.fits.append(refused_type(array, TITLE, "float32"))
         return Form(key, array, CHAR)
 
     def _text(self, array: Array, key: str, letter: str) -> Form:
+        """Return the variable of chars of an array of texts (U) or bytes (S)."""
         is_utf8 = letter == "U" or array.meta.encoding == UTF8
         if letter == "U":
             self._equivalent(
@@ -255,17 +260,19 @@ class Structure:
             return Form(key, array, CHAR)
         elif not is_utf8:
             self._equivalent(array, "type", "strings become chars, with a dimension for them")
-        return Form(key, array, CHAR, inner=1, said={ENCODING: UTF8} if is_utf8 else {})
+        marks = {ENCODING: UTF8} if is_utf8 else {}
+        return Form(key, array, CHAR, inner=1, type_attributes=marks)
 
     def _inner_dimension(self, array: Array) -> str:
-        """The dimension of the letters of texts, or of the parts of complex numbers."""
+        """Return the dimension of the letters of texts, or of the parts of complex numbers."""
         if array.element.kind == "complex":
             name, length = PARTS, 2
         else:
             length = array.element.nbytes
-            known = array.meta.formats.get(NAMESPACE, {}).get("text")
-            usual = f"string{length}"
-            name = known if isinstance(known, str) and key_of(known) == known else usual
+            name = f"string{length}"
+            recorded = array.meta.formats.get(NAMESPACE, {}).get("text")
+            if isinstance(recorded, str) and key_of(recorded) == recorded:
+                name = recorded
         if self.lengths.get(name, length) != length or name == self.unlimited:
             name = self._names.take(name)
         self.lengths[name] = length
@@ -278,35 +285,35 @@ class Structure:
     def _dimension(
         self, array: Array, key: str, axes: Sequence[Axis], index: int, length: int
     ) -> str:
-        """The name of the dimension of an axis, a new one where no other says the same."""
+        """Return the name of the dimension of an axis, a new one unless another says the same."""
         axis = axes[index]
         name = shared_name(axis, axes[:index])
-        place = key_of(name) if name else unnamed(key, index)
+        dim = key_of(name) if name else unnamed(key, index)
         if not length:
-            return self._empty(array, place, index, named=bool(name))
-        if name and not self._is_shared(array, place, axis, index, length):
+            return self._empty(array, dim, index, named=bool(name))
+        if name and not self._is_shared(array, dim, axis, index, length):
             reason = (
                 f"its axis '{name}' is not the dimension '{name}', which says something else: "
                 "other programs see another name, the axis itself is kept"
             )
             self._equivalent(array, "metadata", reason)
         elif name:
-            return place
+            return dim
         last = str(index) if not axis.name or "/" in axis.name else key_of(axis.name)
-        place = self._names.take(key_of(f"{key}.{last}"))
-        self._new(array, place, axis, length)
-        return place
+        dim = self._names.take(key_of(f"{key}.{last}"))
+        self._new(array, dim, axis, length)
+        return dim
 
-    def _empty(self, array: Array, place: str, index: int, *, named: bool) -> str:
-        """The dimension of an axis without elements: only the unlimited one has none."""
+    def _empty(self, array: Array, dim: str, index: int, *, named: bool) -> str:
+        """Return the dimension of an axis without elements: only the unlimited one can be empty."""
         if index or self.lengths.get(self.unlimited or "", 0):
             reason = f"{TITLE} has one dimension of length 0, the slowest, of the records"
             self.fits.append(refused(array.name, "shape", reason))
-            return place
+            return dim
         if self.unlimited is None:
-            self.unlimited = place if place not in self.lengths else self._names.take(place)
+            self.unlimited = dim if dim not in self.lengths else self._names.take(dim)
             self.lengths[self.unlimited] = 0
-        if named and self.unlimited != place:
+        if named and self.unlimited != dim:
             reason = (
                 f"an axis without elements is the dimension '{self.unlimited}': other programs see "
                 "that name, the axis itself is kept"
@@ -314,33 +321,34 @@ class Structure:
             self._equivalent(array, "metadata", reason)
         return self.unlimited
 
-    def _is_shared(self, array: Array, place: str, axis: Axis, index: int, length: int) -> bool:
+    def _is_shared(self, array: Array, dim: str, axis: Axis, index: int, length: int) -> bool:
         """True if the dimension of this name is that of an axis, or becomes it."""
-        known = self.lengths.get(place)
-        if (known is not None and known != length) or (index and place == self.unlimited):
+        known = self.lengths.get(dim)
+        if (known is not None and known != length) or (index and dim == self.unlimited):
             return False
-        if place in self.scales:
-            own = self.scales[place].name == array.name
-            return own or self._agrees(array, place, axis, index, length)
+        if dim in self.scales:
+            own = self.scales[dim].name == array.name
+            return own or self._agrees(array, dim, axis, index, length)
         values = values_of(axis, length)
         said = (length, "") if values is None else says(axis, length)
-        if place in self._says:
-            return self._says[place] == said
-        if values is not None and (known is not None or place in self._taken):
+        if dim in self._says:
+            return self._says[dim] == said
+        if values is not None and (known is not None or dim in self._taken):
             return False
-        self._new(array, place, axis, length)
+        self._new(array, dim, axis, length)
         return True
 
-    def _agrees(self, array: Array, place: str, axis: Axis, index: int, length: int) -> bool:
+    def _agrees(self, array: Array, dim: str, axis: Axis, index: int, length: int) -> bool:
         """True unless an axis says other values than a coordinate that was there before.
 
         The axis takes what the coordinate says beyond it, which is named.
         """
-        scale = self._there.scales.get(place)
-        if scale is None or scale is not self.scales[place]:
+        scale = self._existing.scales.get(dim)
+        if scale is None or scale is not self.scales[dim]:
             return True
-        (known,) = Coordinates({place: scale}, self._there.limits).axes_of("", [place], [length])
-        own, said = axis.to_dict(), known.to_dict()
+        coordinates = Coordinates({dim: scale}, self._existing.limits)
+        (read,) = coordinates.axes_of("", [dim], [length])
+        own, said = axis.to_dict(), read.to_dict()
         of_values = ("spacing", "origin", "labels") if "labels" in own or "spacing" in own else ()
         if any(own[field] != said.get(field) for field in ("units", *of_values) if field in own):
             return False
@@ -352,21 +360,19 @@ class Structure:
             self._equivalent(array, "metadata", reason)
         return True
 
-    def _new(self, array: Array, place: str, axis: Axis, length: int) -> None:
+    def _new(self, array: Array, dim: str, axis: Axis, length: int) -> None:
         """Take a new dimension, with a coordinate if the axis has values."""
         values = values_of(axis, length)
-        self.lengths[place] = length
-        self._names.taken.add(place)
-        self._says[place] = (length, "") if values is None else says(axis, length)
+        self.lengths[dim] = length
+        self._names.taken.add(dim)
+        self._says[dim] = (length, "") if values is None else says(axis, length)
         if values is not None:
-            made = _coordinate(place, axis, values)
-            form = self._typed(made, place)._replace(axis_of=array.name)
-            dims = (place, self._inner_dimension(made)) if form.inner else (place,)
-            self.made[place] = form._replace(dims=dims)
+            made = _coordinate(dim, axis, values)
+            form = self._typed(made, dim)._replace(axis_of=array.name)
+            dims = (dim, self._inner_dimension(made)) if form.inner else (dim,)
+            self.made[dim] = form._replace(dims=dims)
         elif axis.units:
-            reason = (
-                f"axis '{axis.name or place}' has units and no values: only raconvert reads them"
-            )
+            reason = f"axis '{axis.name or dim}' has units and no values: only raconvert reads them"
             self._equivalent(array, "metadata", reason)
 
     def _equivalent(self, array: Array, what: str, reason: str) -> None:
@@ -382,8 +388,8 @@ class Structure:
         if asked != "auto":
             name = key_of(asked)
             if name not in self.lengths:
-                known = first_of([*self.lengths]) or "no axis has a name"
-                raise UsageError(f"no array has the axis unlimited={asked}", expected=known)
+                expected = first_of([*self.lengths]) or "no axis has a name"
+                raise UsageError(f"no array has the axis unlimited={asked}", expected=expected)
             if name in inside:
                 array = next(one.array for one in self.forms if name in one.dims[1:])
                 reason = f"its axis '{asked}' is not the slowest, as that of the records must be"
@@ -391,17 +397,17 @@ class Structure:
                 return
             self.unlimited = name
             return
-        names: list[Any] = [bundle.formats.get(NAMESPACE, {}).get("unlimited")]
-        names += [_growing(array) for array in bundle.arrays]
-        for known in names:
-            name = key_of(known) if isinstance(known, str) else ""
+        recorded: list[Any] = [bundle.formats.get(NAMESPACE, {}).get("unlimited")]
+        recorded += [_growing(array) for array in bundle.arrays]
+        for axis_name in recorded:
+            name = key_of(axis_name) if isinstance(axis_name, str) else ""
             if name in self.lengths and name not in inside and name not in self._inner:
                 self.unlimited = name
                 return
 
 
 def _growing(array: Array) -> str | None:
-    """The name of the slowest axis of an array, if that was unlimited in its file."""
+    """Return the name of the slowest axis of an array, if that was unlimited in its file."""
     most = array.storage.get("maxshape")
     grows = isinstance(most, list) and len(most) == array.ndim > 0 and most[0] is None
     axes = array.ra_axes[::-1]
@@ -409,7 +415,7 @@ def _growing(array: Array) -> str | None:
 
 
 def _coordinate(name: str, axis: Axis, values: Any) -> Array:
-    """The array of the values along an axis."""
+    """Return the array of the values along an axis."""
     import numpy as np
 
     encoding = None
@@ -428,7 +434,7 @@ def _coordinate(name: str, axis: Axis, values: Any) -> Array:
 
 
 def stored(form: Form, path: str) -> Array:
-    """Return the array whose bytes are those of a variable in a file; its values mean nothing."""
+    """Return the array whose bytes are those of a variable in a file, whatever they mean."""
     from raconvert.arrays.cast import checked_bools
     from raconvert.arrays.reinterpret import big_endian, letter_of, seen_as
 
@@ -447,7 +453,7 @@ def stored(form: Form, path: str) -> Array:
 
 
 def _as_chars(array: Array, path: str) -> Array:
-    """Text as UTF-8 of four bytes a letter."""
+    """Return text as UTF-8, of four bytes a letter."""
     import numpy as np
 
     from raconvert.arrays.cast import Converted

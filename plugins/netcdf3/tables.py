@@ -34,7 +34,7 @@ FILLS = {1: b"\x81", CHAR: b"\0", 3: b"\x80\x01", 7: b"\xff", 8: b"\xff\xff"}  #
 MOST_LENGTH = {1: (1 << 31) - 4, 2: (1 << 31) - 4, 5: (1 << 63) - 4}
 MOST_BYTES = {1: (1 << 31) - 4, 2: (1 << 32) - 4, 5: (1 << 63) - 4}
 MOST_BEGIN = {1: (1 << 31) - 1, 2: (1 << 63) - 1, 5: (1 << 63) - 1}
-UNSAID = (1 << 32) - 1  # the size of a variable that has no room in its field
+UNSAID = (1 << 32) - 1  # written for the size of a variable that its field has no room for
 NAME_BYTES = 256  # of a name, for the library of Unidata
 
 ENCODING = "_Encoding"  # attribute of chars that are text, whose letters are the fastest dimension

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def write_file(header: Header, arrays: Sequence[Array], target: Target) -> None:
-    """Write a file: `arrays` have the bytes of its variables, as they stand in it."""
+    """Write a file: `arrays` have the bytes of its variables, in their order and byte order."""
     pairs = [*zip(header.variables, arrays, strict=True)]
     fixed = [pair for pair in pairs if not header.is_record(pair[0])]
     inside = [pair for pair in pairs if header.is_record(pair[0])]
-    for array in arrays:  # refused before room is taken
+    for array in arrays:
         if array.extent is None and array.count:
-            _ = array.data
+            _ = array.data  # opened here, so that an error comes before room is taken
     file = target.open()
     try:
         write_all(file, [encoded(header)])
@@ -48,6 +48,7 @@ def write_file(header: Header, arrays: Sequence[Array], target: Target) -> None:
 
 
 def _write_fixed(file: FileIO, variable: Variable, array: Array, row: int, target: Target) -> None:
+    """Write the `row` bytes of a variable of fixed size."""
     if array.extent is not None:
         copy_extent_to(array.extent, file, variable.begin, target.progress)
         return
@@ -67,7 +68,7 @@ def _write_fixed(file: FileIO, variable: Variable, array: Array, row: int, targe
 def _write_records(
     file: FileIO, header: Header, inside: list[tuple[Variable, Array]], target: Target
 ) -> None:
-    """Write the records, several at once, or where one is large its parts piece by piece."""
+    """Write the records: several at once, or the parts of each piece by piece if they are large."""
     import numpy as np
 
     record, count = header.record_bytes(), header.records or 0
@@ -89,17 +90,18 @@ def _write_records(
     else:
         step = max(1, min(count, budget // max(1, record)))
         room = np.empty((step, record), np.uint8)
-        at = 0
-        places = []
+        end = 0
+        columns = []
         for row, pad in zip(rows, pads, strict=True):
-            places.append(slice(at, at + row))
-            room[:, at + row : at + row + len(pad)] = np.frombuffer(pad, np.uint8)
-            at += row + len(pad)
+            begin, end = end, end + row
+            columns.append(slice(begin, end))
+            room[:, end : end + len(pad)] = np.frombuffer(pad, np.uint8)
+            end += len(pad)
         for start in range(0, count, step):
-            high = min(step, count - start)
-            for feed, place, row in zip(feeds, places, rows, strict=True):
-                room[:high, place] = feed.take(high * row).reshape(high, row)
-            write_all(file, [room[:high]])
+            some = min(step, count - start)
+            for feed, column, row in zip(feeds, columns, rows, strict=True):
+                room[:some, column] = feed.take(some * row).reshape(some, row)
+            write_all(file, [room[:some]])
     for feed, (_, array) in zip(feeds, inside, strict=True):
         if feed.more():
             raise Corrupt(f"array '{array.name}' is longer than its dims say")
@@ -107,7 +109,7 @@ def _write_records(
 
 
 def _feed(array: Array, most: int, target: Target) -> Feed:
-    """The bytes of an array as many as are asked for at a time."""
+    """Return the feed of the bytes of an array, from which any number is taken at a time."""
     import numpy as np
 
     def pieces() -> Iterator[Any]:
@@ -118,7 +120,7 @@ def _feed(array: Array, most: int, target: Target) -> Feed:
 
 
 def _filling(variable: Variable, count: int) -> bytes:
-    """The fill value that pads the data of a variable of a narrow type, `count` bytes of it."""
+    """Return `count` bytes of the fill value that pads the data of a variable of a narrow type."""
     own = next((one.raw for one in variable.attributes if one.name == "_FillValue"), b"")
     fill = own or FILLS.get(variable.type, b"\0")
     return (fill * count)[:count]

@@ -114,10 +114,10 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the magic and the length of the header, decompressed where it is gzip.
+    """Return SURE for the magic and the length of the header, decompressed if it is gzip.
 
-    Compressed data of a pair is known by the header beside it. Also sure of a header of ANALYZE,
-    which is refused by name.
+    Compressed data of a pair is recognised by the header beside it. SURE also for a header of
+    ANALYZE, which `read` refuses by name.
     """
     start = Start(source)
     if start.version:
@@ -133,10 +133,10 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source) -> Bundle:
-    """The one array of a NIfTI file, or pair, named after the file's stem, as it is stored.
+    """Read the one array of a NIfTI file, or pair, named after the file's stem, as it is stored.
 
-    Shape in F order. Raises `Corrupt` and `Unsupported` before any data is read, `ReadFailed` and
-    `Unsafe` for the other file of a pair.
+    Its shape is in F order. Raises `Corrupt` and `Unsupported` before any data is read,
+    `ReadFailed` and `Unsafe` for the other file of a pair.
     """
     start, data, gzip = _files(source)
     header = read_header(start, data, gzip=gzip)
@@ -164,7 +164,7 @@ def read(source: Source) -> Bundle:
 
 
 def _files(source: Source) -> tuple[Start, Source, bool]:
-    """The header, the file of the data (it may be the same), and True if that is compressed."""
+    """Return the header, the file of the data (it may be the same), and True if that is gzip."""
     start, data = Start(source), source
     name = os.path.basename(source.place).lower()
     if start.pair or start.analyze:
@@ -187,14 +187,14 @@ def _files(source: Source) -> tuple[Start, Source, bool]:
 
 
 def _inflated(array: Array, part: Part, swap: int, notes: list[str]) -> object:
-    from raconvert.arrays.sources import Inflated  # with numpy
+    from raconvert.arrays.sources import Inflated  # which imports numpy
 
     return Inflated(array, part, swap, encoding=GZIP, notes=notes)
 
 
 def programs(array: Array) -> dict[str, str]:
-    """NiBabel, NIfTI.jl and MATLAB, of the numbers as they are stored. Raises nothing."""
-    from raconvert.arrays.sources import Inflated  # with numpy
+    """Return programs for NiBabel, NIfTI.jl and MATLAB: numbers as stored. Raises nothing."""
+    from raconvert.arrays.sources import Inflated  # which imports numpy
 
     known = array.element.kind in ("int", "uint", "float", "complex")
     whole = isinstance(array.data, Inflated) and array.index_order == "F"

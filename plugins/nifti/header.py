@@ -27,7 +27,7 @@ from .tables import (
     RGBA,
     UNREAD,
     Layout,
-    packed,
+    packed_field,
     unpacked,
 )
 
@@ -74,10 +74,11 @@ class Start:
 
     @property
     def analyze(self) -> bool:
-        """True for a header of ANALYZE 7.5, as far as that can be known."""
+        """True for a header of ANALYZE 7.5, as far as its length and number of axes tell."""
         order: Any = {OLD_LITTLE: "little", OLD_BIG: "big"}.get(self.head[:4])
-        fine = not self.version and order and len(self.head) >= LAYOUTS[1].nbytes
-        return bool(fine) and 1 <= int.from_bytes(self.head[40:42], order) <= MAX_RANK
+        if self.version or order is None or len(self.head) < LAYOUTS[1].nbytes:
+            return False
+        return 1 <= int.from_bytes(self.head[40:42], order) <= MAX_RANK
 
     def read(self, nbytes: int) -> bytes:
         """Read the first `nbytes` bytes; fewer at the end of the file."""
@@ -117,6 +118,7 @@ def read_header(start: Start, data: Source, *, gzip: bool) -> Header:
 
 
 def _fields(layout: Layout, start: Start) -> dict[str, Any]:
+    """Return the fields of a header by name; those of several numbers are lists."""
     fields: dict[str, Any] = {}
     offset = 0
     for name, code, count in layout.fields:
@@ -128,6 +130,7 @@ def _fields(layout: Layout, start: Start) -> dict[str, Any]:
 
 
 def _dims(fields: dict[str, Any], start: Start) -> tuple[int, ...]:
+    """Return the lengths of the axes. Raises `Corrupt`."""
     rank = fields["dim"][0]
     if not 1 <= rank <= MAX_RANK:
         raise Corrupt("wrong number of axes", path=start.path, where="dim[0]",
@@ -140,17 +143,19 @@ def _dims(fields: dict[str, Any], start: Start) -> tuple[int, ...]:
 
 
 def _offset(fields: dict[str, Any], layout: Layout, start: Start) -> int:
+    """Return the offset of the data. Raises `Corrupt`."""
     offset = fields["vox_offset"]
     least = 0 if start.pair else layout.nbytes
     if not (isfinite(offset) and offset == int(offset) and least <= offset < 1 << 62):
         raise Corrupt(
-            "data begins nowhere", path=start.path, where="vox_offset",
-            expected=f"a whole number, {least and layout.least_offset} or more", got=offset,
+            "offset of the data is wrong", path=start.path, where="vox_offset",
+            expected=f"a whole number, {least} or more", got=offset,
         )  # fmt: skip
     return int(offset)
 
 
 def _check_size(header: Header, data: Source, *, gzip: bool) -> None:
+    """Refuse (`Corrupt`) a file that cannot hold the data."""
     end = header.offset + header.nbytes
     if gzip and end > MAX_RATIO * data.size:
         raise Corrupt("compressed data cannot hold the array", path=data.path,
@@ -188,7 +193,7 @@ def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[s
 
 
 def check_sealed(start: Start, data: Source) -> None:
-    """Refuse (`Corrupt`) the data of a pair that is not what the header was written with."""
+    """Refuse (`Corrupt`) data of a pair that is not that which the header was written with."""
     text = start.read(LAYOUTS[2].nbytes + start.source.limits.record_bytes)
     seal = text[-SEAL_BYTES:]
     if seal.startswith(MARK.encode()):
@@ -200,7 +205,7 @@ def check_sealed(start: Start, data: Source) -> None:
 
 
 def version_of(array: Array, asked: str, own: dict[str, Any]) -> int:
-    """The version that an array is written in."""
+    """Return the version in which an array is written."""
     if asked != "auto":
         return int(asked)
     long = max(array.dims, default=0) > MAX_LENGTH_1
@@ -208,7 +213,7 @@ def version_of(array: Array, asked: str, own: dict[str, Any]) -> int:
 
 
 def datatype_of(element: Element) -> int | None:
-    """The code of the elements, or None. Bools are numbers of a byte."""
+    """Return the `datatype` of the elements, or None. Bools are numbers of a byte."""
     if element in (RGB, RGBA):
         return 128 if element == RGB else 2304
     kind = "uint" if element.kind == "bool" else element.kind
@@ -223,10 +228,11 @@ def header_bytes(
     layout = LAYOUTS[version]
     dims = array.dims or (1,)
     behind = b"\1\0\0\0" if extensions else bytes(4)
-    for one in extensions:
-        data = bytes.fromhex(one["data"])
+    for extension in extensions:
+        data = bytes.fromhex(extension["data"])
         data += bytes(-(len(data) + 8) % 16)
-        behind += (len(data) + 8).to_bytes(4, "little") + one["code"].to_bytes(4, "little") + data
+        behind += (len(data) + 8).to_bytes(4, "little")
+        behind += extension["code"].to_bytes(4, "little") + data
     fixed = {
         "sizeof_hdr": layout.nbytes,
         "magic": layout.pair if pair else layout.magic,
@@ -239,11 +245,10 @@ def header_bytes(
 
 
 def field_bytes(layout: Layout, known: dict[str, Any]) -> bytes:
-    """Return the fields, little-endian; 0 for those that are not known. Raises `struct.error`."""
-    made = b""
-    for name, code, count in layout.fields:
-        value = known.get(name)
-        if value is None:
-            value = [0] * count if count > 1 else b"" if code[-1] == "s" else 0
-        made += packed(code, value if count > 1 else [value])
-    return made
+    """Return the bytes of all fields, little-endian; 0 for those without a value.
+
+    Raises `struct.error`.
+    """
+    return b"".join(
+        packed_field(code, count, known.get(name)) for name, code, count in layout.fields
+    )

@@ -12,6 +12,7 @@ out, and named.
 from __future__ import annotations
 
 import struct
+from itertools import zip_longest
 from math import isfinite
 
 from raconvert.arrays.scales import scale_of
@@ -33,7 +34,7 @@ from .tables import (
     Bits,
     Layout,
     bits,
-    packed,
+    packed_field,
 )
 
 TYPE_CHECKING = False
@@ -49,7 +50,7 @@ _NUMBERS = ("intent_code", "slice_start", "slice_end", "slice_code", "dim_info",
             "session_error", "glmax", "glmin")  # fmt: skip
 _CODES = ("sform_code", "qform_code")
 _SCALE = ("scl_slope", "scl_inter")
-_FACTORS = ("scale_factor", "add_offset")  # the attributes that say the same
+_FACTORS = ("scale_factor", "add_offset")  # the attributes of the same meaning, in this order
 _REALS = (*_SCALE, "cal_max", "cal_min", "slice_duration", "toffset")
 _LISTS = {"intent_p": 3}
 _TEXTS = {"aux_file": 24, "intent_name": 16, "data_type": 10, "db_name": 18, "unused": 15}
@@ -64,7 +65,7 @@ class Meaning(Record):
     """The part of a header that metadata has fields for."""
 
     description: str
-    axes: Sequence[Axis]  # of `dims`; none if nothing is said
+    axes: Sequence[Axis]  # of `dims`; empty if the header says nothing of them
     own: dict[str, Any]
     space: Space | None = None
 
@@ -75,25 +76,26 @@ class Meaning(Record):
 
     def is_placed_as(self, other: Meaning) -> bool:
         """True if both give the same spacings and positions."""
-        first, second = World.of(self.axes, self.space), World.of(other.axes, other.space)
-        if not (first is second or (first is not None and first.is_same(second))):
+        world, other_world = World.of(self.axes, self.space), World.of(other.axes, other.space)
+        if world is None and other_world is not None:
             return False
-        count = max(len(self.axes), len(other.axes))
-        blank = [Axis()] * count
+        if world is not None and not world.is_same(other_world):
+            return False
         return all(
-            a.units == b.units and a.origin == b.origin and same(_step(a), _step(b))
-            for a, b in zip(
-                [*self.axes, *blank][:count], [*other.axes, *blank][:count], strict=True
-            )
+            axis.units == twin.units
+            and axis.origin == twin.origin
+            and same(_step(axis), _step(twin))
+            for axis, twin in zip_longest(self.axes, other.axes, fillvalue=Axis())
         )
 
 
 def _step(axis: Axis) -> tuple[float, ...] | None:
+    """Return the spacing of an axis as `same` compares it."""
     return None if axis.spacing is None else (axis.spacing,)
 
 
 def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
-    """Return the metadata of an array, and add notes for the user."""
+    """Return the metadata of a header, and add notes on what it ignores."""
     layout = LAYOUTS[header.version]
     rank = len(header.dims)
     meaning = meaning_of(header.fields, rank)
@@ -108,7 +110,7 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
     attributes = {}
     if _has_scale(header, own):
         pairs = zip(_FACTORS, _SCALE, strict=True)
-        attributes = {said: own.pop(name) for said, name in pairs if name in own}
+        attributes = {factor: own.pop(name) for factor, name in pairs if name in own}
     if form and (matters or own or attributes or meaning.axes or meaning.description):
         own["form"] = form
     if own.get("form", {}).keys() & set(_OF_SPACE):
@@ -140,7 +142,7 @@ def meaning_of(fields: dict[str, Any], rank: int) -> Meaning:
             own[name] = value
     if own.get("scl_slope") == 1 and "scl_inter" not in own:
         del own["scl_slope"]
-    if rest := fields.get("xyzt_units", 0) & ~_said(fields, rank):
+    if rest := fields.get("xyzt_units", 0) & ~_unit_bits(fields, rank):
         own["xyzt_units"] = rest
     if rank > 3:
         own.pop("toffset", None)  # the origin of the fourth axis
@@ -152,34 +154,38 @@ def meaning_of(fields: dict[str, Any], rank: int) -> Meaning:
 
 
 def _not_finite(fields: dict[str, Any]) -> list[str]:
-    """The fields with NaN or infinities; a scale of NaN says that the scale is unknown."""
+    """Return the fields with NaN or infinities, but for a scale: NaN is an unknown one."""
     names = [name for name in (*_REALS, *_LISTS, "quatern", "qoffset") if name not in _SCALE]
-    names_found = [name for name in names if not all(map(isfinite, _numbers(fields[name])))]
-    return names_found + ["sform"] * (not all(map(isfinite, fields["srow"])))
+    odd = [name for name in names if not all(map(isfinite, _numbers(fields[name])))]
+    return odd + ["sform"] * (not all(map(isfinite, fields["srow"])))
 
 
 def _numbers(value: Any) -> list[float]:
-    return value if isinstance(value, list) else [] if isinstance(value, str) else [value]
+    """Return the numbers of a field; an empty list for a text."""
+    if isinstance(value, list):
+        return value
+    return [] if isinstance(value, str) else [value]
 
 
 def _text(raw: bytes) -> str:
+    """Return the text of a field: up to a NUL, without blanks at its end."""
     return raw.partition(b"\0")[0].decode("latin-1").rstrip(" ")
 
 
-def _said(fields: dict[str, Any], rank: int) -> int:
-    """The bits of `xyzt_units` that the units of the axes imply."""
+def _unit_bits(fields: dict[str, Any], rank: int) -> int:
+    """Return the bits of `xyzt_units` that the units of the axes imply."""
     units = fields.get("xyzt_units", 0)
     space = 7 if units & 7 in SPACE_UNITS else 0
     return space | (56 if rank > 3 and units & 56 in TIME_UNITS else 0)
 
 
 def _axes(fields: dict[str, Any], rank: int) -> Sequence[Axis]:
-    """Spacing and units of each axis, and the origin of the fourth, which is that of times."""
+    """Return spacing and units of each axis, and the origin of the fourth, which is time."""
     units = fields.get("xyzt_units", 0)
     space, time = SPACE_UNITS.get(units & 7), TIME_UNITS.get(units & 56)
     axes = []
-    for number in range(rank):
-        unit = space if number < 3 else time if number == 3 else None
+    unit_of_axis: list[str | None] = [space, space, space, time, *[None] * (MAX_RANK - 4)]
+    for number, unit in enumerate(unit_of_axis[:rank]):
         start = fields.get("toffset", 0.0) if number == 3 else 0.0
         axes.append(
             Axis(
@@ -192,18 +198,22 @@ def _axes(fields: dict[str, Any], rank: int) -> Sequence[Axis]:
 
 
 def _spacing(number: float, unit: str | None) -> float | None:
-    """The spacing that a number of `pixdim` stands for; None if it stands for no spacing."""
-    return number if isfinite(number) and number > 0 and (number != 1 or unit) else None
+    """Return the spacing that a number of `pixdim` stands for; None if it stands for no spacing.
+
+    A 1 without a unit is what writers put there if they know of none.
+    """
+    is_meant = number != 1 or bool(unit)
+    return number if isfinite(number) and number > 0 and is_meant else None
 
 
 # --- the form of a header -------------------------------------------------------------------------
 
 
 def _form_of(header: Header, written: Meaning, layout: Layout) -> tuple[dict[str, Any], bool]:
-    """The fields whose bytes differ from those that we write for the same meaning.
+    """Return the fields whose bytes differ from those that we write for the same meaning.
 
-    Also True if any of them matters: text behind the end of a text, a negative spacing, a number
-    that is not finite.
+    Also return True if any of them matters: text behind the end of a text, a negative spacing, a
+    number that is not finite.
     """
     rank, form, matters = len(header.dims), {}, False
     known = _fields(written, rank, layout, [], [], [[] for _ in written.axes])
@@ -218,8 +228,7 @@ def _form_of(header: Header, written: Meaning, layout: Layout) -> tuple[dict[str
             matters |= name != "regular" and bool(value.partition(b"\0")[2].strip(b"\0 "))
         else:
             numbers = _numbers(value)
-            kept = [_kept(number) for number in numbers]
-            form[name] = kept if isinstance(value, list) else kept[0]
+            form[name] = _kept_field(value)
             signed = name in (*FIELDS, "toffset")  # any number there may be meant
             matters |= name not in _SCALE and not all(
                 isfinite(n) and (n >= 0 or signed) for n in numbers
@@ -228,20 +237,21 @@ def _form_of(header: Header, written: Meaning, layout: Layout) -> tuple[dict[str
     if written.space is not None and form.keys() & set(_OF_SPACE):
         # All of them or none: a part would go with the place of another image.
         for name in _OF_SPACE:
-            value = header.fields[name]
-            kept = [_kept(number) for number in _numbers(value)]
-            form[name] = kept if isinstance(value, list) else kept[0]
+            form[name] = _kept_field(header.fields[name])
     if any(length != 1 for length in header.fields["dim"][rank + 1 :]):
         form["dim"] = list(header.fields["dim"][rank + 1 :])
     return form, matters
 
 
 def _bytes(layout: Layout, name: str, value: Any) -> bytes:
-    """Return the bytes of a field."""
+    """Return the bytes of a field; 0 for None."""
     code, count = next((code, count) for key, code, count in layout.fields if key == name)
-    if value is None:
-        value = [0] * count if count > 1 else b"" if code[-1] == "s" else 0
-    return packed(code, value if count > 1 else [value])
+    return packed_field(code, count, value)
+
+
+def _kept_field(value: Any) -> Any:
+    """Return the number of a field, or its list of numbers, for the metadata."""
+    return [_kept(number) for number in value] if isinstance(value, list) else _kept(value)
 
 
 def _kept(number: float) -> float | str:
@@ -250,26 +260,29 @@ def _kept(number: float) -> float | str:
 
 
 def _number(kept: object, layout: Layout) -> float | None:
-    """The number that `_kept` recorded; None if it is not one that the layout holds."""
+    """Return the number that `_kept` recorded; None if the layout does not hold it."""
     try:
         if isinstance(kept, str):
             raw = bytes.fromhex(kept)
             return bits(raw) if len(raw) == struct.calcsize(layout.real) else None
-        number = float(kept) if is_real(kept) else None  # type: ignore[arg-type]
-        same = number is not None and struct.unpack(layout.real, struct.pack(layout.real, number))
+        if not is_real(kept):
+            return None
+        number = float(kept)  # type: ignore[arg-type]
+        (stored,) = struct.unpack(layout.real, struct.pack(layout.real, number))
     except (ValueError, OverflowError):
         return None
-    return number if same and same[0] == number else None
+    return number if stored == number else None
 
 
 def _take_form(
     said: Meaning, written: dict[str, Any], rank: int, layout: Layout, unplaced: list[str]
 ) -> list[str]:
-    """Put fields into the form they had, if that still says the same; name those that cannot be.
+    """Put fields into the form they had, if it still means the same; name those that cannot be.
 
-    `unplaced` names what the fields `written` do not say of the place; the form they had may.
+    `unplaced` names the facts of the position that the fields `written` do not have; the form they
+    had may have them.
     """
-    form, places = said.own.get("form", {}), _places(said.own.get("axes"), rank)
+    form, numbers = said.own.get("form", {}), _old_numbers(said.own.get("axes"), rank)
     lost: list[str] = []
     if not isinstance(form, dict):
         return [*unplaced, "nifti form"]
@@ -284,19 +297,19 @@ def _take_form(
             written["dim"] = value if len(value) == MAX_RANK - rank else None
         elif _means_the_same(written, {name: value}, rank):
             written[name] = value
-    return lost + _take_form_of_space(said, written, of_space, places, unplaced)
+    return lost + _take_form_of_space(said, written, of_space, numbers, unplaced)
 
 
 def _take_form_of_space(
     said: Meaning,
     written: dict[str, Any],
     of_space: dict[str, Any],
-    places: list[int] | None,
+    old_numbers: list[int] | None,
     unplaced: list[str],
 ) -> list[str]:
     """Put sform, qform and pixdim into the form they had, all of them or none."""
-    rank = max(len(said.axes), 1) if places is None else len(places)
-    unmoved = of_space and places == list(range(rank))
+    rank = max(len(said.axes), 1) if old_numbers is None else len(old_numbers)
+    unmoved = of_space and old_numbers == list(range(rank))
     if unmoved and meaning_of({**written, **of_space}, rank).is_placed_as(said):
         written.update(of_space)
         return []
@@ -306,7 +319,7 @@ def _take_form_of_space(
     if differ:
         lost.append("nifti qform_code, quatern and qoffset, which say another place than sform")
     if pixdim is not None:
-        lost += _take_pixdim(pixdim, written, said.axes, places)
+        lost += _take_pixdim(pixdim, written, said.axes, old_numbers)
     return lost
 
 
@@ -327,18 +340,18 @@ def _differ(fields: dict[str, Any], rank: int) -> bool:
 
 
 def _take_pixdim(
-    kept: list[float], written: dict[str, Any], axes: Sequence[Axis], places: list[int] | None
+    kept: list[float], written: dict[str, Any], axes: Sequence[Axis], old_numbers: list[int] | None
 ) -> list[str]:
-    """Put the spacings back for which the axes have the same, and those of no axis."""
-    if places is None:  # the spacings are those of other axes
+    """Put back the numbers of `pixdim` whose axes still have that spacing, and those of no axis."""
+    if old_numbers is None:  # the spacings are those of other axes
         return ["nifti form (pixdim)"] * (not all(number >= 0 for number in kept[1:]))
-    rank, pixdim = len(places), written["pixdim"]
+    rank, pixdim = len(old_numbers), written["pixdim"]
     pixdim[0] = kept[0] if (kept[0] < 0) == (pixdim[0] < 0) else pixdim[0]
     pixdim[rank + 1 :] = kept[rank + 1 :]
-    for n, place in enumerate(places):
-        axis = axes[n] if axes else Axis()
-        if axis.direction is None and _spacing(kept[place + 1], axis.units) == axis.spacing:
-            pixdim[n + 1] = kept[place + 1]
+    for number, old_number in enumerate(old_numbers):
+        axis = axes[number] if axes else Axis()
+        if axis.direction is None and _spacing(kept[old_number + 1], axis.units) == axis.spacing:
+            pixdim[number + 1] = kept[old_number + 1]
     return []
 
 
@@ -352,14 +365,16 @@ def _of_form(name: object, kept: Any, layout: Layout) -> Any:
     if name not in {key for key, *_ in layout.fields}:
         return None
     if name in _FORM_TEXTS:
+        if not isinstance(kept, str):
+            return None
         try:
-            raw = bytes.fromhex(kept) if isinstance(kept, str) else b""
+            raw = bytes.fromhex(kept)
         except ValueError:
             return None
-        return raw if isinstance(kept, str) and len(raw) <= _FORM_TEXTS[name] else None
+        return raw if len(raw) <= _FORM_TEXTS[name] else None
     if name == "dim":
         code = next(code for key, code, _ in layout.fields if key == "dim")
-        fine = isinstance(kept, list) and all(_is_integer(one, code) for one in kept)
+        fine = isinstance(kept, list) and all(_is_integer(number, code) for number in kept)
         return kept if fine else None
     if name in _REALS:
         return _number(kept, layout)
@@ -368,7 +383,7 @@ def _of_form(name: object, kept: Any, layout: Layout) -> Any:
         return kept if _is_integer(kept, code) else None
     if name not in _FORM_LISTS or not isinstance(kept, list) or len(kept) != _FORM_LISTS[name]:
         return None
-    numbers = [_number(one, layout) for one in kept]
+    numbers = [_number(number, layout) for number in kept]
     return None if None in numbers else numbers
 
 
@@ -405,24 +420,24 @@ def fields_of(
     _take_ones(said.axes, fields, by_axis)
     del by_axis[3 - (array.ndim - given.ndim) : 3]
     lost += facts_of_axes(given, by_axis)
-    held = _FACTORS if factors else ()
-    rest = {name: value for name, value in meta.attributes.items() if name not in held}
-    unsaid = Array(
+    written = _FACTORS if factors else ()
+    rest = {name: value for name, value in meta.attributes.items() if name not in written}
+    without_factors = Array(
         array.element, array.dims, index_order=array.index_order,
         meta=meta.replace(attributes=rest),
     )  # fmt: skip
-    lost += facts_of(unsaid, "description", "axes", "space", NAMESPACE)
+    lost += facts_of(without_factors, "description", "axes", "space", NAMESPACE)
     extensions = own.get("extensions", [])
     if not _are_extensions(extensions):
         lost.append("extensions")
         extensions = []
-    elif any(len(one["data"]) // 2 % 16 != 8 for one in extensions):
+    elif any(len(extension["data"]) // 2 % 16 != 8 for extension in extensions):
         lost.append("extensions (padded with zeros to a multiple of 16 bytes)")
     return fields, extensions, lost
 
 
 def _factors_of(array: Array, own: dict[str, Any]) -> dict[str, float]:
-    """Return the fields of a scale that attributes say, unless the namespace says one.
+    """Return the fields of a scale that the attributes give, unless the namespace has one.
 
     A slope of 0 would be no scale in NIfTI, and elements of the other signedness other values.
     """
@@ -430,7 +445,7 @@ def _factors_of(array: Array, own: dict[str, Any]) -> dict[str, float]:
         return {}
     try:
         scale = scale_of(array)
-    except RaconvertError:  # said in a way that has no meaning; named with the other attributes
+    except RaconvertError:  # attributes without a meaning are named as lost with the others
         return {}
     if scale is None or not scale.packs or scale.unsigned is not None or scale.slope == 0:
         return {}
@@ -442,7 +457,7 @@ def _fields(
     meaning: Meaning, rank: int, layout: Layout, lost: list[str], unplaced: list[str],
     by_axis: list[list[str]],
 ) -> dict[str, Any]:  # fmt: skip
-    """The fields of a header that has this meaning, in the form that we write."""
+    """Return the fields of a header that has this meaning, in the form that we write."""
     written: dict[str, Any] = {"pixdim": [1.0] * 8}
     _take_own(meaning.own, written, lost, layout)
     _take_axes(meaning.axes, written, by_axis, layout)
@@ -456,6 +471,7 @@ def _fields(
 def _take_own(
     own: dict[str, Any], written: dict[str, Any], lost: list[str], layout: Layout
 ) -> None:
+    """Put the fields of the namespace into the header; those of a wrong form are lost."""
     codes = {name: code for name, code, _ in layout.fields}
     for name, value in own.items():
         if name in ("axes", "version", "extensions", "form"):
@@ -472,12 +488,12 @@ def _take_own(
             lost.append(f"nifti {name}")
 
 
-def _places(axes: Any, rank: int) -> list[int] | None:
-    """Return the index that each axis had in the source; None if unknown or inconsistent."""
+def _old_numbers(axes: Any, rank: int) -> list[int] | None:
+    """Return the number that each axis had in the source; None if unknown or inconsistent."""
     listed = axes if isinstance(axes, list) else []
-    places = [one.get("place") if isinstance(one, dict) else None for one in listed]
-    fine = all(type(number) is int for number in places) and sorted(places) == list(range(rank))
-    return places if fine else None
+    numbers = [entry.get("place") if isinstance(entry, dict) else None for entry in listed]
+    fine = all(type(number) is int for number in numbers) and sorted(numbers) == list(range(rank))
+    return numbers if fine else None
 
 
 def _take_space(
@@ -499,6 +515,7 @@ def _take_space(
 def _take_axes(
     axes: Sequence[Axis], written: dict[str, Any], by_axis: list[list[str]], layout: Layout
 ) -> None:
+    """Put spacings, units and the origin of times into the fields; list what each axis loses."""
     units = 0
     rest = written.get("xyzt_units", 0)
     space = {axis.units for axis in axes[:3]} - {None}
@@ -519,7 +536,7 @@ def _take_axes(
         codes = SPACE_CODES if number < 3 else TIME_CODES if number == 3 else {}
         if axis.units is None:
             shared = space & SPACE_CODES.keys() if number < 3 and len(space) == 1 else ()
-            lost.extend(f"units unknown: written as {one}" for one in shared)
+            lost.extend(f"units unknown: written as {unit}" for unit in shared)
         elif axis.units in codes and (number == 3 or len(space) == 1):
             units |= codes[axis.units]
         else:
@@ -532,20 +549,21 @@ def _take_axes(
 
 def _take_ones(axes: Sequence[Axis], fields: dict[str, Any], by_axis: list[list[str]]) -> None:
     """Name the facts lost since a `pixdim` of 1 is a spacing only if its units are stated."""
-    placed = bool(fields.get("sform_code") or fields.get("qform_code"))
-    written = _axes(fields, len(axes[:MAX_RANK]))
-    for axis, one, lost in zip(axes[:MAX_RANK], written, by_axis[:MAX_RANK], strict=True):
-        if axis.direction is not None and placed:
+    has_form = bool(fields.get("sform_code") or fields.get("qform_code"))
+    read = _axes(fields, len(axes[:MAX_RANK]))
+    for axis, read_axis, lost in zip(axes[:MAX_RANK], read, by_axis[:MAX_RANK], strict=True):
+        if axis.direction is not None and has_form:
             continue
-        if axis.spacing is None and one.spacing is not None:
+        if axis.spacing is None and read_axis.spacing is not None:
             lost.append(UNKNOWN)
-        elif axis.spacing == 1 and one.spacing is None:
+        elif axis.spacing == 1 and read_axis.spacing is None:
             lost.append(OF_ONE)
 
 
 def _take_text(
     text: Any, name: str, nbytes: int, written: dict[str, Any], lost: list[str], what: str
 ) -> None:
+    """Put a text into a field of `nbytes` bytes, or its name `what` into the list of losses."""
     if not text:
         return
     raw = text.encode("latin-1", "replace") if isinstance(text, str) else b""
@@ -556,7 +574,7 @@ def _take_text(
 
 
 def _rounded(value: float, real: str, what: str, lost: list[str]) -> float:
-    """The number that the header holds; what is rounded is named."""
+    """Return the number that the header holds; `what` is named as lost if it is rounded."""
     try:
         kept: float = struct.unpack(real, struct.pack(real, value))[0]
     except OverflowError:
@@ -568,16 +586,18 @@ def _rounded(value: float, real: str, what: str, lost: list[str]) -> float:
 
 
 def _are_extensions(value: object) -> bool:
-    if not isinstance(value, list):
+    """True for a list of extensions as `extensions_of` returns it."""
+    return isinstance(value, list) and all(map(_is_extension, value))
+
+
+def _is_extension(value: object) -> bool:
+    if not isinstance(value, dict) or value.keys() != {"code", "data"}:
         return False
-    for one in value:
-        if not isinstance(one, dict) or one.keys() != {"code", "data"}:
-            return False
-        fine = type(one["code"]) is int and 0 <= one["code"] < 1 << 32
-        if not fine or not isinstance(one["data"], str):
-            return False
-        try:
-            bytes.fromhex(one["data"])
-        except ValueError:
-            return False
+    code, data = value["code"], value["data"]
+    if type(code) is not int or not 0 <= code < 1 << 32 or not isinstance(data, str):
+        return False
+    try:
+        bytes.fromhex(data)
+    except ValueError:
+        return False
     return True

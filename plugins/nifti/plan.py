@@ -52,11 +52,13 @@ def plan(bundle: Bundle, *, version: str = "auto") -> Plan:
 
 
 def _version(array: Array, asked: str) -> int:
+    """Return the version in which an array is written; `asked` is the option."""
     own = array.meta.formats.get(NAMESPACE) if array.described else None
     return version_of(array, asked, own if isinstance(own, dict) else {})
 
 
 def _fits(array: Array, asked: str, given: Array | None = None) -> list[Fit]:
+    """List what of an array NIfTI changes, loses or refuses; `given`: see `fields_of`."""
     name, fits = array.name, []
     version = _version(array, asked)
     if datatype_of(array.element) is None:
@@ -88,6 +90,7 @@ def _write(array: Array, target: Target, asked: str) -> None:
 
 
 def _write_data(target: Target, header: bytes, array: Array) -> None:
+    """Write a header and the elements behind it, inside gzip if the name says so."""
     if target.path.lower().endswith(GZ):
         from raconvert.arrays.sources import write_deflated
 

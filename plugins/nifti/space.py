@@ -1,4 +1,4 @@
-"""The place of an image in the world: sform, qform and pixdim as a `World`, both ways.
+"""The position of an image in the world: sform, qform and pixdim as a `World`, both ways.
 
 Of the three methods of nifti1.h the first that the header has is the one that counts: sform
 (``sform_code`` above 0), qform (``qform_code`` above 0), spacings alone. Coordinates grow to the
@@ -27,12 +27,12 @@ FIELDS = ("sform_code", "srow", "qform_code", "quatern", "qoffset")
 NOT_FIRST = (
     "space (NIfTI's first three axes are those of space, no other is; `--axes` can move them)"
 )
-SKEW = 1e-5  # of the cosine of two axes that a qform can still say
-_NO_SCALAR = 1e-7  # nifti1_io.h: a quaternion whose first part is below has none
+SKEW = 1e-5  # the largest cosine of two axes that a qform still describes
+_NO_SCALAR = 1e-7  # nifti1_io.h: below it the square of the first part of a quaternion is 0
 
 
 def world_of(fields: dict[str, Any], rank: int) -> World | None:
-    """Return the world that a header says; None if it has spacings only. Raises nothing."""
+    """Return the world of a header; None if it has spacings only. Raises nothing."""
     for code, columns in ((fields.get("sform_code", 0), _of_sform),
                           (fields.get("qform_code", 0), _of_qform)):  # fmt: skip
         directions = columns(fields) if code > 0 else None
@@ -53,7 +53,7 @@ def placed(axes: Sequence[Axis], world: World | None) -> list[Axis]:
 
 
 def _of_sform(fields: dict[str, Any]) -> list[tuple[float, ...]] | None:
-    """The three columns and the offset of the sform; None if a number is not finite."""
+    """Return the three columns and the offset of the sform; None if a number is not finite."""
     rows = list(fields.get("srow") or [0.0] * 12)
     if not all(map(isfinite, rows)):
         return None
@@ -61,7 +61,7 @@ def _of_sform(fields: dict[str, Any]) -> list[tuple[float, ...]] | None:
 
 
 def _of_qform(fields: dict[str, Any]) -> list[tuple[float, ...]] | None:
-    """The three columns and the offset of the qform; None if a number is not finite."""
+    """Return the three columns and the offset of the qform; None if a number is not finite."""
     pixdim = fields.get("pixdim") or [1.0] * 8
     quaternion = list(fields.get("quatern") or [0.0] * 3)
     offset = list(fields.get("qoffset") or [0.0] * 3)
@@ -75,13 +75,13 @@ def _of_qform(fields: dict[str, Any]) -> list[tuple[float, ...]] | None:
 
 
 def _rotation(b: float, c: float, d: float) -> list[list[float]]:
-    """The rows of the matrix of a quaternion, as nifti1_io.c works it out."""
-    left = 1.0 - (b * b + c * c + d * d)
-    if left < _NO_SCALAR:
+    """Return the rows of the matrix of a quaternion, as nifti1_io.c works it out."""
+    square = 1.0 - (b * b + c * c + d * d)  # of the first part
+    if square < _NO_SCALAR:
         length = hypot(b, c, d)
         a, b, c, d = 0.0, b / length, c / length, d / length
     else:
-        a = sqrt(left)
+        a = sqrt(square)
     return [
         [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)],
         [2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b)],
@@ -93,7 +93,7 @@ def _rotation(b: float, c: float, d: float) -> list[list[float]]:
 
 
 def with_three_axes(array: Array) -> Array:
-    """The array with axes of length 1 behind its axes of space, if it has one or two before others.
+    """Return an array with axes of length 1 behind its one or two axes of space, before others.
 
     So the others, such as time, are where NIfTI has them. Other arrays are returned as they are.
     """
@@ -108,13 +108,13 @@ def with_three_axes(array: Array) -> Array:
     wide = world.padded(3)
     columns = _three([vector for vector in wide.vectors if vector is not None])
     meta, ndim = array.meta, array.ndim
-    # World axes as rows; a world of two axes has become one of three.
-    known = [directed(axis, vector) for axis, vector in zip(axes, wide.vectors, strict=True)]
-    meta = meta.replace(axes=known if array.index_order == "F" else known[::-1], space=wide.space)
+    # A world of two axes has become one of three, so that its vectors have three parts.
+    own = [directed(axis, vector) for axis, vector in zip(axes, wide.vectors, strict=True)]
+    meta = meta.replace(axes=own if array.index_order == "F" else own[::-1], space=wide.space)
     for number in range(count, 3):
         more = directed(Axis(units=axes[0].units), columns[number])
-        at = number if array.index_order == "F" else ndim - number
-        meta, ndim = meta.with_axis(at, more, ndim), ndim + 1
+        index = number if array.index_order == "F" else ndim - number
+        meta, ndim = meta.with_axis(index, more, ndim), ndim + 1
     dims = (*array.dims[:count], *(1,) * missing, *array.dims[count:])
     made = array.replace(dims=dims, meta=meta, extent=array.extent)
     made.data = array.source
@@ -126,7 +126,7 @@ def fields_of_space(
 ) -> tuple[dict[str, Any], float, list[str]]:
     """Return sform and, if it has no skew, an equal qform; qfac; and names of what is lost.
 
-    `rank`: of the array, of which the first three axes are those of space. Numbers are not rounded.
+    `rank` is that of the array, whose first three axes are those of space. Numbers are not rounded.
     """
     world, lost = World.of(axes, space), []
     if world is None or not world.spatial:
@@ -149,7 +149,7 @@ def fields_of_space(
     rows = [n for row in range(3) for n in (*(column[row] for column in columns), origin[row])]
     fields: dict[str, Any] = {"sform_code": code, "srow": rows}
     quaternion, qfac = _quaternion(columns)
-    if quaternion is not None and _is_held(quaternion, columns, qfac, layout):
+    if quaternion is not None and _is_precise(quaternion, columns, qfac, layout):
         fields |= {"qform_code": code, "quatern": quaternion, "qoffset": list(origin)}
     else:
         qfac = 1.0
@@ -157,7 +157,7 @@ def fields_of_space(
 
 
 def _three(columns: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
-    """The columns with steps of 1 at right angles to them, for axes that an image does not have."""
+    """Return three columns: those given, and steps of 1 at right angles for missing axes."""
     if len(columns) == 1:
         (x, y, z) = columns[0]
         small = min(range(3), key=lambda at: abs((x, y, z)[at]))
@@ -169,6 +169,7 @@ def _three(columns: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
 
 
 def _cross(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
+    """Return the cross product of two vectors, without a -0."""
     return (
         a[1] * b[2] - a[2] * b[1] + 0.0,
         a[2] * b[0] - a[0] * b[2] + 0.0,
@@ -177,20 +178,25 @@ def _cross(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
 
 
 def _unit(vector: Sequence[float]) -> tuple[float, ...]:
+    """Return a vector of length 1 in the same direction; one of zeros stays."""
     length = hypot(*vector)
     return tuple(part / length for part in vector) if length else tuple(vector)
 
 
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
 def _quaternion(columns: list[tuple[float, ...]]) -> tuple[list[float] | None, float]:
-    """The quaternion of columns at right angles, and 1 or -1 for their handedness; None if not."""
+    """Return the quaternion of columns at right angles, and 1 or -1 for their handedness.
+
+    None in its place for other columns.
+    """
     one, two, three = map(_unit, columns)
     for first, second in ((one, two), (one, three), (two, three)):
-        if not any(first) or not any(second):
+        if not any(first) or not any(second) or abs(_dot(first, second)) > SKEW:
             return None, 1.0
-        if abs(sum(a * b for a, b in zip(first, second, strict=True))) > SKEW:
-            return None, 1.0
-    normal = _cross(one, two)
-    qfac = 1.0 if sum(a * b for a, b in zip(normal, three, strict=True)) > 0 else -1.0
+    qfac = 1.0 if _dot(_cross(one, two), three) > 0 else -1.0
     three = tuple(qfac * part for part in three)
     # From the largest of the four parts, so that no small number is divided by.
     traces = (
@@ -199,7 +205,7 @@ def _quaternion(columns: list[tuple[float, ...]]) -> tuple[list[float] | None, f
     )  # fmt: skip
     largest = max(range(4), key=lambda at: traces[at])
     root = sqrt(max(0.0, 1.0 + traces[largest])) * 2  # four times the part
-    if not root or not isfinite(root):  # no rotation, in numbers that are not apart
+    if not root or not isfinite(root):  # not a rotation, since a number overflows
         return [0.0, 0.0, 0.0], qfac
     xy, xz, yz = one[1] + two[0], one[2] + three[0], two[2] + three[1]
     u, v, w = two[2] - three[1], three[0] - one[2], one[1] - two[0]
@@ -210,7 +216,7 @@ def _quaternion(columns: list[tuple[float, ...]]) -> tuple[list[float] | None, f
     return [factor * b + 0.0, factor * c + 0.0, factor * d + 0.0], qfac
 
 
-def _is_held(
+def _is_precise(
     quaternion: list[float], columns: list[tuple[float, ...]], qfac: float, layout: Layout
 ) -> bool:
     """True if the quaternion gives the same columns after rounding to the header's precision."""

@@ -101,7 +101,7 @@ class Bits(float):
 
 
 def unpacked(order: str, code: str, count: int, data: bytes) -> list[Any]:
-    """Return the values of one field; numbers that are not finite are `Bits`. Raises nothing."""
+    """Return the values of one field; numbers that are not finite are `Bits`."""
     form = f"{order}{count}{code}" if count > 1 else f"{order}{code}"
     values = [*struct.unpack(form, data)]
     if code in "fd":
@@ -128,8 +128,16 @@ def packed(code: str, values: list[Any]) -> bytes:
     )
 
 
+def packed_field(code: str, count: int, value: Any) -> bytes:
+    """Return the bytes of one field, little-endian; 0 for None. Raises `struct.error`."""
+    if value is None:
+        empty: Any = b"" if code[-1] == "s" else 0
+        return packed(code, [empty] * count)
+    return packed(code, value if count > 1 else [value])
+
+
 def struct_of(layout: Layout, order: str) -> struct.Struct:
-    """The struct of a header in a byte order, ``<`` or ``>``."""
+    """Return the struct of a header in a byte order, ``<`` or ``>``."""
     codes = (code if count == 1 else f"{count}{code}" for _, code, count in layout.fields)
     return struct.Struct(order + "".join(codes))
 
@@ -138,7 +146,7 @@ _ELEMENTS = (1, 2, 3, -4, 500, 6)
 
 
 def _sample(version: int, order: str, *, pair: bool = False) -> bytes:
-    """A file of 2 x 3 int16; only its header, if the data is beside it."""
+    """Return a file of 2 x 3 int16; only its header, if the data is beside it."""
     layout = LAYOUTS[version]
     known = {
         "sizeof_hdr": layout.nbytes, "datatype": 4, "bitpix": 16,

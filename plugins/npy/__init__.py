@@ -68,7 +68,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    r"""Sure by the magic ``\x93NUMPY``."""
+    r"""Return SURE for the magic ``\x93NUMPY``."""
     return SURE if source.head.startswith(MAGIC) else NO
 
 

@@ -50,7 +50,7 @@ VERSIONS = {
 }
 KEYS = ("descr", "fortran_order", "shape")
 
-# What a header says, in the core's terms; `offset` is where the data begins.
+# The fields of a header, in the core's terms; `offset` is where the data begins.
 Header = namedtuple("Header", "element dims index_order offset")
 
 # The header as NumPy writes it; anything else goes through the literal parser.
@@ -84,14 +84,16 @@ SAMPLE = (
 )
 
 
-_KNOWN: dict[
-    tuple[bytes, str, int, int], Header
-] = {}  # sound ones by text: archives hold many of a kind
-_MOST_KNOWN, _KNOWN_BYTES = 256, 512
+# Sound headers by their text and bounds, since archives hold many with the same text.
+_CACHE: dict[tuple[bytes, str, int, int], Header] = {}
+_MOST_CACHED, _CACHED_BYTES = 256, 512
 
 
 def read_header(source: Readable) -> Header:
-    """Return the header, checked in full, also against the size of the file."""
+    """Return the header, checked in full, also against the size of the file.
+
+    Raises `Corrupt`, `Unsafe` and `Unsupported`.
+    """
     layout = _read_version(source)
     start = len(MAGIC) + 2 + layout.length_bytes
     field = source.read_exact(start - layout.length_bytes, layout.length_bytes, "the header length")
@@ -107,9 +109,9 @@ def read_header(source: Readable) -> Header:
     raw = source.read_exact(start, length, "the header")
     limits = source.limits
     key = raw, layout.encoding, limits.literal_levels, limits.literal_digits
-    known = _KNOWN.get(key)
-    if known is not None:
-        header = known._replace(offset=start + length)
+    cached = _CACHE.get(key)
+    if cached is not None:
+        header = cached._replace(offset=start + length)
         _check_size(header, source)
         return header
     text = _decode(raw, layout.encoding, source, start)
@@ -128,10 +130,10 @@ def read_header(source: Readable) -> Header:
     dims = subshape[::-1] + (shape if fortran_order else shape[::-1])
     header = Header(element, dims, "F" if fortran_order else "C", start + length)
     _check_size(header, source)
-    if length <= _KNOWN_BYTES and element.kind != "user":
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        _KNOWN[key] = header
+    if length <= _CACHED_BYTES and element.kind != "user":
+        if len(_CACHE) >= _MOST_CACHED:
+            _CACHE.clear()
+        _CACHE[key] = header
     return header
 
 
@@ -162,6 +164,7 @@ def _read_version(source: Readable) -> Layout:
 
 
 def _decode(raw: bytes, encoding: str, source: Readable, start: int) -> str:
+    """Return the text of a header, which begins at byte `start`. Raises `Corrupt`."""
     try:
         return raw.decode(encoding)
     except UnicodeDecodeError as error:
@@ -174,7 +177,7 @@ def _decode(raw: bytes, encoding: str, source: Readable, start: int) -> str:
 
 
 def _parse(text: str, source: Readable, start: int) -> tuple[Any, bool, tuple[int, ...]]:
-    """Return the three values of the header text."""
+    """Return `descr`, `fortran_order` and `shape` of the header text."""
     ordinary = _ORDINARY.fullmatch(text)
     if ordinary:
         descr, fortran_order, axes = ordinary.groups()
@@ -214,8 +217,9 @@ def _literal_fields(text: str, source: Readable, start: int) -> dict[str, Any]:
 
 def _refuse_repeated(key: str, values: list[Any], source: Readable, start: int) -> NoReturn:
     same = all(repr(value) == repr(values[0]) for value in values)
+    how = "the values agree" if same else "the values differ"
     raise Corrupt(
-        f"header key '{key}' is repeated ({'the values agree' if same else 'the values differ'})",
+        f"header key '{key}' is repeated ({how})",
         path=source.path,
         where=f"byte {start}",
         expected="each key once",
@@ -246,7 +250,7 @@ def _shown(value: object) -> str:
 
 
 def _element(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[int, ...]]:
-    """Return the element type of a `descr`, and the axes of a sub-array type (else none).
+    """Return the element type of a `descr`, and the lengths of a sub-array type (else empty).
 
     NumPy is imported only for structured types, sub-arrays and aliases.
     """
@@ -269,6 +273,7 @@ def _element(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[i
 
 
 def _element_by_numpy(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[int, ...]]:
+    """Return the same by NumPy's own parser; objects and long doubles are refused before."""
     if isinstance(descr, str):
         if _OBJECT_TYPE.fullmatch(descr):
             _refuse_objects(descr, source, start)
@@ -354,7 +359,7 @@ def _check_size(header: Header, source: Readable) -> None:
 
 
 def nbytes_of(header: Header) -> int:
-    """The bytes of the data."""
+    """Return the bytes of the data."""
     nbytes: int = prod(header.dims) * header.element.nbytes
     return nbytes
 
@@ -394,7 +399,7 @@ def _framed(text: str, version: tuple[int, int]) -> bytes | None:
 
 
 def _descr(array: Array) -> Any:
-    """Return the `descr` of an array's elements, little-endian; numpy only where structured."""
+    """Return the `descr` of an array's elements, little-endian; numpy only for structures."""
     kind, nbytes, _, descr = array.element
     if kind in _LETTERS:
         return f"{'|' if nbytes == 1 else '<'}{_LETTERS[kind]}{nbytes}"

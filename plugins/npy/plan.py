@@ -6,11 +6,7 @@ from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, ml_name, spanned
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, facts_of, file_fits, refused
 
-from .header import (
-    MAX_ITEM_BYTES,
-    MAX_RANK,
-    header_of,
-)
+from .header import MAX_ITEM_BYTES, MAX_RANK, header_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

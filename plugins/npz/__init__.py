@@ -87,9 +87,9 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first member is named ``.npy`` or is a stored NPY file; any other ZIP: maybe.
+    """Return SURE if the first member is named ``.npy`` or is a stored NPY file.
 
-    No for a first member with the name of another kind of archive.
+    MAYBE for any other ZIP, NO for a first member with the name of another kind of archive.
     """
     head = source.head
     if head.startswith(EMPTY_MAGIC):
@@ -111,7 +111,7 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source) -> Bundle:
-    """The arrays of an NPZ file in the order of its directory, lazily decoded.
+    """Read the arrays of an NPZ file in the order of its directory, lazily decoded.
 
     A damaged member is an array that cannot be read. Its `Corrupt` is raised if there is no other,
     and `Unsafe` or `Unsupported` if no array is left.
@@ -131,7 +131,8 @@ def read(source: Source) -> Bundle:
                 name = array_name(member)
                 arrays.append(Array.unreadable(name, in_member(error, member)))
             else:
-                arrays += [] if array is None else [array]
+                if array is not None:
+                    arrays.append(array)
     if not arrays:
         raise left_out[0] if left_out else _no_array(source, members)
     if trailing := zips.trailing_bytes(source):
@@ -140,29 +141,28 @@ def read(source: Source) -> Bundle:
 
 
 def _no_array(source: Source, members: list[Member]) -> Unsupported:
-    names = ", ".join(repr(member.filename) for member in members[:5])
+    """Return the error for an archive without any NPY file."""
+    got = "no members"
+    if members:
+        names = ", ".join(repr(member.filename) for member in members[:5])
+        got = f"{len(members)} others: {names}{', ...' if len(members) > 5 else ''}"
     return Unsupported(
-        "archive holds no array",
-        path=source.path,
-        expected="members in NPY format",
-        got=f"{len(members)} others: {names}{', ...' if len(members) > 5 else ''}"
-        if members
-        else "no members",
+        "archive holds no array", path=source.path, expected="members in NPY format", got=got
     )
 
 
 def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Array | None:
-    """The array of a member; None (and a note) if the member is not an NPY file."""
+    """Return the array of a member; None (and a note) if the member is not an NPY file."""
     with closing(Decoded(source, member, file)) as decoded:
         if member.size < len(MAGIC) or decoded.read_exact(0, len(MAGIC), "the magic") != MAGIC:
             if member.filename.endswith(SUFFIX):
-                decoded.finish()  # by its name an NPY file: a wrong checksum tells of damage
+                decoded.finish()  # named as an NPY file: raises `Corrupt` if it was damaged
             notes.append(f"member {member.filename!r} is not an NPY file and was left out")
             return None
         try:
             header = read_header(decoded)
-        except (Unsafe, Unsupported):  # unless the checksum is wrong, too: then it is damage
-            decoded.finish()
+        except (Unsafe, Unsupported):
+            decoded.finish()  # raises `Corrupt` instead if the header is only damaged
             raise
         nbytes = prod(header.dims) * header.element.nbytes
         trailing = member.size - header.offset - nbytes
@@ -176,8 +176,8 @@ def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Ar
         if trailing:
             note = npy.trailing_note(trailing, more=False)
             notes.append(f"member {member.filename!r}: {note}")
-        if nbytes == 0:  # no data will be read later, so check the CRC-32 now
-            decoded.finish()
+        if nbytes == 0:
+            decoded.finish()  # checks the CRC-32 now, since no data will be read later
     return Array(
         header.element,
         header.dims,
@@ -189,13 +189,13 @@ def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Ar
 
 
 def _values(source: Source, member: Member, header: Header) -> Any:
-    from .reader import MemberValues  # with numpy
+    from .reader import MemberValues  # which imports numpy
 
     return MemberValues(source, member, header)
 
 
 def programs(array: Array) -> dict[str, str]:
-    """NumPy itself, and NPZ.jl. Raises nothing."""
+    """Return programs for NumPy itself and NPZ.jl. Raises nothing."""
     from .reader import MemberValues
 
     known = array.element.kind in ("int", "uint", "float", "complex", "bool")

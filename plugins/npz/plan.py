@@ -107,10 +107,10 @@ def _check_free(
 
 
 def _name_problem(name: str, key: str, before: set[str], taken: set[str]) -> str | None:
-    """The reason why a name cannot be used, or None.
+    """Return the reason why a name cannot be used, or None.
 
-    `key` is the name of its member, `before` are the names of earlier arrays, `taken` has all names
-    and members.
+    `key` is the name of its member, `before` are the names of earlier arrays, `taken` has the names
+    of all arrays and members.
     """
     if not name:
         return "an empty name"
@@ -139,6 +139,7 @@ def _write(bundle: Bundle, keys: list[str], target: Target, method: int) -> None
 
 
 def _write_member(archive: Archive, array: Array, key: str, method: int, target: Target) -> None:
+    """Write an array as a member; its comment has the name of the array if that differs."""
     import numpy as np
 
     from raconvert.arrays.blocks import block_bytes, blocks

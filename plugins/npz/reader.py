@@ -1,7 +1,7 @@
 """The elements of one member of an NPZ file.
 
-Where all of them are wanted, and in every conversion, they pass through the CRC-32 of the member. A
-region that somebody picks of a stored member is read where it lies, which no CRC-32 tells of.
+If all of them are asked for, as in every conversion, they are checked by the CRC-32 of the member.
+A region of a stored member is read where it lies, and is not checked.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MemberValues(InPlace):
             yield Placed(self.path, file), self._member.offset + self._offset
 
     def in_pieces(self) -> Extent | str:
-        """The location of the elements of a stored member; a reason if it is compressed."""
+        """Return the extent of the elements of a stored member; a reason if it is compressed."""
         if self._member.method != ZIP_STORED:
             return "its member of the archive is compressed"
         offset = self._member.offset + self._offset

@@ -42,7 +42,7 @@ def array_name(member: Member) -> str:
 
 
 def in_member(error: RaconvertError, member: Member) -> RaconvertError:
-    """Add to an error the member in which it was found."""
+    """Add to an error the member that it is about, and return it."""
     where = f"member {member.filename!r}"
     error.where = f"{where}, {error.where}" if error.where else where
     return error

@@ -60,14 +60,14 @@ FORMAT = Format(
     losses="it is read, not written; safetensors holds the same tensors",
 )
 
-# First members of what torch.save and torch.jit.save write.
+# Ends of the name of the first member that torch.save and torch.jit.save write.
 PICKLES = (b"/data.pkl", b"/constants.pkl")
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first member is the pickle of torch, or for what torch wrote before; see `read`.
+    """Return SURE if the first member is the pickle of torch, and for the older layouts.
 
-    Any other ZIP archive: maybe.
+    MAYBE for any other ZIP archive.
     """
     head = source.head
     if head.startswith(LEGACY_MAGIC):
@@ -83,7 +83,7 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source) -> Bundle:
-    """The tensors of a checkpoint, lazily; plain values as attributes of the file.
+    """Read the tensors of a checkpoint, lazily; plain values become attributes of the file.
 
     Raises `Unsafe` for a pickle that would import or call anything, `Corrupt`, `Unsupported` and
     `TooLarge`, all before data is read.

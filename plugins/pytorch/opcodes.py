@@ -51,7 +51,7 @@ class Tensor(Record):
 
 
 class Ordered(dict[object, object]):
-    """A mapping with the names of what else was stored of it."""
+    """A mapping; `state` has the names of its attributes that the pickle stores besides."""
 
     __slots__ = ("state",)
     state: tuple[str, ...]
@@ -67,11 +67,11 @@ class Items(list[object]):
     __slots__ = ()
 
 
-_KEYS = (str, int, float, bool, type(None))  # bytes of them are hashed once; tuples share parts
-_KEY_BITS = 72  # beyond them many integers have one hash
+_KEYS = (str, int, float, bool, type(None))  # hashed once, in the time of their bytes
+_KEY_BITS = 72  # many longer integers have one hash
 _LONG_BYTES = 255
 _CHEAP = 64  # bytes that are copied as fast as one value
-_NONE = Storage("", None, 0)
+_NO_STORAGE = Storage("", None, 0)
 _OPCODES = {
     0x28: "MARK", 0x2E: "STOP", 0x30: "POP", 0x31: "POP_MARK", 0x32: "DUP", 0x42: "BINBYTES",
     0x43: "SHORT_BINBYTES", 0x46: "FLOAT", 0x47: "BINFLOAT", 0x49: "INT", 0x4A: "BININT",
@@ -115,13 +115,16 @@ def interpreted(data: bytes, member: str, source: Source) -> Any:
 
 
 class _Machine:
-    """Stack, marks and memo of one pickle; `at` is the offset of the opcode in progress."""
+    """Stack, marks and memo of one pickle.
+
+    `at` is the offset of the opcode in progress, `next` that of the next byte to be read.
+    """
 
     def __init__(self, data: bytes, member: str, source: Source) -> None:
         self.data = data
         self.member = member
         self.source = source
-        self.at = self.place = 0
+        self.at = self.next = 0
         self.left = source.limits.pickle_operations
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
@@ -142,7 +145,7 @@ class _Machine:
         """Carry out all opcodes, and return what the last one leaves."""
         while True:
             self.spend(1)
-            self.at = self.place
+            self.at = self.next
             code = self.take(1)[0]
             if code == _STOP:
                 break
@@ -152,8 +155,8 @@ class _Machine:
             step()
         if self.marks or len(self.stack) != 1:
             self.wrong("pickle ends with values left over")
-        if self.place != len(self.data):
-            self.wrong("pickle goes on behind its end", self.place, len(self.data))
+        if self.next != len(self.data):
+            self.wrong("pickle goes on behind its end", self.next, len(self.data))
         return self.stack[0]
 
     def spend(self, work: int) -> None:
@@ -169,18 +172,18 @@ class _Machine:
 
     @property
     def where(self) -> str:
-        """The place of the opcode in messages."""
+        """The member and the offset of the opcode, for messages."""
         return f"member '{self.member}', byte {self.at}"
 
     def wrong(self, what: str, expected: object = None, got: object = None) -> NoReturn:
         """Raise `Corrupt` at the opcode."""
-        shown = None if got is None else repr(got)[:80]
         raise Corrupt(
-            what, path=self.source.path, where=self.where, expected=expected, got=shown,
+            what, path=self.source.path, where=self.where, expected=expected,
+            got=None if got is None else repr(got)[:80],
         )  # fmt: skip
 
     def unsafe(self, code: int, name: str) -> NoReturn:
-        """Raise `Unsafe` for what a library that unpickles would import or call."""
+        """Raise `Unsafe` for a name that Python's pickle would import or call."""
         raise Unsafe(
             f"pickle would use {name[:200]}: nothing that a file names is imported or called",
             path=self.source.path, where=f"opcode {_OPCODES[code]}, {self.where}",
@@ -190,10 +193,10 @@ class _Machine:
         )  # fmt: skip
 
     def other(self, code: int) -> NoReturn:
-        """Refuse an opcode that has no place here."""
+        """Refuse an opcode that is not carried out here."""
         if _OPCODES.get(code) in _MAKERS:
-            named = [one for one in (*self.stack[-3:], *self.marks[-1:]) if isinstance(one, Known)]
-            self.unsafe(code, named[-1].name if named else "an object of a class")
+            names = [value.name for value in self.stack[-3:] if isinstance(value, Known)]
+            self.unsafe(code, names[-1] if names else "an object of a class")
         if code in _OPCODES:
             raise Unsupported(
                 f"pickle has the opcode {_OPCODES[code]}, which torch does not write",
@@ -202,12 +205,12 @@ class _Machine:
         self.wrong(f"pickle has an unknown opcode 0x{code:02x}")
 
     def take(self, nbytes: int) -> bytes:
-        """Return the next bytes; `Corrupt` where the pickle ends before."""
-        begin = self.place
+        """Return the next bytes; raises `Corrupt` if the pickle ends before."""
+        begin = self.next
         end = begin + nbytes
         if end > len(self.data):
             self.wrong("pickle is cut off", f"{nbytes} bytes", len(self.data) - begin)
-        self.place = end
+        self.next = end
         return self.data[begin:end]
 
     def number(self, nbytes: int) -> int:
@@ -216,15 +219,15 @@ class _Machine:
 
     def line(self) -> str:
         """Return the text up to the next end of a line."""
-        end = self.data.find(b"\n", self.place, self.place + 1000)
+        end = self.data.find(b"\n", self.next, self.next + 1000)
         if end < 0:
             self.wrong("name of a global does not end")
-        text = self.text(self.take(end - self.place))
-        self.place += 1
+        text = self.text(self.take(end - self.next))
+        self.next += 1
         return text
 
     def text(self, raw: bytes) -> str:
-        """Return UTF-8 as text."""
+        """Return UTF-8 as text. Raises `Corrupt`."""
         try:
             return raw.decode()
         except UnicodeDecodeError:
@@ -276,11 +279,11 @@ class _Machine:
         self.stack.append(tuple([self.pop() for _ in range(count)][::-1]))
 
     def put_in_memo(self, width: int) -> None:
-        """Keep the topmost value under a number of so many bytes."""
+        """Store the topmost value in the memo under the next number, of `width` bytes."""
         self.memo[self.number(width)] = self.top()
 
     def get_by_number(self, width: int) -> None:
-        """Push the value of the memo under a number of so many bytes."""
+        """Push the value that the memo has under the next number, of `width` bytes."""
         index = self.number(width)
         if index not in self.memo:
             self.wrong(f"memo has no value {index}")
@@ -306,7 +309,7 @@ class _Machine:
         if not 2 <= self.number(1) <= 5:
             raise Unsupported(
                 "pickle is of another protocol", path=self.source.path, where=self.where,
-                expected="2 to 5", got=self.data[self.place - 1],
+                expected="2 to 5", got=self.data[self.next - 1],
             )  # fmt: skip
 
     def do_frame(self) -> None:
@@ -376,14 +379,10 @@ class _Machine:
     # Globals and what they make ------------------------------------------------------------------
 
     def do_binpersid(self) -> None:
-        persistent_id = self.pop()
-        if (
-            not isinstance(persistent_id, tuple)
-            or len(persistent_id) < 5
-            or persistent_id[0] != "storage"
-        ):
-            self.wrong("persistent id is not a storage", got=type(persistent_id).__name__)
-        _, kind, key, _, count = persistent_id[:5]
+        parts = self.pop()
+        if not isinstance(parts, tuple) or len(parts) < 5 or parts[0] != "storage":
+            self.wrong("persistent id is not a storage", got=type(parts).__name__)
+        _, kind, key, _, count = parts[:5]
         sound = isinstance(kind, Known) and kind.kind == "storage" and isinstance(key, str)
         if not sound or not _is_count(count):
             self.wrong("storage is not described as torch does it")
@@ -417,16 +416,18 @@ class _Machine:
         """Return the value that a global of the tables makes of arguments."""
         if not isinstance(values, tuple):
             self.wrong("arguments are not a tuple", got=type(values).__name__)
-        for one in values[:9]:
-            if isinstance(one, str | bytes | list | tuple):
-                self.spend(len(one) // (_CHEAP if isinstance(one, str | bytes) else 1))
+        for value in values[:9]:
+            if isinstance(value, str | bytes):
+                self.spend(len(value) // _CHEAP)
+            elif isinstance(value, list | tuple):
+                self.spend(len(value))
         result = getattr(self, f"as_{CALLS[function.name]}")(function.name, *values[:9])
         if result is None or len(values) > 9:
             self.wrong(f"{function.name} is used as torch does not", got=_kinds(values))
         return result
 
     # Each of these gets the name of the global and its arguments, and returns the value, or None
-    # where the arguments are not those of torch.
+    # if torch does not write such arguments.
 
     def as_tensor(self, _: str, *values: Any) -> Tensor | None:
         if not 6 <= len(values) <= 7 or not isinstance(values[0], Storage):
@@ -461,7 +462,7 @@ class _Machine:
         return values[0]._replace(state=values[0].state or bool(values[3:] and values[3]))
 
     def as_tensor_of_type(self, _: str, *values: Any) -> Tensor | None:
-        if len(values) != 4 or not all(isinstance(one, Known) for one in values[:2]):
+        if len(values) != 4 or not all(isinstance(value, Known) for value in values[:2]):
             return None
         function, kind, arguments, state = values
         if function.kind != "call" or kind.kind != "constant":
@@ -472,7 +473,7 @@ class _Machine:
         return made._replace(state=bool(state)) if isinstance(made, Tensor) else None
 
     def as_no_array(self, name: str, *_: Any) -> Tensor:
-        return Tensor(_NONE, "", 0, (), (), NUMBERS[name], state=False)
+        return Tensor(_NO_STORAGE, "", 0, (), (), NUMBERS[name], state=False)
 
     def as_size(self, _: str, *values: Any) -> tuple[int, ...] | None:
         sound = len(values) == 1 and isinstance(values[0], list | tuple)
@@ -498,11 +499,11 @@ class _Machine:
         return made
 
     def as_complex(self, _: str, *values: Any) -> complex | None:
-        sound = len(values) == 2 and all(type(one) is float for one in values)
+        sound = len(values) == 2 and all(type(value) is float for value in values)
         return complex(*values) if sound else None
 
     def as_listed(self, _: str, *values: Any) -> Items | None:
-        sound = len(values) <= 1 and all(isinstance(one, list) for one in values)
+        sound = len(values) <= 1 and all(isinstance(value, list) for value in values)
         return Items(*values) if sound else None
 
     def as_octets(self, _: str, *values: Any) -> bytes | None:
@@ -522,4 +523,5 @@ def _is_count(value: Any) -> bool:
 
 
 def _kinds(values: Any) -> str:
-    return ", ".join(type(one).__name__ for one in values[:9])
+    """Return the types of arguments, for messages."""
+    return ", ".join(type(value).__name__ for value in values[:9])

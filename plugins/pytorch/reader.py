@@ -33,7 +33,7 @@ _PICKLE = "data.pkl"
 
 
 def bundle_of(source: Source) -> Bundle:
-    """The tensors of a checkpoint, lazily; plain values as attributes of the file.
+    """Read the tensors of a checkpoint, lazily; plain values become attributes of the file.
 
     Raises `Unsafe` for a pickle that would import or call anything, `Corrupt`, `Unsupported` and
     `TooLarge`, all before data is read.
@@ -57,7 +57,7 @@ def bundle_of(source: Source) -> Bundle:
 
 
 def _refuse_others(source: Source) -> None:
-    """Refuse what torch wrote before it wrote ZIP archives, and other pickles."""
+    """Refuse (`Unsupported`) the layouts of torch before ZIP archives, and other pickles."""
     head = source.head
     if head.startswith(LEGACY_MAGIC):
         what = "is a PyTorch file of the layout before 1.6: pickles one after the other, no archive"
@@ -75,21 +75,25 @@ def _refuse_others(source: Source) -> None:
 
 
 def _folder(source: Source, members: dict[str, Member]) -> str:
-    """The folder in the archive, with a slash; refuses those that torch.save did not write."""
-    named = [name for name in members if name.rpartition("/")[2] == _PICKLE]
-    if len(named) != 1:
+    """Return the folder in the archive, with a slash behind it.
+
+    Raises `Corrupt` and `Unsupported` for archives that torch.save did not write.
+    """
+    pickles = [name for name in members if name.rpartition("/")[2] == _PICKLE]
+    if len(pickles) != 1:
         raise Corrupt(
-            "archive has no pickle as torch.save makes it" if not named else "archive has several "
-            "pickles", path=source.path, expected=f"one member FOLDER/{_PICKLE}",
-            got=listed(named) or counted(len(members), "other member"),
+            "archive has several pickles" if pickles else
+            "archive has no pickle as torch.save makes it",
+            path=source.path, expected=f"one member FOLDER/{_PICKLE}",
+            got=listed(pickles) or counted(len(members), "other member"),
         )  # fmt: skip
-    folder = named[0].removesuffix(_PICKLE)
-    programs = (f"{folder}constants.pkl", f"{folder}code/")
-    code = next((name for name in members if name.startswith(programs)), None)
+    folder = pickles[0].removesuffix(_PICKLE)
+    of_programs = (f"{folder}constants.pkl", f"{folder}code/")
+    code = next((name for name in members if name.startswith(of_programs)), None)
     if code is not None:
         raise Unsupported(
             "is a TorchScript archive: a program with its constants", path=source.path,
-            where=f"member '{code}'", expected="what torch.save makes",
+            where=f"member '{code}'", expected="an archive of torch.save",
             remedy="in Python, if you trust the file: import torch; "
             f"torch.save(torch.jit.load({python(source.path)}).state_dict(), 'x.pt')",
         )  # fmt: skip
@@ -97,7 +101,7 @@ def _folder(source: Source, members: dict[str, Member]) -> str:
 
 
 def _content(source: Source, member: Member) -> bytes:
-    """The bytes of a small member, through its CRC-32."""
+    """Return the bytes of a small member, checked by its CRC-32. Raises `Corrupt`, `TooLarge`."""
     _check_stored(source, member)
     most = source.limits.document_bytes
     if member.size > most:
@@ -118,6 +122,7 @@ def _content(source: Source, member: Member) -> bytes:
 
 
 def _check_stored(source: Source, member: Member) -> None:
+    """Refuse (`Unsupported`) a compressed member."""
     if member.method != ZIP_STORED:
         raise Unsupported(
             "member is compressed, which torch does not do", path=source.path,
@@ -127,7 +132,7 @@ def _check_stored(source: Source, member: Member) -> None:
 
 
 class _Storages:
-    """The members with the elements, each one extent; views compare its CRC-32 once."""
+    """The members with the elements, each an extent; views check its CRC-32 once."""
 
     def __init__(self, source: Source, members: dict[str, Member], folder: str) -> None:
         self.source = source
@@ -137,6 +142,7 @@ class _Storages:
         self._order = self._byte_order()
 
     def _byte_order(self) -> str:
+        """Return ``<`` or ``>``. Raises `Corrupt` for another word in the member."""
         member = self._members.get(f"{self._folder}byteorder")
         if member is None:
             return "<"
@@ -149,7 +155,7 @@ class _Storages:
         return ">" if word == b"big" else "<"
 
     def array(self, name: str, tensor: Tensor) -> Array:
-        """The array of a tensor, with a `problem` if it cannot be read."""
+        """Return the array of a tensor, with a `problem` if it cannot be read."""
         try:
             return self._array(name, tensor)
         except (Corrupt, TooLarge, Unsupported) as error:
@@ -157,14 +163,14 @@ class _Storages:
             return Array.unreadable(name, error)
 
     def _array(self, name: str, tensor: Tensor) -> Array:
+        """Return the array of a tensor: an extent if it covers its storage, else a view."""
         path = self.source.path
-        known = ELEMENTS.get(tensor.dtype)
-        if tensor.problem or known is None:
+        kind = ELEMENTS.get(tensor.dtype)
+        if tensor.problem or kind is None:
             what = tensor.problem or f"a tensor of {tensor.dtype}, which no array holds"
             raise Unsupported(f"is {what}", path=path)
-        kind = element(known.kind, known.nbytes, self._order, known.descr)
-        if kind.kind == "user":
-            kind = known
+        if kind.kind != "user":
+            kind = element(kind.kind, kind.nbytes, self._order, kind.descr)
         storage = self._extent(tensor.storage)
         width, shape = kind.nbytes, tensor.shape
         if spanned(shape, width) > MAX_SPAN:
@@ -182,10 +188,10 @@ class _Storages:
         fields: dict[str, Any] = {"name": name, "index_order": "C"}
         swap = needs_swap(kind)
         dense = nbytes == storage.nbytes
-        if not nbytes or (dense and _strides_of(shape) == _known_strides(tensor)):
+        if not nbytes or (dense and _strides_of(shape) == _own_strides(tensor)):
             return Array(kind, shape[::-1], extent=_swapped(storage, swap, nbytes), **fields)
         reverse = _strides_of(shape[::-1])[::-1]
-        if dense and reverse == _known_strides(tensor):
+        if dense and reverse == _own_strides(tensor):
             fields |= {"index_order": "F", "row_major": True}
             return Array(kind, shape, extent=_swapped(storage, swap, nbytes), **fields)
         steps = tuple(step * width for step in tensor.strides)
@@ -193,6 +199,7 @@ class _Storages:
         return Array(kind, shape[::-1], data=data, **fields)
 
     def _check_repeats(self, nbytes: int, stored: int) -> None:
+        """Refuse (`TooLarge`) a tensor that repeats few bytes very often."""
         limits = self.source.limits
         if nbytes > max(limits.memory, limits.expansion_ratio * stored):
             raise TooLarge(
@@ -202,7 +209,7 @@ class _Storages:
             )  # fmt: skip
 
     def _extent(self, storage: Storage) -> Extent:
-        """The bytes of a storage, which must be as many as the pickle says."""
+        """Return the extent of a storage. Raises `Corrupt` for another size than in the pickle."""
         if storage.key in self._extents:
             extent = self._extents[storage.key]
         else:
@@ -229,16 +236,17 @@ class _Storages:
 
 
 def _strides_of(shape: tuple[int, ...]) -> list[int | None]:
-    """The strides of contiguous elements, None for axes of one element, where any will do."""
+    """Return the strides of contiguous elements; None for axes of one element: any will do."""
     return [None if n == 1 else prod(shape[axis + 1 :]) for axis, n in enumerate(shape)]
 
 
-def _known_strides(tensor: Tensor) -> list[int | None]:
+def _own_strides(tensor: Tensor) -> list[int | None]:
+    """Return the strides of a tensor; None for axes of one element."""
     return [None if n == 1 else step for n, step in zip(tensor.shape, tensor.strides, strict=True)]
 
 
 def _swapped(storage: Extent, swap: int, nbytes: int) -> Extent:
-    """The extent of a storage for elements of this byte order; empty for no elements."""
+    """Return the extent of a storage for numbers of `swap` bytes to reverse; empty without any."""
     extent = storage.part(0, nbytes)
     extent.swap = swap
     extent.checksum = storage.checksum if nbytes else None
@@ -246,7 +254,7 @@ def _swapped(storage: Extent, swap: int, nbytes: int) -> Extent:
 
 
 def _check_sum(source: Source, arrays: list[Array]) -> None:
-    """Refuse many tensors over the same few bytes."""
+    """Refuse (`TooLarge`) many tensors over the same few bytes."""
     total = sum(array.nbytes for array in arrays if array.problem is None)
     limits = source.limits
     if total > max(limits.memory, limits.expansion_ratio * source.size):
@@ -258,6 +266,6 @@ def _check_sum(source: Source, arrays: list[Array]) -> None:
 
 
 def _view(*arguments: Any) -> Any:
-    from .views import View  # with numpy
+    from .views import View  # which imports numpy
 
     return View(*arguments)

@@ -26,7 +26,7 @@ ELEMENTS: dict[str, Element] = {
                    "float8_e8m0fnu")},
 }  # fmt: skip
 # Bytes of an element of all types, also of those that no array has.
-WIDTHS: dict[str, int] = {name: one.nbytes for name, one in ELEMENTS.items()} | {
+WIDTHS: dict[str, int] = {name: kind.nbytes for name, kind in ELEMENTS.items()} | {
     "complex32": 4, "qint8": 1, "quint8": 1, "qint32": 4, "quint4x2": 1, "quint2x4": 1,
     "bits8": 1, "bits16": 2, "bits1x8": 1, "bits2x4": 1, "bits4x2": 1, "float4_e2m1fn_x2": 1,
 }  # fmt: skip
@@ -48,7 +48,7 @@ _CONSTANTS = frozenset([
     "torch.per_tensor_affine", "torch.per_channel_affine", "torch.per_tensor_symmetric",
     "torch.per_channel_symmetric", "torch.per_channel_affine_float_qparams",
 ])  # fmt: skip
-# What a pickle of torch makes of values, and the name of the method that makes it here.
+# Functions that pickles of torch name -> the method `as_...` that stands for each here.
 CALLS: dict[str, str] = {
     "torch._utils._rebuild_tensor_v2": "tensor", "torch._utils._rebuild_tensor_v3": "typed_tensor",
     "torch._utils._rebuild_parameter": "parameter",
@@ -83,7 +83,7 @@ class Known(Record):
 
 
 def known_global(module: str, name: str) -> Known | None:
-    """The global of this name, if it is one of the tables; None otherwise. Raises nothing."""
+    """Return the global of this name, if it is one of the tables, else None. Raises nothing."""
     module = "builtins" if module == "__builtin__" else module
     full = f"{module}.{name}"
     if full in CALLS:
@@ -108,7 +108,7 @@ _MEMBERS = (
 
 
 def _archive(members: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """A ZIP archive of stored members."""
+    """Return a ZIP archive of stored members."""
     data, directory = b"", b""
     for name, content in members:
         common = 20, 0, 0, 0, 33, crc32(content), len(content), len(content), len(name), 0

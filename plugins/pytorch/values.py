@@ -1,4 +1,4 @@
-"""The content of a pickle: tensors and plain values by name, and notes of what is left out."""
+"""The content of a pickle: tensors and plain values by name, and notes on what is left out."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ class Contents:
             self._leave(_kind(value), path)
 
     def _container(self, value: Any, path: tuple[str, ...], depth: int) -> None:
+        """Take a container apart; a list of plain values is one attribute."""
         if isinstance(value, Ordered) and value.state:
             self._leave(f"attributes of mappings ({listed(value.state)})", path)
         if not isinstance(value, dict):
@@ -60,6 +61,7 @@ class Contents:
             self.walk(item, (*path, str(key)), depth + 1)
 
     def _tensor(self, name: str, tensor: Tensor) -> None:
+        """Add a tensor. Raises `Unsupported` for a name that another one has."""
         if name in self.tensors:
             raise Unsupported(
                 f"two tensors have the name '{name[:80]}' once keys are joined by dots",
@@ -72,6 +74,7 @@ class Contents:
         self.tensors[name] = tensor
 
     def _attribute(self, path: tuple[str, ...], value: Any) -> None:
+        """Add an attribute; one of a name that occurs twice is left out."""
         name = self._name(path)
         if name in self.attributes:
             self._leave("values of a name that occurs twice", path)
@@ -79,7 +82,7 @@ class Contents:
             self.attributes[name] = value
 
     def _name(self, path: tuple[str, ...]) -> str:
-        """The keys joined by dots; the stem of the file if there are no keys."""
+        """Return the keys joined by dots; the stem of the file without keys."""
         size = sum(map(len, path)) + len(path)
         self._characters -= size
         if self._characters < 0 or size > self.source.limits.name_bytes:
@@ -87,25 +90,28 @@ class Contents:
         return ".".join(path) or self.source.stem
 
     def _leave(self, kind: str, path: tuple[str, ...]) -> None:
+        """Name a value that is left out; `kind` is the beginning of its note."""
         self._left.setdefault(kind, []).append(self._name(path))
 
     def _count(self, values: int) -> None:
+        """Count values; raises `TooLarge` for too many."""
         self._values -= values
         if self._values < 0:
             raise self._too_much(f"at most {self.source.limits.document_values} values")
 
     def _too_much(self, expected: str) -> TooLarge:
+        """Return the error for a pickle beyond the limits."""
         return TooLarge(
             "pickle holds too much to be read safely", path=self.source.path, expected=expected
         )
 
     def notes(self) -> list[str]:
-        """A line for each kind of what was left out."""
-        return [
-            f"left out: {kind}: {', '.join(map(repr, names[:_SHOWN]))}"
-            + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-            for kind, names in self._left.items()
-        ]
+        """Return a line for each kind of values that are left out."""
+        lines = []
+        for kind, names in self._left.items():
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            lines.append(f"left out: {kind}: {', '.join(map(repr, names[:_SHOWN]))}{more}")
+        return lines
 
 
 def _is_value(value: Any) -> bool:
@@ -116,7 +122,7 @@ def _is_value(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """The words of a note for a value that is left out."""
+    """Return the words of a note for a value that is left out."""
     if isinstance(value, Storage):
         return "storages without a tensor"
     if isinstance(value, dict | list | tuple):
@@ -127,15 +133,15 @@ def _kind(value: Any) -> str:
 
 
 def shared(tensors: dict[str, Tensor]) -> list[str]:
-    """Notes that name the tensors which share a storage."""
+    """Return notes that name the tensors which share a storage."""
     users: dict[str, list[str]] = {}
     for name, tensor in tensors.items():
         if not tensor.problem:
             users.setdefault(tensor.storage.key, []).append(name)
-    shared = [names for names in users.values() if len(names) > 1]
+    groups = [names for names in users.values() if len(names) > 1]
     notes = [
         f"tensors share a storage, and become arrays of their own: {listed(names)}"
-        for names in shared[:_SHOWN]
+        for names in groups[:_SHOWN]
     ]
-    more = len(shared) - _SHOWN
+    more = len(groups) - _SHOWN
     return [*notes, f"{more} more storages are shared by tensors"] if more > 0 else notes

@@ -23,9 +23,9 @@ __all__ = ["View"]
 
 
 class View(InPlace):
-    """Array source over elements at `begin` plus indices times `steps`, in bytes, of a storage.
+    """Array source of the elements at byte `begin` plus indices times `steps` of a storage.
 
-    The CRC-32 of the storage is compared once, before the whole of the first view is read.
+    The CRC-32 of the storage is checked before the first of its views is read as a whole.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class View(InPlace):
         return self._region(full)
 
     def _region(self, key: Any) -> Any:
+        """Read a region, and nothing else."""
         with self.located() as (file, offset):
             return region(file, self.path, offset, self.dtype, self.shape, self._steps, key)
 

@@ -147,7 +147,7 @@ _OF_BUNDLE = split_name(MANIFEST)
 
 
 def _judged(members: list[tuple[str, str]]) -> int:
-    """Return SURE for two members that go together, and for a single one of a kind that we write."""
+    """Return SURE for two members that go together, and for a single one such as we write."""
     kinds = {kind_of(extension) for _, extension in members}
     if not kinds & {ARRAY, NUMBER}:  # texts are in any archive
         return NO

@@ -79,7 +79,7 @@ def _words(samples: Samples, text: str, option: str) -> list[str]:
 
 
 def read_shards(sources: list[Source], *, only: str, raw: str, apart: str) -> Bundle:
-    """Read the arrays of the samples of shards, in the order in which their extensions first come."""
+    """Read the arrays of the samples of shards, in the order of the first of each extension."""
     samples = samples_of(sources)
     wanted = _Wanted(samples, only, raw, apart)
     columns = [column for column in samples.columns.values() if wanted.reads(column)]
