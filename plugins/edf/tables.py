@@ -22,8 +22,8 @@ SIGNAL_FIELDS = (
     ("samples", 8), ("reserved", 32),
 )  # fmt: skip
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-# Words of the two texts about people, in the order of EDF+; the date that begins a recording is left
-# out here, since the header has it, too.
+# Words of the two texts about people, in the order of EDF+; without the date that begins a
+# recording, since the header has it, too.
 OF_PATIENT = ("code", "sex", "birthdate", "name")
 OF_RECORDING = ("admincode", "technician", "equipment")
 KINDS = ("patient", "recording", *OF_PATIENT, *OF_RECORDING)

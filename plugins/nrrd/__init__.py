@@ -108,14 +108,17 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by one of the seven magics on a line of its own."""
+    """Return SURE for one of the seven magics on a line of its own."""
     line, end, _ = source.head[:10].replace(b"\r", b"\n").partition(b"\n")
-    known = line.startswith(b"NRRD") and line[4:].decode("latin-1") in VERSIONS
-    return SURE if known and end else NO
+    is_magic = line.startswith(b"NRRD") and line[4:].decode("latin-1") in VERSIONS
+    return SURE if is_magic and end else NO
 
 
 def programs(array: Array) -> dict[str, str]:
-    """NumPy, NRRD.jl, nat of R and Teem itself, as far as each reads this file. Raises nothing."""
+    """Return programs for NumPy, NRRD.jl, nat of R and Teem, as far as each reads this file.
+
+    Raises nothing.
+    """
     from raconvert.arrays.sources import DecodedParts
 
     from .reader import programs_of

@@ -68,13 +68,13 @@ def hexadecimal(file: Any) -> Iterator[bytes]:
             yield unhexlify(digits[: len(digits) & ~1])
         except HexError:
             match = re.search(rb"[^0-9A-Fa-f]", digits)
-            at = match.start() if match else 0
-            yield unhexlify(digits[: at & ~1])
+            bad = match.start() if match else 0
+            yield unhexlify(digits[: bad & ~1])
             raise Corrupt(
                 "text is not hexadecimal",
                 where=f"one of the {len(data)} bytes before byte {file.tell()}",
                 expected="digits and white space",
-                got=repr(digits[at : at + 1]),
+                got=repr(digits[bad : bad + 1]),
             ) from None
     if odd:
         raise Corrupt("hexadecimal text has an odd number of digits", where=f"byte {file.tell()}")
@@ -111,12 +111,12 @@ def zero_runs(file: Any) -> Iterator[Any]:
 
 def compressed(blocks: Iterable[np.ndarray[Any, Any]], encoding: str, level: int) -> Iterator[Any]:
     """Yield one gzip member, without time or name, or one bzip2 stream."""
-    made: Any = BZ2Compressor(level)
+    compressor: Any = BZ2Compressor(level)
     if encoding == GZIP:
-        made = compressobj(level, DEFLATED, inflate.GZIP_WBITS)
+        compressor = compressobj(level, DEFLATED, inflate.GZIP_WBITS)
     for block in blocks:
-        yield made.compress(block.reshape(-1).view("u1").data)
-    yield made.flush()
+        yield compressor.compress(block.reshape(-1).view("u1").data)
+    yield compressor.flush()
 
 
 def as_hex(blocks: Iterable[np.ndarray[Any, Any]]) -> Iterator[bytes]:

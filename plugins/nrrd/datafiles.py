@@ -1,4 +1,4 @@
-"""Location of the data of a NRRD file: its files, the bytes to skip, and whether it can be there.
+"""Location of the data of a NRRD file: its files, the bytes to skip, and whether they can hold it.
 
 One array lies in one file or, piece after piece, in many (`Part` each).
 
@@ -33,10 +33,10 @@ _STARTS = {GZIP: b"\x1f\x8b", BZIP2: b"BZh"}
 
 
 def parts_of(source: Source, header: Header, element: Element, notes: list[str]) -> list[Part]:
-    """The parts of the array, in order, each checked against its file.
+    """Return the parts of the array, in order, each checked against its file.
 
-    Raises `Unsafe` for files outside the folder of the header and for what is not a regular file,
-    `Corrupt` where a file cannot hold its part. Notes what lies behind the data.
+    Raises `Unsafe` for files outside the folder of the header and for those that are not regular
+    files, `Corrupt` if a file cannot hold its part. Bytes behind the data are noted.
     """
     fields, files = header.fields, header.files
     nbytes = prod(fields["sizes"]) * element.nbytes
@@ -62,12 +62,13 @@ def parts_of(source: Source, header: Header, element: Element, notes: list[str])
 
 
 def _open_named(source: Source, name: str, line: int) -> Source:
+    """Open the data file that a line of the header names."""
     what = "the data file"
     try:
         if name in ("", "-"):
             raise Unsafe(f"{what} has no name", path=source.path, got=f"'{name}'")
         named = source.named(name, what)
-        named.size  # noqa: B018 - opened here, so that a file that cannot be is found
+        named.size  # noqa: B018 - opens the file, so that an error names the line
     except RaconvertError as error:
         error.where = error.where or f"line {line}"
         raise of_header(error, source.path) from None
@@ -75,6 +76,7 @@ def _open_named(source: Source, name: str, line: int) -> Source:
 
 
 def _named_part(named: Source, header: Header, nbytes: int, skip: int, source: Source) -> Part:
+    """Return the part in a data file; errors name the header, too."""
     try:
         return _part(named, header, 0, nbytes, skip)
     except RaconvertError as error:
@@ -82,7 +84,7 @@ def _named_part(named: Source, header: Header, nbytes: int, skip: int, source: S
 
 
 def _part(source: Source, header: Header, start: int, nbytes: int, skip: int) -> Part:
-    """Apply the skips, as far as they are about the file as it lies there."""
+    """Return the part behind the skips; a byte skip inside compressed data stays in the part."""
     fields = header.fields
     encoding = fields["encoding"]
     lines = fields.get("line skip", 0)
@@ -143,7 +145,7 @@ def _after_lines(source: Source, start: int, lines: int) -> int:
 
 def _check_room(part: Part, encoding: str, element: Element) -> None:
     """Refuse a part that its file cannot hold, before anything is decoded or allocated."""
-    there = max(0, part.source.size - part.offset)
+    present = max(0, part.source.size - part.offset)
     needed = part.nbytes + max(0, part.skip)
     if encoding == RAW:
         least, what = part.nbytes, "bytes"
@@ -157,13 +159,13 @@ def _check_room(part: Part, encoding: str, element: Element) -> None:
         least, what = -(-needed // MAX_RATIO), "bytes or more"
     else:
         least, what = 1, "bytes or more"
-    if there < least:
+    if present < least:
         raise Corrupt(
             "data is cut off",
             path=part.source.path,
             where=f"byte {part.source.size}",
             expected=f"{least} {what} from byte {part.offset}",
-            got=f"{there} ({least - there} missing)",
+            got=f"{present} ({least - present} missing)",
         )
     start = _STARTS.get(encoding, b"")
     got = part.source.read_at(part.offset, len(start))
@@ -178,6 +180,7 @@ def _check_room(part: Part, encoding: str, element: Element) -> None:
 
 
 def _note_rest(parts: list[Part], fields: dict[str, Any], notes: list[str]) -> None:
+    """Note the bytes behind the data, unless the data is the end of the file, or files repeat."""
     if fields.get("byte skip", 0) < 0:
         return
     rest = sum(part.source.size - part.offset - part.nbytes for part in parts)
@@ -186,6 +189,5 @@ def _note_rest(parts: list[Part], fields: dict[str, Any], notes: list[str]) -> N
 
 
 def extent_of(part: Part, swap: int) -> Extent:
-    """The place of the bytes of a raw part; `swap` is the width of the numbers to reverse."""
-    source = part.source
-    return source.extent(part.offset, part.nbytes, swap)
+    """Return the extent of a raw part; `swap` is the width of the numbers to reverse."""
+    return part.source.extent(part.offset, part.nbytes, swap)

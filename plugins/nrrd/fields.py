@@ -54,7 +54,7 @@ class BadValue(ValueError):
 
 
 def parsed(field: str, text: str, fields: dict[str, Any]) -> Any:
-    """The value of a field with this text; `BadValue`, a ValueError, if it is not legal.
+    """Return the value of a field with this text; raises `BadValue`, a ValueError, for a wrong one.
 
     `fields` are those before it: how many values there must be depends on `dimension` and `space`.
     """
@@ -62,13 +62,16 @@ def parsed(field: str, text: str, fields: dict[str, Any]) -> Any:
 
 
 def text_of(field: str, value: Any) -> str:
-    """The text from which `parsed` makes this value; TypeError or ValueError for other values."""
+    """Return the text that `parsed` reads as this value.
+
+    Raises `TypeError` or `ValueError` for a value that the field cannot have.
+    """
     text: str = FIELDS[field].write(value)
     return text
 
 
 def rank_of(fields: dict[str, Any]) -> int:
-    """The number of axes."""
+    """Return the number of axes. Raises `BadValue` if the header has not given it yet."""
     if "dimension" not in fields:
         raise BadValue("the field 'dimension' before it", "none")
     rank: int = fields["dimension"]
@@ -76,7 +79,7 @@ def rank_of(fields: dict[str, Any]) -> int:
 
 
 def space_rank_of(fields: dict[str, Any]) -> int:
-    """The number of axes of the space around the array."""
+    """Return the number of axes of the space. Raises `BadValue` if it is not given yet."""
     if "space" in fields:
         return SPACE_RANKS[fields["space"]]
     if "space dimension" not in fields:
@@ -89,7 +92,7 @@ def space_rank_of(fields: dict[str, Any]) -> int:
 
 
 def integer(text: str, low: int, high: int) -> int:
-    """A whole number of this range."""
+    """Return the whole number in a text. Raises `BadValue` for another one, or out of range."""
     text = text.strip(BLANKS)
     if _INTEGER.fullmatch(text):
         value = int(text)
@@ -99,6 +102,7 @@ def integer(text: str, low: int, high: int) -> int:
 
 
 def _double(text: str) -> float:
+    """Return the number in a text, which may be ``nan`` or infinite. Raises `BadValue`."""
     text = text.strip(BLANKS)
     if len(text) > MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text.lower()):
         raise BadValue("a number", text)
@@ -106,6 +110,7 @@ def _double(text: str) -> float:
 
 
 def _vector(text: str | None, rank: int) -> list[float] | None:
+    """Return the `rank` numbers of a vector; None for None, and for a vector of ``nan``."""
     if text is None:
         return None
     parts = text.split(",", rank)
@@ -119,7 +124,7 @@ def _vector(text: str | None, rank: int) -> list[float] | None:
 
 
 def _sample_units(text: str, fields: dict[str, Any]) -> str:
-    """The text without the quotes that Teem adds, once more at each round trip."""
+    """Return a text without the quotes that Teem adds anew at each round trip."""
     text = text.rstrip(BLANKS)
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
@@ -142,11 +147,12 @@ def _space_origin(text: str, fields: dict[str, Any]) -> list[float] | None:
 
 
 def _as_it_is(text: str, fields: dict[str, Any]) -> str:
+    """Return the text itself: the parser of a field of free text."""
     return text
 
 
 def _word_of(known: dict[str, str], what: str) -> Callable[..., str]:
-    """The parser of one word of a table, in any case."""
+    """Return the parser of one word of a table, in upper or lower case."""
 
     def parse(text: str, fields: dict[str, Any]) -> str:
         word = text.rstrip(BLANKS).lower()
@@ -161,7 +167,7 @@ def _word_of(known: dict[str, str], what: str) -> Callable[..., str]:
 
 
 def _words(text: str, fields: dict[str, Any]) -> list[str]:
-    """One word for each axis."""
+    """Return one word for each axis. Raises `BadValue` for another number of them."""
     rank = rank_of(fields)
     words = text.split(None, rank)
     if len(words) != rank:
@@ -188,7 +194,7 @@ def _kinds(text: str, fields: dict[str, Any]) -> list[str | None]:
 
 
 def _doubles(is_valid: Callable[[float], bool], expected: str) -> Callable[..., list[float | None]]:
-    """The parser of one number for each axis; ``nan`` is None: not known."""
+    """Return the parser of one number for each axis; ``nan`` becomes None: unknown."""
 
     def parse(text: str, fields: dict[str, Any]) -> list[float | None]:
         values = [_double(word) for word in _words(text, fields)]
@@ -201,7 +207,7 @@ def _doubles(is_valid: Callable[[float], bool], expected: str) -> Callable[..., 
 
 
 def _quoted(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[str]]:
-    """The parser of quoted texts, of which there are `count`."""
+    """Return the parser of quoted texts; `count` gives their number from the fields before."""
 
     def parse(text: str, fields: dict[str, Any]) -> list[str]:
         number = count(fields)
@@ -212,7 +218,7 @@ def _quoted(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[str]]:
 
 
 def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[float] | None]]:
-    """The parser of `count` space vectors; ``none`` is None."""
+    """Return the parser of space vectors, as many as `count` gives; ``none`` becomes None."""
 
     def parse(text: str, fields: dict[str, Any]) -> list[list[float] | None]:
         number, rank = count(fields), space_rank_of(fields)
@@ -223,7 +229,7 @@ def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[
 
 
 def _matches(form: re.Pattern[str], text: str, number: int, expected: str) -> list[re.Match[str]]:
-    """Match `number` times, one after the other; the matches must make up the whole text."""
+    """Return `number` matches, one after the other; raises `BadValue` if anything else is there."""
     matches, offset = [], 0
     for _ in range(number):
         match = form.match(text, offset)
@@ -240,7 +246,7 @@ def _matches(form: re.Pattern[str], text: str, number: int, expected: str) -> li
 
 
 def _number_text(value: Any) -> str:
-    """The shortest text that is read as the same double; None is ``nan``."""
+    """Return the shortest text that is read as the same double; ``nan`` for None."""
     if value is None:
         return "nan"
     if isinstance(value, bool):
@@ -249,12 +255,12 @@ def _number_text(value: Any) -> str:
 
 
 def _vector_text(value: Any) -> str:
-    """The text of a vector; None is ``none``."""
+    """Return the text of a vector; ``none`` for None."""
     return NO_VECTOR if value is None else f"({','.join(map(_number_text, value))})"
 
 
 def _quoted_text(text: Any) -> str:
-    """A text in quotes; None is an empty one. A backslash cannot stand at the end."""
+    """Return a text in quotes; an empty one for None. Raises `ValueError` if a backslash ends it."""
     text = "" if text is None else text
     if text.endswith("\\"):
         raise ValueError("a backslash before the closing quote would hide it")
@@ -262,12 +268,12 @@ def _quoted_text(text: Any) -> str:
 
 
 def _word_text(text: Any) -> str:
-    """A kind or a centering; None is ``???``."""
+    """Return a kind or a centering; ``???`` for None."""
     return UNKNOWN[0] if text is None else str(text)
 
 
 def _each(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    """The writer of several values, each by the writer of one."""
+    """Return the writer of several values, from that of one."""
     return lambda values: " ".join(map(text, values))
 
 

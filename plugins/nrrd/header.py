@@ -1,4 +1,4 @@
-"""A NRRD header: its lines, the fields they are, what the fields must agree on; and back to lines.
+"""A NRRD header: lines to fields, the checks that fields agree, and fields back to lines.
 
 Rules (format definition, section 2 and 3; where it is silent, Teem's ``parseNrrd.c``):
 
@@ -9,8 +9,8 @@ Rules (format definition, section 2 and 3; where it is silent, Teem's ``parseNrr
   key/value pair. Neither: an unknown field, kept as a key/value pair with a note.
 * `dimension` comes before every field that has one value per axis, `space` or `space dimension`
   before every field that has one per space axis; ``data file: LIST`` is the last field.
-* A field occurs once; repeated with the same value, as Slicer has done, it is told in a note. Of a
-  repeated key the last value counts.
+* A field occurs once; repeated with the same value, as Slicer has done, it is noted. The last value
+  of a repeated key counts.
 
 A header is at most 16 MiB in at most 65536 lines of at most 4 MiB: whatever it says, parsing it
 costs little memory and time.
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 MAX_NOTES = 20  # remarks about one header
 MAX_NUMBER_WIDTH = 20  # of the %05d in the name of a data file: no file system needs more
 FIRST_READ = 1 << 16
-SHOWN = 60  # how many characters of a bad value a message shows
+SHOWN = 60  # characters of a bad value in a message
 
 # A header. `fields` maps each field that is there to its typed value; `offset` is where attached
 # data begins; `charset` is what the bytes of the texts are.
@@ -86,7 +86,10 @@ _PATTERN = re.compile(r"%([0-9]*)d")
 
 
 def read_header(source: Source) -> Header:
-    """The header of a file, checked except for the files that it names."""
+    """Read the header of a file, checked except for the files that it names.
+
+    Raises `Corrupt` and `Unsupported`.
+    """
     try:
         with source.open() as file:
             lines, offset, ended = _lines(file, source)
@@ -120,9 +123,9 @@ def lowest_version(header: Header) -> str:
 
 
 def header_bytes(header: Header) -> bytes:
-    """The bytes of a header, its empty line included: what `read_header` makes this header of."""
-    lines = [f"NRRD{header.version}"]
-    lines += [f"#{comment}" for comment in ([header.seal] if header.seal else []) + header.comments]
+    """Return the bytes of a header, its empty line included; `read_header` reads them back."""
+    comments = [header.seal, *header.comments] if header.seal else header.comments
+    lines = [f"NRRD{header.version}", *(f"#{comment}" for comment in comments)]
     lines += [
         f"{row.spelled or field}: {text_of(field, header.fields[field])}"
         for field, row in FIELDS.items()
@@ -135,20 +138,20 @@ def header_bytes(header: Header) -> bytes:
 
 
 def _written_name(header: Header) -> str:
-    """The name of the one data file, for readers of this version."""
+    """Return the name of the one data file, for readers of this version."""
     (name,) = header.files.names
     # Before version 4 a bare name was relative to the folder of the process.
-    bare = header.version < "0004" or name.startswith(("-", LIST, SKIPLIST))
-    return f"./{name}" if bare else name
+    is_unclear = header.version < "0004" or name.startswith(("-", LIST, SKIPLIST))
+    return f"./{name}" if is_unclear else name
 
 
 def escaped(text: str) -> str:
-    r"""A text with a newline as ``\n`` and a backslash as two."""
+    r"""Return a text with a newline as ``\n`` and a backslash as two."""
     return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def _encoded(text: str, charset: str) -> bytes:
-    """The bytes of a header; in Latin-1 only where the reader will see that it is."""
+    """Return the bytes of a header; in Latin-1 only if a reader will take it for that."""
     raw = text.encode(charset)
     if charset == "utf-8" or _charset(raw) == charset:
         return raw
@@ -159,7 +162,7 @@ def _encoded(text: str, charset: str) -> bytes:
 
 
 def _lines(file: Any, source: Source) -> tuple[list[bytes], int, bool]:
-    """The lines of the header, where it ends, and True if an empty line ended it."""
+    """Return the lines of the header, the offset behind it, and True if an empty line ended it."""
     buffer = file.read(FIRST_READ) or b""
     lines: list[bytes] = []
     offset, whole = 0, False
@@ -185,6 +188,7 @@ def _lines(file: Any, source: Source) -> tuple[list[bytes], int, bool]:
 
 
 def _check_length(end: int, offset: int, source: Source, number: int) -> None:
+    """Refuse (`Unsupported`) a header beyond the limits; its last line is `offset` to `end`."""
     limits = source.limits
     rows = (
         (
@@ -206,6 +210,7 @@ def _check_length(end: int, offset: int, source: Source, number: int) -> None:
 
 
 def _version(lines: list[bytes], source: Source) -> str:
+    """Return the version in the first line, without NRRD. Raises `Corrupt`, `Unsupported`."""
     line = lines[0] if lines else b""
     text = line[len(MAGIC) :].decode("latin-1")
     if not line.startswith(MAGIC):
@@ -224,7 +229,7 @@ def _version(lines: list[bytes], source: Source) -> str:
 
 
 def _charset(text: bytes) -> str:
-    """The encoding of a header: UTF-8, or Latin-1, which takes any bytes.
+    """Return the encoding of a header: UTF-8, or Latin-1, which takes any bytes.
 
     The format says ASCII; files have both.
     """
@@ -239,7 +244,7 @@ def _charset(text: bytes) -> str:
 
 
 class _Parser:
-    """Collects what the lines of one header say."""
+    """Collects the fields, pairs, comments and notes of the lines of one header."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -261,7 +266,7 @@ class _Parser:
             self.notes.append(f"there are more than {MAX_NOTES} notes, the others are not shown")
 
     def take(self, text: str, charset: str) -> None:
-        """Take one line."""
+        """Take in one line."""
         if self._listed is not None:
             self._listed.append(_file_name(text, charset))
         elif text.startswith("#"):
@@ -318,7 +323,7 @@ class _Parser:
         self._texts.setdefault(field, description)
 
     def _take_again(self, field: str, description: str) -> None:
-        """Accept a field that is there already, if all readers find the same value in it."""
+        """Note a field that occurs again with the same value; raises `BadValue` for another."""
         before = self._texts[field]
         same = before == description
         if not same and field != DATA_FILE:
@@ -329,7 +334,7 @@ class _Parser:
         self.note(f"line {self.line}: field '{field}' is repeated")
 
     def _files(self, text: str) -> Files:
-        """The data files that ``data file:`` names."""
+        """Return the data files that ``data file:`` names."""
         word, *rest = text.split(None, 1) or [""]
         if word in (LIST, SKIPLIST):
             self._listed = []
@@ -342,6 +347,7 @@ class _Parser:
         return Files([text], None, None, self.line)
 
     def _pattern(self, word: str, numbers: str) -> Files:
+        """Return the data files of a pattern with MIN, MAX, STEP and maybe SUBDIM."""
         parts = numbers.split(None, 4)
         if len(parts) not in (3, 4):
             raise BadValue("PATTERN MIN MAX STEP [SUBDIM]", f"{word} {numbers}")
@@ -351,7 +357,7 @@ class _Parser:
         if step == 0 or (high - low) * step < 0:
             raise BadValue("a step that leads from MIN to MAX", f"{low} {high} {step}")
         names = Pattern(word, low, high, step)
-        iter(names)  # the word is looked at here, not when the files are needed
+        iter(names)  # raises `BadValue` here, not when the files are opened
         return Files(names, None, subrank, self.line)
 
     def fail(self, what: str, expected: str, got: object) -> NoReturn:
@@ -365,7 +371,7 @@ class _Parser:
         )
 
     def finish(self, *, attached_end: bool) -> None:
-        """Make the checks that need the whole header."""
+        """Check the header as a whole; `attached_end`: an empty line ended it."""
         fields = self.fields
         missing = [
             name for name in ("type", "dimension", "sizes", "encoding") if name not in fields
@@ -393,6 +399,7 @@ class _Parser:
         self._check_positions()
 
     def _check_type(self) -> None:
+        """Refuse (`BadValue`) a type without the fields it needs, and sizes beyond any file."""
         fields = self.fields
         name, encoding = fields["type"], fields["encoding"]
         if (name == BLOCK) != ("block size" in fields):
@@ -425,15 +432,16 @@ class _Parser:
             raise BadValue(f"a divisor of {sizes[-1]}", count, what)
 
     def _take_skips(self, files: Files) -> None:
+        """Divide the lines of SKIPLIST into skips and names."""
         if self.fields.get("byte skip"):
             what = "both SKIPLIST and 'byte skip' say what to skip"
             raise BadValue("one of them", "both", what)
-        for at, line in enumerate(files.names):
+        for index, line in enumerate(files.names):
             skip, _, name = line.partition(" ")
             files.skips.append(integer(skip, -MAX_SKIP, MAX_SKIP))
             if not name:
                 raise BadValue("SKIP NAME", line)
-            files.names[at] = name
+            files.names[index] = name
 
     def _check_kinds(self) -> None:
         """Note kinds that are unknown or belong to another size; they stay as they are."""
@@ -479,7 +487,7 @@ class Pattern(namedtuple("Pattern", "word low high step")):
 
 
 def _file_name(text: str, charset: str) -> str:
-    """A file name as the system takes it: the bytes of the header, whatever they are."""
+    """Return a file name as the system takes it: the bytes of the header, whatever they are."""
     return text.encode(charset).decode("utf-8", "surrogateescape")
 
 
@@ -489,30 +497,31 @@ def _unescaped(text: str) -> str:
 
 
 def _shown(value: object) -> str:
+    """Return a value as a message shows it."""
     text = value if isinstance(value, str) else repr(value)
     text = text if text.isprintable() else ascii(text)[1:-1]
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
-# What an array is in NRRD: type, bytes of a block (else 0), sizes, whether an axis of two stands
-# for the parts of complex numbers, and what makes the array again what it was.
+# The form of an array in NRRD: type, bytes of a block (else 0), sizes, True if an axis of two holds
+# the parts of complex numbers, and the record that restores the array.
 Form = namedtuple("Form", "type block sizes pairs was")
 
 
 def form_of(array: Array) -> Form:
-    """The form in which an array that NRRD can hold is written."""
-    kind, nbytes, _, _ = held = array.element
+    """Return the form in which an array that NRRD can hold is written."""
+    kind, nbytes, _, _ = stored = array.element
     sizes, pairs = array.dims, kind == "complex"
     if pairs:
-        held, sizes = element("float", nbytes // 2), (2, *sizes)
+        stored, sizes = element("float", nbytes // 2), (2, *sizes)
     elif kind == "bool":
-        held = element("uint", 1)
-    elif kind == "user" and not is_void(held):
-        held = Element("user", nbytes, "|")
+        stored = element("uint", 1)
+    elif kind == "user" and not is_void(stored):
+        stored = Element("user", nbytes, "|")
     block = nbytes if kind == "user" else 0
-    name = BLOCK if kind == "user" else NAME_OF_TYPE[held.kind, held.nbytes]
+    name = BLOCK if kind == "user" else NAME_OF_TYPE[stored.kind, stored.nbytes]
     sizes = sizes or (1,)
-    # Only column-major order needs to be told: without any, dims are read as those of C.
+    # Only column-major order is recorded: without an order, dims are read as those of C.
     order = None if array.index_order == "F" and array.ndim > 1 else array.index_order
-    back = Array(held, sizes, name=array.name, index_order=order)
+    back = Array(stored, sizes, name=array.name, index_order=order)
     return Form(name, block, sizes, pairs, difference(array, array, back))

@@ -131,7 +131,10 @@ def metadata_of(header: Header) -> Metadata:
 def _axes(
     header: Header, entries: list[Entry], own: dict[str, Any]
 ) -> tuple[list[Axis], dict[str, Any], Space | None]:
-    """The axes, the namespace, and the space; fields that all this says leave the namespace."""
+    """Return the axes, the namespace, and the space.
+
+    Fields that follow from the axes and the space are taken out of the namespace.
+    """
     directions = [entry.get("direction") for entry in entries]
     placed, space, world = axes_in(own, directions)
     if world is not None:
@@ -142,29 +145,29 @@ def _axes(
             for entry in entries:
                 entry.pop("direction", None)
     axes = [
-        _axis(header, at, entry, own, placed[at] if directions[at] is not None else None)
-        for at, entry in enumerate(entries)
+        _axis(header, number, entry, placed[number] if directions[number] is not None else None)
+        for number, entry in enumerate(entries)
     ]
     return axes, own, space
 
 
-def _axis(header: Header, at: int, entry: Entry, own: dict[str, Any], placed: Axis | None) -> Axis:
-    """Return one axis; `placed` comes from its space direction."""
+def _axis(header: Header, number: int, entry: Entry, placed: Axis | None) -> Axis:
+    """Return one axis; `placed` is what follows from its space direction, if it has one."""
 
     def given(name: str) -> Any:
         values = header.fields.get(name)
-        return values[at] if values else None
+        return values[number] if values else None
 
     if placed is not None:
         if given("spacings") is not None:
-            entry["spacing"] = given("spacings")  # besides a direction, which counts
+            entry["spacing"] = given("spacings")  # kept besides the direction, which counts
         return placed.replace(
             name=given("labels") or None,
             kind=given("kinds"),
             units=given("units") or placed.units,
         )
-    implied = implied_by(entry, given("spacings"), header.fields["sizes"][at])
-    spacing, origin, units = implied
+    size = header.fields["sizes"][number]
+    spacing, origin, units = implied_by(entry, given("spacings"), size)
     if given("spacings") is not None:
         if spacing == given("spacings"):
             entry["spacing"] = spacing
@@ -188,7 +191,7 @@ def is_only_node(entry: Entry) -> bool:
 def implied_by(
     entry: Entry, spacing: float | None, size: int
 ) -> tuple[float | None, float | None, str | None]:
-    """Spacing, origin and units of an axis without direction, as far as other fields tell them."""
+    """Return spacing, origin and units of an axis without direction, as other fields imply them."""
     low, high, center = entry.get("min"), entry.get("max"), entry.get("center")
     if low is None or center is None:
         return None, None, None
@@ -200,7 +203,7 @@ def implied_by(
 
 
 def _step(low: float, high: float, count: int) -> float | None:
-    """The spacing of so many steps between the ends of an axis, if it can be one."""
+    """Return the spacing of `count` steps between the ends of an axis; None for 0 or infinity."""
     step = (high - low) / count if count else 0.0
     return step if step and isfinite(step) else None
 
@@ -244,7 +247,7 @@ def is_pair(key: Any, value: Any, charset: str) -> bool:
 
 
 def is_encodable(text: str, charset: str) -> bool:
-    """True if a text can be encoded so."""
+    """True if a text can be encoded in a charset."""
     try:
         text.encode(charset)
     except UnicodeEncodeError:
@@ -253,7 +256,7 @@ def is_encodable(text: str, charset: str) -> bool:
 
 
 def flattened(text: str, charset: str) -> str:
-    """A text on one line, for readers that know nothing of our pair."""
+    """Return a text on one line, for readers that do not know our pair."""
     line = _CONTROL.sub(" ", text).strip(" \t")
     return line.encode(charset, "replace").decode(charset)
 
@@ -267,9 +270,9 @@ def is_kind(kind: Any, size: int) -> bool:
 
 
 def header_of(bundle: Bundle, encoding: str) -> tuple[Header, list[str]]:
-    """The header of the one array of a bundle, and the names of what it cannot hold.
+    """Return the header of the one array of a bundle, and the names of what it cannot hold.
 
-    A field of the namespace that has a wrong form raises `Unsupported` with its name.
+    Raises `Unsupported` for a field of the namespace that has a wrong form.
     """
     draft = _Draft(bundle)
     draft.add_form(encoding)
@@ -289,7 +292,7 @@ class _Draft:
         self.form = form_of(self.array)
         self.meta = self.array.meta
         self.own: dict[str, Any] = self.meta.formats.get(NAMESPACE, {})
-        self.placed: list[Axis] = []  # what the space directions say
+        self.placed: list[Axis] = []  # what follows from the space directions
         self.charset = "latin-1" if self.own.get("charset") == "latin-1" else "utf-8"
         self.fields: dict[str, Any] = {}
         self.pairs: dict[str, str] = {}
@@ -309,6 +312,7 @@ class _Draft:
         self.fields[field] = parsed_value
 
     def _wrong(self, field: str, value: object, error: Exception) -> Unsupported:
+        """Return the error for a field that cannot be written."""
         return Unsupported(
             f"the metadata field {NAMESPACE}.{field.replace(' ', '_')} cannot be written: {error}",
             got=repr(value)[:80],
@@ -316,7 +320,7 @@ class _Draft:
         )
 
     def add_form(self, encoding: str) -> None:
-        """Add what the elements are and how they are stored."""
+        """Add the fields of type, sizes and encoding."""
         form = self.form
         self.add("type", form.type)
         if form.block:
@@ -330,11 +334,11 @@ class _Draft:
         self.add("encoding", encoding)
 
     def take_space(self) -> None:
-        """Put the fields of the space into the namespace, unless those there say the same."""
+        """Put the fields of the space into the namespace, unless those there mean the same."""
         array, meta = self.array, self.meta
         before = list(self.lost)
         entries = self._entries(array.ndim)
-        self.lost = before  # `add_axes` names them
+        self.lost = before  # `add_axes` names those of the entries
         directions = [entry.get("direction") for entry in entries]
         axes = array.ra_axes
         axes = list(axes) if len(axes) == array.ndim else [Axis() for _ in entries]
@@ -342,13 +346,13 @@ class _Draft:
         try:
             kept = not placed or is_said_by(self.own, directions, axes, meta.space)
         except (TypeError, ValueError, LookupError):
-            kept = not placed  # which `add` refuses
+            kept = not placed  # `add` refuses the wrong fields
         if not kept:
             fields, directions, frame, lost = fields_of(axes, meta.space)
             own = {key: value for key, value in self.own.items() if key not in OF_SPACE}
             rank = fields.get("space_dimension") or SPACE_RANKS.get(fields.get("space", ""), 0)
             if len(own.get("measurement_frame") or ()) not in (0, rank):
-                self.lost.append("measurement_frame, which is of another space")
+                self.lost.append("measurement_frame, which belongs to another space")
                 own.pop("measurement_frame")
             # In the order of the shape, as `_entries` takes them.
             made = [
@@ -410,46 +414,50 @@ class _Draft:
                 self.add(field, values)
 
     def _entries(self, ndim: int) -> list[Entry]:
+        """Return the entries of the namespace for `ndim` axes, the fastest first."""
         entries = self.own.get("axes", [])
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise self._wrong("axes", entries, TypeError("a list of mappings was expected"))
         if self.array.index_order != "F":
             entries = entries[::-1]
         if len(entries) > ndim:
-            self.lost.append(f"the axes of the namespace {NAMESPACE}, which are others")
+            self.lost.append(f"the axes of the namespace {NAMESPACE}, which are more than {ndim}")
             entries = []
         # A stack has one axis more than its items: the slowest.
         return entries + [{} for _ in range(ndim - len(entries))]
 
     def _mapping(self, key: str) -> Entry:
+        """Return a mapping of the namespace; empty without one."""
         value = self.own.get(key, {})
         if not isinstance(value, dict):
             raise self._wrong(key, value, TypeError("a mapping was expected"))
         return value
 
     def _column(self, axis: Axis, entry: Entry, size: int, placed: Axis) -> tuple[Entry, Entry]:
-        """The column of an axis in the header, and the fields of `Axis` that it does not."""
+        """Return the values of an axis for the header, and the fields of `Axis` for the record."""
         rest: Entry = {}
         column = {key: entry.get(key) for key in AXIS_FIELDS.values()}
-        said = entry.get("spacing") is not None
+        has_spacing = entry.get("spacing") is not None
         if axis.name:
-            (column if is_quotable(axis.name, self.charset) else rest)["name"] = axis.name
+            home = column if is_quotable(axis.name, self.charset) else rest
+            home["name"] = axis.name
         if axis.kind is not None:
-            (column if is_kind(axis.kind, size) else rest)["kind"] = axis.kind
+            home = column if is_kind(axis.kind, size) else rest
+            home["kind"] = axis.kind
         if axis.labels is not None:
             rest["labels"] = list(axis.labels)
         if column["direction"] is not None:
-            if said:
+            if has_spacing:
                 column["spacing"] = entry["spacing"]
-            self._place_besides(axis, placed, rest)
+            self._record_besides(axis, placed, rest)
         else:
-            self._place_position(axis, column, rest, size, said=said)
+            self._add_position(axis, column, rest, size, has_spacing=has_spacing)
             if axis.direction is not None:
                 rest["direction"] = list(axis.direction)
         return column, rest
 
-    def _place_besides(self, axis: Axis, placed: Axis, rest: Entry) -> None:
-        """Record what an axis says that its space direction does not."""
+    def _record_besides(self, axis: Axis, placed: Axis, rest: Entry) -> None:
+        """Record the fields of an axis that do not follow from its space direction."""
         if axis.units and axis.units != placed.units:
             rest["units"] = axis.units
         if placed.direction is None:
@@ -461,23 +469,24 @@ class _Draft:
         elif axis.origin is not None:
             rest["origin"] = axis.origin
 
-    def _place_position(
-        self, axis: Axis, column: Entry, rest: Entry, size: int, *, said: bool
+    def _add_position(
+        self, axis: Axis, column: Entry, rest: Entry, size: int, *, has_spacing: bool
     ) -> None:
-        """Write spacing, origin and units where the entry does not imply them already.
+        """Add spacing, origin and units, unless the entry implies them already.
 
-        `said`: the spacing is written even then, as it was read.
+        `has_spacing`: the spacing is added even then, as it was read.
         """
         given = axis.spacing if _is_spacing(axis.spacing) else None
         try:
             spacing, origin, units = implied_by(column, given, size)
         except (TypeError, ValueError, LookupError, ArithmeticError) as error:
             raise self._wrong("axes", column, error) from error
-        if axis.spacing is not None and (said or axis.spacing != spacing):
-            (rest if given is None else column)["spacing"] = axis.spacing
+        if axis.spacing is not None and (has_spacing or axis.spacing != spacing):
+            home = rest if given is None else column
+            home["spacing"] = axis.spacing
         if axis.units and axis.units != units:
-            fits = is_quotable(axis.units, self.charset)
-            (column if fits else rest)["units"] = axis.units
+            home = column if is_quotable(axis.units, self.charset) else rest
+            home["units"] = axis.units
         if axis.origin is None or axis.origin == origin:
             return
         free = column["min"] is None and column["max"] is None and column["center"] is None
@@ -489,7 +498,7 @@ class _Draft:
     # --- texts
 
     def add_texts(self) -> None:
-        """Add description, units, attributes and what else is known."""
+        """Add description, units and attributes; other namespaces and the file go to the record."""
         meta = self.meta
         self._add_line("content", "description", meta.description)
         quoted = (meta.units or "")[:1] == (meta.units or "")[-1:] == '"'
@@ -526,6 +535,7 @@ class _Draft:
                 self._keep(("attributes", key), value, what)
 
     def _add_line(self, field: str, key: str, text: str | None, *, odd: bool = False) -> None:
+        """Add a field of free text; a text that cannot be read back goes to the record, too."""
         if not text:
             return
         odd |= len(text) > MAX_TEXT_BYTES // 4 or text != text.rstrip(" \t")
@@ -536,13 +546,14 @@ class _Draft:
             self.add(field, text)
 
     def _keep_space(self, path: tuple[str, ...], space: dict[str, Any]) -> None:
+        """Put a namespace into the record, without extents of files."""
         kept = roundtrip.without_extents(space)
         self.lost += [f"{path[-1]}.{key}" for key in space if key not in kept]
         if kept:
             self._keep(path, kept, f"the namespace {path[-1]}")
 
     def _keep(self, path: tuple[str, ...], value: Any, what: str) -> None:
-        """Put a value into the record, or its name into the list of what is lost."""
+        """Put a value into the record at a path of keys, or its name `what` into the losses."""
         try:
             roundtrip.text_of({"value": value, "path": list(path)}, DEFAULT.record_bytes)
         except Unsupported as error:
@@ -556,7 +567,7 @@ class _Draft:
     # --- all of it
 
     def header(self) -> Header:
-        """The header, with our own pair in it."""
+        """Return the header, with our own pair in it."""
         if self.record:
             form = self.form
             facts = facts_of(form.type, form.sizes)
@@ -569,7 +580,7 @@ class _Draft:
         return draft._replace(version=lowest_version(draft))
 
     def _record_that_fits(self, record: dict[str, Any]) -> str:
-        """The JSON text; what makes it too long is left out, largest part first."""
+        """Return the text of a record; the largest parts are left out until it is short enough."""
         while True:
             try:
                 return roundtrip.text_of(record, DEFAULT.record_bytes)
@@ -582,10 +593,8 @@ class _Draft:
 
 def is_comment(text: Any, charset: str) -> bool:
     """True if a text can follow the # of a comment."""
-    try:
-        return "\n" not in text and "\r" not in text and bool(text.encode(charset) or True)
-    except (TypeError, AttributeError, UnicodeEncodeError):
-        return False
+    is_line = isinstance(text, str) and "\n" not in text and "\r" not in text
+    return is_line and is_encodable(text, charset)
 
 
 def _is_double(value: Any) -> bool:
@@ -597,4 +606,5 @@ def _is_double(value: Any) -> bool:
 
 
 def _is_spacing(value: Any) -> bool:
+    """True if NRRD can hold a number as a spacing."""
     return value is not None and _is_double(value) and value != 0

@@ -1,7 +1,7 @@
 """Our own key/value pair, ``raconvert``: the record of what NRRD has no field for.
 
 Its value is the text of a record (`raconvert.metadata.roundtrip`). `describes` there is the type
-and the sizes of the file that it was written into: where they differ, another tool has changed the
+and the sizes of the file that it was written into: if they differ, another tool has changed the
 array, and what depends on them (`was` and `axes`) is not used. `file` is the record of the bundle.
 """
 
@@ -40,10 +40,9 @@ def facts_of(type: str, sizes: Any) -> Record:
 def taken(
     header: Header, meta: Metadata, notes: list[str], limits: Limits, *, restore: bool
 ) -> tuple[Metadata, Record]:
-    """Take the record of our own key/value pair: the metadata without it, and the record.
+    """Take our own key/value pair out of the metadata; return both, the pair as a record.
 
-    Without `restore` what it says of the array as it was is left out, as it is where the array is
-    another one.
+    `was` and `axes` are left out of it without `restore`, and if the array is another one.
     """
     text = meta.attributes.get(KEY)
     if text is None:
@@ -68,6 +67,7 @@ def taken(
 
 
 def _of_file(record: Record) -> Record:
+    """Return the record of the file in a record. Raises `ValueError` for a wrong form."""
     fields = record.get("file", {})
     if not isinstance(fields, dict) or not set(fields) <= {"attributes", "groups", "formats"}:
         raise ValueError("its field 'file' has a wrong form")
@@ -77,7 +77,7 @@ def _of_file(record: Record) -> Record:
 def restore(
     stored: Array, record: Record, bundle: Bundle, complex: str, path: str, limits: Limits
 ) -> Array:
-    """The array as it was before it was written, as far as the record and `complex` tell."""
+    """Return the array as it was before it was written, by the record and the option `complex`."""
     was = dict(record.pop("was", {}))
     axes = record.pop("axes", [])
     roundtrip.apply_to_file(record.pop("file", {}), bundle, path)
@@ -98,7 +98,7 @@ def restore(
         array.meta = array.meta.with_format(NAMESPACE, complex_axis=parts)
     if len(axes) == array.ndim:
         record["axes"] = axes
-    if array.meta.space is not None:  # the header says where, the record at most in which frame
+    if array.meta.space is not None:  # the position is that of the header, only its frame recorded
         space = record.pop("space", {})
         frame = space.get("frame") if Space.takes(space) else None
         framed = reframed(array.ra_axes, array.meta.space, frame) if frame else None

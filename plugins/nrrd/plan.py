@@ -28,25 +28,24 @@ ENCODINGS = {
 
 
 def plan(bundle: Bundle, *, encoding: str = "raw") -> Plan:
-    """The NRRD file that holds the one array of a bundle; data and most metadata come back.
+    """Plan the NRRD file of the one array of a bundle; data and most metadata come back.
 
     Raises `Unsupported` for a field of our namespace that has a wrong form.
     """
     how, level = ENCODINGS[encoding]
     fits: list[Fit] = []
-    drafts: list[tuple[Header, list[str]]] = []  # made now only if there is metadata to judge
+    drafts: list[tuple[Header, list[str]]] = []  # made here only if there is metadata to judge
     fitting = True
     for array in bundle.arrays:
-        of_form = [*_shape_fits(array), *_type_fits(array, how)]
-        fits += of_form
-        if any(fit.outcome == "refused" for fit in of_form):
+        form_fits = [*_shape_fits(array), *_type_fits(array, how)]
+        fits += form_fits
+        if any(fit.outcome == "refused" for fit in form_fits):
             fitting = False
         elif array.described or bundle.attributes or bundle.groups or bundle.formats:
-            draft = _drafted(bundle.like([array]), how)
-            drafts.append(draft)
-            if draft[1]:
-                lost = ", ".join(draft[1])
-                fits.append(equivalent(array.name, "metadata", f"not kept: {lost}"))
+            draft, lost = _drafted(bundle.like([array]), how)
+            drafts.append((draft, lost))
+            if lost:
+                fits.append(equivalent(array.name, "metadata", f"not kept: {', '.join(lost)}"))
 
     def made() -> Header:
         return (drafts[0] if drafts else _drafted(bundle, how))[0]
@@ -66,12 +65,14 @@ def plan(bundle: Bundle, *, encoding: str = "raw") -> Plan:
 
 
 def _drafted(bundle: Bundle, encoding: str) -> tuple[Header, list[str]]:
+    """Return the header of the one array, and the names of what it cannot hold."""
     from .metadata import header_of
 
     return header_of(bundle, encoding)
 
 
 def _shape_fits(array: Array) -> list[Fit]:
+    """List how the shape changes, or why it is refused."""
     name = array.name
     rank = array.ndim + (array.element.kind == "complex")
     if 0 in array.dims:
@@ -87,6 +88,7 @@ def _shape_fits(array: Array) -> list[Fit]:
 
 
 def _type_fits(array: Array, encoding: str) -> list[Fit]:
+    """List how the type of the elements changes, or why it is refused."""
     name, (kind, nbytes, _, _) = array.name, array.element
     if kind in FLOATS and nbytes == 2:
         reason = f"NRRD has no {type_name(little(array.element))}; float32 holds it exactly"
@@ -103,6 +105,7 @@ def _type_fits(array: Array, encoding: str) -> list[Fit]:
 
 
 def _block_fits(array: Array, encoding: str, *, only_bytes: bool) -> list[Fit]:
+    """List the same for elements that become blocks; `only_bytes`: they mean nothing else."""
     name, nbytes = array.name, array.element.nbytes
     if not 0 < nbytes <= MAX_BLOCK_BYTES:
         return [refused(name, "type", f"elements of {nbytes} bytes; {HOLDERS}")]

@@ -1,4 +1,4 @@
-"""Reading a NRRD file: its header, where its data is, and the array as it was before."""
+"""Reading a NRRD file: its header, the location of its data, and the array as it was before."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bundle:
-    """The one array of a NRRD file, named after the file's stem.
+    """Read the one array of a NRRD file, named after the file's stem.
 
     `dims` are the `sizes` of the header, index order None; elements of one raw piece keep their
-    byte order, others are little-endian. Nothing of the data is decoded here, but files, places and
+    byte order, others are little-endian. The data is not decoded here, but files, offsets and
     lengths are checked. Raises `Corrupt`, `Unsupported` and `Unsafe`.
     """
     from . import pair
@@ -51,7 +51,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
         _check_seal(header, source, parts[0].source)
 
     def open_data() -> Any:
-        """The array source: opened late, as it takes NumPy."""
+        """Return the array source; called late, since it imports NumPy."""
         from raconvert.arrays.sources import DecodedParts, RawParts
 
         from .sources import decoder
@@ -76,7 +76,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
         storage=_storage(header, len(parts)),
     )
     bundle.arrays.append(pair.restore(numbers, record, bundle, complex, source.path, source.limits))
-    # Of an empty line that ends with CR only the data tells that it does.
+    # If the empty line ends with CR, the first byte of the data decides whether it is CRLF.
     attached = is_extent and header.files is None
     if attached and source.read_at(header.offset - 1, 1) == b"\n":
         bundle.alike = raw_alike(source, bundle.arrays[0])
@@ -84,22 +84,23 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
 
 
 def _check_seal(header: Header, source: Source, data: Source) -> None:
-    """Refuse (`Corrupt`) a data file that is not the one that the header was written with."""
+    """Refuse (`Corrupt`) a data file that is not that which the header was written with."""
     text = source.read_at(0, min(source.size, source.limits.document_bytes))
     line = f"#{header.seal}\n".encode()
     check_seal(header.seal, text.replace(line, b"", 1), data, source.path)
 
 
 def _stored_element(fields: dict[str, Any]) -> Element:
-    """The elements as they lie in the file."""
+    """Return the element type as it lies in the file."""
     if fields["type"] == BLOCK:
         return Element("user", fields["block size"], "|")
-    known = ELEMENTS[fields["type"]]
-    big = fields.get("endian") == "big" and fields["encoding"] != TEXT
-    return element(known.kind, known.nbytes, ">" if big else "<")
+    kind, nbytes, *_ = ELEMENTS[fields["type"]]
+    is_big = fields.get("endian") == "big" and fields["encoding"] != TEXT
+    return element(kind, nbytes, ">" if is_big else "<")
 
 
 def _storage(header: Header, files: int) -> dict[str, Any]:
+    """Return how the array is stored, for `info`; `files` is the number of data files."""
     storage = {
         "version": f"NRRD{header.version}",
         "type": header.fields["type"],
@@ -115,24 +116,24 @@ def _storage(header: Header, files: int) -> dict[str, Any]:
 # How an encoded NRRD file is read without raconvert: programs that are true for this very file ---
 
 
-# What makes bytes of a file open at its data; `{nbytes}` are those of the elements.
+# Module and expression that read the bytes of an open file at its data; `{nbytes}` is their number.
 _BYTES = {
     GZIP: ("gzip", "gzip.open(file).read({nbytes})"),
     BZIP2: ("bz2", "bz2.open(file).read({nbytes})"),
     HEX: ("", "bytes.fromhex(file.read().decode())[:{nbytes}]"),
 }
-# The types that nat reads into numbers of R; of encodings, NRRD.jl and nat both know gzip.
+# The types that nat reads into numbers of R. NRRD.jl and nat both read gzip.
 _IN_R = {("int", 1), ("int", 2), ("int", 4), ("uint", 1), ("uint", 2), ("float", 4), ("float", 8)}
 
 
 def programs_of(array: Array, data: DecodedParts) -> dict[str, str]:
-    """NumPy, NRRD.jl, nat of R and Teem itself, for an array of numbers; `data` holds it.
+    """Return programs for NumPy, NRRD.jl, nat of R and Teem, for an array of numbers in `data`.
 
-    Python takes what it brings: pynrrd knows neither `hex`, nor commas in text, nor what is
+    Python uses its own modules: pynrrd reads neither `hex`, nor commas in text, nor data that is
     compressed in several pieces. Raises nothing.
     """
     encoding = data.encoding
-    # Teem takes one piece of bzip2 only, and how many there are is not known without reading all.
+    # Teem reads one piece of bzip2 only, and counting the pieces would mean to read all.
     lines = {} if encoding == BZIP2 else {"C": PROGRAMS["C"]}
     if len(data.parts) > 1:
         return lines
@@ -147,7 +148,7 @@ def programs_of(array: Array, data: DecodedParts) -> dict[str, str]:
 
 
 def _python(array: Array, data: DecodedParts) -> str:
-    """The program for Python; empty if bytes have to be skipped, or for an odd file name."""
+    """Return the program for Python; empty if bytes have to be skipped, or for an odd file name."""
     part = data.parts[0]
     file = "FILE"
     if part.source.path != data.header:

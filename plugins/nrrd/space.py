@@ -35,7 +35,7 @@ SPACES = {
 FRAME_OF = {space: frame for frame, space in SPACES.items()}
 TIME = "-time"
 OF_SPACE = ("space", "space_dimension", "space_origin", "space_units")  # in the namespace
-ITK = "LPS"  # of what has no name, as ITK reads it
+ITK = "LPS"  # the frame that ITK takes a space without a name for
 
 
 def axes_in(
@@ -64,25 +64,29 @@ def axes_in(
     if origin is not None and not others and rank == 4 and frame and not world.spatial:
         without_time = without_time.first(3)
     world = World(without_time.vectors, without_time.origin, FRAME_OF.get(frame or "", frame))
-    for at, vector in enumerate(vectors):
+    for number, vector in enumerate(vectors):
         unit = _unit_of(vector, units)
-        if at in others:
-            step, start = others[at]
-            said = step != 1 or unit is not None  # 1 stands for what is not known
-            axes[at] = Axis(spacing=step if said else None, origin=start or None, units=unit)
+        if number in others:
+            step, start = others[number]
+            spacing = step if step != 1 or unit is not None else None  # 1 stands for unknown
+            axes[number] = Axis(spacing=spacing, origin=start or None, units=unit)
         else:
-            axes[at] = directed(Axis(units=unit), world.vectors[at])
+            axes[number] = directed(Axis(units=unit), world.vectors[number])
     return axes, world.space, world
 
 
 def _unit_of(vector: Any, units: Sequence[Any]) -> str | None:
-    """The unit of an axis: of the axis of the world along which it runs, or of all of them."""
+    """Return the unit of the axis of the world along which an axis runs; None without one.
+
+    For an oblique axis, the unit that all axes of the world have.
+    """
     if vector is None or not units:
         return None
-    along = [at for at, part in enumerate(vector) if part]
+    along = [number for number, part in enumerate(vector) if part]
     if len(along) == 1:
         return units[along[0]] or None
-    return units[0] or None if len(set(units)) == 1 else None
+    is_shared = len(set(units)) == 1
+    return (units[0] or None) if is_shared else None
 
 
 def fields_of(
@@ -90,9 +94,9 @@ def fields_of(
 ) -> tuple[dict[str, Any], list[Any], str | None, list[str]]:
     """Return fields of the namespace, the directions of axes, the frame, and what is lost.
 
-    The frame is that of the metadata where the fields do not name it. Three axes of space and one
-    of another sort are written as ITK does and reads it: in a space with time, as LPS; two axes,
-    and components, in a plane of LPS in a space of two axes.
+    The frame is that of the metadata if the fields do not name it, else None. Three axes of space
+    and one of another sort are written as ITK does and reads it: in a space with time, as LPS; two
+    axes, and components, in a plane of LPS in a space of two axes.
     """
     world = World.of(axes, space)
     blank = [None] * len(axes)
@@ -104,14 +108,14 @@ def fields_of(
         name = _name_of(world.frame)
         written = {"space": name} if name else {}
         return written, blank, None if _frame_of(name) == world.frame else world.frame, []
-    count, known = len(world.spatial), orientation(world.frame) is not None
+    count, is_anatomical = len(world.spatial), orientation(world.frame) is not None
     others = [axis for axis in axes if axis.direction is None]
-    if known and count == 2 and all(map(is_component, others)):
+    if is_anatomical and count == 2 and all(map(is_component, others)):
         turned = world.to(ITK) or world
         if turned.is_flat(2) and not any((turned.origin or (0.0,) * 3)[2:]):
             return _named(turned.first(2), None, axes, world.frame)
     if count == 3 == world.rank and len(others) == 1 and not is_component(others[0]):
-        turned = (world.to(ITK) or world) if known else world
+        turned = (world.to(ITK) or world) if is_anatomical else world
         name = _name_of(turned.frame)
         name = f"{name}{TIME}" if f"{name}{TIME}" in SPACE_RANKS else None
         return _named(turned.joined(axes), name, axes, world.frame)
@@ -119,12 +123,13 @@ def fields_of(
 
 
 def _name_of(frame: str | None) -> str | None:
-    """The space of a frame; None if NRRD has no name for it."""
+    """Return the name of the space of a frame; None if NRRD has none."""
     name = SPACES.get(FRAMES.get(frame or "", ""), frame)
     return name if name in SPACE_RANKS else None
 
 
 def _frame_of(name: str | None) -> str | None:
+    """Return the frame that a name of a space stands for."""
     frame = name and name.removesuffix(TIME)
     return FRAME_OF.get(frame or "", frame)
 
@@ -132,6 +137,7 @@ def _frame_of(name: str | None) -> str | None:
 def _named(
     world: World, name: str | None, axes: Sequence[Axis], frame: str | None
 ) -> tuple[dict[str, Any], list[Any], str | None, list[str]]:
+    """Return the same as `fields_of` for a world; `name` of its space is used if the rank fits."""
     if name is not None and SPACE_RANKS[name] != world.rank:
         name = None
     fields: dict[str, Any] = {"space": name} if name else {"space_dimension": world.rank}
@@ -145,15 +151,14 @@ def _named(
 
 
 def _units(world: World, axes: Sequence[Axis]) -> list[str] | None:
-    """The units of the axes of the world, if they say those of all axes."""
-    said: list[str | None] = [None] * world.rank
+    """Return the units of the axes of the world, if those of all axes follow from them."""
+    units = [""] * world.rank
     for axis, vector in zip(axes, world.vectors, strict=True):
-        for at, part in enumerate(vector or ()):
+        for number, part in enumerate(vector or ()):
             if part and axis.units:
-                said[at] = axis.units
-    if not any(said):
+                units[number] = axis.units
+    if not any(units):
         return None
-    units = [unit or "" for unit in said]
     implied = [_unit_of(vector, units) for vector in world.vectors]
     for axis, vector, unit in zip(axes, world.vectors, implied, strict=True):
         if vector is not None and unit != (axis.units or None):
@@ -164,26 +169,26 @@ def _units(world: World, axes: Sequence[Axis]) -> list[str] | None:
 def is_said_by(
     own: Mapping[str, Any], directions: Sequence[Any], axes: Sequence[Axis], space: Space | None
 ) -> bool:
-    """True if fields say of space what the common metadata says.
+    """True if the fields of the namespace mean the same as the common metadata.
 
     Raises as `axes_in` does.
     """
-    own_axes, said, _ = axes_in(own, directions)
-    world, other = World.of(own_axes, said), World.of(axes, space)
+    own_axes, own_space, _ = axes_in(own, directions)
+    world, other = World.of(own_axes, own_space), World.of(axes, space)
     if world is None or other is None or not world.is_same(other):
         return False
     for number, axis in enumerate(own_axes):
         if directions[number] is not None and axis.direction is None:
-            known = axes[number]
-            if (axis.origin or 0) != (known.origin or 0):
+            common = axes[number]
+            if (axis.origin or 0) != (common.origin or 0):
                 return False
-            if axis.spacing is not None and axis.spacing != known.spacing:
+            if axis.spacing is not None and axis.spacing != common.spacing:
                 return False
     return True
 
 
 def reframed(axes: Sequence[Axis], space: Space, frame: str) -> tuple[list[Axis], Space] | None:
-    """Return axes and space of a header in the frame that they had; None if they cannot be."""
+    """Return axes and space of a header in the frame that they had; None if that is impossible."""
     world = World.of(axes, space)
     if world is None:
         return None

@@ -87,7 +87,7 @@ _KIND_ROWS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 
 
 def _spellings(kind: str) -> tuple[str, ...]:
-    """The spellings of a matrix kind: also with -sym-, and with -tensor for -matrix."""
+    """Return the spellings of a kind: also with -sym- for -symmetric-, -tensor for -matrix."""
     words = (kind, kind.replace("-matrix", "-tensor"))
     return words + tuple(name.replace("symmetric", "sym") for name in words)
 
@@ -127,7 +127,7 @@ SPACE_OF = {
 }
 
 CENTERS = ("cell", "node")
-UNKNOWN = ("???", "none")  # a kind or centering that is not known
+UNKNOWN = ("???", "none")  # words for an unknown kind or centering
 NO_VECTOR = "none"
 LIST, SKIPLIST = "LIST", "SKIPLIST"
 

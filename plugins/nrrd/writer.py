@@ -45,7 +45,10 @@ def write(array: Array, header: Header, level: int, target: Target) -> None:
 
 
 def _data_name(path: str) -> str:
-    """The name of the data file beside a detached header, as the header can say it."""
+    """Return the name of the data file beside a detached header.
+
+    Raises `Unsupported` for a name that no header can have.
+    """
     name = os.path.basename(path)
     odd = "\r" in name or "\n" in name or "%" in name or name != name.strip(" \t")
     if odd or not is_encodable(name, "utf-8"):
@@ -65,7 +68,7 @@ def _write_data(
     """Write the encoded elements to `data`, behind what comes before them there."""
     encoding = header.fields["encoding"]
     if encoding == RAW:
-        write_raw(data, before, array)  # maybe without NumPy
+        write_raw(data, before, array)  # which imports NumPy only if it has to
         return
     from raconvert.arrays.blocks import block_bytes, blocks
 
@@ -85,7 +88,7 @@ def _write_data(
 
 
 def _encoder(encoding: str, level: int, array: Array) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The encoder of the pieces of an array."""
+    """Return the function that encodes the pieces of an array."""
     from . import codecs
 
     if encoding == HEX:
@@ -99,29 +102,29 @@ def _encoder(encoding: str, level: int, array: Array) -> Callable[[Iterable[Any]
 def _watched(
     pieces: Iterable[Any], odd_nans: list[int], array: Array, *, any_nan: bool
 ) -> Iterator[Any]:
-    """Yield the pieces, and record each NaN that ``nan`` does not stand for.
+    """Yield the pieces, and record the first NaN of each that the text ``nan`` does not keep.
 
-    Raises `WouldLose` there, unless it may be any NaN.
+    Raises `WouldLose` for it, unless `any_nan` allows it.
     """
     done = 0
     from raconvert.arrays.blocks import index_of
 
     for piece in pieces:
-        places = _odd_nans(piece)
-        if places.size and not any_nan:
+        indices = _odd_nans(piece)
+        if indices.size and not any_nan:
             raise WouldLose(
                 f"a NaN of array '{array.name}' has a sign or a payload, which text does not keep",
-                where=f"index {list(index_of(array, done + int(places[0])))}",
+                where=f"index {list(index_of(array, done + int(indices[0])))}",
                 remedy="nothing was written; `--allow precision` makes it a plain nan; the other "
                 "encodings hold it",
             )
-        odd_nans += places[:1].tolist()
+        odd_nans += indices[:1].tolist()
         done += piece.size
         yield piece
 
 
 def _odd_nans(piece: Any) -> Any:
-    """The places of the elements with a NaN whose bits are not those of a quiet one."""
+    """Return the indices of elements with a NaN whose bits are not those of the usual quiet one."""
     import numpy as np
 
     width = piece.dtype.itemsize // (2 if piece.dtype.kind == "c" else 1)

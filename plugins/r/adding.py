@@ -33,14 +33,19 @@ _REMEDY = "write all arrays together: FILE without #NAME, and `--overwrite`, rep
 
 
 class Event(NamedTuple):
-    """A symbol, or another object that is referred to, or at `at` a reference to number `number`.
+    """An object that gets a number, such as a symbol called `name`, or a reference to one.
 
-    `name` is that of a symbol.
+    A reference lies at decoded byte `at`, and is to number `number`; for an object `at` is -1.
     """
 
     name: str | None
     at: int = -1
     number: int = 0
+
+    @property
+    def is_numbered(self) -> bool:
+        """True for an object that gets the next number."""
+        return self.at < 0
 
 
 class Member(NamedTuple):
@@ -52,7 +57,7 @@ class Member(NamedTuple):
 
 
 class _Marked(Parser):
-    """Parser that records what is numbered in a file, and where it is referred to."""
+    """Parser that records which objects of a file have numbers, and where they are referred to."""
 
     def __init__(self, cursor: Cursor, source: Source) -> None:
         super().__init__(cursor, source)
@@ -62,14 +67,14 @@ class _Marked(Parser):
     def _reference(self, flags: int) -> str | None:
         name = super()._reference(flags)
         number = flags >> 8 & 0xFFFFFF
-        if not number:  # behind the flags, which R does for millions of symbols
+        if not number:  # it is behind the flags, as R writes it for millions of symbols
             raise Unsupported("refers to symbols by long numbers", path=self.path, remedy=_REMEDY)
         self.events.append(Event(name, self.cursor.position - 4, number))
         return name
 
 
 class _Recorded(list["str | None"]):
-    """The names of what is numbered, each of which is an event, too."""
+    """The names of numbered objects; each that is appended is an event, too."""
 
     def __init__(self, events: list[Event]) -> None:
         super().__init__()
@@ -82,7 +87,7 @@ class _Recorded(list["str | None"]):
 
 
 class _List:
-    """The list that a file is: where its members are, and their names."""
+    """The list that is the object of a file: the extents of its members, and their names."""
 
     def __init__(self, source: Source) -> None:
         self.stream = Stream(source)
@@ -101,7 +106,7 @@ class _List:
             cursor.close()
         texts = attributes[0][1] if len(attributes) == 1 and attributes[0][0] == "names" else None
         if texts is not None and texts.kind == STR and texts.texts is not None:
-            self.names = [str(one) for one in texts.texts]
+            self.names = [str(text) for text in texts.texts]
         elif not attributes and not self.members:
             self.names = []
         else:
@@ -109,12 +114,14 @@ class _List:
 
     @staticmethod
     def _member(parser: _Marked) -> Member:
+        """Pass over a member, and return its extent and events."""
         begin, first = parser.cursor.position, len(parser.events)
         parser.item(1)
         return Member(begin, parser.cursor.position, parser.events[first:])
 
 
 def _no_list(source: Source) -> Unsupported:
+    """Return the error for a file to which no array can be added."""
     return Unsupported(
         "is not a plain list with names, in the form X, so that no array can be added",
         path=source.path, remedy=_REMEDY,
@@ -124,58 +131,58 @@ def _no_list(source: Source) -> Unsupported:
 def add_to_list(
     bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, numbers: str
 ) -> Plan:
-    """Plan the list with one more member, or another in the place of one of the same name.
+    """Plan the list with one more member, or a new one instead of that of the same name.
 
-    Raises `TargetExists`, and `Unsupported` for what is not a plain list with names.
+    Raises `TargetExists`, and `Unsupported` for an object that is not a plain list with names.
     """
-    there = _List(source)
+    old = _List(source)
     array = bundle.arrays[0]
-    place = _place(array.name, there, held, source.path, overwrite=overwrite)
+    replaced = _replaced(array.name, old, held, source.path, overwrite=overwrite)
     fits: list[Fit] = []
     leaf = leaf_of(array, None, numbers, fits)
-    if place is not None:
-        _check_references(there, place, source)
+    if replaced is not None:
+        _check_references(old, replaced, source)
 
     def write(target: Target) -> None:
         from .writer import Sink
 
         try:
-            sink = Sink(target.open(), PACKINGS[there.stream.packing])
-            _write(sink, target, there, leaf, place)
+            sink = Sink(target.open(), PACKINGS[old.stream.packing])
+            _write(sink, target, old, leaf, replaced)
             sink.close()
         except OSError as error:
             raise write_failed(target.path, error) from error
         finally:
-            there.stream.close()
+            old.stream.close()
 
     return Plan(fits, write, names=bundle.names)
 
 
-def _place(name: str, there: _List, held: Bundle, path: str, *, overwrite: bool) -> int | None:
-    """Return the number of the member to be replaced; None for a further one."""
+def _replaced(name: str, old: _List, held: Bundle, path: str, *, overwrite: bool) -> int | None:
+    """Return the index of the member to be replaced; None for a further one."""
     if "/" in name:
         raise Unsupported("lists inside the list take no further array", path=path, remedy=_REMEDY)
-    inside = any(one.startswith(f"{name}/") for one in held.names)
-    if name not in there.names and name not in held.names and not inside:
+    is_group = any(array_name.startswith(f"{name}/") for array_name in held.names)
+    if name not in old.names and name not in held.names and not is_group:
         return None
-    if there.names.count(name) != 1 or name not in held.names or inside:
+    if old.names.count(name) != 1 or name not in held.names or is_group:
         raise not_an_array(path, name, "a member that is not an array of its own")
     if not overwrite:
         raise array_exists(path, name)
     if f"{name}.{NULLS}" in held.names:
         raise array_exists(path, name, "of which values are missing")
-    return there.names.index(name)
+    return old.names.index(name)
 
 
-def _check_references(there: _List, place: int, source: Source) -> None:
+def _check_references(old: _List, replaced: int, source: Source) -> None:
     """Refuse to replace a member with an environment that a later member refers to."""
     gone, number = set(), 0
-    for index, member in enumerate(there.members):
+    for index, member in enumerate(old.members):
         for event in member.events:
-            number += event.at < 0
-            if index == place and event.at < 0 and event.name is None:
+            number += event.is_numbered
+            if index == replaced and event.is_numbered and event.name is None:
                 gone.add(number)
-            elif index > place and event.number in gone:
+            elif index > replaced and event.number in gone:
                 raise Unsupported(
                     "other members share an environment with this one", path=source.path,
                     remedy=_REMEDY,
@@ -185,25 +192,26 @@ def _check_references(there: _List, place: int, source: Source) -> None:
 # The new file -------------------------------------------------------------------------------------
 
 
-def _write(sink: Sink, target: Target, there: _List, leaf: Leaf, place: int | None) -> None:
+def _write(sink: Sink, target: Target, old: _List, leaf: Leaf, replaced: int | None) -> None:
+    """Write the list; member `replaced` becomes the vector, which else is behind all members."""
     from .writer import put_vector
 
-    cursor = there.stream.cursor()
+    cursor = old.stream.cursor()
     try:
-        sink.put(cursor.take(there.begin))
-        names = [*there.names, *([leaf.name] if place is None else [])]
+        sink.put(cursor.take(old.begin))
+        names = [*old.names, *([leaf.name] if replaced is None else [])]
         sink.integers(VEC | HAS_ATTRIBUTES)
         sink.length(len(names))
-        old = 0  # what was numbered so far in the old file
-        known: dict[int, int] = {}  # numbers of the old file -> of the new one
-        for index, member in enumerate(there.members):
-            if index == place:
-                old += sum(event.at < 0 for event in member.events)
+        count = 0  # objects of the old file with a number, so far
+        new_numbers: dict[int, int] = {}  # by the numbers of the old file
+        for index, member in enumerate(old.members):
+            if index == replaced:
+                count += sum(event.is_numbered for event in member.events)
                 put_vector(sink, target, leaf)
                 continue
             cursor.skip(member.begin - cursor.position)
-            old = _copy(sink, cursor, member, old, known)
-        if place is None:
+            count = _copy(sink, cursor, member, count, new_numbers)
+        if replaced is None:
             put_vector(sink, target, leaf)
         sink.tagged("names")
         sink.texts(names)
@@ -212,23 +220,26 @@ def _write(sink: Sink, target: Target, there: _List, leaf: Leaf, place: int | No
         cursor.close()
 
 
-def _copy(sink: Sink, cursor: Cursor, member: Member, old: int, known: dict[int, int]) -> int:
-    """Copy a member with the numbers of the new file; return how many the old one has so far."""
+def _copy(
+    sink: Sink, cursor: Cursor, member: Member, count: int, new_numbers: dict[int, int]
+) -> int:
+    """Copy a member with the numbers of the new file; return the count of the old one behind it."""
     for event in member.events:
-        if event.at < 0:
-            old += 1
-            known[old] = sink.number(event.name)
+        if event.is_numbered:
+            count += 1
+            new_numbers[count] = sink.number(event.name)
             continue
         _copy_bytes(sink, cursor, event.at)
         cursor.skip(4)
-        if event.number in known:
-            sink.integers(known[event.number] << 8 | REF)
-        else:  # of the member that was replaced
+        if event.number in new_numbers:
+            sink.integers(new_numbers[event.number] << 8 | REF)
+        else:  # a symbol of the member that was replaced
             sink.symbol(event.name or "")
     _copy_bytes(sink, cursor, member.end)
-    return old
+    return count
 
 
 def _copy_bytes(sink: Sink, cursor: Cursor, end: int) -> None:
+    """Copy the bytes up to an offset."""
     for piece in cursor.pieces(end - cursor.position):
         sink.put(piece)

@@ -1,8 +1,8 @@
-"""The serialization of R: one pass over the bytes, to objects of which vectors stay where they are.
+"""The serialization of R: one pass over the bytes, to objects whose vectors stay where they are.
 
 Nothing is evaluated: functions, environments, calls, promises and bytecode are passed over, in as
-many steps as they have parts. Vectors are looked through once, where that is needed to know their
-type here: integers for missing values, strings for their lengths, compressed numbers for what would
+many steps as they have parts. Vectors are scanned once if their type here depends on it: integers
+for missing values, strings for their lengths, compressed numbers for the units in which they would
 be exact as times.
 """
 
@@ -82,11 +82,11 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-HELD_BYTES = 1 << 16  # of a vector that is kept in memory, since it is short
-ALL_HELD_BYTES = 16 << 20
-STRING_COST = 64  # bytes that a string which is kept counts as, besides its own
+HELD_BYTES = 1 << 16  # of a vector that is short enough to stay in memory
+ALL_HELD_BYTES = 16 << 20  # of all such vectors
+STRING_COST = 64  # bytes that a string in memory counts as, besides its own
 MOST_SEQUENCE = 1 << 53
-# Tasks of what is passed over: a number above zero are objects, one below is `_task` of bytecode.
+# Tasks of objects that are passed over: a number above 0 is that many objects, below 0 a `_task`.
 _CODE, _CONSTANTS, _CONSTANT, _PART = range(4)
 _SINGLE = frozenset(
     {NIL, NIL_VALUE, GLOBAL, UNBOUND, MISSING, BASE, EMPTY_ENV, BASE_ENV}
@@ -108,25 +108,25 @@ class Node:
         self.count = count
         self.at = at
         self.nbytes = 0  # decoded bytes of the elements
-        self.what = what  # what it is, if it holds no data
+        self.what = what  # words for an object that holds no data
         self.attributes: list[tuple[str, Node]] = []
         self.members: list[tuple[str | None, Node]] = []
-        self.held: bytes | None = None  # all bytes of the elements
-        self.texts: list[Any] | None = None  # all strings, None for NA
-        self.nulls = False  # some are NA
+        self.held: bytes | None = None  # all bytes of the elements, if they are in memory
+        self.texts: list[Any] | None = None  # all strings, None for NA, if they are in memory
+        self.nulls = False  # True if some elements are NA
         self.width = 0  # the most characters, or bytes, of a string
         self.codings: set[str] = set()
-        self.times: frozenset[str] | None = None  # units that are exact; None: not looked at
+        self.times: frozenset[str] | None = None  # units that are exact; None: not scanned
         self.sequence: tuple[int, int] | None = None  # first and step
         self.deferred: Node | None = None  # the numbers that are texts here
 
     def attribute(self, name: str) -> Node | None:
-        """The attribute of this name, or None."""
+        """Return the attribute of this name, or None."""
         return next((node for own, node in self.attributes if own == name), None)
 
 
 def exact_units(values: Values, units: frozenset[str]) -> frozenset[str]:
-    """The units in which every number of days or seconds is whole; NA is whole in all of them.
+    """Return the units in which every number of days or seconds is whole; NA is in all of them.
 
     A fraction of seconds is whole if it is the float next to the decimal fraction.
     """
@@ -150,12 +150,12 @@ ALL_UNITS = frozenset(unit for rows in UNITS.values() for unit, _ in rows)
 
 
 def _task(code: int, count: int = 1) -> int:
-    """A task of bytecode, `count` times."""
+    """Return a task of bytecode, to be done `count` times."""
     return -(4 * count + code)
 
 
 class Parser:
-    """The objects of one file, front to back."""
+    """Reader of the objects of one file, front to back."""
 
     def __init__(self, cursor: Cursor, source: Source, native: str | None = None) -> None:
         self.cursor = cursor
@@ -174,7 +174,10 @@ class Parser:
     # --- the header -------------------------------------------------------------------------
 
     def header(self) -> None:
-        """Read what comes before the first object. Raises `Unsupported` for text, by name."""
+        """Read what comes before the first object.
+
+        Raises `Corrupt`, and `Unsupported` for text, big-endian native numbers, other versions.
+        """
         form = self.cursor.take(2)
         if form == MAGIC_A:
             raise Unsupported(
@@ -201,28 +204,28 @@ class Parser:
             self.native = self.native or NATIVE.get(name.upper())
 
     def corrupt(self, what: str, expected: Any = None, got: Any = None) -> Corrupt:
-        """The error for damage at the position of the cursor."""
+        """Return the error for damage at the position of the cursor."""
         where = f"{'' if self.cursor.skips else 'decompressed '}byte {self.cursor.position}"
         return Corrupt(what, path=self.path, where=where, expected=expected, got=got)
 
     def too_large(self, what: str, most: int) -> TooLarge:
-        """The error for more than a limit allows."""
+        """Return the error for more than a limit allows."""
         return TooLarge(what, path=self.path, expected=f"at most {most}",
                         where=f"byte {self.cursor.position}")  # fmt: skip
 
     def integer(self) -> int:
-        """The next integer."""
+        """Return the next integer."""
         return int(self._int.unpack(self.cursor.take(4))[0])
 
     def _bytes(self, most: int, what: str) -> bytes:
-        """The next bytes, which follow their number."""
+        """Return the next bytes, which follow their number."""
         length = self.integer()
         if not 0 <= length <= most:
             raise self.corrupt(f"length of {what} is wrong", f"0 to {most}", length)
         return self.cursor.take(length)
 
     def length(self) -> int:
-        """The number of elements of a vector."""
+        """Return the number of elements of a vector, of 32 or 64 bits. Raises `Corrupt`."""
         length = self.integer()
         if length == -1:
             high, low = self.integer(), self.integer() & 0xFFFFFFFF
@@ -236,7 +239,7 @@ class Parser:
     # --- strings ----------------------------------------------------------------------------
 
     def string(self) -> tuple[int, bytes | None]:
-        """The next string: its flags, and its bytes or None for NA."""
+        """Return the next string: its flags, and its bytes or None for NA."""
         flags, length = self._two.unpack(self.cursor.take(8))
         if flags & 0xFF != CHAR or flags & HAS_ATTRIBUTES or length < -1:
             raise self.corrupt("is not a string", f"type {CHAR}", f"type {flags & 0xFF}")
@@ -250,7 +253,7 @@ class Parser:
         return flags, raw
 
     def coding(self, flags: int, raw: bytes) -> str:
-        """The encoding of a string; empty for ASCII, ``bytes`` for what is not text."""
+        """Return the encoding of a string; empty for ASCII, ``bytes`` for one that is not text."""
         if raw.isascii():
             return ""
         if flags & BYTES_BIT:
@@ -260,14 +263,14 @@ class Parser:
         return "utf-8" if flags & UTF8_BIT else self.native or "unknown"
 
     def text(self, flags: int, raw: bytes) -> str:
-        """The string, decoded; raises `UnicodeDecodeError`, and `LookupError` if it is none."""
+        """Return a string, decoded; raises `UnicodeDecodeError`, and `LookupError` for bytes."""
         coding = self.coding(flags, raw)
-        if coding == "unknown":  # of version 2, where it is not said
+        if coding == "unknown":  # version 2 does not name the encoding
             coding = "utf-8"
         return raw.decode(coding or "ascii")
 
     def _name(self) -> str:
-        """The next string, as a name."""
+        """Return the next string as a name; in Latin-1 if it cannot be decoded."""
         flags, raw = self.string()
         try:
             return "NA" if raw is None else self.text(flags, raw)
@@ -275,7 +278,7 @@ class Parser:
             return (raw or b"").decode("latin-1")
 
     def _texts(self, node: Node, *, keep: bool) -> None:
-        """Look through the strings of a vector; keep them if they are to be."""
+        """Scan the strings of a vector; `keep` them, as long as they are few bytes."""
         self._strings += node.count
         most = self.limits.memory // STRING_COST
         if self._strings > most:
@@ -299,7 +302,7 @@ class Parser:
         node.texts = kept
 
     def _odd_text(self, node: Node, flags: int, raw: bytes) -> Any:
-        """A string that is not ASCII, decoded if it can be; the vector keeps its encoding."""
+        """Return a string that is not ASCII, decoded if it can be; record its encoding."""
         coding, value = self.coding(flags, raw), raw
         if coding != "bytes":
             try:
@@ -317,10 +320,11 @@ class Parser:
     # --- objects ----------------------------------------------------------------------------
 
     def item(self, depth: int = 0, *, keep: bool = False) -> Node:
-        """The next object; `keep` its strings and short numbers, as those of an attribute."""
+        """Return the next object; `keep`: its strings stay in memory, as those of an attribute."""
         return self._item(self.integer(), depth, keep=keep)
 
     def _item(self, flags: int, depth: int, *, keep: bool = False) -> Node:
+        """Return the object whose flags were read."""
         kind = flags & 0xFF
         self._nodes += 1
         if self._nodes > self.limits.nodes:
@@ -349,6 +353,7 @@ class Parser:
         return node
 
     def _vector(self, kind: int, depth: int, *, keep: bool) -> Node:
+        """Return a vector or a list, without its attributes."""
         node = Node(kind, self.length())
         node.at = self.cursor.position
         if kind == STR:
@@ -362,6 +367,7 @@ class Parser:
         return node
 
     def _numbers(self, node: Node) -> None:
+        """Pass over the elements of a vector; hold them if they are few, scan them if need be."""
         nbytes = node.count * WIDTHS[node.kind]
         if nbytes <= HELD_BYTES and self._held + nbytes <= ALL_HELD_BYTES:
             node.held = self.cursor.take(nbytes)
@@ -373,7 +379,7 @@ class Parser:
             self.cursor.skip(nbytes)
 
     def _look(self, node: Node, pieces: Any) -> None:
-        """Look through the elements for missing ones, and for numbers that are times."""
+        """Scan the elements for missing ones, and for the units in which they are exact times."""
         times = ALL_UNITS
         for piece in pieces:
             if node.kind in (LGL, INT):
@@ -387,7 +393,7 @@ class Parser:
         node.times = times if node.kind == REAL else None
 
     def attributes(self, depth: int) -> list[tuple[str, Node]]:
-        """The attributes that follow an object."""
+        """Return the attributes that follow an object. Raises `Corrupt`."""
         flags = self.integer()
         if flags & 0xFF in (NIL_VALUE, NIL):
             return []
@@ -403,7 +409,7 @@ class Parser:
     def _pairs(
         self, flags: int, depth: int, *, keep: bool
     ) -> tuple[list[tuple[str, Node]], list[tuple[str | None, Node]]]:
-        """The members of a pairlist, of which the flags were read, and its own attributes."""
+        """Return the attributes of a pairlist whose flags were read, and its members."""
         members: list[tuple[str | None, Node]] = []
         own: list[tuple[str, Node]] = []
         while flags & 0xFF == LIST:
@@ -418,6 +424,7 @@ class Parser:
         return own, members
 
     def _tag(self) -> str | None:
+        """Return the name of a member of a pairlist: a symbol or a reference to one."""
         flags = self.integer()
         kind = flags & 0xFF
         if kind == SYM:
@@ -430,6 +437,7 @@ class Parser:
         raise self.corrupt("the name of a member is not a symbol", f"type {SYM}", f"type {kind}")
 
     def _reference(self, flags: int) -> str | None:
+        """Return the name of the symbol that is referred to; None for another object."""
         number = (flags >> 8) & 0xFFFFFF or self.integer()
         if not 1 <= number <= len(self._refs):
             raise self.corrupt("refers to an object that is not before it",
@@ -439,7 +447,7 @@ class Parser:
     # --- other forms of vectors ---------------------------------------------------------------
 
     def _alternative(self, depth: int, *, keep: bool) -> Node:
-        """The vector that a class of R (ALTREP) stores in another form."""
+        """Return the vector that a class of R (ALTREP) stores in another form."""
         name = self._class_name()
         state = self.item(depth + 1, keep=keep)
         attributes = self.attributes(depth + 1)
@@ -459,7 +467,7 @@ class Parser:
         return node
 
     def _class_name(self) -> str:
-        """The name of a class of vectors; its package and its type are passed over."""
+        """Return the name of a class of vectors; its package and its type are passed over."""
         names: list[str | None] = []
         flags = self.integer()
         while flags & 0xFF == LIST:
@@ -480,14 +488,14 @@ class Parser:
         return names[0]
 
     def _sequence(self, kind: int, state: Node) -> Node:
-        """A sequence of whole numbers, of which the file has count, first and step."""
+        """Return a sequence of whole numbers, stored as count, first and step. Raises `Corrupt`."""
         if state.kind != REAL or state.count != 3 or state.held is None:
             raise self.corrupt("a sequence is not three numbers")
         count, first, step = struct.unpack(f"{self.order}3d", state.held)
         numbers = (count, first, first + (count - 1) * step)
         low, high = (-MOST_EXACT, MOST_EXACT) if kind == REAL else (NA_INTEGER + 1, -NA_INTEGER - 1)
-        whole = all(abs(one) <= MOST_SEQUENCE and one == int(one) for one in (*numbers, step))
-        if not whole or count < 0 or not all(low <= one <= high for one in numbers[1:]):
+        whole = all(abs(n) <= MOST_SEQUENCE and n == int(n) for n in (*numbers, step))
+        if not whole or count < 0 or not all(low <= n <= high for n in numbers[1:]):
             raise self.corrupt("a sequence is not of whole numbers", "count, first, step",
                                (count, first, step))  # fmt: skip
         node = Node(kind, int(count))
@@ -498,7 +506,7 @@ class Parser:
     # --- what is passed over ------------------------------------------------------------------
 
     def _pass(self, flags: int) -> None:
-        """Skip the rest of an object whose flags were read."""
+        """Pass over the rest of an object whose flags were read."""
         tasks = array("q")
         self._begin(flags, tasks)
         while tasks:
@@ -546,6 +554,7 @@ class Parser:
             tasks.append(more + (2 if kind == EXTPTR else 0))
 
     def _begin_vector(self, kind: int, more: int, tasks: Any) -> None:
+        """Read a vector or a function, up to its parts; `more` is 1 if attributes follow."""
         if kind in (SPECIAL, BUILTIN):
             self._bytes(self.limits.name_bytes, "the name of a function")
         elif kind == CHAR:
@@ -561,6 +570,7 @@ class Parser:
         tasks.append(more)
 
     def _bytes_of_char(self) -> None:
+        """Pass over the bytes of a string outside of a vector."""
         length = self.integer()
         if length < -1:
             raise self.corrupt("length of a string is wrong", "0 or more", length)
@@ -596,7 +606,7 @@ class Parser:
                 self._part(kind, tasks)
 
     def _part(self, kind: int, tasks: Any) -> None:
-        """Skip a part of a call in bytecode: a reference to an earlier one, or one with parts."""
+        """Pass over a part of a call in bytecode: a reference to an earlier part, or a new one."""
         self._steps += 1
         if self._steps > self.limits.pickle_operations:
             raise self.too_large("holds too many parts of programs", self.limits.pickle_operations)

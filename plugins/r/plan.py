@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_INTEGER = (1 << 31) - 1
-MOST_LENGTH = (1 << 31) - 1  # of one of several axes
+MOST_LENGTH = (1 << 31) - 1  # of an axis, if there are several
 MOST_ELEMENTS = 1 << 52
 TIMES = {"<M8[D]", "<M8[s]", "<M8[ms]", "<M8[us]"}
-TIMES |= {f">{one[1:]}" for one in TIMES}
+TIMES |= {f">{code[1:]}" for code in TIMES}
 HAS_NULLS = (LGL, INT, REAL, STR)
 
 
 class Leaf:
-    """A vector: the array, the array of what is missing, and its type in R."""
+    """A vector: the array, the array that marks missing values, and the type in R."""
 
     def __init__(self, array: Array, nulls: Array | None, kind: int, levels: list[str]) -> None:
         self.array = array
@@ -50,7 +50,7 @@ class Leaf:
 
 
 class Box:
-    """A list: its members by name, and what the namespace of the file says of it."""
+    """A list: its members by name, its facts in the namespace of the file, and attributes."""
 
     def __init__(self, own: dict[str, Any], attributes: dict[str, Any]) -> None:
         self.members: dict[str, Leaf | Box] = {}
@@ -59,25 +59,41 @@ class Box:
 
     @property
     def is_frame(self) -> bool:
-        """True if it is to be a data frame, and its columns are of one length."""
+        """True if it has the class of a data frame, and its columns are of one length."""
         return FRAME in self.classes and len(self.rows) <= 1
 
     @property
     def rows(self) -> set[int]:
         """The numbers of rows of its members; -1 for those that have none."""
-        leaves = self.members.values()
-        return {one.array.shape[0] if isinstance(one, Leaf) and one.array.ndim else -1
-                for one in leaves}  # fmt: skip
+        return {
+            member.array.shape[0] if isinstance(member, Leaf) and member.array.ndim else -1
+            for member in self.members.values()
+        }
 
     @property
     def classes(self) -> list[str]:
-        """The classes of the object."""
-        classes = self.own.get("class")
-        return [one for one in classes if isinstance(one, str)] if isinstance(classes, list) else []
+        """The recorded classes of the object."""
+        return classes_in(self.own)
+
+    def dims(self, count: int) -> list[int] | None:
+        """Return the recorded lengths of the axes of a list, if they fit `count` members."""
+        dims = self.own.get("dim")
+        if not isinstance(dims, list) or not dims:
+            return None
+        sound = all(type(n) is int and 0 <= n <= MOST_LENGTH for n in dims)
+        return dims if sound and prod(dims) == count else None
+
+
+def classes_in(own: Mapping[str, Any]) -> list[str]:
+    """Return the recorded classes in a namespace; those that R cannot hold are left out."""
+    classes = own.get("class")
+    if not isinstance(classes, list):
+        return []
+    return [name for name in classes if isinstance(name, str) and is_text(name)]
 
 
 def own_of(array: Array) -> dict[str, Any]:
-    """The namespace of an array."""
+    """Return the namespace of an array; empty without one."""
     own = array.meta.formats.get(OWN)
     return dict(own) if isinstance(own, dict) else {}
 
@@ -86,33 +102,37 @@ def own_of(array: Array) -> dict[str, Any]:
 
 
 def held_attributes(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The attributes that R can hold as vectors, and the names of the others."""
-    kept = {name: value for name, value in attributes.items()
-            if isinstance(name, str) and name and name not in RESERVED
-            and vector_type(value) is not None and "\0" not in name}  # fmt: skip
+    """Return the attributes that R can hold as vectors, and the names of the others."""
+    kept = {
+        name: value
+        for name, value in attributes.items()
+        if isinstance(name, str) and name and name not in RESERVED and is_text(name)
+        and vector_type(value) is not None
+    }  # fmt: skip
     return kept, [str(name) for name in attributes if name not in kept]
 
 
 def vector_type(value: Any) -> int | None:
-    """The type of the vector of R that a plain value is, or None."""
+    """Return the type of the vector of R for a plain value; None if no vector holds it."""
     if isinstance(value, bytes):
         return RAW
-    items = list(value) if isinstance(value, list | tuple) else [value]
-    kinds = {type(one) for one in items} - {type(None)}
+    items = [item for item in (value if isinstance(value, list | tuple) else [value])
+             if item is not None]  # fmt: skip
+    kinds = {*map(type, items)}
     if kinds == {bool}:
         return LGL
     if kinds == {str}:
-        return STR if all(one is None or is_text(one) for one in items) else None
-    if kinds and kinds <= {int, float}:
-        if kinds == {int} and all(one is None or abs(one) <= MAX_INTEGER for one in items):
-            return INT
-        return REAL if all(one is None or abs(one) <= 1 << 53 or isinstance(one, float)
-                           for one in items) or kinds == {float} else None  # fmt: skip
-    return None
+        return STR if all(map(is_text, items)) else None
+    if not kinds or not kinds <= {int, float}:
+        return None
+    integers = [abs(item) for item in items if type(item) is int]
+    if kinds == {int} and max(integers) <= MAX_INTEGER:
+        return INT
+    return REAL if max(integers, default=0) <= 1 << 53 else None
 
 
 def is_text(text: str) -> bool:
-    """True for what R can hold as a string."""
+    """True for a text that R can hold as a string."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -124,22 +144,26 @@ def is_text(text: str) -> bool:
 
 
 def root_of(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[Fit]) -> Box:
-    """The list of all vectors, with lists inside it for the groups."""
+    """Return the list of all vectors, with lists inside it for the groups.
+
+    What does not fit is added to `fits`; `own` is the namespace of the file.
+    """
     groups = own.get("groups")
     groups = groups if isinstance(groups, dict) else {}
     boxes: dict[str, Box] = {}
 
     def box(path: str) -> Box | None:
+        """Return the list of a group, made if need be; None if a vector has its name."""
         if path in boxes:
             return boxes[path]
-        said = groups.get(path)
+        facts = groups.get(path)
         attributes = bundle.attributes if not path else bundle.groups.get(path, {})
         kept, lost = held_attributes(attributes)
         if lost:
             where = f"group '{path}'" if path else "the file"
             reason = f"R has no place for attributes of {where}: {first_of(lost)}"
             fits.append(equivalent("", "metadata", reason))
-        made = Box(dict(said) if isinstance(said, dict) else {}, kept)
+        made = Box(dict(facts) if isinstance(facts, dict) else {}, kept)
         if path:
             above, _, name = path.rpartition("/")
             around = box(above)
@@ -167,12 +191,14 @@ def root_of(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[
 
 
 def _name_problem(name: str) -> str:
+    """Return why R, or our reader, cannot take a name; empty if they can."""
     if max(map(len, name.split("/"))) > DEFAULT.name_bytes:
         return f"names of more than {DEFAULT.name_bytes} characters are not read again"
     return "" if is_text(name) else "the name is not valid text"
 
 
 def _box_fits(path: str, box: Box) -> Iterator[Fit]:
+    """Yield how a list differs from the object that it was."""
     name = f"group '{path}'" if path else "the list"
     if box.own.get("S4"):
         yield equivalent(
@@ -187,12 +213,13 @@ def _box_fits(path: str, box: Box) -> Iterator[Fit]:
 
 
 def nulls_by_name_of(bundle: Bundle) -> dict[str, Array]:
-    """The arrays of bools that mark missing values, by the names of the arrays of the values."""
+    """Return the arrays of bools that mark missing values, by the names of their arrays."""
     nulls_by_name: dict[str, Array] = {}
     for array in bundle.arrays:
         groups = array.name.split("/")[:-1]
-        named = own_of(array).get("companions")
-        for name in named if isinstance(named, dict) else ():
+        companions = own_of(array).get("companions")
+        for name in companions if isinstance(companions, dict) else ():
+            # The name counts from the group of the array, or from one above it.
             paths = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
             nulls = next((bundle.get(path) for path in paths if bundle.get(path) is not None), None)
             if nulls is not None and nulls.element.kind == "bool" and nulls.dims == array.dims:
@@ -201,11 +228,17 @@ def nulls_by_name_of(bundle: Bundle) -> dict[str, Array]:
 
 
 def leaf_of(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) -> Leaf:
-    """The vector that an array becomes; what would change or be lost goes to `fits`."""
+    """Return the vector that an array becomes; changes and losses are added to `fits`.
+
+    `nulls` marks missing values; `numbers` is the option `bytes`.
+    """
     own = own_of(array)
     kind, change = _kind(array, own, numbers)
     levels = own.get("levels")
-    if kind == STR and isinstance(levels, list) and all(isinstance(one, str) for one in levels):
+    has_levels = isinstance(levels, list) and all(
+        isinstance(level, str) and is_text(level) for level in levels
+    )
+    if kind == STR and has_levels:
         kind, change = INT, ""
     else:
         levels = []
@@ -220,9 +253,10 @@ def leaf_of(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) ->
     lost = [f"attributes ({first_of(lost)})"] if lost else []
     if array.described and array.meta:
         more = ("kind", "units", "spacing", "origin", "direction")
-        lost += facts_of_axes(array, [fields_of_axes([one], *more) for one in array.ra_axes])
+        lost += facts_of_axes(array, [fields_of_axes([axis], *more) for axis in array.ra_axes])
         lost += facts_of(array, "description", "units", "axes", "attributes", OWN)
-        if any(not isinstance(one, str | None) for axis in array.axes for one in axis.labels or ()):
+        labels = [label for axis in array.axes for label in axis.labels or ()]
+        if any(not isinstance(label, str | None) for label in labels):
             fits.append(equivalent(array.name, "metadata", "labels are written as text"))
     if lost:
         reason = f"R has no place for it: {', '.join(lost)}"
@@ -242,13 +276,13 @@ _WIDE = {CPLX: "complex128", REAL: "double", INT: "integer (32 bits)"}
 
 
 def _kind(array: Array, own: dict[str, Any], numbers: str) -> tuple[int | None, str]:
-    """The type of R that holds the elements, and what changes; None if there is none."""
+    """Return the type of R that holds the elements, and what changes; None if R has none."""
     kind, nbytes, _, descr = array.element
     if kind == "user":
         return _kind_of_user(descr)
     if (kind, nbytes) == ("uint", 1) and numbers == "raw":
         return RAW, ""
-    if (kind, nbytes) == ("int", 8) and INTEGER64 in _classes(own):
+    if (kind, nbytes) == ("int", 8) and INTEGER64 in classes_in(own):
         return REAL, ""
     r_type = _KINDS.get((kind, nbytes))
     if r_type is None or nbytes == _FULL[r_type]:
@@ -257,6 +291,7 @@ def _kind(array: Array, own: dict[str, Any], numbers: str) -> tuple[int | None, 
 
 
 def _kind_of_user(descr: Any) -> tuple[int | None, str]:
+    """Return the same for times, texts and bytes."""
     if not isinstance(descr, str):
         return None, ""
     if descr in TIMES:
@@ -270,12 +305,8 @@ def _kind_of_user(descr: Any) -> tuple[int | None, str]:
     return (None, "") if change is None else (STR, change)
 
 
-def _classes(own: dict[str, Any]) -> list[Any]:
-    classes = own.get("class")
-    return classes if isinstance(classes, list) else []
-
-
 def _shape_fits(array: Array) -> Iterator[Fit]:
+    """Yield how the shape changes, or why it is refused."""
     if not array.ndim:
         yield equivalent(array.name, "shape", "a single value is a vector of length 1")
     most = MOST_LENGTH if array.ndim > 1 else MOST_ELEMENTS

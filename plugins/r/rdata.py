@@ -48,7 +48,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the first five bytes, also behind gzip, bzip2 or xz."""
+    """Return SURE for the first five bytes, also inside gzip, bzip2 or xz."""
     from .streams import packing_of, start_of
 
     head = source.head
@@ -58,7 +58,7 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source, *, encoding: str = "auto") -> Bundle:
-    """The objects of the file, lazily, after one pass over it; lists as groups.
+    """Read the objects of the file, lazily, after one pass over it; lists become groups.
 
     Raises `Corrupt`, `Unsupported` and `TooLarge`, all before elements are read.
     """
@@ -68,7 +68,7 @@ def read(source: Source, *, encoding: str = "auto") -> Bundle:
 
 
 def programs(array: Array) -> dict[str, str]:
-    """The lines of R that read an array, and nothing else. Raises nothing."""
+    """Return the lines of R that read an array. Raises nothing."""
     from .tree import programs_of
 
     return programs_of(array, "x <- new.env()\nload(FILE, x)")

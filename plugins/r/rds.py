@@ -120,7 +120,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the letter of the form and the version, also behind gzip, bzip2 or xz."""
+    """Return SURE for the letter of the form and the version, also inside gzip, bzip2 or xz."""
     from .streams import packing_of, start_of
 
     head = source.head
@@ -138,7 +138,7 @@ _VERSIONS = {number.to_bytes(4, order) for number in (2, 3) for order in ("big",
 
 
 def read(source: Source, *, encoding: str = "auto") -> Bundle:
-    """The vectors of the object, lazily, after one pass over the file; lists as groups.
+    """Read the vectors of the object, lazily, after one pass over the file; lists become groups.
 
     Raises `Corrupt`, `Unsupported` and `TooLarge`, all before elements are read.
     """
@@ -150,7 +150,7 @@ def read(source: Source, *, encoding: str = "auto") -> Bundle:
 def plan(
     bundle: Bundle, *, compress: str = "gzip", bytes: str = "raw", object: str = "auto"
 ) -> Plan:
-    """A vector, or a list of all arrays, with groups as lists inside it."""
+    """Plan a vector, or a list of all arrays, with groups as lists inside it."""
     from .plan import leaf_of, nulls_by_name_of, root_of
 
     fits: list[Fit] = []
@@ -163,8 +163,9 @@ def plan(
         for array in bundle.arrays
         if array.name not in taken
     ]
-    bare = len(leaves) == 1 and not bundle.explicit_groups() and object != "list"
-    bare = bare and (object == "vector" or not (bundle.named or own.get("root") == "list"))
+    was_list = bundle.named or own.get("root") == "list"
+    can_be_bare = len(leaves) == 1 and not bundle.explicit_groups()
+    bare = can_be_bare and (object == "vector" or (object == "auto" and not was_list))
     if object == "vector" and not bare:
         fits.append(refused("", "elements", "several arrays are a list, not one vector"))
     if bare:
@@ -197,14 +198,14 @@ def add(
     bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, compress: str = "gzip",
     bytes: str = "raw", object: str = "auto",
 ) -> Plan:  # fmt: skip
-    """The list of the file with one more vector, in the compression that it has; see `Add`."""
+    """Plan the list of the file with one more vector, in the same compression; see `Add`."""
     from .adding import add_to_list
 
     return add_to_list(bundle, source, held, overwrite=overwrite, numbers=bytes)
 
 
 def programs(array: Array) -> dict[str, str]:
-    """The line of R that reads an array, and nothing else. Raises nothing."""
+    """Return the lines of R that read an array. Raises nothing."""
     from .tree import programs_of
 
     return programs_of(array, "x <- readRDS(FILE)")

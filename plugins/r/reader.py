@@ -11,7 +11,7 @@ from raconvert.plugin import Bundle, Source, trailing_note
 from .items import Parser
 from .streams import Stream
 from .tables import LIST, NATIVE, OWN, RDATA, RDATA_OLD
-from .tree import GROUPS, Names, Tree, check_found
+from .tree import GROUPS, Names, Tree, check_any_array
 from .values import File
 
 TYPE_CHECKING = False
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
 
 def read_rds(source: Source, encoding: str) -> Bundle:
-    """The one object of a file; arrays of a list have the names of its members."""
+    """Read the one object of a file; arrays of a list have the names of its members."""
     return _read(source, encoding, named=False)
 
 
 def read_rdata(source: Source, encoding: str) -> Bundle:
-    """The objects of a workspace, by name."""
+    """Read the objects of a workspace, by name."""
     return _read(source, encoding, named=True)
 
 
 def _read(source: Source, encoding: str, *, named: bool) -> Bundle:
+    """Read a file; `named`: it is a workspace. The stream is closed if an error is raised."""
     stream = Stream(source)
     try:
         native = _native(encoding)
@@ -51,7 +52,7 @@ def _read(source: Source, encoding: str, *, named: bool) -> Bundle:
 
 
 def _check_behind(stream: Stream, behind: int) -> None:
-    """Name what follows the object; refuse what inflates to very much."""
+    """Note bytes behind the object; refuse (`Unsafe`) very many that were compressed."""
     most = stream.source.limits.surplus_bytes
     if behind > most and stream.packing:
         raise Unsafe(
@@ -63,21 +64,23 @@ def _check_behind(stream: Stream, behind: int) -> None:
 
 
 def _native(encoding: str) -> str | None:
+    """Return Python's name of the encoding that was asked for; None for ``auto``."""
     if encoding == "auto":
         return None
     import codecs
 
     from raconvert.errors import UsageError
 
-    known = NATIVE.get(encoding.upper(), encoding.lower())
-    if known not in NATIVE.values():
+    name = NATIVE.get(encoding.upper(), encoding.lower())
+    if name not in NATIVE.values():
         raise UsageError(
             f"'{encoding}' is not an encoding of R", expected="such as latin-1 or UTF-8"
         )
-    return codecs.lookup(known).name
+    return codecs.lookup(name).name
 
 
 def _workspace(head: bytes, source: Source) -> None:
+    """Check the first bytes of a workspace. Raises `Corrupt` and `Unsupported`."""
     if head in RDATA_OLD:
         raise Unsupported("is a workspace of version 1, of R before 1.4", path=source.path,
                           remedy="in R: load(FILE); save.image('x.RData')")  # fmt: skip
@@ -93,6 +96,7 @@ def _workspace(head: bytes, source: Source) -> None:
 
 
 def _bundle(source: Source, stream: Stream, parser: Parser, node: Node, *, named: bool) -> Bundle:
+    """Return the arrays and groups of an object; `named`: it is the list of a workspace."""
     tree = Tree(source, File(stream, parser.order, parser.native), parser.cursor.position)
     own: dict[str, object] = {}
     if node.kind in GROUPS and not node.what:
@@ -102,10 +106,10 @@ def _bundle(source: Source, stream: Stream, parser: Parser, node: Node, *, named
         raise Corrupt("is not a list of named objects", path=source.path, expected=f"type {LIST}",
                       got=f"type {node.kind}")  # fmt: skip
     else:
-        place = os.path.basename(source.place)
-        name = os.path.splitext(place)[0] or place
+        file_name = os.path.basename(source.place)
+        name = os.path.splitext(file_name)[0] or file_name
         tree.add(name, node, Names(), "")
-    check_found(tree)
+    check_any_array(tree)
     attributes = tree.groups.pop("", {})
     if tree.own:
         own["groups"] = tree.own

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 XZ = "xz"
 PACKINGS = {GZIP_MAGIC: GZIP, BZIP2_MAGIC: BZIP2, XZ_MAGIC: XZ}
 STEP = 1 << 18  # bytes taken at once
-MOST_KEPT = 2  # readers that stay open where they stopped: of values, and of what is missing
+MOST_KEPT = 2  # cursors that stay open where they stopped: of values, and of missing ones
 
 
 def packing_of(head: bytes) -> str:
-    """The compression around a file, by its first bytes; empty for none."""
+    """Return the compression around a file, by its first bytes; empty without one."""
     return next((name for magic, name in PACKINGS.items() if head.startswith(magic)), "")
 
 
 def start_of(source: Source, nbytes: int) -> bytes:
-    """The first decoded bytes of a file; fewer if it ends, or is damaged, before."""
+    """Return the first decoded bytes of a file; empty if it ends, or is damaged, before."""
     stream = Stream(source)
     cursor = stream.cursor()
     try:
@@ -42,7 +42,7 @@ def start_of(source: Source, nbytes: int) -> bytes:
 
 
 class Cursor:
-    """A place in decoded bytes: `position` of the next one."""
+    """Reader of decoded bytes, front to back; `position` is the offset of the next one."""
 
     __slots__ = ("_at", "_buffer", "_chunks", "_file", "_size", "path", "position")
 
@@ -57,7 +57,7 @@ class Cursor:
 
     @property
     def skips(self) -> bool:
-        """True if bytes are left out without reading them."""
+        """True if bytes can be skipped without reading them."""
         return self._size >= 0
 
     def take(self, nbytes: int) -> bytes:
@@ -88,7 +88,7 @@ class Cursor:
             yield piece
 
     def skip(self, nbytes: int) -> None:
-        """Leave out so many bytes."""
+        """Skip so many bytes."""
         left = len(self._buffer) - self._at
         if nbytes <= left or not self.skips:
             for _ in self.pieces(nbytes):
@@ -100,7 +100,7 @@ class Cursor:
         self.position += nbytes
 
     def rest(self, most: int) -> int:
-        """Read to the end, and return how many bytes there were: more than `most` if too many."""
+        """Read to the end, and return how many bytes there were; stop behind `most` of them."""
         if self.skips:
             return self._size - self.position
         total = len(self._buffer) - self._at
@@ -109,10 +109,12 @@ class Cursor:
         return total
 
     def _check(self, nbytes: int) -> None:
+        """Raise `Corrupt` if a file that is not compressed ends before."""
         if self.skips and self.position + nbytes > self._size:
             raise self.cut_off()
 
     def _next(self) -> bytes:
+        """Return the next piece; empty at the end."""
         try:
             return next(self._chunks, b"")
         except RaconvertError as error:
@@ -120,7 +122,7 @@ class Cursor:
             raise
 
     def cut_off(self) -> Corrupt:
-        """The error for data that ends too early."""
+        """Return the error for data that ends too early."""
         where = "byte" if self.skips else "decompressed byte"
         return Corrupt("is cut off", path=self.path, where=f"{where} {self.position}")
 
@@ -130,7 +132,7 @@ class Cursor:
 
 
 class Stream:
-    """The decoded bytes of one file, from any place; what is read in order is decoded once."""
+    """The decoded bytes of one file, from any offset; reading in order decodes them once."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -139,9 +141,9 @@ class Stream:
         self._kept: list[Cursor] = []
 
     def cursor(self, position: int = 0) -> Cursor:
-        """A cursor at a decoded position."""
+        """Return a cursor at a decoded position: one that was kept before it, or a new one."""
         before = [cursor for cursor in self._kept if cursor.position <= position]
-        for cursor in sorted(before, key=lambda one: one.position, reverse=True):
+        for cursor in sorted(before, key=_position, reverse=True):
             with suppress(ValueError):  # another thread took it
                 self._kept.remove(cursor)
                 break
@@ -156,8 +158,8 @@ class Stream:
         return cursor
 
     def keep(self, cursor: Cursor) -> None:
-        """Keep a cursor where it stopped; of several those that came furthest."""
-        kept = sorted([*self._kept, cursor], key=lambda one: one.position, reverse=True)
+        """Keep a cursor open where it stopped; those that came furthest stay, others are closed."""
+        kept = sorted([*self._kept, cursor], key=_position, reverse=True)
         self._kept = kept[:MOST_KEPT]
         for other in kept[MOST_KEPT:]:
             other.close()
@@ -169,6 +171,7 @@ class Stream:
             cursor.close()
 
     def _chunks(self, file: Any) -> Iterator[bytes] | None:
+        """Return the decoded pieces of an open file; None if it is not compressed."""
         if not self.packing:
             return None
         unpack: Callable[..., Iterator[bytes]] = MEMBERS.get(
@@ -177,8 +180,12 @@ class Stream:
         return unpack(file, self.notes)
 
 
+def _position(cursor: Cursor) -> int:
+    return cursor.position
+
+
 def _xz_members(limits: Limits, file: Any, notes: list[str]) -> Iterator[bytes]:
-    """Yield what all xz streams hold that follow each other in the file."""
+    """Yield the decoded pieces of all xz streams that follow each other in the file."""
     import lzma
 
     data = file.read(READ_BYTES) or b""
@@ -202,6 +209,7 @@ def _xz_members(limits: Limits, file: Any, notes: list[str]) -> Iterator[bytes]:
 
 
 def _xz_error(error: Exception, limits: Limits, offset: int) -> RaconvertError:
+    """Return our error for one of the decoder of xz."""
     if "emory" in str(error):
         return TooLarge(
             "xz data needs too much memory to be decoded",

@@ -1,4 +1,4 @@
-"""From the objects of a file to a bundle: names, shapes, labels, what is missing, what is left out.
+"""From the objects of a file to a bundle: names, shapes, labels, missing values, notes.
 
 A vector is an array, with a second one of bools where values are missing (`NA`); a list, a data
 frame and an S4 object are groups of what lies in them. What paths and shapes do not tell is in the
@@ -64,20 +64,20 @@ NUMBERS = {INT: ("int", 4, "i4"), REAL: ("float", 8, "f8"), CPLX: ("complex", 16
 MOST_AXES = 64  # as many as NumPy has
 MOST_NOTES = 50
 GROUPS = (LIST, VEC, S4)
-LONGEST_PLACE = 200  # characters of an expression of R that is kept for people
-LETTERS_PER_BYTE = 64  # of the paths of all objects, for each decoded byte
-WIDENING = 256  # how much longer texts of one width may be than those that are stored
-KEPT_ATTRIBUTE = 1000  # elements of an attribute that is kept
+LONGEST_EXPRESSION = 200  # characters of an expression of R that programs show
+LETTERS_PER_BYTE = 64  # the most letters of the paths of all objects, for each decoded byte
+WIDENING = 256  # the most bytes for each stored byte of texts, if all are as wide as the widest
+KEPT_ATTRIBUTE = 1000  # the most elements of an attribute that is kept
 
 
 class Names:
-    """Names in one group, each once."""
+    """The names in one group, no two of them alike."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
 
     def add(self, name: str) -> str:
-        """Take a name as one part of a path, with a number behind it if it is taken."""
+        """Return a name as one part of a path, with a number behind it if it is taken."""
         chosen = name.replace("%", "%25").replace("/", "%2F") if "/" in name else name
         chosen = own = chosen or "unnamed"
         while chosen in self._used:
@@ -88,7 +88,10 @@ class Names:
 
 
 class Tree:
-    """Arrays, groups and notes of one file; `forms` and `own` are of its groups."""
+    """Arrays, groups and notes of one file.
+
+    `own` has the facts of groups for the namespace, `forms` their forms in words, by path.
+    """
 
     def __init__(self, source: Source, file: File, nbytes: int) -> None:
         self.source = source
@@ -103,21 +106,21 @@ class Tree:
         self._letters = 0  # of all paths
 
     def note(self, text: str) -> None:
-        """Add a note, unless there are many."""
+        """Add a note, up to `MOST_NOTES` of them."""
         if len(self.notes) < MOST_NOTES:
             self.notes.append(text)
         elif len(self.notes) == MOST_NOTES:
             self.notes.append(f"there are more than {MOST_NOTES} notes, the others are not shown")
 
     def leave_out(self, path: str, what: str) -> None:
-        """Name an object that has no form here."""
+        """Note an object that is left out; `what` it is in words."""
         self.left_out.append(f"'{path}' ({what})")
         self.note(f"'{path}' was left out: it is {what}")
 
-    def add(self, path: str, node: Node, names: Names, place: str | None = None) -> None:
-        """Add an object: an array, or a group with all that lies in it.
+    def add(self, path: str, node: Node, names: Names, expression: str | None = None) -> None:
+        """Add an object: an array, or a group with all its members.
 
-        `place` is what R says behind the object of the file for it; None if that is not simple.
+        `expression` selects it in R behind the object of the file; None if that is not simple.
         """
         self._letters += len(path)
         most = min(self.source.limits.path_characters, LETTERS_PER_BYTE * (1000 + self.nbytes))
@@ -129,10 +132,10 @@ class Tree:
         elif node.what:
             self.leave_out(path, node.what)
         elif node.kind in GROUPS:
-            self.group(path, node, place)
+            self.group(path, node, expression)
         else:
             try:
-                self.array(path, node, names, place)
+                self.array(path, node, names, expression)
             except (Corrupt, TooLarge, Unsupported) as error:
                 error.path = error.path or self.source.path
                 error.where = f"'{path[:80]}'" + (f", {error.where}" if error.where else "")
@@ -140,11 +143,11 @@ class Tree:
 
     # --- groups -----------------------------------------------------------------------------
 
-    def group(self, path: str, node: Node, place: str | None = "") -> None:
+    def group(self, path: str, node: Node, expression: str | None = "") -> None:
         """Add a list, a data frame, or the slots of an S4 object; the root has no path."""
         before = len(self.arrays)
         own = self._group_facts(node)
-        self._add_members(path, node, place, own)
+        self._add_members(path, node, expression, own)
         attributes = {} if node.kind == S4 else self.attributes(path, node)
         if own:
             self.own[path] = own
@@ -154,7 +157,7 @@ class Tree:
             self.groups[path] = attributes
 
     def _group_facts(self, node: Node) -> dict[str, Any]:
-        """The facts of a group in the namespace, but for the names of its members."""
+        """Return the facts of a group for the namespace, but for the names of its members."""
         own: dict[str, Any] = {}
         if classes := self.strings(node.attribute("class")):
             own["class"] = classes
@@ -166,8 +169,10 @@ class Tree:
                 self.note("labels of the axes of a list were left out")
         return own
 
-    def _add_members(self, path: str, node: Node, place: str | None, own: dict[str, Any]) -> None:
-        """Add what lies in a group; `own` gets what its names do not tell."""
+    def _add_members(
+        self, path: str, node: Node, expression: str | None, own: dict[str, Any]
+    ) -> None:
+        """Add the members of a group; `own` gets the names that paths do not have."""
         members, named = self._members(node)
         names, inside = Names(), f"{path}/" if path else ""
         changed: dict[str, str] = {}
@@ -182,9 +187,9 @@ class Tree:
                 if name:
                     self.note(f"'{name}' was read as '{inside}{chosen}'")
             key = _key(name if named and chosen == name else number)
-            simple = place is not None and key is not None and node.kind != S4
-            simple = simple and len(f"{place}{key}") <= LONGEST_PLACE
-            self.add(inside + chosen, member, names, f"{place}[[{key}]]" if simple else None)
+            simple = expression is not None and key is not None and node.kind != S4
+            simple = simple and len(f"{expression}{key}") <= LONGEST_EXPRESSION
+            self.add(inside + chosen, member, names, f"{expression}[[{key}]]" if simple else None)
         rows = node.attribute(ROW_NAMES)
         if rows is not None and not self._counted(rows):
             self.add(inside + ROW_NAMES, rows, names)
@@ -194,26 +199,27 @@ class Tree:
             own["names"] = changed
 
     def _members(self, node: Node) -> tuple[list[tuple[str, Node]], bool]:
-        """The members of a list by name, and whether they have names."""
+        """Return the members of a list by name, and True if they have names, else numbers."""
         if node.kind == S4:
-            return [(n, one) for n, one in node.attributes if n != "class"], True
+            return [(name, slot) for name, slot in node.attributes if name != "class"], True
         names: list[Any] = [name for name, _ in node.members]
         if node.kind == VEC:
             names = self.strings(node.attribute("names"))
         if len(names) != len(node.members) or not any(names):
-            return [(str(n), one) for n, (_, one) in enumerate(node.members, 1)], False
-        return [(name or "", one) for name, (_, one) in zip(names, node.members, strict=True)], True
+            return [(str(n), member) for n, (_, member) in enumerate(node.members, 1)], False
+        pairs = zip(names, node.members, strict=True)
+        return [(name or "", member) for name, (_, member) in pairs], True
 
     def _counted(self, rows: Node) -> bool:
         """True for row names that only count the rows: c(NA, -n), or 1 to n."""
         if rows.sequence is not None:
             return rows.sequence == (1, 1)
-        return rows.kind == INT and rows.count in (0, 2) and rows.nulls | (rows.count == 0)
+        return rows.kind == INT and (rows.count == 0 or (rows.count == 2 and rows.nulls))
 
     # --- arrays -----------------------------------------------------------------------------
 
-    def array(self, path: str, node: Node, names: Names, place: str | None) -> None:
-        """Add a vector as an array of its shape, and which of its values are missing."""
+    def array(self, path: str, node: Node, names: Names, expression: str | None) -> None:
+        """Add a vector as an array of its shape, and one that marks its missing values."""
         classes = self.strings(node.attribute("class"))
         shape, axes = self._axes(node)
         own: dict[str, Any] = {"class": classes} if classes else {}
@@ -222,8 +228,7 @@ class Tree:
         if node.attribute("dimnames") is not None and not any(axes):
             own["dimnames"] = True
         kind, pieces, nulls = self._typed(node, classes, own)
-        dims = shape
-        self._check_span(node, kind, dims)
+        self._check_span(node, kind, shape)
         meta = Metadata(axes=axes if any(axes) else (), attributes=self.attributes(path, node))
         attributes = dict(meta.attributes)
         for name, field in (("units", "units"), ("comment", "description")):
@@ -237,22 +242,24 @@ class Tree:
             above = path.rpartition("/")[0]
             ending = f"{above}/{ending}" if above else ending
             own["companions"] = {ending: "nulls"}
-        made = self._lazy(
-            path, node, kind, dims, meta.with_format(OWN, **own) if own else meta, pieces
-        )
+        meta = meta.with_format(OWN, **own) if own else meta
+        made = self._lazy(path, node, kind, shape, meta, pieces)
         wrap = "as.character({})" if "levels" in own else "{}"
-        self.arrays.append(_placed(made, place, wrap))
+        self.arrays.append(_selected(made, expression, wrap))
         if nulls:
-            gone = partial(values.missing, self.file, node)
+            missing = partial(values.missing, self.file, node)
             kind = element("bool", 1)
             meta = Metadata(axes=axes if any(axes) else ())
-            made = self._lazy(ending, node, kind, dims, meta, gone)
-            self.arrays.append(_placed(made, place, "is.na({})"))
+            made = self._lazy(ending, node, kind, shape, meta, missing)
+            self.arrays.append(_selected(made, expression, "is.na({})"))
 
     def _typed(
         self, node: Node, classes: list[str], own: dict[str, Any]
     ) -> tuple[Element, Callable[[], Iterator[Any]] | None, bool]:
-        """The element of a vector, what makes its pieces, and whether values are missing."""
+        """Return the element type of a vector, the maker of its pieces, and True if some are NA.
+
+        Facts for the namespace are added to `own`.
+        """
         file = self.file
         if node.kind == STR:
             return (*self._texts(node), node.nulls)
@@ -280,14 +287,13 @@ class Tree:
         return element(name, nbytes, order), partial(file.numbers, node, code), node.nulls
 
     def _texts(self, node: Node) -> tuple[Element, Callable[[], Iterator[Any]]]:
+        """Return the element type of strings, and the maker of their pieces."""
         if "undecodable" in node.codings:
             raise Unsupported(
                 "holds a string that is not in the encoding that the file says",
                 remedy="name the encoding with `--in-opt encoding=latin-1`, or another one",
             )
-        width = node.width
-        if node.deferred is not None:
-            width = 11
+        width = node.width if node.deferred is None else 11  # the digits of an integer, and a sign
         kind = _text_element(width)
         if "bytes" in node.codings:
             if node.codings - {"", "bytes"}:
@@ -297,7 +303,7 @@ class Tree:
         return kind, partial(values.texts, self.file, node, dtype)
 
     def _unit(self, node: Node, name: str) -> str | None:
-        """The coarsest unit of datetime64 that is exact for all elements of a vector."""
+        """Return the coarsest unit of datetime64 that is exact for all elements, or None."""
         units = [unit for unit, _ in UNITS[name]]
         if node.kind == INT:
             return units[0]
@@ -316,7 +322,7 @@ class Tree:
         self, path: str, node: Node, kind: Element, shape: tuple[int, ...], meta: Metadata,
         pieces: Callable[[], Iterator[Any]] | None,
     ) -> Array:  # fmt: skip
-        """The array of a vector: an extent where it lies in the file as it is."""
+        """Return the array of a vector: an extent if it lies in the file as it is."""
         order = "F" if len(shape) > 1 else "C"
         storage = {"class": TYPE_NAMES[node.kind]}
         if packing := self.file.stream.packing:
@@ -352,7 +358,7 @@ class Tree:
             )
 
     def _axes(self, node: Node) -> tuple[tuple[int, ...], list[Axis]]:
-        """The lengths of the axes, and their names and labels."""
+        """Return the lengths of the axes, and the axes with their names and labels."""
         dim, names = node.attribute("dim"), node.attribute("dimnames")
         if dim is None:
             return (node.count,), [Axis(labels=self._labels_of(node.attribute("names"), node))]
@@ -378,6 +384,7 @@ class Tree:
     def _labels_of(
         self, node: Node | None, of: Node | None, length: int | None = None
     ) -> list[str | None] | None:
+        """Return the labels of an axis. Raises `Corrupt` unless there are `length`, or as in `of`."""
         length = of.count if of is not None else length
         if node is None or node.kind == NIL:
             return None
@@ -389,7 +396,7 @@ class Tree:
     # --- plain values -----------------------------------------------------------------------
 
     def strings(self, node: Node | None) -> list[Any]:
-        """The strings of an attribute, None for NA; none for other objects."""
+        """Return the strings of an attribute, None for NA; an empty list for other objects."""
         if node is None or node.kind != STR:
             return []
         if node.texts is None and node.deferred is None:
@@ -405,24 +412,25 @@ class Tree:
         return list(self.file.texts(node))
 
     def integers(self, node: Node | None) -> list[int]:
-        """The numbers of a short attribute."""
+        """Return the whole numbers of a short attribute; an empty list for anything else."""
         if node is None or node.kind not in (INT, REAL) or node.count > KEPT_ATTRIBUTE:
             return []
         code = "i4" if node.kind == INT else "f8"
-        numbers = [one for piece in self.file.numbers(node, code) for one in piece.tolist()]
-        if any(not 0 <= one < MOST_EXACT or one % 1 for one in numbers):
+        numbers = [n for piece in self.file.numbers(node, code) for n in piece.tolist()]
+        if any(not 0 <= n < MOST_EXACT or n % 1 for n in numbers):
             return []
-        return [int(one) for one in numbers]
+        return [*map(int, numbers)]
 
     def attributes(self, path: str, node: Node) -> dict[str, Any]:
-        """The attributes as plain values; those that have none are named and left out."""
+        """Return the attributes as plain values; those that have none are noted and left out."""
         kept, lost = {}, []
-        for name, one in node.attributes:
+        for name, attribute in node.attributes:
             if name in RESERVED:
                 continue
-            value = self._attribute_value(one)
+            value = self._attribute_value(attribute)
             if value is None:
-                lost.append(f"{name} ({one.what or TYPE_NAMES.get(one.kind, 'NULL')})")
+                what = attribute.what or TYPE_NAMES.get(attribute.kind, "NULL")
+                lost.append(f"{name} ({what})")
             else:
                 kept[name] = value
         if lost:
@@ -430,42 +438,42 @@ class Tree:
         return kept
 
     def _attribute_value(self, node: Node) -> Any:
-        """The value of an attribute: one, or a list; None for what has no plain form."""
+        """Return the value of an attribute: one, or a list; None if it has no plain form."""
         if node.what or node.count > KEPT_ATTRIBUTE or node.attributes:
             return None
         if node.kind == RAW:
             return node.held
         if node.kind == STR:
-            if {"undecodable", "bytes"} & node.codings or (
-                node.texts is None and node.deferred is None
-            ):
+            if {"undecodable", "bytes"} & node.codings:
+                return None
+            if node.texts is None and node.deferred is None:  # too many to be in memory
                 return None
             values: list[Any] = list(self.file.texts(node))
         elif node.kind in (LGL, INT, REAL):
             code = "f8" if node.kind == REAL else "i4"
-            values = [one for piece in self.file.numbers(node, code) for one in piece.tolist()]
-            values = [None if _is_missing(one) else one for one in values]
+            values = [n for piece in self.file.numbers(node, code) for n in piece.tolist()]
+            values = [None if _is_missing(n) else n for n in values]
             if node.kind == LGL:
-                values = [one if one is None else bool(one) for one in values]
+                values = [n if n is None else bool(n) for n in values]
         else:
             return None
         return values[0] if len(values) == 1 and values[0] is not None else values
 
 
 def _key(name: str | int) -> str | None:
-    """The word in double brackets for a member of a list; None for what no program may name."""
+    """Return the word in double brackets for a member of a list; None if no program may name it."""
     if isinstance(name, int):
         return str(name)
     return None if not name.isprintable() or _WORDS.search(name) else r(name)
 
 
-_WORDS = re.compile(r"\b(FILE|NAME|PATH)\b")  # they stand for others in a program
+_WORDS = re.compile(r"\b(FILE|NAME|PATH)\b")  # words that are filled in when a program is shown
 
 
-def _placed(array: Array, place: str | None, wrap: str) -> Array:
-    """The array with the expression that selects it in R from an object ``x``."""
-    if place is not None:
-        array.storage["in R"] = wrap.replace("{}", f"x{place}")
+def _selected(array: Array, expression: str | None, wrap: str) -> Array:
+    """Return the array with the expression that selects it in R from an object ``x``."""
+    if expression is not None:
+        array.storage["in R"] = wrap.replace("{}", f"x{expression}")
     return array
 
 
@@ -478,12 +486,13 @@ def _is_missing(value: float) -> bool:
 
 
 def _text_element(width: int) -> Element:
+    """Return the element type of texts of at most `width` characters."""
     width = max(1, width)
     return Element("user", 4 * width, "|", f"<U{width}")
 
 
 def _form(node: Node, own: dict[str, Any]) -> str:
-    """The form of a group that its members do not show, in words."""
+    """Return the form of a group in words, such as its class; empty for a plain list."""
     classes = own.get("class", [])
     if node.kind == S4:
         return f"S4 {listed(classes)}"
@@ -499,8 +508,8 @@ def _made(file: File, path: str, shape: tuple[int, ...], kind: Element, pieces: 
     return Vector(file, path, shape[::-1], dtype_of(kind), pieces)
 
 
-def check_found(tree: Tree) -> None:
-    """Refuse a file of which nothing can be converted, by what it holds."""
+def check_any_array(tree: Tree) -> None:
+    """Refuse a file without a readable array; the error names what it holds."""
     problems: list[RaconvertError | None] = [array.problem for array in tree.arrays]
     if None in problems:
         return
@@ -516,11 +525,11 @@ def check_found(tree: Tree) -> None:
 
 
 def programs_of(array: Array, whole: str) -> dict[str, str]:
-    """The lines that take an array out of the object ``x``, which `whole` reads.
+    """Return the lines of R that take an array out of the object ``x``, which `whole` reads.
 
     Raises nothing.
     """
-    place = array.storage.get("in R")
-    if place is None or array.problem is not None:
+    expression = array.storage.get("in R")
+    if expression is None or array.problem is not None:
         return {}
-    return {"R": whole if place == "x" else f"{whole}\nx <- {place}"}
+    return {"R": whole if expression == "x" else f"{whole}\nx <- {expression}"}

@@ -1,4 +1,4 @@
-"""Array sources over vectors of R: numbers, what is missing, texts, factors and times."""
+"""Array sources over vectors of R: numbers, marks of missing values, texts, factors and times."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 STEP = 1 << 18  # bytes decoded at once
-TABLE_BYTES = 1 << 16  # of the labels of a factor as an array, besides what they need anyway
+TABLE_BYTES = 1 << 16  # the most padding of the labels of a factor in one table
 FACTORS = {unit: factor for rows in UNITS.values() for unit, factor in rows}
 
 
 class File:
-    """The part that all vectors of a file share: decoded bytes, their order, and an encoding."""
+    """What the vectors of a file share: the decoded bytes, their order, and an encoding."""
 
     def __init__(self, stream: Stream, order: str, native: str | None) -> None:
         self.stream = stream
@@ -66,7 +66,7 @@ class File:
             self.stream.keep(cursor)
 
     def parser(self, cursor: Any) -> Parser:
-        """A parser of what the file holds."""
+        """Return a parser of the objects at a cursor."""
         parser = Parser(cursor, self.stream.source, self.native)
         parser.set_order(self.order)
         return parser
@@ -75,7 +75,7 @@ class File:
         """Yield all strings of a vector, None for NA; bytes, if some of them are not text."""
         if node.deferred is not None:
             for piece in self.numbers(node.deferred, "i4"):
-                yield from (None if one == NA_INTEGER else str(one) for one in piece.tolist())
+                yield from (None if n == NA_INTEGER else str(n) for n in piece.tolist())
         elif "bytes" in node.codings:
             yield from (raw for _, raw in self.strings(node))
         elif node.texts is not None:
@@ -119,7 +119,7 @@ def logicals(file: File, node: Node) -> Iterator[Values]:
 def missing(file: File, node: Node) -> Iterator[Values]:
     """Yield True for each element that is NA."""
     if node.kind == STR:
-        yield from _batches((one is None for one in file.texts(node)), np.dtype("?"))
+        yield from _batches((text is None for text in file.texts(node)), np.dtype("?"))
         return
     code, na = ("i8", NA_INTEGER64) if WIDTHS[node.kind] == 8 else ("i4", NA_INTEGER)
     for piece in file.numbers(node, code):
@@ -129,13 +129,14 @@ def missing(file: File, node: Node) -> Iterator[Values]:
 def texts(file: File, node: Node, dtype: np.dtype[Any]) -> Iterator[Values]:
     """Yield texts, or bytes, empty where one is missing."""
     empty: str | bytes = "" if dtype.kind == "U" else b""
-    yield from _batches((empty if one is None else one for one in file.texts(node)), dtype)
+    all_texts = (empty if text is None else text for text in file.texts(node))
+    yield from _batches(all_texts, dtype)
 
 
 def labels(file: File, node: Node, levels: list[str], dtype: np.dtype[Any]) -> Iterator[Values]:
     """Yield the labels of a factor, empty where one is missing."""
     few = (len(levels) + 1) * dtype.itemsize <= TABLE_BYTES + 8 * sum(map(len, levels))
-    known = np.array(["", *levels], dtype) if few else None
+    table = np.array(["", *levels], dtype) if few else None
     for piece in file.numbers(node, "i4"):
         codes = np.where(piece == NA_INTEGER, 0, piece)
         if ((codes < 0) | (codes > len(levels)) | (piece == 0)).any():
@@ -144,8 +145,8 @@ def labels(file: File, node: Node, levels: list[str], dtype: np.dtype[Any]) -> I
         step = max(1, STEP // dtype.itemsize)
         for first in range(0, codes.size, step):
             part = codes[first : first + step]
-            if known is not None:
-                yield known[part]
+            if table is not None:
+                yield table[part]
             else:
                 yield np.array([levels[code - 1] if code else "" for code in part], dtype)
 
@@ -161,6 +162,7 @@ def times(file: File, node: Node, unit: str) -> Iterator[Values]:
 
 
 def _batches(values: Iterator[Any], dtype: np.dtype[Any]) -> Iterator[Values]:
+    """Yield the values as arrays of about `STEP` bytes."""
     step = max(1, STEP // dtype.itemsize)
     batch: list[Any] = []
     for value in values:

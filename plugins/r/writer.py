@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from math import prod
 from zlib import DEFLATED, compressobj
 
 import numpy as np
@@ -15,7 +14,7 @@ from raconvert.files.inflate import GZIP_WBITS
 from raconvert.files.paths import write_failed
 from raconvert.plugin import refused
 
-from .plan import Box, Leaf, vector_type
+from .plan import Box, Leaf, classes_in, is_text, vector_type
 from .tables import (
     ASCII_BIT,
     BYTES_BIT,
@@ -66,6 +65,7 @@ PER_SECOND = {"D": 1, "s": 1, "ms": 1000, "us": 1_000_000}
 
 
 def _encoder(compress: str) -> Any:
+    """Return the compressor of an option; None without one."""
     if compress == "bzip2":
         from bz2 import BZ2Compressor
 
@@ -78,7 +78,7 @@ def _encoder(compress: str) -> Any:
 
 
 class Sink:
-    """The file, through a compressor if there is one; symbols that were written, by number."""
+    """Writer of the serialization, through a compressor if there is one; it numbers symbols."""
 
     def __init__(self, file: Any, compress: str) -> None:
         self._file = file
@@ -86,7 +86,7 @@ class Sink:
         self._parts: list[bytes] = []
         self._pending = 0
         self._symbols: dict[str, int] = {}
-        self._numbered = 0  # symbols, and what else is referred to by number
+        self._numbered = 0  # symbols, and other objects that references name by number
 
     def put(self, data: Any) -> None:
         """Write bytes."""
@@ -96,7 +96,7 @@ class Sink:
             self.flush()
 
     def flush(self) -> None:
-        """Hand on what was put."""
+        """Compress and write the bytes that were put."""
         data, self._parts, self._pending = b"".join(self._parts), [], 0
         write_all(self._file, [self._encoder.compress(data) if self._encoder else data])
 
@@ -161,13 +161,15 @@ class Sink:
             return
         items = list(value) if isinstance(value, list | tuple) else [value]
         self.integers(kind if kind is not None else LGL, len(items))
-        for one in items:
+        for item in items:
             if kind == STR:
-                self.string(one)
-            elif kind == REAL:
-                self.put(struct.pack(">Q", NA_REAL_BITS) if one is None else struct.pack(">d", one))
+                self.string(item)
+            elif kind != REAL:
+                self.integers(NA_INTEGER if item is None else int(item))
+            elif item is None:
+                self.put(struct.pack(">Q", NA_REAL_BITS))
             else:
-                self.integers(NA_INTEGER if one is None else int(one))
+                self.put(struct.pack(">d", item))
 
     def texts(self, texts: Any) -> None:
         """Write a vector of strings."""
@@ -188,24 +190,25 @@ def write_object(target: Target, root: Leaf | Box, compress: str) -> None:
         raise write_failed(target.path, error) from error
 
 
-def _object(sink: Sink, target: Target, one: Leaf | Box) -> None:
-    if isinstance(one, Box):
-        _list(sink, target, one)
+def _object(sink: Sink, target: Target, member: Leaf | Box) -> None:
+    """Write a list or a vector."""
+    if isinstance(member, Box):
+        _list(sink, target, member)
     else:
-        put_vector(sink, target, one)
+        put_vector(sink, target, member)
 
 
 # --- lists ----------------------------------------------------------------------------------------
 
 
 def _list(sink: Sink, target: Target, box: Box) -> None:
+    """Write a list with its names and attributes, as a data frame if it is one."""
     members = dict(box.members)
     rows = members.pop(ROW_NAMES, None) if box.is_frame else None
-    classes = [] if box.own.get("S4") or (FRAME in box.classes and not box.is_frame) else (
-        box.classes)  # fmt: skip
+    is_plain = box.own.get("S4") or (FRAME in box.classes and not box.is_frame)
+    classes = [] if is_plain else box.classes
     unnamed = bool(box.own.get("unnamed")) and all(name.isdecimal() for name in members)
-    dims = box.own.get("dim")
-    dims = dims if isinstance(dims, list) and prod(dims) == len(members) else None
+    dims = box.dims(len(members))
     has = (bool(members) and not unnamed) or classes or box.attributes or box.is_frame or dims
     flags = VEC | (IS_OBJECT if classes else 0) | (HAS_ATTRIBUTES if has else 0)
     sink.integers(flags, len(members))
@@ -215,9 +218,7 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
         return
     if members and not unnamed:
         sink.tagged("names")
-        known = box.own.get("names")
-        known = known if isinstance(known, dict) else {}
-        sink.texts([str(known.get(name, name)) for name in members])
+        sink.texts([_old_name(box, name) for name in members])
     attributes = {"dim": dims, **box.attributes} if dims else box.attributes
     for name, value in attributes.items():
         sink.tagged(name)
@@ -234,31 +235,38 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
     sink.end()
 
 
+def _old_name(box: Box, name: str) -> str:
+    """Return the recorded name of a member, which a path could not have; else its name."""
+    recorded = box.own.get("names")
+    old = recorded.get(name) if isinstance(recorded, dict) else None
+    return old if isinstance(old, str) and is_text(old) else name
+
+
 # --- vectors --------------------------------------------------------------------------------------
 
 
 def put_vector(sink: Sink, target: Target, leaf: Leaf) -> None:
-    """Write a vector and its attributes. Raises `WouldLose` for a value that R has not."""
+    """Write a vector and its attributes. Raises `WouldLose` for a value that R lacks."""
     attributes = _attributes(leaf)
     is_object = "class" in attributes
     has = attributes or leaf.nulls is not None or _dimnames(leaf) is not None
     sink.integers(leaf.kind | (IS_OBJECT if is_object else 0) | (HAS_ATTRIBUTES if has else 0))
     sink.length(leaf.array.count)
-    some = _elements(sink, target, leaf)
+    any_missing = _elements(sink, target, leaf)
     if not has:
         return
     _write_dimnames(sink, leaf)
     for name, value in attributes.items():
         sink.tagged(name)
         sink.value(value)
-    if leaf.nulls is not None and not some:
+    if leaf.nulls is not None and not any_missing:
         sink.tagged(NO_NULLS)
         sink.value(value=False)
     sink.end()
 
 
 def _attributes(leaf: Leaf) -> dict[str, Any]:
-    """The attributes of a vector but for the names of its elements."""
+    """Return the attributes of a vector but for the names of its elements."""
     array, meta = leaf.array, leaf.array.meta
     attributes: dict[str, Any] = {}
     if array.ndim > 1 or (array.ndim and _is_array(leaf)):
@@ -276,41 +284,39 @@ def _attributes(leaf: Leaf) -> dict[str, Any]:
 
 
 def _is_array(leaf: Leaf) -> bool:
-    """True for one axis that is kept as an array, not as a vector."""
+    """True if one axis is written as an array with dims, not as a plain vector."""
     return bool(leaf.own.get("dim")) or bool(leaf.array.axes and leaf.array.axes[0].name)
 
 
 def _classes(leaf: Leaf) -> list[str]:
-    """The recorded classes of a vector, if they fit its type; else the usual ones."""
-    known = leaf.own.get("class")
-    known = [one for one in known if isinstance(one, str)] if isinstance(known, list) else []
-    descr = leaf.array.element.descr
-    is_time = isinstance(descr, str) and descr[1:3] == "M8"
-    if is_time:
-        usual = [DATE] if descr.endswith("[D]") else [TIME, "POSIXt"]
-        return known if usual[0] in known else usual
-    if (
-        leaf.own.get("levels") is not None
-        and leaf.kind == INT
-        and leaf.array.element.kind == "user"
-    ):
-        return known if FACTOR in known else [FACTOR]
-    if INTEGER64 in known and leaf.array.element.kind != "int":
-        return [one for one in known if one != INTEGER64]
-    return [one for one in known if one not in (FACTOR, DATE, TIME, "POSIXt")]
+    """Return the recorded classes of a vector, if they fit its type; else the usual ones."""
+    recorded = classes_in(leaf.own)
+    element = leaf.array.element
+    if isinstance(element.descr, str) and element.descr[1:3] == "M8":
+        usual = [DATE] if element.descr.endswith("[D]") else [TIME, "POSIXt"]
+        return recorded if usual[0] in recorded else usual
+    if leaf.own.get("levels") is not None and leaf.kind == INT and element.kind == "user":
+        return recorded if FACTOR in recorded else [FACTOR]
+    if INTEGER64 in recorded and element.kind != "int":
+        return [name for name in recorded if name != INTEGER64]
+    return [name for name in recorded if name not in (FACTOR, DATE, TIME, "POSIXt")]
 
 
 def _dimnames(leaf: Leaf) -> list[list[str | None] | None] | None:
-    """The labels of all axes, as texts; None if there are none, and no names of axes."""
+    """Return the labels of all axes as texts; None if no axis has labels or a name."""
     axes = leaf.array.axes
     empty = leaf.own.get("dimnames") and len(axes) > 1
     if not empty and not any(axis.labels is not None or axis.name for axis in axes):
         return None
-    return [None if axis.labels is None else
-            [one if one is None else str(one) for one in axis.labels] for axis in axes]  # fmt: skip
+    return [
+        None if axis.labels is None
+        else [label if label is None else str(label) for label in axis.labels]
+        for axis in axes
+    ]  # fmt: skip
 
 
 def _write_dimnames(sink: Sink, leaf: Leaf) -> None:
+    """Write labels and names of axes: ``names`` of a plain vector, else ``dimnames``."""
     labels = _dimnames(leaf)
     if labels is None:
         return
@@ -321,11 +327,11 @@ def _write_dimnames(sink: Sink, leaf: Leaf) -> None:
     names = [axis.name or "" for axis in leaf.array.axes]
     sink.tagged("dimnames")
     sink.integers(VEC | (HAS_ATTRIBUTES if any(names) else 0), len(labels))
-    for one in labels:
-        if one is None:
+    for of_axis in labels:
+        if of_axis is None:
             sink.end()
         else:
-            sink.texts(one)
+            sink.texts(of_axis)
     if any(names):
         sink.tagged("names")
         sink.texts(names)
@@ -336,24 +342,24 @@ def _write_dimnames(sink: Sink, leaf: Leaf) -> None:
 
 
 def _elements(sink: Sink, target: Target, leaf: Leaf) -> bool:
-    """Write all elements; True if some are missing."""
+    """Write all elements; return True if some are missing."""
     step = block_bytes(target.max_memory)
     nulls = _Nulls(leaf.nulls, step)
-    done, some = 0, False
+    done, any_missing = 0, False
     for block in target.counted(blocks(leaf.array, step)):
         values = block.reshape(-1)
         gone = nulls.take(values.size)
-        some = some or (gone is not None and bool(gone.any()))
+        any_missing = any_missing or (gone is not None and bool(gone.any()))
         if leaf.kind == STR:
             _strings(sink, leaf, values, gone, done)
         else:
             sink.put(_stored(target, leaf, values, gone, done).tobytes())
         done += values.size
-    return some
+    return any_missing
 
 
 class _Nulls:
-    """The missing values, front to back, as many at once as are asked for."""
+    """Marks of missing values, front to back, as many at once as are asked for."""
 
     def __init__(self, array: Array | None, step: int) -> None:
         self._pieces: Iterator[Values] | None = None if array is None else (
@@ -361,7 +367,7 @@ class _Nulls:
         self._rest: Values = np.zeros(0, bool)
 
     def take(self, count: int) -> Values | None:
-        """The next values; None if no array marks missing values."""
+        """Return the next marks; None if no array marks missing values."""
         if self._pieces is None:
             return None
         while self._rest.size < count:
@@ -371,6 +377,7 @@ class _Nulls:
 
 
 def _lost(leaf: Leaf, index: int, what: str, word: str | None) -> WouldLose:
+    """Return the error for an element that R lacks; `word` of ``--allow`` allows it."""
     where = f"element {index_of(leaf.array, index)}"
     return WouldLose(
         f"array '{leaf.name}': {what}", where=where,
@@ -379,18 +386,20 @@ def _lost(leaf: Leaf, index: int, what: str, word: str | None) -> WouldLose:
 
 
 def _stored(target: Target, leaf: Leaf, values: Values, gone: Values | None, done: int) -> Values:
-    """The elements as R stores them; `WouldLose` for one that R has not."""
+    """Return the elements as R stores them; raises `WouldLose` for one that R lacks."""
     element = leaf.array.element
     if leaf.levels or (element.kind == "user" and leaf.kind == INT):
         return _codes(leaf, values, gone, done)
     if element.kind == "user":
         return _times(target, leaf, values, done)
-    if element.kind == "int" and leaf.kind == REAL:  # of class integer64
+    if element.kind == "int" and leaf.kind == REAL:  # the class is integer64
         return values.astype(">i8")
-    with np.errstate(all="ignore"):  # of signalling NaNs
+    with np.errstate(all="ignore"):  # a signalling NaN would warn
         stored = values.astype(STORED[leaf.kind])
     if leaf.kind == INT and element.nbytes == 4:
-        bad = values == NA_INTEGER if gone is None else (values == NA_INTEGER) & ~gone
+        bad = values == NA_INTEGER
+        if gone is not None:
+            bad &= ~gone
         if bad.any():
             raise WouldLose(
                 f"array '{leaf.name}': {NA_INTEGER} is R's missing integer (NA)",
@@ -404,18 +413,13 @@ def _stored(target: Target, leaf: Leaf, values: Values, gone: Values | None, don
     return stored
 
 
-def _once(target: Target, fit: Any) -> None:
-    if fit not in target.lost:
-        target.lost.append(fit)
-
-
 def _codes(leaf: Leaf, values: Values, gone: Values | None, done: int) -> Values:
-    """The numbers of the levels of a factor."""
+    """Return the numbers of the levels of a factor; raises `WouldLose` for another text."""
     codes = {level: number for number, level in enumerate(leaf.levels, 1)}
     missing = [False] * values.size if gone is None else gone.tolist()
     level_numbers = [
-        NA_INTEGER if lost else codes.get(text, 0)
-        for text, lost in zip(values.tolist(), missing, strict=True)
+        NA_INTEGER if is_missing else codes.get(text, 0)
+        for text, is_missing in zip(values.tolist(), missing, strict=True)
     ]
     if 0 in level_numbers:
         raise _lost(leaf, done + level_numbers.index(0), "is not a level of the factor", None)
@@ -423,7 +427,7 @@ def _codes(leaf: Leaf, values: Values, gone: Values | None, done: int) -> Values
 
 
 def _times(target: Target, leaf: Leaf, values: Values, done: int) -> Values:
-    """Days or seconds since 1970, NA for NaT."""
+    """Return days or seconds since 1970, NA for NaT."""
     unit = str(leaf.array.element.descr)[4:-1]
     counts = values.astype(f"<M8[{unit}]").view("<i8")
     gone = counts == np.iinfo(np.int64).min
@@ -434,21 +438,24 @@ def _times(target: Target, leaf: Leaf, values: Values, done: int) -> Values:
         what = "is not a time that a double holds exactly"
         if not target.allows("precision"):
             raise _lost(leaf, done + int(bad.argmax()), what, "precision")
-        _once(target, refused(leaf.name, "precision", what, "--allow precision"))
+        fit = refused(leaf.name, "precision", what, "--allow precision")
+        if fit not in target.lost:
+            target.lost.append(fit)
     stored = seconds.astype(">f8")
     stored.view(">u8")[gone] = NA_REAL_BITS
     return stored
 
 
 def _strings(sink: Sink, leaf: Leaf, values: Values, gone: Values | None, done: int) -> None:
+    """Write texts or bytes, NA for missing ones; raises `WouldLose` for a NUL or bad text."""
     missing = [False] * values.size if gone is None else gone.tolist()
-    as_text = leaf.array.meta.encoding == "utf-8"
-    for number, (text, lost) in enumerate(zip(values.tolist(), missing, strict=True)):
+    is_utf8 = leaf.array.meta.encoding == "utf-8"
+    for number, (text, is_missing) in enumerate(zip(values.tolist(), missing, strict=True)):
         nul = "\0" if isinstance(text, str) else b"\0"
         if nul in text:
             raise _lost(leaf, done + number, "holds a NUL, which no string of R does", None)
         try:
-            one = text.decode() if as_text and isinstance(text, bytes) else text
-            sink.string(None if lost else one)
+            string = text.decode() if is_utf8 and isinstance(text, bytes) else text
+            sink.string(None if is_missing else string)
         except UnicodeError:
             raise _lost(leaf, done + number, "is not valid text", None) from None

@@ -68,14 +68,17 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure where the checksum of the first length is right."""
+    """Return SURE if the checksum of the first length is right."""
     return SURE if is_record(source) else NO
 
 
 def read(
     source: Source, *, ragged: str = "refused", images: str = "", records: str = "examples"
 ) -> Bundle:
-    """The features of all records, each an array. Raises `Corrupt`, `TooLarge`, `Unsupported`."""
+    """Read the features of all records, each an array.
+
+    Raises `Corrupt`, `TooLarge`, `Unsupported`, and `UsageError` for a wrong option.
+    """
     from .reader import read_file
 
     return read_file(source, flat=ragged == "flat", parsed=records == "examples",

@@ -21,18 +21,18 @@ _ROWS = [row for row in ROWS if row.name in ("png", "jpeg", "webp", "bmp", "gif"
 
 
 def image_array(content: Content, feature: Feature, name: str) -> Array:
-    """The images of all records as one array, or one that cannot be read, with the reason."""
+    """Return the images of all records as one array; an unreadable one if they differ."""
     from raconvert.arrays.stack import stack
 
     values = _Values(content, feature)
     paths = {f"{content.path}: record {n}": n for n in range(len(feature.records))}
     names = [*paths]
 
-    def open_one(path: str) -> _Item:
+    def open_image(path: str) -> _Item:
         return _Item(values, paths[path])
 
     try:
-        array = stack(names, open_one(names[0]), open_one, content.source.max_memory)
+        array = stack(names, open_image(names[0]), open_image, content.source.max_memory)
     except UsageError as error:
         odd = paths.get(error.path or "", 0)
         return Array.unreadable(name, Unsupported(
@@ -52,12 +52,12 @@ class _Values:
     def __init__(self, content: Content, feature: Feature) -> None:
         source, inflated = content.source, content.inflated
         self.whole = source if inflated is None else Held(source.path, inflated, source.limits)
-        self._places = feature.places
-        self._plugins: dict[str, Plugin] = {}  # those that were loaded
+        self._begins, self._nbytes = feature.image_begins, feature.image_nbytes
+        self._plugins: dict[str, Plugin] = {}  # loaded ones by name
 
     def read(self, number: int) -> Bundle:
-        """The bundle of one image. Raises what its plugin raises, and `Unsupported`."""
-        begin, nbytes = self._places[2 * number : 2 * number + 2]
+        """Read the image of a record. Raises what its plugin raises, and `Unsupported`."""
+        begin, nbytes = self._begins[number], self._nbytes[number]
         window = Window(self.whole, f"record {number}", begin, nbytes)
         for row in _ROWS:
             if registry.matches(row.magic, window.head):
@@ -69,7 +69,7 @@ class _Values:
 
 
 class _Item:
-    """The image of one record, open for as long as it is looked at."""
+    """The image of one record, open as long as the context is."""
 
     def __init__(self, values: _Values, number: int) -> None:
         self._number = number
@@ -85,6 +85,7 @@ class _Item:
         self.array: Array = self.bundle.arrays[0]
 
     def _located(self, error: RaconvertError) -> None:
+        """Add the record to an error."""
         error.where = f"record {self._number}" + (f", {error.where}" if error.where else "")
 
     def __enter__(self) -> _Item:

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 BYTES, FLOATS, INTEGERS = 1, 2, 3  # the kinds of a feature, by the numbers of their fields
 VARINT, LONG, RUN, SHORT = 0, 1, 2, 5  # wire types
 VARINT_BYTES = 10
-_HIGH = bytes(range(128, 256))  # bytes of a varint that more follow
+_HIGH = bytes(range(128, 256))  # all bytes of a varint but the last one
 _PIECE = 1 << 18  # bytes of varints that are decoded at once
 
 
 class Malformed(Exception):
-    """Bytes that are not the message that they should be."""
+    """Bytes are not a message of the expected type."""
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A number, and the place behind it."""
+    """Return the number at an offset, and the offset behind it. Raises `Malformed`."""
     value = 0
     for shift in range(0, 7 * VARINT_BYTES, 7):
         if at >= end:
@@ -37,7 +37,10 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
-    """Number, wire type, begin and end of each field; of a varint the place of its bytes."""
+    """Return number, wire type, begin and end of each field; a varint is not decoded.
+
+    Raises `Malformed`.
+    """
     entries = []
     while at < end:
         key = data[at]
@@ -54,7 +57,7 @@ def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
 
 
 def _extent(data: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
-    """The number of bytes of a field, and where they begin."""
+    """Return the number of bytes of a field, and their offset."""
     if wire == RUN:
         if at < end and data[at] < 128:
             return data[at], at + 1
@@ -67,7 +70,7 @@ def _extent(data: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
 
 
 def _runs(data: bytes, at: int, end: int, most: int, what: str) -> list[tuple[int, int, int, int]]:
-    """The fields of a message that has messages of numbers 1 to `most`."""
+    """Return the fields of a message whose fields are messages with numbers from 1 to `most`."""
     entries = fields(data, at, end)
     for number, wire, _, _ in entries:
         if wire != RUN or number > most:
@@ -76,7 +79,7 @@ def _runs(data: bytes, at: int, end: int, most: int, what: str) -> list[tuple[in
 
 
 def _entries(data: bytes, at: int, end: int, what: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the keys of a map, and the places of their values."""
+    """Yield the keys of a map, with begin and end of their values."""
     for _, _, begin, stop in _runs(data, at, end, 1, what):
         key, value = b"", (stop, stop)
         for number, _, first, last in _runs(data, begin, stop, 2, "an entry of a map"):
@@ -91,7 +94,7 @@ def _entries(data: bytes, at: int, end: int, what: str) -> Iterator[tuple[str, i
 
 
 def features_of(data: bytes) -> Iterator[tuple[str, bool, int, int]]:
-    """Yield name, whether it is one of steps, begin and end of each feature of a record."""
+    """Yield name, True if it has steps, begin and end of each feature of a record."""
     for number, _, at, end in _runs(data, 0, len(data), 2, "a record"):
         for key, begin, stop in _entries(data, at, end, ("Features", "FeatureLists")[number - 1]):
             yield key, number == 2, begin, stop
@@ -104,7 +107,10 @@ def steps_of(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def lists_of(data: bytes, at: int, end: int) -> tuple[int, list[tuple[int, int, int]]]:
-    """The kind of a feature (0: it has none), and wire type and place of its runs of values."""
+    """Return the kind of a feature (0: it has no values), and its runs of values.
+
+    A run is wire type, begin and end.
+    """
     kind, lists = 0, []
     for number, _, begin, stop in _runs(data, at, end, INTEGERS, "Feature"):
         if kind not in (0, number):
@@ -121,7 +127,7 @@ def lists_of(data: bytes, at: int, end: int) -> tuple[int, list[tuple[int, int, 
 
 
 def count_of(data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> int:
-    """The number of values of a feature."""
+    """Return the number of values of a feature."""
     if kind == BYTES:
         return len(lists)
     if kind == FLOATS:
@@ -133,7 +139,7 @@ def count_of(data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> int:
 
 
 def bytes_of(data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> list[bytes]:
-    """The bytes of the values of a feature: of each value, or of each run of numbers."""
+    """Return the bytes of the values of a feature: of each value, or of each run of numbers."""
     runs = [data[first:last] for _, first, last in lists]
     if kind == INTEGERS and any(run and run[-1] > 127 for run in runs):
         raise Malformed("a number is cut off")
@@ -141,7 +147,7 @@ def bytes_of(data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> list[
 
 
 def numbers_of(kind: int, raw: bytes) -> Any:
-    """The floats or integers of the bytes of whole runs, as an array."""
+    """Return the floats or integers in the bytes of whole runs as an array."""
     import numpy as np
 
     if kind == FLOATS:
@@ -160,7 +166,7 @@ def numbers_of(kind: int, raw: bytes) -> Any:
 
 
 def _decode(raw: Any, last: Any, values: Any) -> None:
-    """Fill in the numbers of varints that end at the places `last`."""
+    """Fill in the numbers of varints that end at the offsets `last`."""
     import numpy as np
 
     if last[-1] == last.size - 1:  # each of one byte
@@ -172,6 +178,6 @@ def _decode(raw: Any, last: Any, values: Any) -> None:
         raise Malformed(f"a number has more than {VARINT_BYTES} bytes")
     values[...] = raw[first] & np.uint8(127)
     for n in range(1, int(lengths.max())):
-        there = np.flatnonzero(lengths > n)
-        more = (raw[first[there] + n] & np.uint8(127)).astype("<u8")
-        values[there] |= more << np.uint64(7 * n)
+        longer = np.flatnonzero(lengths > n)
+        more = (raw[first[longer] + n] & np.uint8(127)).astype("<u8")
+        values[longer] |= more << np.uint64(7 * n)

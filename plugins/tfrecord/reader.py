@@ -1,4 +1,4 @@
-"""From a file to a bundle: one pass finds the features of all records, arrays read them later."""
+"""From a file to a bundle: one pass lists the features of all records, arrays read them later."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 RECORDS = "records"
 ENCODED = "image/encoded"  # the usual name of encoded images
 ENTRY_BYTES = 24  # in memory, of one feature of one record
-SHARE = 4  # of --max-memory, for the places of features
+SHARE = 4  # the part of --max-memory, a quarter, for the offsets of features
 
 
 def read_file(source: Source, *, flat: bool, parsed: bool, images: str) -> Bundle:
-    """The features of the records of a file. Raises `Corrupt`, `TooLarge` and `Unsupported`."""
+    """Read the features of the records of a file; `flat`, `parsed` and `images` are its options.
+
+    Raises `Corrupt`, `TooLarge`, `Unsupported` and `UsageError`.
+    """
     content = Content(source)
     asked = {word for word in images.split(",") if word}
     if parsed:
@@ -65,8 +68,9 @@ def _decodes(feature: Feature, asked: set[str], records: int) -> bool:
 
 
 def _check_asked(features: list[Feature], asked: set[str], path: str) -> None:
-    there = {feature.key for feature in features if feature.is_image}
-    if missing := sorted(asked - there):
+    """Raise `UsageError` for a feature that was asked for and has no images."""
+    images = {feature.key for feature in features if feature.is_image}
+    if missing := sorted(asked - images):
         raise UsageError(
             f"has no feature '{missing[0][:80]}' of one value of bytes in each record", path=path,
             remedy=f"its features: {listed([feature.key for feature in features])}",
@@ -74,7 +78,7 @@ def _check_asked(features: list[Feature], asked: set[str], path: str) -> None:
 
 
 def _whole_records(content: Content) -> tuple[list[Feature], int]:
-    """The records themselves as a feature, and their number; only their lengths are read."""
+    """Return the records themselves as a feature, and their number; only lengths are read."""
     feature, number = Feature(RECORDS, has_steps=False, whole=True), -1
     most = content.source.limits.memory // SHARE // ENTRY_BYTES
     for number, (begin, nbytes) in enumerate(content.extents()):
@@ -85,6 +89,7 @@ def _whole_records(content: Content) -> tuple[list[Feature], int]:
 
 
 def _too_many(content: Content, most: int) -> TooLarge:
+    """Return the error for more features than memory is allowed for."""
     return TooLarge(
         "has more features in all records than are read in this memory", path=content.path,
         expected=f"at most {most}", remedy="allow more with `--max-memory`",
@@ -92,10 +97,10 @@ def _too_many(content: Content, most: int) -> TooLarge:
 
 
 def _features(content: Content, images: set[str]) -> tuple[list[Feature], int]:
-    """The features of all records, in the order in which they come, and the number of records."""
+    """Return the features of all records, in the order of the file, and the number of records."""
     features: dict[tuple[str, bool], Feature] = {}
-    entries, limits = 0, content.source.limits
-    most = limits.memory // SHARE // ENTRY_BYTES
+    entries = 0
+    most = content.source.limits.memory // SHARE // ENTRY_BYTES
     number = -1
     for number, (begin, data) in enumerate(content.records()):
         try:
@@ -118,9 +123,10 @@ def _features(content: Content, images: set[str]) -> tuple[list[Feature], int]:
     return [*features.values()], number + 1
 
 
-def _check_new(content: Content, key: str, there: int) -> None:
+def _check_new(content: Content, key: str, count: int) -> None:
+    """Check the name of a feature that is new, behind `count` others."""
     limits = content.source.limits
-    if there >= limits.nodes:
+    if count >= limits.nodes:
         raise TooLarge(
             "has very many features", path=content.path, expected=f"at most {limits.nodes}",
             remedy="`--in-opt records=bytes` reads records as they are",
@@ -135,7 +141,7 @@ def _check_new(content: Content, key: str, there: int) -> None:
 def _arrays(
     content: Content, feature: Feature, name: str, records: int, *, flat: bool
 ) -> Iterator[Array]:
-    """Yield the array of a feature, or its parts where records differ."""
+    """Yield the array of a feature, or its parts if records differ."""
     if feature.mixed:
         what = f"feature '{name[:80]}' has values of several kinds"
         remedy = "`--in-opt records=bytes` reads records as they are"
@@ -151,7 +157,7 @@ def _arrays(
 
 
 def _why_ragged(feature: Feature, records: int) -> str:
-    """The reason why a feature makes no array of its own; empty if it makes one."""
+    """Return the reason why a feature makes no array of its own; empty if it makes one."""
     if len(feature.records) < records:
         return f"is in {len(feature.records)} of {records} records"
     if not feature.steps.is_one:
@@ -164,6 +170,7 @@ def _why_ragged(feature: Feature, records: int) -> str:
 
 
 def _ragged(content: Content, name: str, why: str) -> RaconvertError:
+    """Return the error for a feature whose records differ."""
     return Unsupported(
         f"feature '{name[:80]}' {why} (`--in-opt ragged=flat` reads it)", path=content.path,
         remedy="all values are then one array, and another says how many each record has",
@@ -171,6 +178,7 @@ def _ragged(content: Content, name: str, why: str) -> RaconvertError:
 
 
 def _regular(content: Content, feature: Feature, name: str, records: int) -> Array:
+    """Return the array of a feature whose records have the same number of values."""
     shape: tuple[int, ...] = (records,)
     if feature.has_steps:
         shape += (feature.steps.high,)
@@ -197,7 +205,7 @@ def _regular(content: Content, feature: Feature, name: str, records: int) -> Arr
 
 
 def _element(feature: Feature) -> Element:
-    """The type of values; that of a byte for bytes."""
+    """Return the element type of values; that of a byte for bytes."""
     if feature.kind == BYTES:
         return element("uint", 1)
     return element("float", 4) if feature.kind == FLOATS else element("int", 8)
@@ -227,6 +235,8 @@ def _part(
     content: Content, feature: Feature, name: str, level: str, kind: Element, count: int,
     records: int, needed: dict[str, str] | None = None,
 ) -> Array:  # fmt: skip
+    """Return one part of a ragged feature; `needed` are the parts without which it is unclear."""
+
     def data() -> Any:
         from .values import Flat
 

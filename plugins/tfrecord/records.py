@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 HEAD, CHECKSUM = Struct("<QI"), Struct("<I")
 GZIP, ZLIB = b"\x1f\x8b", b"\x78"
-PIECE_BYTES = 1 << 20  # that are read at once
-SHARE = 8  # of --max-memory, for what is inflated
+PIECE_BYTES = 1 << 20  # bytes that are read at once
+SHARE = 8  # the part of --max-memory, an eighth, for inflated data
 
 
 def masked(checksum: int) -> int:
-    """The form in which a file has a checksum: turned, and moved by a constant."""
+    """Return a checksum as a file has it: rotated, and moved by a constant."""
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32C of a few bytes, bit by bit.
+    """Return the CRC-32C of a few bytes, bit by bit.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -41,7 +41,7 @@ def crc32c(data: bytes) -> int:
 
 
 def is_record(source: Source) -> bool:
-    """True if a file, or what it holds deflated, begins with a length and its checksum."""
+    """True if a file, or its inflated data, begins with a length and its checksum."""
     head = source.head[: HEAD.size]
     if wrapping := _wrapping(source):
         try:
@@ -52,7 +52,7 @@ def is_record(source: Source) -> bool:
 
 
 def _wrapping(source: Source) -> int:
-    """The form of deflate that a file begins as; 0 for a plain one."""
+    """Return the window bits of the deflated data in a file; 0 for a plain file."""
     head = source.head
     if head.startswith(GZIP):
         return GZIP_WBITS
@@ -61,11 +61,12 @@ def _wrapping(source: Source) -> int:
 
 
 def _is_sound(head: bytes) -> bool:
+    """True for a length with its checksum."""
     return len(head) == HEAD.size and masked(crc32c(head[:8])) == HEAD.unpack(head)[1]
 
 
 class Content:
-    """The bytes of a file as records lie in them: those of the file, or inflated in memory."""
+    """The bytes in which records lie: those of the file, or inflated in memory."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -75,6 +76,7 @@ class Content:
         self.size = source.size if self.inflated is None else len(self.inflated)
 
     def _inflate(self, wrapping: int) -> bytes:
+        """Inflate the whole file, all members of gzip. Raises `Corrupt` and `TooLarge`."""
         most, size = self.source.max_memory // SHARE, self.source.size
         whole, at = bytearray(), 0
         while at < size:
@@ -92,39 +94,43 @@ class Content:
         return bytes(whole)
 
     def _pieces(self, at: int) -> Iterator[bytes]:
+        """Yield the bytes of the file from an offset on; `_read_to` is the offset behind them."""
         while piece := self.source.read_at(at, PIECE_BYTES):
             at += len(piece)
             self._read_to = at
             yield piece
 
     def read(self, at: int, nbytes: int) -> bytes:
-        """Some bytes, all of which are there."""
+        """Return the bytes at an offset. Raises `Corrupt` if the file ends before."""
         if self.inflated is not None:
             return self.inflated[at : at + nbytes]
         return self.source.read_exact(at, nbytes, "a record")
 
     def extents(self) -> Iterator[tuple[int, int]]:
-        """Yield the place and the length of each record, of which nothing else is read.
+        """Yield the offset and the length of each record; nothing else of it is read.
 
         Raises `Corrupt`.
         """
-        at, begin, held, number = 0, 0, b"", 0
+        at, begin, buffer, number = 0, 0, b"", 0
         piece = PIECE_BYTES
         while at < self.size:
-            if not begin <= at <= begin + len(held) - HEAD.size:
-                begin, held = at, self.read(at, min(piece, self.size - at))
-            nbytes = self._length(held, at - begin, number, at)
+            if not begin <= at <= begin + len(buffer) - HEAD.size:
+                begin, buffer = at, self.read(at, min(piece, self.size - at))
+            nbytes = self._length(buffer, at - begin, number, at)
             yield at + HEAD.size, nbytes
-            # Of long records the bytes between two lengths are not read.
+            # For long records the bytes between two lengths are not read.
             piece = HEAD.size if nbytes > PIECE_BYTES >> 4 else PIECE_BYTES
             at += HEAD.size + nbytes + CHECKSUM.size
             number += 1
 
-    def _length(self, held: bytes, offset: int, number: int, at: int) -> int:
-        """The length of the record at a place, verified, and not beyond the end of the file."""
+    def _length(self, buffer: bytes, offset: int, number: int, at: int) -> int:
+        """Return the length of the record at `offset` in the buffer, `at` in the file, verified.
+
+        Raises `Corrupt`, also if the record goes on behind the end of the file.
+        """
         import google_crc32c
 
-        head = held[offset : offset + HEAD.size]
+        head = buffer[offset : offset + HEAD.size]
         if len(head) < HEAD.size:
             raise self._cut_off(number, at)
         nbytes, checksum = HEAD.unpack(head)
@@ -136,41 +142,44 @@ class Content:
         return int(nbytes)
 
     def verified(self, number: int, at: int, nbytes: int) -> bytes:
-        """The bytes of a record, whose checksum is right. Raises `Corrupt` and `TooLarge`."""
+        """Return the bytes of a record, verified. Raises `Corrupt` and `TooLarge`."""
         check_memory(nbytes, self.source.max_memory, f"'{self.path}': record {number}")
         return self._checked(self.read(at, nbytes + CHECKSUM.size), 0, nbytes, number, at)
 
-    def _checked(self, held: bytes, start: int, nbytes: int, number: int, at: int) -> bytes:
+    def _checked(self, buffer: bytes, start: int, nbytes: int, number: int, at: int) -> bytes:
+        """Return the bytes of a record in a buffer, compared with the checksum behind them."""
         import google_crc32c
 
-        data = held[start : start + nbytes]
-        if masked(google_crc32c.value(data)) != CHECKSUM.unpack_from(held, start + nbytes)[0]:
+        data = buffer[start : start + nbytes]
+        if masked(google_crc32c.value(data)) != CHECKSUM.unpack_from(buffer, start + nbytes)[0]:
             raise self._wrong(number, at, "the data")
         return data
 
     def records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the place and the bytes of each record. Raises `Corrupt` and `TooLarge`."""
-        at, begin, held, number = 0, 0, b"", 0
+        """Yield the offset and the bytes of each record. Raises `Corrupt` and `TooLarge`."""
+        at, begin, buffer, number = 0, 0, b"", 0
         while at < self.size:
-            if at + HEAD.size > begin + len(held):
-                begin, held = at, self.read(at, min(PIECE_BYTES, self.size - at))
-            nbytes = self._length(held, at - begin, number, at)
+            if at + HEAD.size > begin + len(buffer):
+                begin, buffer = at, self.read(at, min(PIECE_BYTES, self.size - at))
+            nbytes = self._length(buffer, at - begin, number, at)
             at += HEAD.size
             whole = nbytes + CHECKSUM.size
-            if at + whole > begin + len(held):
+            if at + whole > begin + len(buffer):
                 check_memory(nbytes, self.source.max_memory, f"'{self.path}': record {number}")
-                begin, held = at, self.read(at, min(max(PIECE_BYTES, whole), self.size - at))
-            yield at, self._checked(held, at - begin, nbytes, number, at)
+                begin, buffer = at, self.read(at, min(max(PIECE_BYTES, whole), self.size - at))
+            yield at, self._checked(buffer, at - begin, nbytes, number, at)
             at += whole
             number += 1
 
     def _wrong(self, number: int, at: int, what: str) -> Corrupt:
+        """Return the error for a wrong checksum."""
         return Corrupt(
             f"checksum of {what} of record {number} is wrong", path=self.path, where=f"byte {at}",
             remedy="copy the file again",
         )  # fmt: skip
 
     def _cut_off(self, number: int, at: int) -> Corrupt:
+        """Return the error for a file that ends inside a record."""
         return Corrupt(
             f"file ends inside record {number}", path=self.path, where=f"byte {at}",
             got=f"{self.size - at} bytes", remedy="copy the file again",

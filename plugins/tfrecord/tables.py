@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["KINDS", "SAMPLES"]
 
-# What the parts of a ragged feature count: (of bytes, of steps) -> name of the part -> level.
+# What the parts of a ragged feature count: (is bytes, has steps) -> name of the part -> level.
 KINDS = {
     (False, False): {"lengths": "values of records"},
     (True, False): {"lengths": "bytes", "counts": "values of records"},

@@ -1,4 +1,4 @@
-"""Array sources over the features of records, of which the places are known."""
+"""Array sources over the features of records, by their offsets."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     Lists = list[tuple[int, int, int]]
 
 
-PIECE_BYTES = 1 << 20  # of values that are decoded at once
+PIECE_BYTES = 1 << 20  # bytes of values that are decoded at once
 
 
 def _steps(content: Content, feature: Feature, entry: int) -> Iterator[tuple[bytes, Lists]]:
-    """Yield the bytes, and the places in them, of each step of a feature in a record."""
-    begin, nbytes = feature.at[entry], feature.nbytes[entry]
+    """Yield the bytes of each step of a feature in a record, and the runs of values in them."""
+    begin, nbytes = feature.begins[entry], feature.nbytes[entry]
     if feature.whole:
         yield content.verified(entry, begin, nbytes), [(2, 0, nbytes)]
         return
@@ -41,7 +41,7 @@ def _steps(content: Content, feature: Feature, entry: int) -> Iterator[tuple[byt
 
 
 class Rows:
-    """Array source of a feature of which every record has as many values."""
+    """Array source of a feature whose records have the same number of values."""
 
     by_regions = True
 
@@ -61,16 +61,16 @@ class Rows:
         """Yield whole rows in stored order, even one that is longer than `max_bytes`."""
         step = self._rows_of(min(max_bytes, PIECE_BYTES))
         for first in range(0, self.shape[0], step):
-            yield self._of(range(first, min(first + step, self.shape[0])))
+            yield self._values(range(first, min(first + step, self.shape[0])))
 
     def _rows_of(self, nbytes: int) -> int:
-        """The number of rows, at least one, that are decoded at once."""
+        """Return how many rows, at least one, are decoded at once in so many bytes."""
         row_bytes = max(1, self._row * self.dtype.itemsize)
         check_memory(row_bytes, self._content.source.max_memory, f"a record of {self._what}")
         return max(1, nbytes // row_bytes)
 
-    def _of(self, entries: range) -> Values:
-        """All values of some records, in one run."""
+    def _values(self, entries: range) -> Values:
+        """Return all values of some records, in one run."""
         kind, runs = self._feature.kind, list[bytes]()
         try:
             for entry in entries:
@@ -90,6 +90,7 @@ class Rows:
         return chosen(self.shape, self.dtype, key, self._region)
 
     def _region(self, key: tuple[slice, ...]) -> Values:
+        """Return the values of slices with steps above 0."""
         rows, rest = range(self.shape[0])[key[0]], key[1:]
         inner = [len(range(n)[part]) for n, part in zip(self.shape[1:], rest, strict=True)]
         nbytes = (len(rows) * prod(inner) + self._row) * self.dtype.itemsize
@@ -98,7 +99,7 @@ class Rows:
         step = self._rows_of(PIECE_BYTES)
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
-            values = self._of(some).reshape(len(some), *self.shape[1:])
+            values = self._values(some).reshape(len(some), *self.shape[1:])
             out[start : start + step] = values[(slice(None), *rest)]
         return out
 
@@ -107,10 +108,10 @@ class Rows:
 
 
 class Flat(Decoded):
-    """Array source of all values of a feature, or of how many there are at a level.
+    """Array source of all values of a feature, or of their counts at a level.
 
-    `level` is ``values``, or counts: ``bytes`` of each value, ``values of steps``, ``values of
-    records`` or ``steps of records``; of a record without the feature 0.
+    `level` is ``values``, or the counts ``bytes`` (of each value), ``values of steps``, ``values of
+    records`` or ``steps of records``, which are 0 for a record without the feature.
     """
 
     def __init__(
@@ -133,35 +134,33 @@ class Flat(Decoded):
         yield from recut(self._runs(), max(1, max_bytes // self.dtype.itemsize), self.dtype)
 
     def _runs(self) -> Iterator[Values]:
+        """Yield the values or counts of each record."""
         done, by_record = 0, self._level.endswith("of records")
         for entry, record in enumerate(self._feature.records):
             if by_record and record > done:
                 yield np.zeros(record - done, self.dtype)
             try:
-                yield self._of(entry)
+                yield self._entry(entry)
             except Malformed as error:
                 raise Corrupt(f"{self.what}, record {record}: {error}") from error
             done = record + 1
         if by_record and done < self._records:
             yield np.zeros(self._records - done, self.dtype)
 
-    def _of(self, entry: int) -> Values:
+    def _entry(self, entry: int) -> Values:
+        """Return the values or counts of a record that has the feature."""
         kind = self._feature.kind
         steps = [*_steps(self._content, self._feature, entry)]
         if self._level == "steps of records":
             return np.array([len(steps)], self.dtype)
         if self._level == "values of steps":
-            return np.array([count_of(*_counted(kind, step)) for step in steps], self.dtype)
+            counts = [count_of(data, kind, lists) for data, lists in steps]
+            return np.array(counts, self.dtype)
         if self._level == "values of records":
-            total = sum(count_of(*_counted(kind, step)) for step in steps)
+            total = sum(count_of(data, kind, lists) for data, lists in steps)
             return np.array([total], self.dtype)
         runs = [run for data, lists in steps for run in bytes_of(data, kind, lists)]
         if self._level == "bytes":
             return np.array([len(run) for run in runs], self.dtype)
         whole = b"".join(runs)
         return np.frombuffer(whole, self.dtype) if kind == BYTES else numbers_of(kind, whole)
-
-
-def _counted(kind: int, step: tuple[bytes, Lists]) -> tuple[bytes, int, Lists]:
-    data, lists = step
-    return data, kind, lists
