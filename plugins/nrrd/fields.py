@@ -260,7 +260,7 @@ def _vector_text(value: Any) -> str:
 
 
 def _quoted_text(text: Any) -> str:
-    """Return a text in quotes; an empty one for None. Raises `ValueError` if a backslash ends it."""
+    """Return a text in quotes; an empty one for None. `ValueError` if a backslash ends it."""
     text = "" if text is None else text
     if text.endswith("\\"):
         raise ValueError("a backslash before the closing quote would hide it")

@@ -384,7 +384,7 @@ class Tree:
     def _labels_of(
         self, node: Node | None, of: Node | None, length: int | None = None
     ) -> list[str | None] | None:
-        """Return the labels of an axis. Raises `Corrupt` unless there are `length`, or as in `of`."""
+        """Return the labels of an axis; raises `Corrupt` unless they are as many as in `of`."""
         length = of.count if of is not None else length
         if node is None or node.kind == NIL:
             return None
