@@ -8,6 +8,7 @@ from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, spanned
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import (
     Array,
+    Axis,
     Bundle,
     Fit,
     equivalent,
@@ -140,6 +141,25 @@ def is_text(text: str) -> bool:
     return "\0" not in text
 
 
+def name_of(axis: Axis) -> str:
+    """Return the name of an axis; empty if it has none, or one that R cannot hold."""
+    return axis.name if axis.name and is_text(axis.name) else ""
+
+
+def labels_of(axis: Axis) -> list[str | None] | None:
+    """Return the labels of an axis as texts; None if it has none, or R cannot hold one of them."""
+    if axis.labels is None:
+        return None
+    labels = [label if label is None else str(label) for label in axis.labels]
+    return labels if all(label is None or is_text(label) for label in labels) else None
+
+
+def _lost_texts(axis: Axis) -> list[str]:
+    """List the fields of an axis that R cannot hold as strings."""
+    lost = ["name"] if axis.name and not name_of(axis) else []
+    return [*lost, *(["labels"] if axis.labels is not None and labels_of(axis) is None else [])]
+
+
 # --- lists ----------------------------------------------------------------------------------------
 
 
@@ -184,7 +204,10 @@ def root_of(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[
         else:
             around.members[name] = leaf
     for path in bundle.explicit_groups():
-        box(path)
+        if problem := _name_problem(path):
+            fits.append(refused("", "names", f"group {path[:80]!r}: {problem}"))
+        else:
+            box(path)
     for path, made in boxes.items():
         fits += _box_fits(path, made)
     return boxes[""]
@@ -253,8 +276,12 @@ def leaf_of(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) ->
     lost = [f"attributes ({first_of(lost)})"] if lost else []
     if array.described and array.meta:
         more = ("kind", "units", "spacing", "origin", "direction")
-        lost += facts_of_axes(array, [fields_of_axes([axis], *more) for axis in array.ra_axes])
-        lost += facts_of(array, "description", "units", "axes", "attributes", OWN)
+        lost += facts_of_axes(
+            array, [fields_of_axes([axis], *more, *_lost_texts(axis)) for axis in array.ra_axes]
+        )
+        texts = {"description": array.meta.description, "units": array.meta.units}
+        written = [name for name, text in texts.items() if is_text(text or "")]
+        lost += facts_of(array, *written, "axes", "attributes", OWN)
         labels = [label for axis in array.axes for label in axis.labels or ()]
         if any(not isinstance(label, str | None) for label in labels):
             fits.append(equivalent(array.name, "metadata", "labels are written as text"))

@@ -14,7 +14,7 @@ from raconvert.files.inflate import GZIP_WBITS
 from raconvert.files.paths import write_failed
 from raconvert.plugin import refused
 
-from .plan import Box, Leaf, classes_in, is_text, vector_type
+from .plan import Box, Leaf, classes_in, is_text, labels_of, name_of, vector_type
 from .tables import (
     ASCII_BIT,
     BYTES_BIT,
@@ -271,9 +271,9 @@ def _attributes(leaf: Leaf) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     if array.ndim > 1 or (array.ndim and _is_array(leaf)):
         attributes["dim"] = list(array.dims)
-    if meta.units:
+    if meta.units and is_text(meta.units):
         attributes["units"] = meta.units
-    if meta.description:
+    if meta.description and is_text(meta.description):
         attributes["comment"] = meta.description
     attributes |= {k: v for k, v in leaf.attributes.items() if k not in attributes}
     if leaf.levels:
@@ -285,7 +285,7 @@ def _attributes(leaf: Leaf) -> dict[str, Any]:
 
 def _is_array(leaf: Leaf) -> bool:
     """True if one axis is written as an array with dims, not as a plain vector."""
-    return bool(leaf.own.get("dim")) or bool(leaf.array.axes and leaf.array.axes[0].name)
+    return bool(leaf.own.get("dim")) or bool(leaf.array.axes and name_of(leaf.array.axes[0]))
 
 
 def _classes(leaf: Leaf) -> list[str]:
@@ -305,14 +305,10 @@ def _classes(leaf: Leaf) -> list[str]:
 def _dimnames(leaf: Leaf) -> list[list[str | None] | None] | None:
     """Return the labels of all axes as texts; None if no axis has labels or a name."""
     axes = leaf.array.axes
-    empty = leaf.own.get("dimnames") and len(axes) > 1
-    if not empty and not any(axis.labels is not None or axis.name for axis in axes):
-        return None
-    return [
-        None if axis.labels is None
-        else [label if label is None else str(label) for label in axis.labels]
-        for axis in axes
-    ]  # fmt: skip
+    labels = [*map(labels_of, axes)]
+    had_dimnames = leaf.own.get("dimnames") and len(axes) > 1
+    has_dimnames = any(listed is not None for listed in labels) or any(map(name_of, axes))
+    return labels if had_dimnames or has_dimnames else None
 
 
 def _write_dimnames(sink: Sink, leaf: Leaf) -> None:
@@ -324,7 +320,7 @@ def _write_dimnames(sink: Sink, leaf: Leaf) -> None:
         sink.tagged("names")
         sink.texts(labels[0] or [])
         return
-    names = [axis.name or "" for axis in leaf.array.axes]
+    names = [*map(name_of, leaf.array.axes)]
     sink.tagged("dimnames")
     sink.integers(VEC | (HAS_ATTRIBUTES if any(names) else 0), len(labels))
     for of_axis in labels:

@@ -410,6 +410,44 @@ def test_texts_that_r_has_not_are_refused(text: list[Any], tmp_path: Path) -> No
     assert not (tmp_path / "x.rds").exists()
 
 
+@every("text", ["a\0b", "\ud800"])
+def test_texts_of_metadata_that_r_has_not_are_named_as_lost(text: str, tmp_path: Path) -> None:
+    meta = Metadata(text, units=text, axes=[Axis("time", labels=["a", text]), Axis(text)])
+    report = raconvert.write(tmp_path / "x.rds", np.ones((2, 3)), meta=meta)
+    (fit,) = [fit for fit in report.equivalent if "no place" in fit.reason]
+    assert all(word in fit.reason for word in ("description", "units", "labels", "name"))
+    with raconvert.open_array(tmp_path / "x.rds") as array:
+        assert array[...].tolist() == [[1] * 3] * 2
+        assert [axis.name for axis in array.meta.axes] == ["time", None]
+        assert array.meta.units is None
+        assert array.meta.description is None
+
+
+@every("name", ["a\0b", "x/\ud800"])
+def test_names_of_groups_that_r_has_not_are_refused(name: str, tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.rds", {"a": np.arange(2.0), "b": np.arange(3.0)})
+    with read(tmp_path / "x.rds") as bundle:
+        bundle.groups = {name: {"k": 1}}
+        with pytest.raises(WouldLose, match="group .*not valid text"):
+            raconvert.write(tmp_path / "y.rds", bundle)
+
+
+@every("facts", [
+    {"dim": ["a", "b"]}, {"dim": [-1, -2]}, {"dim": [2.0, 1.0]}, {"class": ["a\0"]},
+    {"class": ["\ud800"]}, {"names": {"a": "x\0"}}, {"names": {"a": 1}},
+])  # fmt: skip
+def test_recorded_facts_of_a_list_that_r_has_not_are_left_out(
+    facts: dict[str, Any], tmp_path: Path
+) -> None:
+    raconvert.write(tmp_path / "x.rds", {"a": np.arange(2.0), "b": np.arange(3.0)})
+    with read(tmp_path / "x.rds") as bundle:
+        bundle.formats["rds"] = {"root": "list", "groups": {"": facts}}
+        raconvert.write(tmp_path / "y.rds", bundle)
+    with read(tmp_path / "y.rds") as bundle:
+        assert bundle.names == ["a", "b"]
+        assert bundle.formats["rds"] == {"root": "list"}
+
+
 def test_times_that_are_not_exact_are_refused_or_stay_doubles(tmp_path: Path) -> None:
     with pytest.raises(WouldLose, match="exactly"):
         raconvert.write(tmp_path / "x.rds", np.array([2**60], "M8[us]"))
