@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _KEY = re.compile("[^=:\\x00-\\x1f]{1,255}")
 _BLANKS = re.compile(f"[{BLANKS}]+")
-_REAL = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,9})?")
+_REAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 MAX_TEXT = 1 << 14
 # List in the namespace -> field
 _VECTORS = {"center": "CenterOfRotation"}

@@ -102,7 +102,7 @@ def own_of(array: Array) -> dict[str, Any]:
 # --- attributes -----------------------------------------------------------------------------------
 
 
-def held_attributes(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def writable_attributes(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the attributes that R can hold as vectors, and the names of the others."""
     kept = {
         name: value
@@ -176,14 +176,8 @@ def root_of(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[
         """Return the list of a group, made if need be; None if a vector has its name."""
         if path in boxes:
             return boxes[path]
-        facts = groups.get(path)
-        attributes = bundle.attributes if not path else bundle.groups.get(path, {})
-        kept, lost = held_attributes(attributes)
-        if lost:
-            where = f"group '{path}'" if path else "the file"
-            reason = f"R has no place for attributes of {where}: {first_of(lost)}"
-            fits.append(equivalent("", "metadata", reason))
-        made = Box(dict(facts) if isinstance(facts, dict) else {}, kept)
+        attributes = bundle.groups.get(path, {}) if path else bundle.attributes
+        made = _box(path, groups.get(path), attributes, fits)
         if path:
             above, _, name = path.rpartition("/")
             around = box(above)
@@ -211,6 +205,16 @@ def root_of(bundle: Bundle, own: dict[str, Any], leaves: list[Leaf], fits: list[
     for path, made in boxes.items():
         fits += _box_fits(path, made)
     return boxes[""]
+
+
+def _box(path: str, facts: Any, attributes: Mapping[str, Any], fits: list[Fit]) -> Box:
+    """Return an empty list for a group; attributes that R cannot hold are added to `fits`."""
+    kept, lost = writable_attributes(attributes)
+    if lost:
+        where = f"group '{path}'" if path else "the file"
+        reason = f"R has no place for attributes of {where}: {first_of(lost)}"
+        fits.append(equivalent("", "metadata", reason))
+    return Box(dict(facts) if isinstance(facts, dict) else {}, kept)
 
 
 def _name_problem(name: str) -> str:
@@ -272,7 +276,7 @@ def leaf_of(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) ->
         fits.append(equivalent(array.name, "type", change))
     leaf = Leaf(array, nulls if kind in HAS_NULLS else None, kind, levels)
     fits += _shape_fits(array)
-    leaf.attributes, lost = held_attributes(array.meta.attributes)
+    leaf.attributes, lost = writable_attributes(array.meta.attributes)
     lost = [f"attributes ({first_of(lost)})"] if lost else []
     if array.described and array.meta:
         more = ("kind", "units", "spacing", "origin", "direction")

@@ -437,6 +437,15 @@ def test_fields_that_are_wrong_are_noted(tmp_path: Path) -> None:
     assert report.notes == ["a spacing of 0 was ignored"]
 
 
+@every("word", ["2_0", "٢", "1e400", "0x2", "inf", "2\xa0"])
+def test_words_that_only_python_takes_for_numbers_are_noted(word: str, tmp_path: Path) -> None:
+    text = PLAIN.replace("2 3\n", f"{word} 3\n", 1)
+    (tmp_path / "a.mha").write_bytes(text.encode() + bytes(6))
+    with raconvert.open_bundle(tmp_path / "a.mha") as bundle:
+        assert [note.split(" was ")[0] for note in bundle.notes] == ["ElementSpacing"]
+        assert {axis.spacing for axis in bundle.arrays[0].ra_axes} == {1}
+
+
 def test_names_of_data_files_are_bytes(tmp_path: Path) -> None:
     """Bytes of letters that Latin-1 takes for blanks and ends of lines are none."""
     for name in ("\u00c5", "voil\u00e0", "\u3042\u3000"):
