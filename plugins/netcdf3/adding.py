@@ -165,8 +165,10 @@ def _joined(header: Header, kept: list[Variable], new: Header) -> Header:
     ]
     numbers = {dim.name: number for number, dim in enumerate(dims)}
     variables = [
-        one._replace(dims=tuple(numbers[header.dims[number].name] for number in one.dims), begin=0)
-        for one in kept
+        variable._replace(
+            dims=tuple(numbers[header.dims[number].name] for number in variable.dims), begin=0
+        )
+        for variable in kept
     ]
     return new._replace(
         dims=dims, attributes=header.attributes, variables=[*variables, *new.variables]

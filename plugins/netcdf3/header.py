@@ -87,7 +87,7 @@ class Header(Record):
 
     def record_bytes(self) -> int:
         """Return the bytes of a record: its parts are padded, unless there is only one."""
-        rows = [self.row_of(one) for one in self.variables if self.is_record(one)]
+        rows = [self.row_of(variable) for variable in self.variables if self.is_record(variable)]
         return rows[0] if len(rows) == 1 else sum(map(padded, rows))
 
 
@@ -284,22 +284,22 @@ def encoded(header: Header) -> bytes:
 
     def attributes(listed: list[Attribute]) -> bytes:
         return tagged(ATTRIBUTE, [
-            text(one.raw_name) + one.type.to_bytes(4, "big") + count(one.length)
-            + one.raw + bytes(-len(one.raw) % PADDED)
-            for one in listed
+            text(attribute.raw_name) + attribute.type.to_bytes(4, "big") + count(attribute.length)
+            + attribute.raw + bytes(-len(attribute.raw) % PADDED)
+            for attribute in listed
         ])  # fmt: skip
 
-    def variable(one: Variable) -> bytes:
-        size = padded(header.row_of(one))
+    def variable(entry: Variable) -> bytes:
+        size = padded(header.row_of(entry))
         size = size if header.version == 5 or size < UNSAID else UNSAID
-        place = one.begin.to_bytes(4 if header.version == 1 else 8, "big")
-        dims = count(len(one.dims)) + b"".join(map(count, one.dims))
+        begin = entry.begin.to_bytes(4 if header.version == 1 else 8, "big")
+        dims = count(len(entry.dims)) + b"".join(map(count, entry.dims))
+        kind = entry.type.to_bytes(4, "big")
         return (
-            text(one.raw_name) + dims + attributes(one.attributes) + one.type.to_bytes(4, "big")
-            + count(size) + place
-        )  # fmt: skip
+            text(entry.raw_name) + dims + attributes(entry.attributes) + kind + count(size) + begin
+        )
 
-    dims = [text(one.raw_name) + count(one.length or 0) for one in header.dims]
+    dims = [text(dim.raw_name) + count(dim.length or 0) for dim in header.dims]
     magic = next(magic for magic, number in VERSIONS.items() if number == header.version)
     return (
         magic + count(header.records or 0) + tagged(DIMENSION, dims)
@@ -309,7 +309,7 @@ def encoded(header: Header) -> bytes:
 
 def laid_out(header: Header) -> Header:
     """Return a header with the offsets of its variables: those of fixed size, then the records."""
-    blank = [one._replace(begin=0) for one in header.variables]
+    blank = [variable._replace(begin=0) for variable in header.variables]
     header = header._replace(variables=blank)
     end = offset = len(encoded(header))
     begins: dict[str, int] = {}
@@ -374,8 +374,8 @@ def _followed(header: Header) -> list[Variable]:
 
     The last one of the file may be larger.
     """
-    fixed = [one for one in header.variables if not header.is_record(one)]
-    records = [one for one in header.variables if header.is_record(one)]
+    fixed = [variable for variable in header.variables if not header.is_record(variable)]
+    records = [variable for variable in header.variables if header.is_record(variable)]
     return [*fixed, *records[:-1]] if records else fixed[:-1]
 
 

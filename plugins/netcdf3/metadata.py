@@ -47,21 +47,22 @@ def values_of(
     attributes: list[Attribute], of: str, notes: list[str]
 ) -> tuple[dict[str, Any], Types]:
     """Return the plain values of attributes, and the types that are worth remembering."""
-    return {one.name: value_of(one, of, notes) for one in attributes}, types_of(attributes)
+    values = {attribute.name: value_of(attribute, of, notes) for attribute in attributes}
+    return values, types_of(attributes)
 
 
 def types_of(attributes: list[Attribute]) -> Types:
     """Return types in the words of `hdf5`; those of `_USUAL_TYPES` are left out."""
     types: Types = {}
-    for one in attributes:
-        if one.type == CHAR:
-            text = {"class": "string", "size": max(1, one.length), "padding": "nullterm"}
-            charset = "ascii" if one.raw.isascii() else "utf-8"
-            types[one.name] = {"type": {**text, "charset": charset}, "shape": []}
-        elif one.type not in _USUAL_TYPES:
-            order = "|" if ELEMENTS[one.type].nbytes == 1 else "<"
-            shape = [one.length] if one.length != 1 else []  # one value is a number
-            types[one.name] = {"type": order + CODES[one.type], "shape": shape}
+    for attribute in attributes:
+        if attribute.type == CHAR:
+            text = {"class": "string", "size": max(1, attribute.length), "padding": "nullterm"}
+            charset = "ascii" if attribute.raw.isascii() else "utf-8"
+            types[attribute.name] = {"type": {**text, "charset": charset}, "shape": []}
+        elif attribute.type not in _USUAL_TYPES:
+            order = "|" if ELEMENTS[attribute.type].nbytes == 1 else "<"
+            shape = [] if attribute.length == 1 else [attribute.length]
+            types[attribute.name] = {"type": order + CODES[attribute.type], "shape": shape}
     return types
 
 
@@ -87,7 +88,9 @@ def remembered(types: Types) -> dict[str, Any]:
     """
     if not types:
         return {}
-    usual = all(isinstance(one["type"], dict) or one["type"] == "<i4" for one in types.values())
+    usual = all(
+        isinstance(entry["type"], dict) or entry["type"] == "<i4" for entry in types.values()
+    )
     return {"attributes": types, **({LOCAL: ["attributes"]} if usual else {})}
 
 
@@ -306,7 +309,7 @@ class Draft:
             field: fields[field] for name, field in common.items() if name in left
         }
         rest |= {name: value for name, value in left.items() if name not in common}
-        seen = {one.name for one in attributes}
+        seen = {attribute.name for attribute in attributes}
         self.hidden[array.name] = [name for name in rest if name not in seen]
         formats = without_types(fields.get("formats", {}), attributes, form.type)
         record |= {"attributes": rest} if rest else {}

@@ -115,8 +115,8 @@ def records_of(source: Source, header: Header, notes: list[str]) -> int:
     if header.records is not None:
         return header.records
     record = header.record_bytes()
-    inside = [one for one in header.variables if header.is_record(one)]
-    end = max((one.begin + header.row_of(one) for one in inside), default=0)
+    inside = [variable for variable in header.variables if header.is_record(variable)]
+    end = max((variable.begin + header.row_of(variable) for variable in inside), default=0)
     # The padding of the last record need not be there.
     records = max(0, (source.size - end) // record + 1) if record else 0
     notes.append(f"the header does not count the records: {records} are in the file")
@@ -169,28 +169,28 @@ def _read_variable(
     of = f"'{variable.name}'"
     values, types = values_of(variable.attributes, of, notes)
     try:
-        said = take_record(values, source.path, source.limits)
-        if said:
+        record_of_array = take_record(values, source.path, source.limits)
+        if record_of_array:
             types.pop(KEY)
-        axis_of = said.pop("axis_of", "")
-        letters = _letters(part, values, said, source.limits)
+        axis_of = record_of_array.pop("axis_of", "")
+        letters = _letters(part, values, record_of_array, source.limits)
         array = array_of(source, part, record, letters)
         if letters:
             names = names[:-1]
-        array = _described(array, values, types, variable.type, said, source)
+        array = _described(array, values, types, variable.type, record_of_array, source)
     except RaconvertError as error:
         return ReadVariable(variable, Array.unreadable(variable.name, error), ())
     if letters and header.dims[variable.dims[-1]].name != f"string{letters}":
         array.meta = array.meta.with_format(NAMESPACE, text=header.dims[variable.dims[-1]].name)
     axis_of = axis_of if isinstance(axis_of, str) else ""
-    return ReadVariable(variable, array, names, axis_of, "axes" in said)
+    return ReadVariable(variable, array, names, axis_of, "axes" in record_of_array)
 
 
-def _letters(part: Part, values: dict[str, Any], said: dict[str, Any], limits: Limits) -> int:
+def _letters(part: Part, values: dict[str, Any], record: dict[str, Any], limits: Limits) -> int:
     """Return the chars in a text if the fastest dimension is the letters of texts, else 0."""
     if part.variable.type != CHAR or len(part.shape) <= part.is_record:
         return 0
-    code = said.get("was", {}).get("type")
+    code = record.get("was", {}).get("type")
     was = isinstance(code, str) and code.lstrip("<>|=")[:1] in ("S", "U")
     is_text = was or isinstance(values.get(ENCODING), str)
     return part.shape[-1] if is_text and part.shape[-1] <= limits.document_bytes else 0

@@ -323,17 +323,17 @@ class Structure:
 
     def _is_shared(self, array: Array, dim: str, axis: Axis, index: int, length: int) -> bool:
         """True if the dimension of this name is that of an axis, or becomes it."""
-        known = self.lengths.get(dim)
-        if (known is not None and known != length) or (index and dim == self.unlimited):
+        old_length = self.lengths.get(dim)
+        if old_length not in (None, length) or (index and dim == self.unlimited):
             return False
         if dim in self.scales:
             own = self.scales[dim].name == array.name
             return own or self._agrees(array, dim, axis, index, length)
         values = values_of(axis, length)
-        said = (length, "") if values is None else says(axis, length)
+        meaning = (length, "") if values is None else says(axis, length)
         if dim in self._says:
-            return self._says[dim] == said
-        if values is not None and (known is not None or dim in self._taken):
+            return self._says[dim] == meaning
+        if values is not None and (old_length is not None or dim in self._taken):
             return False
         self._new(array, dim, axis, length)
         return True
@@ -348,11 +348,11 @@ class Structure:
             return True
         coordinates = Coordinates({dim: scale}, self._existing.limits)
         (read,) = coordinates.axes_of("", [dim], [length])
-        own, said = axis.to_dict(), read.to_dict()
+        own, facts = axis.to_dict(), read.to_dict()
         of_values = ("spacing", "origin", "labels") if "labels" in own or "spacing" in own else ()
-        if any(own[field] != said.get(field) for field in ("units", *of_values) if field in own):
+        if any(own[field] != facts.get(field) for field in ("units", *of_values) if field in own):
             return False
-        more = [field for field in Axis.FIELDS if field in said and field not in own]
+        more = [field for field in Axis.FIELDS if field in facts and field not in own]
         if more:
             taken = [more if n == index else [] for n in range(array.ndim)]
             listed = ", ".join(facts_of_axes(array, taken[::-1]))
@@ -384,14 +384,14 @@ class Structure:
         """Set the dimension of the records, as it is asked for or as it was."""
         if self.unlimited is not None or asked == "none":
             return
-        inside = {name for one in self.forms for name in one.dims[1:]}
+        inside = {name for form in self.forms for name in form.dims[1:]}
         if asked != "auto":
             name = key_of(asked)
             if name not in self.lengths:
                 expected = first_of([*self.lengths]) or "no axis has a name"
                 raise UsageError(f"no array has the axis unlimited={asked}", expected=expected)
             if name in inside:
-                array = next(one.array for one in self.forms if name in one.dims[1:])
+                array = next(form.array for form in self.forms if name in form.dims[1:])
                 reason = f"its axis '{asked}' is not the slowest, as that of the records must be"
                 self.fits.append(refused(array.name, "shape", reason, "--out-opt unlimited=none"))
                 return

@@ -121,6 +121,6 @@ def _feed(array: Array, most: int, target: Target) -> Feed:
 
 def _filling(variable: Variable, count: int) -> bytes:
     """Return `count` bytes of the fill value that pads the data of a variable of a narrow type."""
-    own = next((one.raw for one in variable.attributes if one.name == "_FillValue"), b"")
-    fill = own or FILLS.get(variable.type, b"\0")
+    raw = {attribute.name: attribute.raw for attribute in variable.attributes}
+    fill = raw.get("_FillValue") or FILLS.get(variable.type, b"\0")
     return (fill * count)[:count]

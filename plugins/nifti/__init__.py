@@ -196,6 +196,6 @@ def programs(array: Array) -> dict[str, str]:
     """Return programs for NiBabel, NIfTI.jl and MATLAB: numbers as stored. Raises nothing."""
     from raconvert.arrays.sources import Inflated  # which imports numpy
 
-    known = array.element.kind in ("int", "uint", "float", "complex")
+    is_number = array.element.kind in ("int", "uint", "float", "complex")
     whole = isinstance(array.data, Inflated) and array.index_order == "F"
-    return dict(PROGRAMS) if known and whole else {}
+    return dict(PROGRAMS) if is_number and whole else {}

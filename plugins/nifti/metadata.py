@@ -216,12 +216,12 @@ def _form_of(header: Header, written: Meaning, layout: Layout) -> tuple[dict[str
     number that is not finite.
     """
     rank, form, matters = len(header.dims), {}, False
-    known = _fields(written, rank, layout, [], [], [[] for _ in written.axes])
+    ours = _fields(written, rank, layout, [], [], [[] for _ in written.axes])
     for name in (*_FORM_TEXTS, *_FORM_LISTS, *_REALS, *_CODES):
         if name not in header.fields:
             continue
         value = header.fields[name]
-        if _bytes(layout, name, value) == _bytes(layout, name, known.get(name)):
+        if _bytes(layout, name, value) == _bytes(layout, name, ours.get(name)):
             continue
         if name in _FORM_TEXTS:
             form[name] = value.rstrip(b"\0").hex()
@@ -275,14 +275,14 @@ def _number(kept: object, layout: Layout) -> float | None:
 
 
 def _take_form(
-    said: Meaning, written: dict[str, Any], rank: int, layout: Layout, unplaced: list[str]
+    meaning: Meaning, written: dict[str, Any], rank: int, layout: Layout, unplaced: list[str]
 ) -> list[str]:
     """Put fields into the form they had, if it still means the same; name those that cannot be.
 
     `unplaced` names the facts of the position that the fields `written` do not have; the form they
     had may have them.
     """
-    form, numbers = said.own.get("form", {}), _old_numbers(said.own.get("axes"), rank)
+    form, numbers = meaning.own.get("form", {}), _old_numbers(meaning.own.get("axes"), rank)
     lost: list[str] = []
     if not isinstance(form, dict):
         return [*unplaced, "nifti form"]
@@ -297,20 +297,20 @@ def _take_form(
             written["dim"] = value if len(value) == MAX_RANK - rank else None
         elif _means_the_same(written, {name: value}, rank):
             written[name] = value
-    return lost + _take_form_of_space(said, written, of_space, numbers, unplaced)
+    return lost + _take_form_of_space(meaning, written, of_space, numbers, unplaced)
 
 
 def _take_form_of_space(
-    said: Meaning,
+    meaning: Meaning,
     written: dict[str, Any],
     of_space: dict[str, Any],
     old_numbers: list[int] | None,
     unplaced: list[str],
 ) -> list[str]:
     """Put sform, qform and pixdim into the form they had, all of them or none."""
-    rank = max(len(said.axes), 1) if old_numbers is None else len(old_numbers)
+    rank = max(len(meaning.axes), 1) if old_numbers is None else len(old_numbers)
     unmoved = of_space and old_numbers == list(range(rank))
-    if unmoved and meaning_of({**written, **of_space}, rank).is_placed_as(said):
+    if unmoved and meaning_of({**written, **of_space}, rank).is_placed_as(meaning):
         written.update(of_space)
         return []
     lost = list(unplaced)
@@ -319,7 +319,7 @@ def _take_form_of_space(
     if differ:
         lost.append("nifti qform_code, quatern and qoffset, which say another place than sform")
     if pixdim is not None:
-        lost += _take_pixdim(pixdim, written, said.axes, old_numbers)
+        lost += _take_pixdim(pixdim, written, meaning.axes, old_numbers)
     return lost
 
 
@@ -412,12 +412,12 @@ def fields_of(
     own = meta.formats.get(NAMESPACE)
     own = own if isinstance(own, dict) else {}
     factors = _factors_of(array, own)
-    said = Meaning(meta.description or "", array.ra_axes, own | factors, meta.space)
+    meaning = Meaning(meta.description or "", array.ra_axes, own | factors, meta.space)
     unplaced: list[str] = []
-    by_axis: list[list[str]] = [[] for _ in said.axes]
-    fields = _fields(said, array.ndim, layout, lost, unplaced, by_axis)
-    lost += _take_form(said, fields, max(array.ndim, 1), layout, unplaced)
-    _take_ones(said.axes, fields, by_axis)
+    by_axis: list[list[str]] = [[] for _ in meaning.axes]
+    fields = _fields(meaning, array.ndim, layout, lost, unplaced, by_axis)
+    lost += _take_form(meaning, fields, max(array.ndim, 1), layout, unplaced)
+    _take_ones(meaning.axes, fields, by_axis)
     del by_axis[3 - (array.ndim - given.ndim) : 3]
     lost += facts_of_axes(given, by_axis)
     written = _FACTORS if factors else ()

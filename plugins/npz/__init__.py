@@ -198,7 +198,7 @@ def programs(array: Array) -> dict[str, str]:
     """Return programs for NumPy itself and NPZ.jl. Raises nothing."""
     from .reader import MemberValues
 
-    known = array.element.kind in ("int", "uint", "float", "complex", "bool")
+    is_number = array.element.kind in ("int", "uint", "float", "complex", "bool")
     data = array.data
     stored = isinstance(data, MemberValues) and data.key == array.name and array.name.isprintable()
-    return dict(PROGRAMS) if known and stored else {}
+    return dict(PROGRAMS) if is_number and stored else {}

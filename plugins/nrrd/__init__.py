@@ -123,8 +123,8 @@ def programs(array: Array) -> dict[str, str]:
 
     from .reader import programs_of
 
-    known = array.element.kind in ("int", "uint", "float")
+    is_number = array.element.kind in ("int", "uint", "float")
     data = array.data
     whole = isinstance(data, DecodedParts) and array.index_order != "F"
     usual = array.storage.get("encoding") in ("gzip", "bzip2", "text", "hex")
-    return programs_of(array, data) if known and whole and usual else {}
+    return programs_of(array, data) if is_number and whole and usual else {}
