@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .header import Header, Signal
 
 _LIST = re.compile(rb"([+-][0-9]+(?:[.][0-9]*)?)(?:\x15([0-9]+(?:[.][0-9]*)?))?\x14(.*)", re.DOTALL)
+_ENTRY = re.compile(rb"[^\0]+")
+TEXT_COST = 64  # bytes of memory that an annotation counts as
 DIGITS = 15  # decimals of so many digits are exact in a double
 
 
@@ -38,10 +40,12 @@ class Annotations:
 
     def add(self, onset: bytes, duration: bytes | None, texts: list[bytes]) -> None:
         """Add the texts of a list, each an annotation of its own."""
-        for text in texts:
-            self.onsets.append(self.number(onset))
-            self.durations.append(nan if duration is None else self.number(duration))
-            self.texts.append(self._utf8(text))
+        count = len(texts)
+        begin = self.number(onset, count)
+        length = nan if duration is None else self.number(duration, count)
+        self.onsets.extend(array("d", [begin]) * count)
+        self.durations.extend(array("d", [length]) * count)
+        self.texts.extend(map(self._utf8, texts))
 
     def _utf8(self, text: bytes) -> bytes:
         """Return a text in UTF-8; one that is not is taken for Latin-1, and counted."""
@@ -52,10 +56,13 @@ class Annotations:
             return text.decode("latin-1").encode()
         return text
 
-    def number(self, raw: bytes) -> float:
-        """Return the double nearest to a decimal; decimals of too many digits are counted."""
+    def number(self, raw: bytes, count: int = 1) -> float:
+        """Return the double nearest to a decimal, which is that of `count` annotations.
+
+        Those with too many digits are counted.
+        """
         digits = raw.lstrip(b"+-0.")
-        self.rounded += len(digits) - digits.count(b".") > DIGITS
+        self.rounded += count * (len(digits) - digits.count(b".") > DIGITS)
         return float(raw)
 
     def notes(self) -> list[str]:
@@ -78,17 +85,26 @@ def read_annotations(source: Source, header: Header) -> Annotations | None:
         return None
     listed, left = Annotations(), source.limits.document_bytes
     for number, signal in enumerate(signals):
+        if header.width * signal.samples > source.limits.document_bytes:
+            raise _too_large(source)
         for record, chunk in enumerate(chunks(source, header, signal)):
             raw = chunk.rstrip(b"\0")
             left -= len(raw)
             if left < 0:
-                raise TooLarge(
-                    "has more annotations than are read safely", path=source.path,
-                    expected=f"at most {source.limits.document_bytes} bytes",
-                    remedy="the signals are read with `--allow arrays`",
-                )  # fmt: skip
+                raise _too_large(source)
             _read_record(source, header, signal, record, raw, listed, is_first=not number)
     return listed
+
+
+def _too_large(source: Source) -> TooLarge:
+    """Return the error for more annotations than the limits allow."""
+    limits = source.limits
+    return TooLarge(
+        "has more annotations than are read safely", path=source.path,
+        expected=f"at most {limits.document_bytes} bytes, and "
+        f"{limits.hierarchy_bytes // TEXT_COST} texts",
+        remedy="the signals are read with `--allow arrays`",
+    )  # fmt: skip
 
 
 def _read_record(
@@ -97,7 +113,9 @@ def _read_record(
 ) -> None:  # fmt: skip
     """Add the lists of a record; those of the first signal begin with the onset of the record."""
     start = nan
-    for number, entry in enumerate(filter(None, raw.split(b"\0"))):
+    most = source.limits.hierarchy_bytes // TEXT_COST
+    for number, part in enumerate(_ENTRY.finditer(raw)):
+        entry = part.group()
         match = _LIST.fullmatch(entry)
         if match is None or (match[3] and not match[3].endswith(b"\x14")):
             raise Corrupt(
@@ -107,6 +125,8 @@ def _read_record(
                 remedy="the signals are read with `--allow arrays`",
             )  # fmt: skip
         onset, duration, rest = match.groups()
+        if len(listed.texts) + rest.count(b"\x14") > most:
+            raise _too_large(source)
         texts = rest.split(b"\x14")[:-1]
         if is_first and not number and texts and not texts[0]:
             start, texts = listed.number(onset), texts[1:]

@@ -99,7 +99,7 @@ class _Timing:
     """
 
     def __init__(self, source: Source, header: Header, listed: Annotations | None) -> None:
-        self.starts = list(listed.starts) if listed is not None else []
+        self.starts: Sequence[float] = listed.starts if listed is not None else []
         self.path = source.path
         self.by_record = False
         self.notes: list[str] = []
@@ -126,11 +126,11 @@ class _Timing:
 
     def _discontinuous(self, header: Header, gap: int | None) -> None:
         """Set `by_record` for EDF+D with a gap. Raises `Corrupt` for a record without an onset."""
-        missing = [number for number, start in enumerate(self.starts) if isnan(start)]
-        if header.records and (missing or not self.starts):
+        missing = next((n for n, start in enumerate(self.starts) if isnan(start)), None)
+        if header.records and (missing is not None or not self.starts):
             raise Corrupt(
                 "records of EDF+D do not say when they begin", path=self.path,
-                expected="an onset in each record", got=f"none in record {(missing or [0])[0] + 1}",
+                expected="an onset in each record", got=f"none in record {(missing or 0) + 1}",
             )  # fmt: skip
         if gap is None:
             return
@@ -146,7 +146,7 @@ class _Timing:
         axis = time_axis(header, samples, self.origin)
         if not self.by_record:
             return [axis]
-        labels = self.starts if len(self.starts) <= most_labels else None
+        labels = [*self.starts] if len(self.starts) <= most_labels else None
         return [Axis("record", units="s", labels=labels), axis]
 
 
