@@ -1892,6 +1892,15 @@ def edf_of_annotations(size: int) -> bytes:
 
 
 @shape(".edf")
+def edf_of_one_onset(size: int) -> bytes:
+    """One list of annotations: an onset of very many digits, then very many texts."""
+    half = size // 2 // 4 * 4
+    data = b"+0\x14\x14\0+" + b"1" * half + b"\x14" + b"\x14" * half + b"\0"
+    notes = edf_files.signal(edf_files.NOTES, samples=len(data) // 2)
+    return edf_files.edf([notes], data, records=1, reserved="EDF+C")
+
+
+@shape(".edf")
 def edf_of_records_with_gaps(size: int) -> bytes:
     """Records of one sample, each a long time after the one before."""
     signals = [edf_files.signal(samples=1), edf_files.signal(edf_files.NOTES, samples=5)]

@@ -416,6 +416,15 @@ def test_annotations_beyond_the_limit(tmp_path: Path) -> None:
     path = made(tmp_path, with_gaps("0", "1", "2"))
     with pytest.raises(TooLarge, match="at most 8 bytes"):
         load(by_name("edf")).read(Source(str(path), limits=Limits(document_bytes=8)))
+    with pytest.raises(TooLarge, match="and 0 texts"):
+        load(by_name("edf")).read(Source(str(path), limits=Limits(hierarchy_bytes=8)))
+
+
+def test_a_stretch_of_annotations_beyond_the_limit_is_not_read(tmp_path: Path) -> None:
+    path = made(tmp_path, edf([signal(NOTES, samples=8)], bytes(16), reserved="EDF+C", records=1))
+    source = Source(str(path), limits=Limits(document_bytes=15))
+    with pytest.raises(TooLarge, match="at most 15 bytes"):
+        load(by_name("edf")).read(source)
 
 
 # Hostile files -------------------------------------------------------------------------------------
