@@ -285,8 +285,9 @@ class Draft:
             return smallest(header)
         made = laid_out(header._replace(version=int(self.version)))
         for key, reason in beyond(made):
+            needed = f", which '{key}' needs" if key else ""
             raise WouldLose(
-                f"CDF-{self.version} has {reason}, which '{key}' needs", path=path,
+                f"CDF-{self.version} has {reason}{needed}", path=path,
                 remedy="write another version with `--out-opt version=5`; nothing was written",
             )  # fmt: skip
         return made
