@@ -123,7 +123,7 @@ def test_facts_that_somebody_keeps() -> None:
     assert "no name is there to keep" in notes(
         FIXTURES / "plain.edf", in_opts={"keep_tags": "name"}
     )
-    with pytest.raises(UsageError, match="nothing that is called 'address'"):
+    with pytest.raises(UsageError, match="no fact that is called 'address'"):
         raconvert.info(path, in_opts={"keep_tags": "address"})
     assert "left out" not in notes(FIXTURES / "plus.edf")
 
