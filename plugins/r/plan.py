@@ -261,20 +261,15 @@ def leaf_of(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) ->
     """
     own = own_of(array)
     kind, change = _kind(array, own, numbers)
-    levels = own.get("levels")
-    has_levels = isinstance(levels, list) and all(
-        isinstance(level, str) and is_text(level) for level in levels
-    )
-    if kind == STR and has_levels:
+    levels = _levels(own) if kind == STR else None
+    if levels is not None:
         kind, change = INT, ""
-    else:
-        levels = []
     if kind is None:
         fits.append(refused_type(array, "R", "float64"))
         kind = REAL
     if change:
         fits.append(equivalent(array.name, "type", change))
-    leaf = Leaf(array, nulls if kind in HAS_NULLS else None, kind, levels)
+    leaf = Leaf(array, nulls if kind in HAS_NULLS else None, kind, levels or [])
     fits += _shape_fits(array)
     leaf.attributes, lost = writable_attributes(array.meta.attributes)
     lost = [f"attributes ({first_of(lost)})"] if lost else []
@@ -293,6 +288,15 @@ def leaf_of(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) ->
         reason = f"R has no place for it: {', '.join(lost)}"
         fits.append(equivalent(array.name, "metadata", reason))
     return leaf
+
+
+def _levels(own: Mapping[str, Any]) -> list[str] | None:
+    """Return the recorded levels of a factor; None without any, or if R cannot hold one."""
+    levels = own.get("levels")
+    if not isinstance(levels, list):
+        return None
+    fine = all(isinstance(level, str) and is_text(level) for level in levels)
+    return levels if fine else None
 
 
 # kind and bytes -> the type of R; those that are narrower are stored wider
