@@ -326,7 +326,7 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
 
 
 def _name_problem(name: str, before: set[str]) -> str | None:
-    """Return why a name cannot be that of a tensor; None if it can."""
+    """Return the reason why a name cannot be that of a tensor, or None."""
     if not name:
         return "an empty name"
     if name == METADATA:

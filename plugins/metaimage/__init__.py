@@ -108,7 +108,7 @@ def read(source: Source) -> Bundle:
 
 
 def _storage(header: Header, parts: list[Part]) -> dict[str, Any]:
-    """Return how the array is stored, for `info`."""
+    """Return the facts of storage that `info` shows."""
     storage: dict[str, Any] = {"type": header.type}
     storage |= {"encoding": header.encoding} if header.encoding else {}
     return storage | ({"data_files": len(parts)} if len(parts) > 1 else {})

@@ -129,7 +129,7 @@ def _encoding(fields: dict[str, str], source: Source) -> tuple[str | None, int]:
 
 
 def _fields(text: str, source: Source) -> dict[str, str]:
-    """Return the fields by key; bytes such as 0x85 and 0xA0 are no blanks, unlike in Latin-1."""
+    """Return the fields by key; 0x85 and 0xA0 are not blanks, unlike in Latin-1."""
     fields: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip(BLANKS):

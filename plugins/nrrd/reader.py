@@ -100,7 +100,7 @@ def _stored_element(fields: dict[str, Any]) -> Element:
 
 
 def _storage(header: Header, files: int) -> dict[str, Any]:
-    """Return how the array is stored, for `info`; `files` is the number of data files."""
+    """Return the facts of storage that `info` shows; `files` is the number of data files."""
     storage = {
         "version": f"NRRD{header.version}",
         "type": header.fields["type"],

@@ -218,7 +218,7 @@ def _box(path: str, facts: Any, attributes: Mapping[str, Any], fits: list[Fit]) 
 
 
 def _name_problem(name: str) -> str:
-    """Return why R, or our reader, cannot take a name; empty if they can."""
+    """Return the reason why R, or our reader, cannot take a name; empty without one."""
     if max(map(len, name.split("/"))) > DEFAULT.name_bytes:
         return f"names of more than {DEFAULT.name_bytes} characters are not read again"
     return "" if is_text(name) else "the name is not valid text"
@@ -244,8 +244,8 @@ def nulls_by_name_of(bundle: Bundle) -> dict[str, Array]:
     nulls_by_name: dict[str, Array] = {}
     for array in bundle.arrays:
         groups = array.name.split("/")[:-1]
-        companions = own_of(array).get("companions")
-        for name in companions if isinstance(companions, dict) else ():
+        marks = own_of(array).get("marks")
+        for name in marks if isinstance(marks, dict) else ():
             # The name counts from the group of the array, or from one above it.
             paths = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
             nulls = next((bundle.get(path) for path in paths if bundle.get(path) is not None), None)

@@ -26,7 +26,7 @@ FACTORS = {unit: factor for rows in UNITS.values() for unit, factor in rows}
 
 
 class File:
-    """What the vectors of a file share: the decoded bytes, their order, and an encoding."""
+    """The parts that all vectors of a file share: decoded bytes, byte order, encoding."""
 
     def __init__(self, stream: Stream, order: str, native: str | None) -> None:
         self.stream = stream

@@ -205,8 +205,8 @@ def _list(sink: Sink, target: Target, box: Box) -> None:
     """Write a list with its names and attributes, as a data frame if it is one."""
     members = dict(box.members)
     rows = members.pop(ROW_NAMES, None) if box.is_frame else None
-    is_plain = box.own.get("S4") or (FRAME in box.classes and not box.is_frame)
-    classes = [] if is_plain else box.classes
+    without_class = box.own.get("S4") or (FRAME in box.classes and not box.is_frame)
+    classes = [] if without_class else box.classes
     unnamed = bool(box.own.get("unnamed")) and all(name.isdecimal() for name in members)
     dims = box.dims(len(members))
     has = (bool(members) and not unnamed) or classes or box.attributes or box.is_frame or dims

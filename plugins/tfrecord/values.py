@@ -64,7 +64,7 @@ class Rows:
             yield self._values(range(first, min(first + step, self.shape[0])))
 
     def _rows_of(self, nbytes: int) -> int:
-        """Return how many rows, at least one, are decoded at once in so many bytes."""
+        """Return the number of rows, at least one, that are decoded at once in so many bytes."""
         row_bytes = max(1, self._row * self.dtype.itemsize)
         check_memory(row_bytes, self._content.source.max_memory, f"a record of {self._what}")
         return max(1, nbytes // row_bytes)

@@ -134,7 +134,7 @@ def _name_fits(arrays: Sequence[Array]) -> list[Fit]:
 
 
 def _name_problem(name: str) -> str:
-    """Return why a name cannot be part of that of a member; empty if it can."""
+    """Return the reason why no member can have a name; empty without one."""
     if not name:
         return "an empty name"
     try:
