@@ -244,7 +244,7 @@ def nulls_by_name_of(bundle: Bundle) -> dict[str, Array]:
     nulls_by_name: dict[str, Array] = {}
     for array in bundle.arrays:
         groups = array.name.split("/")[:-1]
-        marks = own_of(array).get("marks")
+        marks = own_of(array).get("companions")
         for name in marks if isinstance(marks, dict) else ():
             # The name counts from the group of the array, or from one above it.
             paths = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
