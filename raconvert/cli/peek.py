@@ -24,8 +24,9 @@ from raconvert.registry import by_name
 from raconvert.views import terminal
 from raconvert.views.filmstrip import labels_beside
 from raconvert.views.fitting import columns_of, folded_all, height_of, within
-from raconvert.views.peek import Screen, chosen_array, facts_of, tree_lines
+from raconvert.views.peek import Screen, facts_of, tree_lines
 from raconvert.views.peek import lines_of as lines_of_array
+from raconvert.views.roles import main_array
 from raconvert.views.sample import values_text
 from raconvert.workers.worker import decoded, encoded
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from raconvert.cli.console import Console
 
 
-_LEAST_ROWS = 8  # of a window
+_LEAST_ROWS = 8  # rows of a window, however low it is
 
 
 def run(args: Any, console: Console) -> int:
@@ -57,35 +58,36 @@ def run(args: Any, console: Console) -> int:
         except RaconvertError as error:
             if not lines:
                 raise
-            return {"lines": lines, "damage": encoded(error)}  # what can be read is shown
+            return {"lines": lines, "damage": encoded(error)}  # the lines about the sound part
         return {"lines": lines}
 
-    def tell(_: str, seen: dict[str, Any]) -> int:
+    def tell(_: str, facts: dict[str, Any]) -> int:
         if not console.json:
-            lines = within(folded_all(seen["lines"], screen.width), screen.rows, screen.width)
+            lines = within(folded_all(facts["lines"], screen.width), screen.rows, screen.width)
             show("\n".join(["", *lines] if entries else lines))
-        entries.append(seen)
-        damage = seen.get("damage")
+        entries.append(facts)
+        damage = facts.get("damage")
         return 0 if damage is None else console.error(decoded(damage))
 
-    paths = [path for word in args.files for path in _meant(word, args)]
+    paths = [path for word in args.files for path in _paths_of(word, args)]
     code = each(paths, look, tell, console, failing(console, entries))
     if console.json:
         console.result_json(entries[0] if len(paths) == 1 else entries)
     return code
 
 
-def _meant(word: str, args: Any) -> list[str]:
-    """The files that a word means, or the folder that is looked at as a whole."""
+def _paths_of(word: str, args: Any) -> list[str]:
+    """The files that a word means, or the folder that is summed up."""
     return [word] if _is_surveyed(word, args) else expand([word], **below(args))
 
 
 def _is_surveyed(path: str, args: Any) -> bool:
+    """True for a folder that is summed up, rather than shown file by file."""
     return is_tree(path) and not args.verbose
 
 
 def _surveyed(path: str, args: Any, screen: Screen, console: Console) -> dict[str, Any]:
-    """Look at a folder as a whole."""
+    """Sum up a folder: its facts as plain values with --json, else its lines."""
     from raconvert.views.survey import survey_of
     from raconvert.views.survey_lines import facts_for_programs, lines_of
 
@@ -102,7 +104,7 @@ def _facts(path: str, args: Any) -> dict[str, Any]:
 
 
 def screen_of(args: Any) -> Screen:
-    """The screen that the standard output is, by what it says of itself and what is asked for."""
+    """The screen of the standard output: by the terminal that it is, and by the options."""
     color = colorful(sys.stdout, args.color)
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     way = args.graphics
@@ -112,19 +114,19 @@ def screen_of(args: Any) -> Screen:
     columns = columns_of(sys.stdout)
     true_color = terminal.has_true_color(os.environ) or not sys.stdout.isatty()
     rows = height_of(sys.stdout)
-    rows = max(_LEAST_ROWS, rows - 1) if rows else 0  # the prompt has the last one
+    rows = max(_LEAST_ROWS, rows - 1) if rows else 0  # the last one is for the prompt
     return Screen(columns, way, unicode, true_color, rows)
 
 
 def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[str]) -> None:
-    """Add the lines about one file; those about elements are there if some can be read."""
+    """Append the lines about one file to `lines`; on an error, those before it are there."""
     with opened_to_look(path, args) as opened:
         bundle = opened.bundle
         row = by_name(bundle.format)
         head = [f"{console.bold(one_line(path))}   {row.title} ({opened.reason})"]
         if row.many and len(bundle.arrays) != 1:
             head += [f"  {line}" for line in tree_lines(bundle, screen.rows)]
-        array = chosen_array(bundle)
+        array = main_array(bundle)
         if array is None:
             lines += [*head, "  no array that can be read"]
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import Lock
 
 from raconvert.arrays.dtypes import few_lengths, size
@@ -19,10 +19,10 @@ from raconvert.inspect.info import describe_array, plain
 from raconvert.registry import by_name
 from raconvert.viewer import looks
 from raconvert.viewer.looks import Chosen, Look
-from raconvert.viewer.tree import ARRAY, FILE, FOLDER, PAGE, Tree, array_text
+from raconvert.viewer.tree import ARRAY, FILE, FOLDER, PAGE, Tree, array_text, arrays_below
 from raconvert.views.pages.file import passport
-from raconvert.views.peek import chosen_array
 from raconvert.views.picture import CLASSES, DEPTH, GRAY, PHASE, SIGNS, palette_of
+from raconvert.views.roles import main_array
 from raconvert.views.sample import values_text
 
 TYPE_CHECKING = False
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
-    from raconvert.viewer.tree import Held, Node
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.viewer.tree import Node, OpenFile
 
-MOST_FIELDS = 1000  # of metadata
+MOST_FIELDS = 1000  # fields of metadata in one answer
 MOST_TEXT = 400  # characters of a value of metadata
-_ODD = "/\\\0{}#:"  # not in the name of a new file: folders, templates, arrays, streams
+_ODD = "/\\\0{}#:"  # not in the name of a new file: they make folders, templates, arrays, streams
+_LOOKS = 4  # arrays of a file whose looks are cached
 
 
 class Answer(Record):
@@ -56,10 +58,10 @@ class Desk:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._converting = Lock()
-        self._folders: set[str] = set()  # into which something may be written just now
+        self._folders: set[str] = set()  # folders of conversions that run just now
 
     def close(self) -> None:
-        """Close all files, and remove what an unfinished conversion has written."""
+        """Close all files, and remove the temporary files of an unfinished conversion."""
         for folder in list(self._folders):
             for path in temporaries_of(folder, os.getpid()):
                 with suppress(OSError):
@@ -67,7 +69,7 @@ class Desk:
         self.tree.close()
 
     def asked(self, what: str, words: Mapping[str, str]) -> Answer | None:
-        """The answer to a question; None for one that is not known. Raises `RaconvertError`."""
+        """The answer to a question; None for an unknown one. Raises `RaconvertError`."""
         ask = _QUESTIONS.get(what)
         return None if ask is None else ask(self.tree, words)
 
@@ -81,9 +83,8 @@ class Desk:
         name = _checked_name(words.get("name", ""))
         _check_inside(folder, self.tree.folder)
         spec = file.path
-        with self.tree.opened(file) as held:
-            assert held.opened is not None  # noqa: S101 - `opened` has opened it
-            if len(held.opened.bundle.arrays) > 1 and words.get("whole") != "1":
+        with self.tree.opened(file) as open_file:
+            if len(open_file.opened.bundle.arrays) > 1 and words.get("whole") != "1":
                 spec = f"{file.path}#{'/'.join(node.inside)}"
         with self._converting:
             self._folders.add(folder)
@@ -97,31 +98,28 @@ class Desk:
         return of_json({"lines": [quoted(line) for line in lines], "name": quoted(name)})
 
 
-# Questions -------------------------------------------------------------------------------------
-
-
-# Lists ----------------------------------------------------------------------------------------
+# Questions: lists -----------------------------------------------------------------------------
 
 
 def _start(tree: Tree, words: Mapping[str, str]) -> Answer:
-    """The root, and the colours of pictures."""
+    """The row of the root, and the colours of pictures."""
     colors = {name: palette_of(name).tobytes().hex() for name in (GRAY, DEPTH, PHASE, CLASSES)}
     (row,) = tree.rows([tree.root], 0)
     return of_json({"root": row, "palettes": colors, "signs": list(SIGNS), "page": PAGE})
 
 
 def _list(tree: Tree, words: Mapping[str, str]) -> Answer:
-    """A page of what lies in a folder, a file or a group, or of what was searched."""
+    """A page of the children of a folder, a file or a group, or of the results of a search."""
     node, start = tree.node(_whole(words, "id")), max(0, _whole(words, "start", 0))
     text = ""
     if words.get("find"):
-        nodes, text = tree.found(words["find"], node)
+        nodes, text = tree.searched(words["find"], node)
     else:
         nodes = tree.children(node, anew=start == 0 and words.get("anew") == "1")
     rows = tree.rows(nodes, start)
     if words.get("find"):
-        for row, one in zip(rows, nodes[start:], strict=False):
-            row["name"] = _name_of(tree, one)
+        for row, result in zip(rows, nodes[start:], strict=False):
+            row["name"] = _name_of(tree, result)
     return of_json({"total": len(nodes), "start": start, "rows": rows, "text": text})
 
 
@@ -133,7 +131,7 @@ def _name_of(tree: Tree, node: Node) -> str:
     return quoted(os.path.relpath(node.path, root) if node.kind == FILE else node.name)
 
 
-# Facts ----------------------------------------------------------------------------------------
+# Questions: facts -----------------------------------------------------------------------------
 
 
 def _about(tree: Tree, words: Mapping[str, str]) -> Answer:
@@ -141,17 +139,17 @@ def _about(tree: Tree, words: Mapping[str, str]) -> Answer:
     node = tree.node(_whole(words, "id"))
     if node.kind == FOLDER:
         raise UsageError("a folder is not an array", path=node.path)
-    with tree.opened(node) as held:
-        assert held.opened is not None  # noqa: S101 - `opened` has opened it
-        bundle = held.opened.bundle
+    with tree.opened(node) as open_file:
+        opened = open_file.opened
+        bundle = opened.bundle
         row = by_name(bundle.format)
-        stored = scale_notes(bundle.arrays)  # the page says what it shows
-        nodes = _arrays_of(tree, node)
-        chosen = node if node.kind == ARRAY else _main_of(held, nodes)
+        stored = scale_notes(bundle.arrays)  # the page describes the values that it shows
         file = node.file
+        tree.children(file)
+        chosen = node if node.kind == ARRAY else _main_of(bundle, list(arrays_below(node)))
         facts: dict[str, Any] = {
             "file": {"id": file.number, "name": quoted(file.name), "title": row.title,
-                     "reason": quoted(held.opened.reason), "arrays": len(bundle.arrays)},
+                     "reason": quoted(opened.reason), "arrays": len(bundle.arrays)},
             "notes": [quoted(note) for note in bundle.notes if note not in stored][:20],
             "attributes": _fields(plain(bundle.attributes)),
             "array": None, "folder": _folder_name_of(tree, file),
@@ -161,28 +159,23 @@ def _about(tree: Tree, words: Mapping[str, str]) -> Answer:
             facts["attributes"] = _fields(plain(own))
         if chosen is not None:
             with tree.array(chosen) as (_, array):
-                facts["array"] = _array_of(tree, chosen, held, array, many=row.many)
+                facts["array"] = _array_of(tree, chosen, open_file, array, many=row.many)
         return of_json(facts)
 
 
-def _arrays_of(tree: Tree, node: Node) -> list[Node]:
-    tree.children(node.file)
-    return list(_arrays_below(node))
+def _main_of(bundle: Bundle, nodes: list[Node]) -> Node | None:
+    """The node of the array that is shown for a file or a group; None without arrays."""
+    part = bundle.like([bundle.arrays[node.index] for node in nodes])
+    array = main_array(part)
+    if array is None and part.arrays:  # all are damaged, and the page shows why
+        array = part.arrays[0]
+    return next((node for node in nodes if bundle.arrays[node.index] is array), None)
 
 
-def _main_of(held: Held, nodes: list[Node]) -> Node | None:
-    """The array that is shown for a file or a group, if it has any."""
-    assert held.opened is not None  # noqa: S101 - as above
-    bundle = held.opened.bundle
-    mine = bundle.like([bundle.arrays[one.place] for one in nodes])
-    array = chosen_array(mine)
-    if array is None and mine.arrays:  # none can be read; the page says why
-        array = mine.arrays[0]
-    return next((one for one in nodes if bundle.arrays[one.place] is array), None)
-
-
-def _array_of(tree: Tree, node: Node, held: Held, array: Array, *, many: bool) -> dict[str, Any]:
-    assert held.opened is not None  # noqa: S101 - as above
+def _array_of(
+    tree: Tree, node: Node, file: OpenFile, array: Array, *, many: bool
+) -> dict[str, Any]:
+    """The facts about an array: its axes, the form in which it is shown, and its metadata."""
     facts: dict[str, Any] = {
         "id": node.number, "name": quoted(array.name) if many else "",
         "short": quoted(node.name), "text": array_text(array), "problem": None,
@@ -191,8 +184,8 @@ def _array_of(tree: Tree, node: Node, held: Held, array: Array, *, many: bool) -
     if array.problem is not None:
         return facts | {"problem": str(array.problem), "form": EMPTY, "facts": [], "fields": []}
     array.settle()
-    row = describe_array(array, held.opened.bundle)
-    look = _look(tree, held, node, array)
+    row = describe_array(array, file.opened.bundle)
+    look = _look(tree, file, node, array)
     down, right = look.usual_axes()
     return facts | {
         "form": look.form, "shape": list(array.shape), "axes": looks.axes_of(look),
@@ -204,29 +197,28 @@ def _array_of(tree: Tree, node: Node, held: Held, array: Array, *, many: bool) -
 
 
 def _spec_of(tree: Tree, node: Node) -> str:
-    """The array in the words of the command line."""
+    """The array in the words of the command line: ``FILE#NAME`` if the file has several."""
     name = os.path.basename(node.path.rstrip("/"))
-    with tree.opened(node) as held:
-        assert held.opened is not None  # noqa: S101 - `opened` has opened it
-        many = len(held.opened.bundle.arrays) > 1
+    with tree.opened(node) as file:
+        many = len(file.opened.bundle.arrays) > 1
     return operand(f"{name}#{'/'.join(node.inside)}" if many and node.inside else name)
 
 
 def _folder_name_of(tree: Tree, file: Node) -> str:
-    """The folder into which a conversion goes, below the root; a dot is the root itself."""
+    """The folder for the result of a conversion, below the root; a dot is the root itself."""
     if is_remote(file.path):
         return ""
     folder = os.path.dirname(os.path.abspath(file.path))
     return quoted(os.path.relpath(folder, os.path.abspath(tree.folder)))
 
 
-# Elements -------------------------------------------------------------------------------------
+# Questions: elements --------------------------------------------------------------------------
 
 
 def _plane(tree: Tree, words: Mapping[str, str]) -> Answer:
     """The numbers of a plane."""
     top, bottom, left, end = (_whole(words, name) for name in ("top", "bottom", "left", "end"))
-    with _looking_of(tree, words) as look:
+    with _looking(tree, words) as look:
         chosen = Chosen(
             _whole(words, "down"), _whole(words, "right"), _index(words),
             (top, bottom, left, end), words.get("part", ""),
@@ -237,7 +229,7 @@ def _plane(tree: Tree, words: Mapping[str, str]) -> Answer:
 def _line(tree: Tree, words: Mapping[str, str]) -> Answer:
     """The course of the values along an axis."""
     numbers = (_whole(words, "start"), _whole(words, "stop"))
-    with _looking_of(tree, words) as look:
+    with _looking(tree, words) as look:
         return of_json(looks.line_of(look, _whole(words, "down"), _index(words), *numbers))
 
 
@@ -245,31 +237,45 @@ def _table(tree: Tree, words: Mapping[str, str]) -> Answer:
     """A page of a table."""
     axes = (_whole(words, "down"), _whole(words, "right"))
     start, first = _whole(words, "start", 0), _whole(words, "first", 0)
-    with _looking_of(tree, words) as look:
+    with _looking(tree, words) as look:
         return of_json(looks.table_of(look, axes, _index(words), start, first))
 
 
 def _value(tree: Tree, words: Mapping[str, str]) -> Answer:
     """The only element."""
-    with _looking_of(tree, words) as look:
+    with _looking(tree, words) as look:
         return of_json(looks.value_of(look))
 
 
-def _looking_of(tree: Tree, words: Mapping[str, str]) -> _Looking:
-    return _Looking(tree, tree.node(_whole(words, "id")))
+@contextmanager
+def _looking(tree: Tree, words: Mapping[str, str]) -> Iterator[Look]:
+    """Keep the file of the array that is asked for open, and yield the look at the array."""
+    node = tree.node(_whole(words, "id"))
+    with tree.array(node) as (file, array):
+        yield _look(tree, file, node, array)
+
+
+def _look(tree: Tree, file: OpenFile, node: Node, array: Array) -> Look:
+    """The look at an array: the cached one if it is one of the last few of its file."""
+    index = max(node.index, 0)
+    if index not in file.looks:
+        while len(file.looks) >= _LOOKS:
+            del file.looks[next(iter(file.looks))]
+        file.looks[index] = Look(array, tree.wholes)
+    look: Look = file.looks[index]
+    return look
 
 
 def _becomes(tree: Tree, words: Mapping[str, str]) -> Answer:
     """The outcome of writing a file, or one of its arrays, in each format."""
     node = tree.node(_whole(words, "id"))
-    with tree.array(node) as (held, array):
-        assert held.opened is not None  # noqa: S101 - `array` has opened it
-        visas = passport(held.opened, array)
+    with tree.array(node) as (file, array):
+        visas = passport(file.opened, array)
     rows = [
-        {"format": one.format, "title": one.title, "suffix": one.suffix,
-         "outcome": one.outcome, "reasons": [quoted(reason) for reason in one.reasons],
-         "flags": list(one.flags)}
-        for one in visas
+        {"format": visa.format, "title": visa.title, "suffix": visa.suffix,
+         "outcome": visa.outcome, "reasons": [quoted(reason) for reason in visa.reasons],
+         "flags": list(visa.flags)}
+        for visa in visas
     ]  # fmt: skip
     return of_json({"rows": rows, "stem": quoted(_stem(node))})
 
@@ -280,42 +286,11 @@ _QUESTIONS = {
 }  # fmt: skip
 
 
-class _Looking:
-    """A ``with`` block in which an array is looked at; its errors name its file."""
-
-    def __init__(self, tree: Tree, node: Node) -> None:
-        self._tree = tree
-        self._node = node
-        self._array = tree.array(node)
-
-    def __enter__(self) -> Look:
-        held, array = self._array.__enter__()
-        return _look(self._tree, held, self._node, array)
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._array.__exit__(*error)
-
-
-def _look(tree: Tree, held: Held, node: Node, array: Array) -> Look:
-    """The look at an array, as before if it is one of the last few of its file."""
-    place = max(node.place, 0)
-    if place not in held.looks:
-        while len(held.looks) >= 4:
-            del held.looks[next(iter(held.looks))]
-        held.looks[place] = Look(array, tree.wholes)
-    look: Look = held.looks[place]
-    return look
-
-
-def _arrays_below(node: Node) -> Iterator[Node]:
-    if node.kind == ARRAY:
-        yield node
-    for one in node.children or []:
-        yield from _arrays_below(one)
+# Facts as values of JSON -----------------------------------------------------------------------
 
 
 def _lineage(node: Node) -> list[dict[str, Any]]:
-    """The nodes from the root to this one, each as number and name."""
+    """The nodes from the root to this one, each as number, kind and name."""
     line: list[dict[str, Any]] = []
     above: Node | None = node
     while above is not None:
@@ -325,6 +300,7 @@ def _lineage(node: Node) -> list[dict[str, Any]]:
 
 
 def _facts(array: Array, row: dict[str, Any]) -> list[list[str]]:
+    """The facts about an array as rows of name and text."""
     shape = f"({few_lengths(array.shape, ', ')}{',' * (array.ndim == 1)})"
     facts = [["type", f"{row['type']}{', big-endian' * (row['byte_order'] == 'big')}"]]
     if array.ndim:
@@ -349,15 +325,16 @@ def _fields(value: Any) -> list[list[str]]:
     rows: list[list[str]] = []
     waiting = [("", value)]
     while waiting and len(rows) < MOST_FIELDS:
-        name, one = waiting.pop()
-        if isinstance(one, dict) and one:
+        name, field = waiting.pop()
+        if isinstance(field, dict) and field:
             waiting += [
-                (f"{name}.{key}" if name else str(key), item) for key, item in [*one.items()][::-1]
+                (f"{name}.{key}" if name else str(key), item)
+                for key, item in [*field.items()][::-1]
             ]
-        elif isinstance(one, list) and any(isinstance(item, dict) for item in one):
-            waiting += [(f"{name}[{at}]", item) for at, item in [*enumerate(one)][::-1]]
+        elif isinstance(field, list) and any(isinstance(item, dict) for item in field):
+            waiting += [(f"{name}[{at}]", item) for at, item in [*enumerate(field)][::-1]]
         elif name:
-            text = ", ".join(map(str, one[:100])) if isinstance(one, list) else str(one)
+            text = ", ".join(map(str, field[:100])) if isinstance(field, list) else str(field)
             rows.append([quoted(name[:MOST_TEXT]), quoted(text[:MOST_TEXT])])
     return rows
 
@@ -377,20 +354,20 @@ def _reading(tree: Tree) -> dict[str, Any]:
 
 
 def _checked_name(name: str) -> str:
-    """Return the name of a new file; refuse what is not one name, and templates."""
+    """Return the name of a new file. Raises `UsageError` if it is not that of one visible file."""
     odd = next((mark for mark in _ODD if mark in name), None)
     if not name.strip() or name in (".", ".."):
         raise UsageError("the new file has no name")
     if odd is not None or name.startswith((".", "-")):
-        what = f"with {odd!r} in it" if odd is not None else f"that begins with '{name[0]}'"
+        flaw = f"with {odd!r} in it" if odd is not None else f"that begins with '{name[0]}'"
         raise UsageError(
-            f"'{name}' is a name {what}", expected="the name of a file beside this one"
+            f"'{name}' is a name {flaw}", expected="the name of a file beside this one"
         )
     return name
 
 
 def _check_inside(folder: str, root: str) -> None:
-    """Refuse a folder outside the one that is looked at, which a link leads to."""
+    """Refuse a folder outside the one that is shown, to which a link leads."""
     real, top = os.path.realpath(folder), os.path.realpath(root)
     if not os.path.join(real, "").startswith(os.path.join(top, "")):
         raise UsageError(
@@ -399,6 +376,7 @@ def _check_inside(folder: str, root: str) -> None:
 
 
 def _whole(words: Mapping[str, str], name: str, usual: int | None = None) -> int:
+    """The whole number of a word, or the usual one. Raises `UsageError` for any other text."""
     text = words.get(name)
     if text is None and usual is not None:
         return usual
@@ -408,6 +386,7 @@ def _whole(words: Mapping[str, str], name: str, usual: int | None = None) -> int
 
 
 def _index(words: Mapping[str, str]) -> tuple[int, ...]:
+    """The index in the words: numbers that are divided by commas."""
     text = words.get("index", "")
     parts = text.split(",") if text else []
     if len(parts) > 64:

@@ -1,7 +1,7 @@
 """Looks at one array: a plane as a picture, a line, a table, or its value.
 
 A plane is sent as numbers, so that a browser changes contrast and colours without another question.
-All values are physical ones where the file says a scale; what is missing is NaN.
+All values are physical ones if the file has a scale; missing ones are NaN.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ from raconvert.views.filmstrip import are_classes
 from raconvert.views.hanging import Hanging, hanging_of, scale_bar
 from raconvert.views.numbers import comparable, numbers_of, thinned
 from raconvert.views.peek import class_name
-from raconvert.views.picture import CLASSES, DEPTH, GRAY, PHASE, Scale, photo, resized, scale_of
+from raconvert.views.picture import (
+    CLASSES,
+    DEPTH,
+    GRAY,
+    PHASE,
+    Scale,
+    photo,
+    resized_photo,
+    scale_of,
+)
 from raconvert.views.sample import known_scale
 
 TYPE_CHECKING = False
@@ -37,10 +46,10 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-SIDE = 1024  # rows and columns of elements that are sent of a plane at most
+SIDE = 1024  # rows and columns of a plane that are sent at most
 POINTS = 4096  # points of a line
-LINE_ELEMENTS = 1 << 22  # of which they are made
-ROWS, COLUMNS = 100, 40  # of a table
+LINE_ELEMENTS = 1 << 22  # elements of which these points are made
+ROWS, COLUMNS = 100, 40  # of a page of a table
 TEXT = 200  # characters shown of a value
 PARTS = ("magnitude", "phase", "real part", "imaginary part")  # of complex numbers
 TABLE, PICTURE, VALUE = "table", "picture", "value"
@@ -50,7 +59,7 @@ _WHOLE = {f"{kind}{width}" for kind in "iu" for width in (1, 2, 4, 8)}
 
 
 class Look:
-    """An array while it is looked at: its axes, its scale, what was decoded of it."""
+    """An array that is looked at: its form, its layout, and the scales of its values."""
 
     def __init__(self, array: Array, wholes: Wholes) -> None:
         array.settle()
@@ -69,20 +78,26 @@ class Look:
         self.form: str = self._form()
 
     def _form(self) -> str:
+        """The form in which the array is shown."""
         array = self.array
         if not array.count or not array.element.nbytes:
             return EMPTY
         if self.layout.form == SCALAR:
             return VALUE
-        dtype = np.dtype(array.dtype)
-        odd = dtype.kind in "SUmMO" or not comparable(np.zeros(1, dtype)).size
-        if odd:
+        if not self.has_numbers:
             return TABLE
         return LINE if self.layout.form == LINE else PICTURE
 
-    def axis(self, seen: int) -> int:
-        """The axis of `shape` that is this one, slowest first."""
-        return self.array.ndim - 1 - seen if self.listed.index_order == "F" else seen
+    @property
+    def has_numbers(self) -> bool:
+        """True for elements that can be drawn: not for texts, times, records and bare bytes."""
+        dtype = np.dtype(self.array.dtype)
+        return dtype.kind not in "SUmMO" and bool(comparable(np.zeros(1, dtype)).size)
+
+    def axis(self, slowest_first: int) -> int:
+        """The number of an axis in `shape`, by its number counted slowest first."""
+        last = self.array.ndim - 1
+        return last - slowest_first if self.listed.index_order == "F" else slowest_first
 
     @property
     def color(self) -> int:
@@ -90,7 +105,7 @@ class Look:
         return self.axis(self.layout.color) if self.layout.form == COLOR else -1
 
     def usual_axes(self) -> tuple[int, int]:
-        """The axes that run down and to the right unless somebody chooses others."""
+        """The axes that run down and to the right until the user chooses others."""
         layout = self.layout
         if layout.rows < 0:
             axis = self.axis(layout.columns) if layout.columns >= 0 else -1
@@ -100,14 +115,19 @@ class Look:
 
     def read(self, parts: Sequence[Part]) -> tuple[Values, tuple[Part, ...]]:
         """The values at parts of the axes, and the parts that were read."""
-        found = region_of(self.array, parts, self._wholes)
-        values = np.asarray(found.values)
+        region = region_of(self.array, parts, self._wholes)
+        values = np.asarray(region.values)
         if self.convert is not None:
             values = self.convert(np.ascontiguousarray(values))
-        return for_showing(values), found.parts
+        return for_showing(values), region.parts
+
+    def check_numbers(self) -> None:
+        """Raise `UsageError` if the elements cannot be drawn."""
+        if not self.has_numbers:
+            raise UsageError(f"array '{self.array.name}' has no numbers; it is shown as a table")
 
     def check(self, index: Sequence[int]) -> None:
-        """Refuse an index that the array does not have."""
+        """Raise `UsageError` for an index that the array does not have."""
         shape = self.array.shape
         if len(index) != len(shape) or not all(
             0 <= at < length for at, length in zip(index, shape, strict=False)
@@ -119,27 +139,31 @@ class Look:
 
 
 class Chosen(Record):
-    """The plane that is asked for: its two axes, the place along all others, and the window of it.
+    """The plane that is asked for: its two axes, the index along all axes, and a window of it.
 
-    The window has the first and the last but one index, down and to the right.
+    The window has the first index and the one behind the last, down and then to the right.
     """
 
     down: int
     right: int
-    place: tuple[int, ...]
+    index: tuple[int, ...]
     window: tuple[int, int, int, int]
     part: str = PARTS[0]
 
 
 def plane_of(look: Look, chosen: Chosen) -> tuple[dict[str, Any], bytes]:
-    """The facts about a plane, and its numbers, row by row as it is hung, little-endian."""
+    """The facts about a plane, and its numbers, row by row as it is hung, little-endian.
+
+    Raises `UsageError` for a plane that the array does not have, and what reading raises.
+    """
     down, right = chosen.down, chosen.right
-    look.check(chosen.place)
+    look.check_numbers()
+    look.check(chosen.index)
     rank = look.array.ndim
     if not (0 <= down < rank and 0 <= right < rank and down != right):
         raise UsageError(f"axes {down} and {right} do not make a plane of {rank} axes")
     color = look.color if look.color not in (down, right) else -1
-    parts: list[Part] = list(chosen.place)
+    parts: list[Part] = list(chosen.index)
     top, bottom = _within(look, down, chosen.window[:2])
     left, end = _within(look, right, chosen.window[2:])
     steps = [ceil((bottom - top) / SIDE), ceil((end - left) / SIDE)]
@@ -152,8 +176,7 @@ def plane_of(look: Look, chosen: Chosen) -> tuple[dict[str, Any], bytes]:
     values, used = look.read(parts)
     hanging = _hanging(look, down, right)
     values = _laid_out(values, used, down, right, color)
-    rows, columns = used[down], used[right]
-    assert isinstance(rows, range) and isinstance(columns, range)  # noqa: S101, PT018 - as asked
+    rows, columns = _range_of(used[down]), _range_of(used[right])
     if hanging.upward:
         values, rows = values[::-1], rows[::-1]
     if hanging.leftward:
@@ -172,8 +195,13 @@ def plane_of(look: Look, chosen: Chosen) -> tuple[dict[str, Any], bytes]:
     return facts, numbers.astype(numbers.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
+def _range_of(part: Part) -> range:
+    """The indices of a part of an axis; a single index is a range of one."""
+    return range(part, part + 1) if isinstance(part, int) else part
+
+
 def _within(look: Look, axis: int, window: tuple[int, int]) -> tuple[int, int]:
-    """The part of a window that lies in an axis; `UsageError` if that is empty."""
+    """The part of a window that an axis has. Raises `UsageError` if that is empty."""
     start, stop = max(0, window[0]), min(window[1], look.array.shape[axis])
     if start >= stop:
         raise UsageError(f"window {start}:{stop} of axis {axis} is empty")
@@ -181,14 +209,14 @@ def _within(look: Look, axis: int, window: tuple[int, int]) -> tuple[int, int]:
 
 
 def packed(facts: dict[str, Any], numbers: bytes) -> bytes:
-    """Facts and numbers in one piece: the length of the facts, these as JSON, and the numbers."""
+    """Facts and numbers as one answer: the length of the facts, the facts as JSON, the numbers."""
     text = json.dumps(facts, allow_nan=False).encode()
     text += b" " * (-(len(text) + 4) % 8)
     return struct.pack("<I", len(text)) + text + numbers
 
 
 def _hanging(look: Look, down: int, right: int) -> Hanging:
-    """The way in which a plane of these axes is hung, with the one that is to run down."""
+    """The way in which a plane of these axes is hung, with `down` running down in any case."""
     listed = look.listed
     seen = sorted(
         listed.ndim - 1 - axis if listed.index_order == "F" else axis for axis in (down, right)
@@ -196,11 +224,11 @@ def _hanging(look: Look, down: int, right: int) -> Hanging:
     hanging = hanging_of(listed, Layout(IMAGE, seen[0], seen[1], -1, ()))
     if hanging.turned == (down > right):
         return hanging
-    left, other, top, bottom = [*(hanging.edges or "    ")]
+    left_edge, right_edge, top, bottom = [*(hanging.edges or "    ")]
     steps = None if hanging.steps is None else hanging.steps[::-1]
     return hanging._replace(
         turned=not hanging.turned, upward=hanging.leftward, leftward=hanging.upward, steps=steps,
-        edges=f"{top}{bottom}{left}{other}".strip(),
+        edges=f"{top}{bottom}{left_edge}{right_edge}".strip(),
     )  # fmt: skip
 
 
@@ -212,14 +240,11 @@ def _laid_out(values: Values, used: tuple[Part, ...], down: int, right: int, col
 
 
 def _numbers(look: Look, values: Values, color: int, part: str) -> tuple[dict[str, Any], Values]:
-    """The facts about the numbers of a plane, and these in a type that browsers have."""
+    """The facts about the numbers of a plane, and the numbers in a type that browsers have."""
     if color >= 0:
         factor = min(1.0, SIDE / max(values.shape[:2]))
         rows, columns = (max(1, round(length * factor)) for length in values.shape[:2])
-        shrunk = [
-            resized(values[..., n], rows, columns, mean=True) for n in range(values.shape[-1])
-        ]
-        pixels = photo(np.stack(shrunk, axis=-1)).pixels
+        pixels = photo(resized_photo(values, rows, columns)).pixels
         return {"type": "rgb", "bits": 8 * values.dtype.itemsize}, np.ascontiguousarray(pixels)
     facts: dict[str, Any] = {"units": look.array.meta.units and quoted(look.array.meta.units)}
     if values.dtype.kind == "c":
@@ -246,7 +271,7 @@ def _numbers(look: Look, values: Values, color: int, part: str) -> tuple[dict[st
     if usual.colors == CLASSES:
         classes = np.unique(values).tolist() if values.dtype.kind in "iu" else []
         facts["names"] = {
-            str(one): quoted(str(class_name(look.array, one) or "")) for one in classes[:256]
+            str(value): quoted(str(class_name(look.array, value) or "")) for value in classes[:256]
         }
     return facts, np.ascontiguousarray(values)
 
@@ -264,28 +289,28 @@ def _usual_scale(look: Look, values: Values, part: str) -> Scale:
 
 
 def _number(value: float) -> float | None:
+    """A number in the types of JSON, which lacks NaN and the infinities."""
     return float(value) if isfinite(value) else None
 
 
 def _side(look: Look, axis: int, part: range) -> dict[str, Any]:
     """An axis of a plane: its name and unit, the indices that are shown, and their coordinates."""
-    known = look.array.axes[axis]
+    meta = look.array.axes[axis]
     side: dict[str, Any] = {
-        "axis": axis, "name": axis_name(known, axis), "units": quoted(known.units or ""),
+        "axis": axis, "name": axis_name(meta, axis), "units": quoted(meta.units or ""),
         "start": part.start, "step": part.step, "count": len(part),
         "length": look.array.shape[axis],
     }  # fmt: skip
-    if known.labels is not None:
-        side["labels"] = [_label(known, at) for at in part]
-    elif known.spacing is not None and known.origin is not None and known.direction is None:
-        side |= {"origin": _number(known.origin), "spacing": _number(known.spacing)}
+    if meta.labels is not None:
+        side["labels"] = [_label_text(meta.labels[at]) for at in part]
+    elif meta.spacing is not None and meta.origin is not None and meta.direction is None:
+        side |= {"origin": _number(meta.origin), "spacing": _number(meta.spacing)}
     return side
 
 
-def _label(axis: Axis, at: int) -> str:
-    assert axis.labels is not None  # noqa: S101 - who calls has looked
-    value = axis.labels[at]
-    return cell_text(value) if not isinstance(value, float) else f"{value:.7g}"
+def _label_text(label: Any) -> str:
+    """A label of an axis as people read it."""
+    return f"{label:.7g}" if isinstance(label, float) else cell_text(label)
 
 
 def axis_name(axis: Axis, number: int) -> str:
@@ -296,7 +321,7 @@ def axis_name(axis: Axis, number: int) -> str:
 def place_text(axis: Axis, at: int) -> str:
     """The label or coordinate of an index, with its unit; empty without one."""
     if axis.labels is not None:
-        text = _label(axis, at)
+        text = _label_text(axis.labels[at])
     elif axis.spacing is not None and axis.origin is not None and axis.direction is None:
         text = f"{axis.origin + at * axis.spacing:.7g}"
     else:
@@ -305,20 +330,19 @@ def place_text(axis: Axis, at: int) -> str:
 
 
 def key_text(parts: Sequence[Part]) -> str:
-    """The key that Python takes for a plane: all that is shown, of each axis."""
+    """The key of the part in the words of Python; an axis that is shown is whole, ``:``."""
     words = [str(part) if isinstance(part, int) else ":" for part in parts]
     return f"[{', '.join(words)}]"
 
 
 def _cut_text(look: Look, chosen: Chosen, used: tuple[Part, ...]) -> str:
-    """Describe which rows and columns are not shown, if any."""
+    """Describe which rows and columns are shown; empty if all of the window are."""
     texts = []
     top, bottom, left, end = chosen.window
     sides = (("row", chosen.down, (top, bottom)), ("column", chosen.right, (left, end)))
     for word, axis, window in sides:
-        part = used[axis]
+        part = _range_of(used[axis])
         start, stop = _within(look, axis, window)
-        assert isinstance(part, range)  # noqa: S101 - an axis of the plane
         if part.step > 1:
             texts.append(f"one of {part.step} {word}s")
         if part.start > start or part[-1] + part.step < stop:
@@ -333,6 +357,7 @@ def _extent(hanging: Hanging, rows: range, columns: range) -> list[float]:
 
 
 def _bar(hanging: Hanging, columns: range) -> list[Any] | None:
+    """The scale bar of a plane: its share of the width, and its length in words."""
     bar = scale_bar(hanging, max(1, len(columns) * abs(columns.step)))
     return None if bar is None else [bar[0], quoted(bar[1])]
 
@@ -341,7 +366,11 @@ def _bar(hanging: Hanging, columns: range) -> list[Any] | None:
 
 
 def line_of(look: Look, axis: int, index: Sequence[int], start: int, stop: int) -> dict[str, Any]:
-    """A line along an axis: each point, or the least and the largest value of each stretch."""
+    """A line along an axis: each point, or the least and the largest value of each stretch.
+
+    Raises `UsageError` for a line that the array does not have, and what reading raises.
+    """
+    look.check_numbers()
     look.check(index)
     if not 0 <= axis < look.array.ndim:
         raise UsageError(f"axis {axis} is not an axis of the array")
@@ -349,8 +378,7 @@ def line_of(look: Look, axis: int, index: Sequence[int], start: int, stop: int) 
     parts: list[Part] = list(index)
     parts[axis] = range(start, stop, ceil((stop - start) / LINE_ELEMENTS))
     values, used = look.read(parts)
-    part = used[axis]
-    assert isinstance(part, range)  # noqa: S101 - as asked
+    part = _range_of(used[axis])
     lines = {"": comparable(values)}
     if values.dtype.kind == "c":
         lines = {PARTS[0]: np.abs(values), PARTS[1]: np.angle(values)}
@@ -361,8 +389,8 @@ def line_of(look: Look, axis: int, index: Sequence[int], start: int, stop: int) 
         "values": quoted(look.array.meta.units or ""),
         "text": f"one of {part.step} elements" if part.step > 1 else "",
         "key": key_text(used),
-        "where": {str(number): place_text(look.array.axes[number], one)
-                  for number, one in enumerate(used) if isinstance(one, int)},
+        "where": {str(number): place_text(look.array.axes[number], at)
+                  for number, at in enumerate(used) if isinstance(at, int)},
     }  # fmt: skip
     for name, numbers in lines.items():
         low, high = _course(numbers)
@@ -374,18 +402,21 @@ def _course(values: Values) -> tuple[list[float | None], list[float | None]]:
     """The least and the largest value of each stretch; of a short line both are the values."""
     values = values.reshape(-1).astype(np.float64)
     if values.size <= POINTS:
-        points = [_number(one) for one in values.tolist()]
+        points = [*map(_number, values.tolist())]
         return points, points
     from raconvert.views.terminal import envelope
 
     low, high = envelope(values, POINTS // 2)
-    return [_number(one) for one in low.tolist()], [_number(one) for one in high.tolist()]
+    return [*map(_number, low.tolist())], [*map(_number, high.tolist())]
 
 
 def table_of(
     look: Look, axes: tuple[int, int], index: Sequence[int], start: int, first: int
 ) -> dict[str, Any]:
-    """A page of a table: rows along one axis; columns are fields, or run along another axis."""
+    """A page of a table: rows along one axis; columns are fields, or run along another axis.
+
+    It begins at the row `start` and the column `first`; an axis of -1 stands for none.
+    """
     look.check(index)
     down, right = axes
     shape = look.array.shape
@@ -402,24 +433,25 @@ def table_of(
         columns = range(shape[right])[max(0, first) : max(0, first) + COLUMNS]
         parts[right] = columns
     values, used = look.read(parts)
-    kept = used[down] if down >= 0 else rows
-    assert isinstance(kept, range)  # noqa: S101 - as asked
-    head = list(names or ("value",))[max(0, first) :][:COLUMNS] if not across else []
-    total = shape[right] if across else len(names or ("value",))
+    if down >= 0:
+        rows = _range_of(used[down])  # fewer, if all of them cost too much
     if across:
-        shown = used[right]
-        assert isinstance(shown, range)  # noqa: S101 - as asked
         axis = look.array.axes[right]
-        head = [_label(axis, at) if axis.labels is not None else str(at) for at in shown]
+        labels, shown = axis.labels, _range_of(used[right])
+        head = [str(at) if labels is None else _label_text(labels[at]) for at in shown]
+        total = shape[right]
         values = values.T if down > right else values
+    else:
+        head = list(names or ("value",))[max(0, first) :][:COLUMNS]
+        total = len(names or ("value",))
     cells = [
         _cells(row, None if names is None else head)
-        for row in values.reshape(len(kept), *([len(head)] if across else []))
+        for row in values.reshape(len(rows), *([len(head)] if across else []))
     ]
     rows_axis = look.array.axes[down] if down >= 0 else None
     return {
-        "rows": [_row_name(rows_axis, at) for at in kept] if rows_axis is not None else [""],
-        "head": [quoted(one) for one in head], "cells": cells, "start": kept.start,
+        "rows": [_row_name(rows_axis, at) for at in rows] if rows_axis is not None else [""],
+        "head": [quoted(name) for name in head], "cells": cells, "start": rows.start,
         "total": shape[down] if down >= 0 else 1, "first": max(0, first), "columns": total,
         "numbers": [_is_number(look, name if names else None) for name in head],
         "where": {str(n): place_text(look.array.axes[n], part)
@@ -428,17 +460,20 @@ def table_of(
 
 
 def _row_name(axis: Axis, at: int) -> str:
-    place = place_text(axis, at)
-    return f"{at}: {place}" if place else str(at)
+    """The head of a row: its index, and its label or coordinate."""
+    text = place_text(axis, at)
+    return f"{at}: {text}" if text else str(at)
 
 
 def _is_number(look: Look, name: str | None) -> bool:
+    """True if the elements, or their field of this name, are numbers."""
     dtype = np.dtype(look.array.dtype)
     field = dtype.fields[name][0] if name is not None and dtype.fields else dtype
     return field.kind in "biufc"
 
 
 def _cells(row: Any, names: list[str] | None) -> list[str]:
+    """The cells of a row: of some fields of a record, or of single values."""
     if names is not None:
         return [cell_text(row[name]) for name in names]
     return [cell_text(one) for one in np.atleast_1d(row)]
@@ -458,15 +493,15 @@ def value_of(look: Look) -> dict[str, Any]:
     """The value of an array of one element, with the names of its fields if it has some."""
     values, _ = look.read([0] * look.array.ndim)
     names = np.dtype(values.dtype).names
-    one = values.reshape(-1)[0]
+    value = values.reshape(-1)[0]
     units = quoted(look.array.meta.units or "")
     if names is None:
-        return {"fields": [["value", cell_text(one)]], "units": units}
-    return {"fields": [[quoted(name), cell_text(one[name])] for name in names], "units": units}
+        return {"fields": [["value", cell_text(value)]], "units": units}
+    return {"fields": [[quoted(name), cell_text(value[name])] for name in names], "units": units}
 
 
 def axes_of(look: Look) -> list[dict[str, Any]]:
-    """The axes of an array: name, length, unit."""
+    """The axes of an array: name, length, unit; ``named`` is False if the name is only a number."""
     return [
         {"name": axis_name(axis, number), "length": length, "units": quoted(axis.units or ""),
          "named": bool(axis.name)}

@@ -1,8 +1,8 @@
 """Regions of an array for a screen: of any array, in bounded bytes and bounded reads.
 
-Elements that lie in a file as they are, are picked where they lie: row by row, or one by one where
-rows are long. What lies in chunks is decoded around the middle of what is asked for. What can only
-be decoded front to back is decoded once, if it is not too large.
+Elements that are stored plainly are read from their offsets: row by row, or one by one in long
+rows. Of an array in chunks, those around the middle of the region are decoded. An array that can
+only be decoded front to back is decoded once, if it is not too large.
 """
 
 from __future__ import annotations
@@ -33,37 +33,38 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
     Part = int | range  # the index of an axis, or the indices that are shown of it
 
-BYTES = 64 << 20  # read or decoded for one answer
-REMOTE_BYTES = 4 << 20
-READS = 1 << 14  # of one answer, from a file
-DECODED = 512 << 20  # bytes of an array that is decoded whole, and kept while it is looked at
-CHUNKS = 1024  # decoded for one answer
+BYTES = 64 << 20  # bytes read or decoded for one answer
+REMOTE_BYTES = 4 << 20  # the same for an array at a URL
+READS = 1 << 14  # reads of a file for one answer
+DECODED = 512 << 20  # bytes of all arrays that are decoded whole and cached
+CHUNKS = 1024  # chunks decoded for one answer
 _READ_COST = 8 << 10  # bytes that are read in the time of one more read
 
 
 class Region(Record):
-    """Elements of an array at some indices of each axis, and these, in the order of its shape."""
+    """Elements of an array, and their indices along each axis, in the order of its shape."""
 
     values: Any
     parts: tuple[Part, ...]
 
 
 class Wholes:
-    """Arrays that are decoded as a whole: those that were looked at last, in `DECODED` bytes.
+    """The cache of arrays that are decoded as a whole: the last used ones, in `DECODED` bytes.
 
     Threads may share it.
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, tuple[Array, Values]] = OrderedDict()
+        # By identity, with the array itself, so that no other array can have it.
+        self._cached: OrderedDict[int, tuple[Array, Values]] = OrderedDict()
         self._guard = Lock()
 
     def of(self, array: Array) -> Values:
         """All elements, in logical order. Raises `TooLarge` and what decoding raises."""
         with self._guard:
-            if id(array) in self._kept:
-                self._kept.move_to_end(id(array))
-                return self._kept[id(array)][1]
+            if id(array) in self._cached:
+                self._cached.move_to_end(id(array))
+                return self._cached[id(array)][1]
         if array.nbytes > DECODED:
             raise TooLarge(
                 f"array '{array.name}' can only be decoded as a whole",
@@ -73,26 +74,23 @@ class Wholes:
             )
         values = np.asarray(array[...])
         with self._guard:
-            self._kept[id(array)] = array, values
-            while sum(one.nbytes for _, one in self._kept.values()) > DECODED:
-                self._kept.popitem(last=False)
+            self._cached[id(array)] = array, values
+            while sum(decoded.nbytes for _, decoded in self._cached.values()) > DECODED:
+                self._cached.popitem(last=False)
         return values
 
 
 def region_of(array: Array, parts: Sequence[Part], wholes: Wholes) -> Region:
     """Read the elements at these parts of the axes of `shape`, or at fewer of each.
 
-    `wholes` keeps what was decoded whole from one call to the next. Raises what reading raises, and
-    `TooLarge` where not even a few elements can be had.
+    `wholes` caches the arrays that are decoded whole. Raises what reading raises, and `TooLarge` if
+    even a few elements cost too much.
     """
     if array.problem is not None:
         raise array.problem
     extent = array.extent
-    if (
-        extent is not None
-        and not is_remote(extent.path)
-        and extent.swap == needs_swap(array.element)
-    ):
+    is_local = extent is not None and not is_remote(extent.path)
+    if extent is not None and is_local and extent.swap == needs_swap(array.element):
         return _picked(array, extent, parts)
     if extent is None and is_decoded_whole(array.data):
         return Region(wholes.of(array)[_key(parts)], tuple(parts))
@@ -100,13 +98,15 @@ def region_of(array: Array, parts: Sequence[Part], wholes: Wholes) -> Region:
 
 
 def _key(parts: Sequence[Part]) -> tuple[int | slice, ...]:
+    """The key that picks parts of all axes."""
     return tuple(part if isinstance(part, int) else slice_of(part) for part in parts)
 
 
-# Elements that lie in a file as they are ---------------------------------------------------------
+# Elements that are stored plainly ----------------------------------------------------------------
 
 
 def _picked(array: Array, extent: Extent, parts: Sequence[Part]) -> Region:
+    """Read parts of a plain array; every other index is left out until they are cheap enough."""
     parts = list(parts)
     check_extent(extent)
     item = array.element.nbytes
@@ -116,34 +116,30 @@ def _picked(array: Array, extent: Extent, parts: Sequence[Part]) -> Region:
     step = item
     for axis in order:
         strides[axis], step = step, step * lengths[axis]
-    while True:
+    plan = _cheapest(parts, strides, item)
+    while plan.nbytes > BYTES or plan.reads > READS:
+        ranges = {axis: part for axis, part in enumerate(parts) if isinstance(part, range)}
+        longest = max(ranges, key=lambda axis: len(ranges[axis]), default=-1)
+        if longest < 0 or len(ranges[longest]) < 2:
+            break
+        parts[longest] = ranges[longest][::2]
         plan = _cheapest(parts, strides, item)
-        longest = max(
-            (axis for axis, part in enumerate(parts) if isinstance(part, range)),
-            key=lambda axis: len(parts[axis]),  # type: ignore[arg-type]
-            default=None,
-        )
-        if plan.nbytes <= BYTES and plan.reads <= READS:
-            break
-        if longest is None or len(parts[longest]) < 2:  # type: ignore[arg-type]
-            break
-        parts[longest] = parts[longest][::2]  # type: ignore[index]
     counts = [1 if isinstance(part, int) else len(part) for part in parts]
     values = np.empty(counts, dtype_of(array.element))
     if values.size:
-        _read_places(values, extent, parts, strides, plan.alone)
+        _read_parts(values, extent, parts, strides, plan.alone)
     dropped = tuple(0 if isinstance(part, int) else slice(None) for part in parts)
     return Region(np.asarray(opaque(values)[(*dropped, ...)]).view(values.dtype), tuple(parts))
 
 
-def _read_places(
+def _read_parts(
     values: Values,
     extent: Extent,
     parts: Sequence[Part],
     strides: Sequence[int],
     alone: Sequence[int],
 ) -> None:
-    """Fill `values` with the elements at some parts, each place of the axes `alone` by itself."""
+    """Fill `values` with the elements at some parts, each index of the axes `alone` by itself."""
     begin = extent.offset + sum(
         stride * (part if isinstance(part, int) else part.start)
         for part, stride in zip(parts, strides, strict=True)
@@ -152,13 +148,14 @@ def _read_places(
         0 if isinstance(part, int) else stride * part.step
         for part, stride in zip(parts, strides, strict=True)
     )
-    ways = [[at * apart[axis] for at in range(values.shape[axis])] for axis in alone]
+    offsets = [[at * apart[axis] for at in range(values.shape[axis])] for axis in alone]
     item = values.itemsize
+    # One element in each read: `fill` would cost more than the reads.
     singly = item * prod(values.shape[axis] for axis in alone) == values.nbytes
     raw = memoryview(bytearray(values.nbytes if singly else 0))
     file = extent.open()
     try:
-        for number, steps in enumerate(product(*ways)):
+        for number, steps in enumerate(product(*offsets)):
             at = begin + sum(steps)
             if singly and read_at(file, raw[number * item : (number + 1) * item], at) == item:
                 continue
@@ -166,7 +163,7 @@ def _read_places(
             for axis, step in zip(alone, steps, strict=True):
                 inner[axis] = slice(step // apart[axis], step // apart[axis] + 1)
             part = opaque(values)[(*inner, ...)]
-            fill(part, file, at, apart, extent.path)  # an error if the file ends before
+            fill(part, file, at, apart, extent.path)  # raises if the file ends before
             if singly:
                 raw[number * item : (number + 1) * item] = part.tobytes()
     finally:
@@ -176,7 +173,7 @@ def _read_places(
 
 
 class _Plan(Record):
-    """The way of reading a region: the axes whose indices are read each alone, bytes and reads."""
+    """A way of reading a region: the axes whose indices are read one by one, bytes and reads."""
 
     alone: tuple[int, ...]
     nbytes: int
@@ -184,7 +181,7 @@ class _Plan(Record):
 
 
 def _cheapest(parts: Sequence[Part], strides: Sequence[int], item: int) -> _Plan:
-    """The cheapest of: all at once, row by row, and element by element."""
+    """The cheapest plan among all at once, row by row, and element by element."""
     apart = {
         axis: (len(part), strides[axis] * part.step)
         for axis, part in enumerate(parts)
@@ -200,7 +197,7 @@ def _cheapest(parts: Sequence[Part], strides: Sequence[int], item: int) -> _Plan
 
 
 def _cost(apart: list[tuple[int, int]], item: int) -> tuple[int, int]:
-    """The bytes and reads by which `fill` fills axes of (length, distance): it reads gaps too."""
+    """The bytes and reads that `fill` takes for axes of (length, stride), gaps included."""
     ends = [(length - 1) * stride for length, stride in apart]
     span = sum(ends) + item
     if span <= SPAN_BYTES or not apart:
@@ -210,16 +207,16 @@ def _cost(apart: list[tuple[int, int]], item: int) -> tuple[int, int]:
     step = max(1, min(length - 1, SPAN_BYTES // stride))
     inner = [*apart]
     inner[axis] = (step, stride)
-    nbytes, reads = _cost([one for one in inner if one[0] > 1], item)
+    nbytes, reads = _cost([(length, stride) for length, stride in inner if length > 1], item)
     pieces = ceil(length / step)
     return pieces * nbytes, pieces * reads
 
 
-# What is decoded in pieces, or comes from elsewhere ----------------------------------------------
+# Elements that are decoded in pieces, or read from a URL -----------------------------------------
 
 
 def _cropped(array: Array, parts: Sequence[Part]) -> Region:
-    """Read what lies around the middle, as much as the budget allows, in whole chunks."""
+    """Read the middle of parts in whole chunks, as much as the budget allows."""
     remote = array.extent is not None and is_remote(array.extent.path)
     budget = REMOTE_BYTES if remote else BYTES
     chunk = _chunk_of(array, remote=remote)
@@ -233,7 +230,7 @@ def _cropped(array: Array, parts: Sequence[Part]) -> Region:
     fixed = prod(chunk) * item
     decoded = prod(chunk) > 1
     while wanted and (chunks() * fixed > budget or (decoded and chunks() > CHUNKS)):
-        axis = max(wanted, key=lambda one: len(_span(wanted[one])) / chunk[one])
+        axis = max(wanted, key=lambda axis: len(_span(wanted[axis])) / chunk[axis])
         span = _span(wanted[axis])
         if len(span) <= chunk[axis] or len(wanted[axis]) < 2:
             if fixed <= DECODED // 4:
@@ -266,13 +263,13 @@ def _middle(part: range, chunk: int) -> range:
 
 
 def _chunk_of(array: Array, *, remote: bool) -> list[int]:
-    """The lengths of the pieces that are decoded whole, in the order of `shape`."""
+    """The lengths of the pieces that are decoded or fetched whole, in the order of `shape`."""
     chunks = array.storage.get("chunks")
-    whole = array.dims[::-1]
-    made = [1] * array.ndim
+    lengths = array.dims[::-1]
+    chunk = [1] * array.ndim
     if array.extent is None and isinstance(chunks, list | tuple) and len(chunks) == array.ndim:
-        if all(isinstance(one, int) and one > 0 for one in chunks):
-            made = [min(one, max(1, length)) for one, length in zip(chunks, whole, strict=True)]
-    elif remote and made:
-        made[-1] = max(1, whole[-1])
-    return made[::-1] if array.index_order == "F" else made
+        if all(isinstance(n, int) and n > 0 for n in chunks):
+            chunk = [min(n, max(1, length)) for n, length in zip(chunks, lengths, strict=True)]
+    elif remote and chunk:
+        chunk[-1] = max(1, lengths[-1])
+    return chunk[::-1] if array.index_order == "F" else chunk

@@ -23,14 +23,16 @@ from raconvert.views.pages.markup import STYLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from raconvert.conversion.options import Settings
 
 HOST = "127.0.0.1"
 THREADS = 32  # connections at once; a browser has six
-IDLE = 30  # seconds
+IDLE = 30  # seconds after which a connection without a request is closed
 MOST_BODY = 1 << 16  # bytes of a request
+_LONGEST_NUMBER = 20  # digits of a length
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -52,8 +54,8 @@ _FILES = {  # path below the secret -> type, file of this package
 class Viewer(ThreadingHTTPServer):
     """A server that shows one source or folder; `url` is its address with the secret.
 
-    `first_url` works once, and leads there: a program that is started with it shows it to all who
-    can list processes.
+    `first_url` leads there, and works once: the words of a program that is started with it can be
+    read by all users who can list processes.
     """
 
     daemon_threads = True
@@ -92,7 +94,7 @@ class Viewer(ThreadingHTTPServer):
         return f"http://{HOST}:{self.port}/{self.once}/"
 
     def is_first(self, path: str) -> bool:
-        """True once, for the path of `first_url`."""
+        """True for the path of `first_url`, the first time."""
         with self._guard:
             once = self.once
             if once is None or not compare_digest(path.encode(), f"/{once}/".encode()):
@@ -101,7 +103,7 @@ class Viewer(ThreadingHTTPServer):
             return True
 
     def server_bind(self) -> None:
-        """Bind without asking a name server who this is."""
+        """Bind without asking a name server for the name of this machine."""
         TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -146,11 +148,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a question, or send a file of the page."""
-        self._answer(self._got)
+        self._answer(self._asked)
 
     def do_POST(self) -> None:
-        """Convert."""
-        self._answer(self._posted)
+        """Convert a file."""
+        self._answer(self._converted)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing."""
@@ -159,10 +161,11 @@ class _Handler(BaseHTTPRequestHandler):
         """The name of the server, without a version."""
         return self.server_version
 
-    def _answer(self, answered: Any) -> None:
+    def _answer(self, answer_of: Callable[[], Answer]) -> None:
+        """Send the answer that a function returns, or the reason why there is none."""
         try:
             self._check()
-            answer: Answer = answered()
+            answer = answer_of()
         except Refused as refused:
             self.close_connection = True
             self._send(refused.status, Answer("text/plain; charset=utf-8", refused.reason.encode()))
@@ -181,14 +184,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, answer)
 
     def send_error(self, code: int, *_: Any, **__: Any) -> None:
-        """Answer what is not HTTP, or another method, in few words."""
+        """Refuse a request that is not HTTP, or has another method."""
         self.close_connection = True
         if self.request_version == "HTTP/0.9":
             return
         self._send(code, Answer("text/plain; charset=utf-8", b"refused"))
 
     def _check(self) -> None:
-        """Refuse what was not sent by the page of this server, or typed by its user."""
+        """Refuse a request that neither the page of this server nor its user has sent."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0] not in self.server.hosts:
             raise Refused(403, "unknown host")
@@ -199,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused(403, "another site")
 
     def _path(self) -> tuple[str, str]:
-        """The path below the secret, and the words behind it; other paths are refused."""
+        """The path below the secret, and the query; other paths are refused."""
         parts = urlsplit(self.path)
         secret, slash, path = parts.path.removeprefix("/").partition("/")
         if not self.path.startswith("/") or not slash:
@@ -208,7 +211,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused(403, "the secret of the address is another")
         return path, parts.query
 
-    def _got(self) -> Answer:
+    def _asked(self) -> Answer:
+        """The answer to a question, a file of the page, or the redirection to its address."""
         if self.server.is_first(self.path):
             return Answer(_MOVED, b"")
         path, query = self._path()
@@ -222,9 +226,12 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused(404, "nothing is here")
         return answer
 
-    def _posted(self) -> Answer:
+    def _converted(self) -> Answer:
+        """Convert a file as the body of the request says; the answer is the report."""
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > MOST_BODY:
+        if not length.isdecimal():
+            raise Refused(411, "the length of the request is missing")
+        if len(length) > _LONGEST_NUMBER or int(length) > MOST_BODY:
             raise Refused(413, "too much")
         body = self.rfile.read(int(length))
         path, _ = self._path()
@@ -237,10 +244,11 @@ class _Handler(BaseHTTPRequestHandler):
         except (ValueError, RecursionError) as error:
             raise UsageError("the request is not JSON") from error
         if not isinstance(words, dict) or not all(isinstance(w, str) for w in words.values()):
-            raise UsageError("the request is not a mapping of texts")
+            raise UsageError("the request is not a JSON object of texts")
         return self.server.desk.convert(words)
 
     def _send(self, status: int, answer: Answer) -> None:
+        """Send the headers that all answers have, and an answer."""
         moved = answer.kind is _MOVED
         self.send_response(303 if moved else status)
         for name, value in _HEADERS.items():
@@ -261,6 +269,7 @@ _MOVED = "moved"  # the kind of the answer to the address that works once
 
 
 def _words(query: str) -> dict[str, str]:
+    """The words of a query. Raises `UsageError` if they are too many."""
     try:
         return dict(parse_qsl(query, max_num_fields=20))
     except ValueError as error:

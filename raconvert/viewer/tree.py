@@ -1,7 +1,7 @@
-"""The tree of what is looked at: folders, files, groups and arrays, each with a number.
+"""The tree that a viewer shows: folders, files, groups and arrays, each with a number.
 
-A browser names nothing but numbers that it was given, so that it cannot name what lies elsewhere.
-Folders are listed when they are asked for, links are followed, as wherever somebody names a tree.
+A browser names nothing but numbers that it was given, so that it cannot name files elsewhere.
+Folders are listed when they are asked for, links are followed, as in all trees of the command line.
 A few files are open at once, those that were looked at last.
 """
 
@@ -20,9 +20,9 @@ from raconvert.errors import Changed, RaconvertError, ReadFailed, UsageError, qu
 from raconvert.files.paths import entries_below, is_folder, is_remote, visible
 from raconvert.files.source import read_failed
 from raconvert.inspect.info import type_text
-from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 from raconvert.registry import by_suffix, is_one_source, readable
 from raconvert.viewer.regions import Wholes
+from raconvert.views.folder import is_sidecar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.conversion.options import Settings
     from raconvert.conversion.read import Opened
 
@@ -43,10 +44,11 @@ SEARCHED = 50_000  # files of a folder among which names are searched
 class Node:
     """A folder, a file, a group of a file or one of its arrays.
 
-    `path` is what opens it or its file; `inside` are the parts of its name in that.
+    `path` is that of the folder or the file; `inside` are the parts of the name of a group or an
+    array in it, `index` is that of an array among those of its file, else -1.
     """
 
-    __slots__ = ("above", "children", "inside", "kind", "number", "path", "place")
+    __slots__ = ("above", "children", "index", "inside", "kind", "number", "path")
 
     def __init__(
         self, number: int, kind: str, path: str, inside: tuple[str, ...], above: Node | None
@@ -56,7 +58,7 @@ class Node:
         self.path: str = path
         self.inside: tuple[str, ...] = inside
         self.above: Node | None = above
-        self.place: int = -1  # of an array in its file
+        self.index: int = -1
         self.children: list[Node] | None = None
 
     @property
@@ -75,19 +77,38 @@ class Node:
         return node
 
 
-class Held:
-    """A file that is open, or will be: one at a time reads from it."""
+class OpenFile:
+    """A file that is open, or will be: one thread at a time reads from it."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self.path: str = path
         self.lock: _RLock = RLock()
-        self.opened: Opened | None = None
         self.users: int = 0
-        self.looks: dict[int, Any] = {}  # what was found out about its arrays, by place
+        self.looks: dict[int, Any] = {}  # the looks at its arrays, by their index
+        self._opened: Opened | None = None
+
+    @property
+    def opened(self) -> Opened:
+        """The file, inside the block of `Tree.opened`. Raises `Changed` if it is closed."""
+        if self._opened is None:
+            raise Changed("was closed while it was read", path=self.path)
+        return self._opened
+
+    @property
+    def bundle(self) -> Bundle | None:
+        """The arrays of the file; None if it is not open just now."""
+        opened = self._opened
+        return None if opened is None else opened.bundle
+
+    def open(self, settings: Settings) -> None:
+        """Open the file if it is closed. Raises what opening raises."""
+        if self._opened is None:
+            self._opened = open_spec(self.path, settings)
 
     def close(self) -> None:
-        """Close the file; whoever asks next opens it again."""
+        """Close the file; the next question opens it again."""
         with self.lock:
-            opened, self.opened = self.opened, None
+            opened, self._opened = self._opened, None
             self.looks.clear()
             if opened is not None:
                 opened.bundle.close()
@@ -100,105 +121,112 @@ class Tree:
         self.settings: Settings = settings
         self.wholes: Wholes = Wholes()
         self._nodes: list[Node] = []
-        self._known: dict[tuple[Any, ...], Node] = {}
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._node_of: dict[tuple[Any, ...], Node] = {}
+        self._files: OrderedDict[str, OpenFile] = OrderedDict()
         self._guard = Lock()
         whole = is_remote(path) or not os.path.isdir(path) or is_one_source(path)
         self.root: Node = self._node(FILE if whole else FOLDER, path, (), None)
         if whole:
-            with self.opened(self.root):  # an error is of the command, before there is a page
+            with self.opened(self.root):  # an error here ends the command, before there is a page
                 pass
         self.folder: str = path if not whole else os.path.dirname(os.path.abspath(path))
 
     def node(self, number: int) -> Node:
-        """The node of this number; `UsageError` for any other."""
+        """The node of this number. Raises `UsageError` for a number without a node."""
         with self._guard:
             if 0 <= number < len(self._nodes):
                 return self._nodes[number]
         raise UsageError(f"'{number}' is not the number of anything that was listed")
 
     def _node(
-        self, kind: str, path: str, inside: tuple[str, ...], above: Node | None, place: int = -1
+        self, kind: str, path: str, inside: tuple[str, ...], above: Node | None, index: int = -1
     ) -> Node:
+        """The node of these fields: the same one, with its number, whenever it is asked for."""
         with self._guard:
-            key = (kind, path, inside, place)
-            found = self._known.get(key)
-            if found is None:
-                found = self._known[key] = Node(len(self._nodes), kind, path, inside, above)
-                found.place = place
-                self._nodes.append(found)
-            return found
+            key = (kind, path, inside, index)
+            node = self._node_of.get(key)
+            if node is None:
+                node = self._node_of[key] = Node(len(self._nodes), kind, path, inside, above)
+                node.index = index
+                self._nodes.append(node)
+            return node
 
     # Files that are open --------------------------------------------------------------------------
 
     @contextmanager
-    def opened(self, node: Node) -> Iterator[Held]:
-        """Hold the file of a node open for the length of the block. Raises what opening raises."""
+    def opened(self, node: Node) -> Iterator[OpenFile]:
+        """Keep the file of a node open for the length of the block. Raises what opening raises."""
         path = node.file.path
         with self._guard:
-            held = self._held.setdefault(path, Held())
-            self._held.move_to_end(path)
-            held.users += 1
-            idle = [name for name, one in self._held.items() if not one.users]
-            surplus = idle[: max(0, len(self._held) - OPEN_FILES)]
-            left = [self._held.pop(name) for name in surplus]
-        for one in left:
-            one.close()
+            file = self._files.setdefault(path, OpenFile(path))
+            self._files.move_to_end(path)
+            file.users += 1
+            idle = [name for name, other in self._files.items() if not other.users]
+            surplus = idle[: max(0, len(self._files) - OPEN_FILES)]
+            closed = [self._files.pop(name) for name in surplus]
+        for other in closed:
+            other.close()
         try:
-            with held.lock:
-                if held.opened is None:
-                    held.opened = open_spec(path, self.settings)
-                yield held
+            with file.lock:
+                file.open(self.settings)
+                yield file
         except (Changed, ReadFailed):
-            held.close()
+            file.close()
             node.file.children = None
             raise
         finally:
             with self._guard:
-                held.users -= 1
+                file.users -= 1
 
     @contextmanager
-    def array(self, node: Node) -> Iterator[tuple[Held, Array]]:
-        """Hold the file of an array open, and give the array, for the length of the block."""
-        with self.opened(node) as held:
-            assert held.opened is not None  # noqa: S101 - `opened` has opened it
-            arrays = held.opened.bundle.arrays
-            place = node.place if node.kind == ARRAY else 0
+    def array(self, node: Node) -> Iterator[tuple[OpenFile, Array]]:
+        """Keep the file of an array open, and yield both, for the length of the block.
+
+        Raises `Changed` if the file has another array there now, `UsageError` if the node is not
+        an array, and what opening raises.
+        """
+        with self.opened(node) as file:
+            arrays = file.opened.bundle.arrays
+            index = node.index if node.kind == ARRAY else 0
             name = "/".join(node.inside)
-            if place >= len(arrays) or (node.kind == ARRAY and arrays[place].name != name):
+            if index >= len(arrays) or (node.kind == ARRAY and arrays[index].name != name):
                 raise Changed(f"array '{name}' is not where it was", path=node.file.path)
             if node.kind == FILE and len(arrays) != 1:
                 raise UsageError("this is not an array", path=node.path)
-            yield held, arrays[place]
+            yield file, arrays[index]
 
     def close(self) -> None:
-        """Close the files that nobody reads from just now."""
-        for held in list(self._held.values()):
-            if held.lock.acquire(blocking=False):
-                held.close()
-                held.lock.release()
+        """Close the files that no thread reads from just now."""
+        for file in list(self._files.values()):
+            if file.lock.acquire(blocking=False):
+                file.close()
+                file.lock.release()
 
-    # What lies in folders, files and groups -------------------------------------------------------
+    # The children of folders, files and groups ----------------------------------------------------
 
     def children(self, node: Node, *, anew: bool = False) -> list[Node]:
-        """The nodes in a node, in order. Raises what listing a folder or opening a file raises."""
+        """The nodes in a node, in order; with `anew`, a folder is listed again.
+
+        Raises what listing a folder or opening a file raises.
+        """
         if node.children is None or (anew and node.kind == FOLDER):
             if node.kind == FOLDER:
-                node.children = self._files(node)
+                node.children = self._listed(node)
             elif node.kind == FILE:
-                with self.opened(node) as held:
-                    self._arrays(node, held)
+                with self.opened(node) as file:
+                    self._add_arrays(node, file.opened.bundle)
             else:
                 node.children = []
         return node.children or []
 
-    def _files(self, node: Node) -> list[Node]:
+    def _listed(self, node: Node) -> list[Node]:
+        """The folders and files in a folder, folders first, without sidecars."""
         try:
             entries = visible(node.path)
         except OSError as error:
             raise read_failed(node.path, error) from error
         names = {entry.name for entry in entries}
-        shown = [entry for entry in entries if not _is_sidecar(entry.name, names)]
+        shown = [entry for entry in entries if not is_sidecar(entry.name, names)]
         folders = {entry.name for entry in shown if is_folder(entry)}
         shown.sort(key=lambda entry: (entry.name not in folders, natural_key(entry.name)))
         return [
@@ -209,79 +237,77 @@ class Tree:
             for entry in shown
         ]  # fmt: skip
 
-    def _arrays(self, node: Node, held: Held) -> None:
-        """Give a file, and the groups in it, the nodes that lie in them."""
-        assert held.opened is not None  # noqa: S101 - who calls has opened it
-        bundle = held.opened.bundle
+    def _add_arrays(self, node: Node, bundle: Bundle) -> None:
+        """Set the children of a file, and of the groups in it."""
         node.children = []
-        above: dict[tuple[str, ...], Node] = {(): node}
+        groups: dict[tuple[str, ...], Node] = {(): node}
 
         def group_of(inside: tuple[str, ...]) -> Node:
-            at = len(inside)
-            while inside[:at] not in above:
-                at -= 1
-            for end in range(at + 1, len(inside) + 1):
-                parent = above[inside[: end - 1]]
+            """The node of a group; it is made with those above it, if it is new."""
+            known = len(inside)
+            while inside[:known] not in groups:
+                known -= 1
+            for end in range(known + 1, len(inside) + 1):
+                parent = groups[inside[: end - 1]]
                 group = self._node(GROUP, node.path, inside[:end], parent)
                 group.children = []
-                above[inside[:end]] = group
+                groups[inside[:end]] = group
                 if parent.children is not None:
                     parent.children.append(group)
-            return above[inside]
+            return groups[inside]
 
-        for place, array in enumerate(bundle.arrays):
+        for index, array in enumerate(bundle.arrays):
             inside = tuple(array.name.split("/"))
             parent = group_of(inside[:-1])
             if parent.children is not None:
-                parent.children.append(self._node(ARRAY, node.path, inside, parent, place))
+                parent.children.append(self._node(ARRAY, node.path, inside, parent, index))
         for name in bundle.groups:
             group_of(tuple(name.split("/")))
 
     def rows(self, nodes: list[Node], start: int) -> list[dict[str, Any]]:
-        """Some nodes as rows of a list: number, kind, name, whether something is in it, and a text.
+        """A page of nodes as rows of a list, from `start` on: number, kind, name, and a text.
 
-        Raises nothing for a file that is gone.
+        ``more`` is True if others are in it, ``odd`` if the suffix of a file has no format. Raises
+        nothing for a file that is gone.
         """
-        known = readable()
-        return [self._row(node, known) for node in nodes[start : start + PAGE]]
+        formats = readable()
+        return [self._row(node, formats) for node in nodes[start : start + PAGE]]
 
-    def _row(self, node: Node, known: Any) -> dict[str, Any]:
+    def _row(self, node: Node, formats: Any) -> dict[str, Any]:
+        """The row of a node; `formats` are those that are read."""
         row = {"id": node.number, "kind": node.kind, "name": quoted(node.name), "text": ""}
         row["more"] = node.kind in (FOLDER, GROUP)
+        file = self._files.get(node.path)
+        bundle = None if file is None else file.bundle
         if node.kind == FILE:
-            held = self._held.get(node.path)
-            opened = None if held is None else held.opened
-            named = by_suffix(node.path, known)
-            row["odd"] = named is None
-            row["more"] = named is not None and named.many
-            if opened is not None:
-                row["more"] = len(opened.bundle.arrays) != 1
+            form = by_suffix(node.path, formats)
+            row["odd"] = form is None
+            row["more"] = form is not None and form.many
+            if bundle is not None:
+                row["more"] = len(bundle.arrays) != 1
             if not is_remote(node.path):
                 try:
                     status = os.stat(node.path)
                 except (OSError, ValueError):
                     return row
                 row["text"] = "" if os.path.isdir(node.path) else size(status.st_size)
-        elif node.kind == ARRAY:
-            held = self._held.get(node.path)
-            opened = None if held is None else held.opened
-            if opened is not None and node.place < len(opened.bundle.arrays):
-                row["text"] = array_text(opened.bundle.arrays[node.place])
+        elif node.kind == ARRAY and bundle is not None and node.index < len(bundle.arrays):
+            row["text"] = array_text(bundle.arrays[node.index])
         return row
 
-    def found(self, words: str, node: Node) -> tuple[list[Node], str]:
+    def searched(self, words: str, node: Node) -> tuple[list[Node], str]:
         """The arrays of an open file, or the files below the root, with these letters in the name.
 
-        With a text on what was not searched. Raises what listing raises.
+        The text says where was searched, if not everywhere. Raises what listing raises.
         """
         wanted = words.casefold()
         file = node.file
         nodes: list[Node] = []
         if file.kind == FILE:
-            with self.opened(file) as held:
+            with self.opened(file) as open_file:
                 if file.children is None:
-                    self._arrays(file, held)
-            nodes = [one for one in _below(file) if wanted in "/".join(one.inside).casefold()]
+                    self._add_arrays(file, open_file.opened.bundle)
+            nodes = [one for one in arrays_below(file) if wanted in "/".join(one.inside).casefold()]
             if nodes or self.root is file:
                 return nodes, f"in {quoted(file.name)}"
         try:
@@ -289,32 +315,24 @@ class Tree:
         except OSError as error:
             raise read_failed(self.root.path, error) from error
         names = {entry.path for entry in entries}
-        hits = [
+        paths = [
             entry.path for entry in entries
             if wanted in os.path.relpath(entry.path, self.root.path).casefold()
-            and not _is_sidecar(entry.path, names)
+            and not is_sidecar(entry.path, names)
         ]  # fmt: skip
-        hits.sort(key=natural_key)
+        paths.sort(key=natural_key)
         text = f"of the first {SEARCHED:,} files" if len(entries) == SEARCHED else ""
-        return [self._node(FILE, path, (), self.root) for path in hits], text
+        return [self._node(FILE, path, (), self.root) for path in paths], text
 
 
-def _below(node: Node) -> Iterator[Node]:
-    """Yield the arrays in a node, at any depth."""
+def arrays_below(node: Node) -> Iterator[Node]:
+    """Yield the arrays in a node, at any depth; it yields an array itself."""
     waiting = [node]
     while waiting:
-        one = waiting.pop()
-        if one.kind == ARRAY:
-            yield one
-        waiting += (one.children or [])[::-1]
-
-
-def _is_sidecar(name: str, names: set[str]) -> bool:
-    """True for a file that belongs to another one of the same folder."""
-    return any(
-        name.endswith(suffix) and name.removesuffix(suffix) in names
-        for suffix in (SUFFIX, ITEMS_SUFFIX)
-    )
+        part = waiting.pop()
+        if part.kind == ARRAY:
+            yield part
+        waiting += (part.children or [])[::-1]
 
 
 def array_text(array: Array) -> str:

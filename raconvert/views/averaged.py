@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-MOST = 40 << 20  # bytes of a photo that is averaged; of a larger one, rows are looked at
+MOST = 40 << 20  # bytes of a photo that is averaged; of a larger one, some rows are read
 _PIECE = 1 << 20  # bytes read at once
 _MOST_CHUNKS = 512
 
 
 def averaged(array: Array, layout: Layout, most: int) -> Values | None:
-    """The means of the pixels of a photo in at most so many rows and columns.
+    """Shrink a photo to at most `most` rows and columns, by the means of its pixels.
 
-    None for what is not a single plane of whole numbers whose colours lie together, or too large.
+    None if it is too large, or not a single plane of whole numbers whose colours lie together.
     Raises what reading elements raises.
     """
     seen = array.dims[::-1]
@@ -42,10 +42,10 @@ def averaged(array: Array, layout: Layout, most: int) -> Values | None:
     rows, columns = max(1, round(high * factor)), max(1, round(wide * factor))
     tops = np.arange(rows + 1) * high // rows
     lefts = np.arange(columns) * wide // columns
-    owner = np.repeat(np.arange(rows), np.diff(tops))  # the row of the picture of each row
+    row_of = np.repeat(np.arange(rows), np.diff(tops))  # the row of the result, for each row
     sums = np.zeros((rows, columns, depth), np.uint32)
-    dtype, at = dtype_of(little(array.element)), 0
-    rest = np.zeros(0, dtype)
+    dtype, done = dtype_of(little(array.element)), 0
+    rest = np.zeros(0, dtype)  # the beginning of a row whose end is in the next block
     for block in blocks(array, _PIECE):
         flat = block.reshape(-1)
         flat = np.concatenate([rest, flat.view(dtype) if flat.dtype != dtype else flat])
@@ -54,10 +54,10 @@ def averaged(array: Array, layout: Layout, most: int) -> Values | None:
         rest = flat[count * wide * depth :]
         if count:
             across = np.add.reduceat(lines, lefts, axis=1, dtype=np.uint32)
-            own = owner[at : at + count]
-            first = np.flatnonzero(np.diff(own, prepend=-1))
-            sums[own[first]] += np.add.reduceat(across, first, axis=0)
-            at += count
+            targets = row_of[done : done + count]
+            first = np.flatnonzero(np.diff(targets, prepend=-1))
+            sums[targets[first]] += np.add.reduceat(across, first, axis=0)
+            done += count
     areas = np.diff(tops)[:, None] * np.diff(np.append(lefts, wide))[None, :]
     means: Values = np.rint(sums / areas[..., None]).astype(dtype)
     return means if color else means[..., 0]

@@ -1,7 +1,7 @@
 """Channels of a micrograph, each in its colour, and all of them together.
 
-A channel has the colour that its file says, else that of the wavelength of its light, else the
-next one of a usual order; which of these it was is said.
+A channel has the colour that its file names, else that of the wavelength of its light, else the
+next one of a usual order; `Channel.origin` has which of these it was.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OF_FILE, BY_LIGHT, IN_ORDER = "of the file", "by the wavelength", "in a usual or
 
 
 class Channel(Record):
-    """A channel: its name, its colour as red, green, blue, and where the colour is from."""
+    """A channel: its name, its colour as red, green, blue, and the origin of that in words."""
 
     name: str
     color: Color
@@ -60,7 +60,7 @@ class Mixed(Record):
 
     @property
     def origin(self) -> str:
-        """The words for where the colours are from."""
+        """Describe the origins of the colours."""
         origins = list(dict.fromkeys(channel.origin for channel in self.channels))
         return f"colours {' and '.join(origins)}"
 
@@ -72,44 +72,45 @@ def channel_axis(array: Array) -> int | None:
     names = [(axis.name or "").lower() for axis in array.axes]
     long = [at for at, length in enumerate(array.shape) if length > 1]
     for at, axis in enumerate(array.axes):
-        known = _said_of(array, at)
-        named = names[at] in _NAMES and {"x", "y"} <= set(names)
-        color = (axis.kind or "").endswith("-color")
-        if (known or named) and not color and array.shape[at] > 1:
-            plane = [other for other in long if other != at][-2:]
-            return at if len(plane) == 2 and min(array.shape[one] for one in plane) > 1 else None
+        has_fields = bool(_channel_fields(array, at))
+        is_named = names[at] in _NAMES and {"x", "y"} <= set(names)
+        is_color = (axis.kind or "").endswith("-color")
+        if (has_fields or is_named) and not is_color and array.shape[at] > 1:
+            others = [other for other in long if other != at]
+            return at if len(others) >= 2 else None
     return None
 
 
 def channels_of(array: Array, axis: int) -> list[Channel]:
     """The names and colours of the channels of an axis. Raises nothing."""
-    said, labels = _said_of(array, axis), array.axes[axis].labels
-    found: list[Channel] = []
+    all_fields, labels = _channel_fields(array, axis), array.axes[axis].labels
+    channels: list[Channel] = []
     for at in range(min(array.shape[axis], MOST_CHANNELS)):
-        own = said[at] if at < len(said) else {}
-        color, origin = _color_of(own)
-        if color is None or (origin == BY_LIGHT and color in [one.color for one in found]):
-            used = [one.color for one in found]
-            color = next((one for one in _ORDER if one not in used), _ORDER[-1])
+        fields = all_fields[at] if at < len(all_fields) else {}
+        color, origin = _color_of(fields)
+        used = [channel.color for channel in channels]
+        if color is None or (origin == BY_LIGHT and color in used):
+            color = next((usual for usual in _ORDER if usual not in used), _ORDER[-1])
             origin = IN_ORDER
         name = str(labels[at]) if labels is not None and at < len(labels) else ""
-        found.append(Channel(name or str(own.get("Fluor") or f"channel {at}"), color, origin))
-    return found
+        name = name or str(fields.get("Fluor") or f"channel {at}")
+        channels.append(Channel(name, color, origin))
+    return channels
 
 
-def _said_of(array: Array, axis: int) -> list[dict[str, Any]]:
-    """The fields of each channel that some format keeps with the axis."""
+def _channel_fields(array: Array, axis: int) -> list[dict[str, Any]]:
+    """The fields of each channel in the metadata of some format for the axis; [] without any."""
     for own in array.meta.formats.values():
         axes = own.get("axes")
         entry = axes[axis] if isinstance(axes, list | tuple) and len(axes) == array.ndim else None
         channels = entry.get("channels") if isinstance(entry, dict) else None
         if isinstance(channels, list | tuple):
-            return [one if isinstance(one, dict) else {} for one in channels]
+            return [fields if isinstance(fields, dict) else {} for fields in channels]
     return []
 
 
 def _color_of(own: dict[str, Any]) -> tuple[Color | None, str]:
-    """The colour that the fields of a channel say, and where it is from."""
+    """The colour in the fields of a channel, or that of its wavelength, and its origin in words."""
     text = own.get("color", own.get("Color"))
     if isinstance(text, str):
         color = _color_named(text)
@@ -176,7 +177,7 @@ def seen_at(
 
 
 def scales_of(seen: list[Seen]) -> list[Scale]:
-    """The scale of each channel in all of some planes: few of the values lie beyond its ends."""
+    """The scale of each channel for some planes: few of the values lie beyond its ends."""
     return [
         _scale_of([one.planes[number].sampled.values[0] for one in seen])
         for number in range(len(seen[0].channels))
@@ -184,7 +185,7 @@ def scales_of(seen: list[Seen]) -> list[Scale]:
 
 
 def mixed(seen: Seen, scales: list[Scale], side: int) -> Mixed | None:
-    """The pictures of a plane of at most so many pixels; None if it is not a picture."""
+    """The pictures of a plane, at most `side` pixels long; None if it is not a picture."""
     alone, shares = [], []
     for plane, scale, channel in zip(seen.planes, scales, seen.channels, strict=True):
         if plane.sampled.form != IMAGE:
@@ -201,18 +202,19 @@ def mixed(seen: Seen, scales: list[Scale], side: int) -> Mixed | None:
 
 
 def ramp_of(color: Color) -> list[list[float]]:
-    """Black to a colour, in a few steps."""
+    """The colours of a bar from black to a colour, in five steps."""
     return [[round(part * step / 4) for part in color] for step in range(5)]
 
 
 def _palette_of(color: Color) -> Any:
-    """The colours of a channel; what is not a number is black, so that it adds nothing."""
+    """The palette of a channel; NaN and the infinities are black, so that they add nothing."""
     share = np.linspace(0, 1, 256 - len(SIGNS))[:, None]
     ramp = np.concatenate([np.zeros((len(SIGNS), 3)), share * np.array(color)])
     return np.rint(ramp).astype(np.uint8)
 
 
 def _scale_of(parts: list[Any]) -> Scale:
+    """The scale of one channel, between percentiles of all its values."""
     values = np.concatenate([thinned(comparable(part).reshape(-1), 1 << 17) for part in parts])
     values = values[np.isfinite(values)].astype(np.float64)
     if not values.size:

@@ -1,8 +1,8 @@
 """Two arrays side by side: the plane in which they differ most, and the difference, b - a.
 
 Both are shown with the same limits. The plane is the one with most differences; if it is too large,
-a window of it around the largest one. Where the difference is made smaller, the largest of the
-values that share a pixel stands for them, so that no single element vanishes.
+a window around the largest difference is shown. A pixel of the picture of the difference has the
+largest of the values that share it, so that no single element vanishes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from raconvert.inspect.where import Where
 from raconvert.views.hanging import Hanging, hanging_of
 from raconvert.views.numbers import comparable
 from raconvert.views.one_scale import picture_of, shared_scale
-from raconvert.views.picture import CLASSES, DIFFERENCE, Picture, Scale, colored, resized
+from raconvert.views.picture import (
+    CLASSES,
+    DIFFERENCE,
+    Picture,
+    Scale,
+    colored,
+    resized,
+    resized_photo,
+)
+from raconvert.views.planes import key_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +46,7 @@ _LONGEST = 1 << 18  # elements of a line that are read of either
 
 
 class Side(Record):
-    """One of the pictures: what it shows, and its scale; None for a photo."""
+    """One of the pictures: its title, and its scale; None for a photo."""
 
     title: str
     picture: Picture
@@ -45,26 +54,26 @@ class Side(Record):
 
 
 class Seen(Record):
-    """The pictures of a plane of two arrays, or their lines, and which part of them it is."""
+    """The pictures of a plane of two arrays, or their lines, and the key of that part."""
 
     key: str
     sides: list[Side]
     lines: list[Any]  # the values of both, and b - a, if they are lines
     shape: tuple[int, ...]
     problem: str = ""
-    about: str = ""  # why this part
+    about: str = ""  # the reason why this part is shown
     is_size: bool = False  # True if the difference is |b - a|, of complex values
 
 
 def where_of_pair(a: Array, b: Array) -> Where:
-    """A place for what differs between two arrays, plane by plane as they are shown."""
+    """An empty `Where` for two arrays, to count differences by the planes that are shown."""
     layout = layout_of(a)
     outer = [_logical(a, axis) for axis in layout.outer] if layout.form in (IMAGE, COLOR) else []
     return Where(a.shape, order_of(a, b), sorted(outer))
 
 
 def seen_of(a: Array, b: Array, where: Where, largest: list[int] | None, side: int) -> Seen | None:
-    """The pictures of two arrays of numbers of one shape; None for what has no picture.
+    """The pictures of two arrays of numbers of one shape; None for arrays of any other form.
 
     `largest` is the index of the largest difference, if there is one; a picture has at most `side`
     rows and columns.
@@ -72,12 +81,12 @@ def seen_of(a: Array, b: Array, where: Where, largest: list[int] | None, side: i
     if a.shape != b.shape or not a.count or "user" in (a.element.kind, b.element.kind):
         return None
     layout = layout_of(a)
-    place = largest if largest is not None else where.low
+    center = largest if largest is not None else where.low
     try:
         if layout.form == LINE:
-            return _lines(a, b, place)
+            return _lines(a, b, center)
         if layout.form in (IMAGE, COLOR):
-            return _planes(a, b, where, place, side, layout)
+            return _planes(a, b, where, center, side, layout)
     except RaconvertError as error:
         return Seen("", [], [], (), error.what)
     return None
@@ -88,24 +97,26 @@ def _logical(array: Array, axis: int) -> int:
     return array.ndim - 1 - axis if array.index_order == "F" else axis
 
 
-def _lines(a: Array, b: Array, place: list[int] | None) -> Seen:
+def _lines(a: Array, b: Array, center: list[int] | None) -> Seen:
+    """The lines of two arrays of one axis; of too long ones, the part around an index."""
     axis = next(number for number, length in enumerate(a.shape) if length > 1)
     length = a.shape[axis]
     start, stop = 0, length
     if length > _LONGEST:
-        middle = place[axis] if place is not None else length // 2
+        middle = center[axis] if center is not None else length // 2
         start = min(max(0, middle - _LONGEST // 2), length - _LONGEST)
         stop = start + _LONGEST
     key: list[int | slice] = [0] * a.ndim
     key[axis] = slice(start, stop) if stop - start < length else slice(None)
-    x, y = (for_showing(np.asarray(one[tuple(key)])) for one in (a, b))
+    x, y = (for_showing(np.asarray(array[tuple(key)])) for array in (a, b))
     lines = [comparable(x), comparable(y), _difference(x, y)]
-    return Seen(_text(key), [], lines, a.shape, is_size=_is_complex(x, y))
+    return Seen(key_text(key), [], lines, a.shape, is_size=_is_complex(x, y))
 
 
 def _planes(
-    a: Array, b: Array, where: Where, place: list[int] | None, side: int, layout: Layout
+    a: Array, b: Array, where: Where, center: list[int] | None, side: int, layout: Layout
 ) -> Seen:
+    """The pictures of the plane with most differences, or of a window around an index."""
     axes = sorted(_logical(a, axis) for axis in (layout.rows, layout.columns))
     key: list[int | slice] = [0] * a.ndim
     for axis in axes:
@@ -119,17 +130,17 @@ def _planes(
     if most and where.outer:
         about = f", with {most[0][1]:,} of the {where.count:,} differences"
     if prod(a.shape[axis] for axis in axes) > _MOST:
-        _to_window(key, a.shape, axes, where, place)
+        _to_window(key, a.shape, axes, where, center)
         about = ", a window around the largest difference" if where.count else ", its middle"
-    planes = [_plane(one, key, layout) for one in (a, b)]
     hanging = hanging_of(a, layout)
-    x, y = (hanging.of(plane) for plane in planes)
+    x, y = (hanging.of(_plane(array, key, layout)) for array in (a, b))
     return Seen(
-        _text(key), _sides(x, y, hanging, side), [], x.shape[:2], "", about, _is_complex(x, y)
+        key_text(key), _sides(x, y, hanging, side), [], x.shape[:2], "", about, _is_complex(x, y)
     )
 
 
 def _is_complex(x: Values, y: Values) -> bool:
+    """True if one of two parts has complex values."""
     return "c" in (x.dtype.kind, y.dtype.kind)
 
 
@@ -138,37 +149,25 @@ def _to_window(
     shape: tuple[int, ...],
     axes: list[int],
     where: Where,
-    place: list[int] | None,
+    center: list[int] | None,
 ) -> None:
-    """Cut a plane to a window around a difference, in the plane that it lies in."""
+    """Change a key to a window around an index, in the plane of that index; None: the middle."""
     for axis in where.outer:
-        key[axis] = place[axis] if place is not None else shape[axis] // 2
+        key[axis] = center[axis] if center is not None else shape[axis] // 2
     for axis in axes:
-        middle = place[axis] if place is not None else shape[axis] // 2
+        middle = center[axis] if center is not None else shape[axis] // 2
         length = min(_WINDOW, shape[axis])
         start = min(max(0, middle - length // 2), shape[axis] - length)
         key[axis] = slice(start, start + length)
 
 
 def _plane(array: Array, key: list[int | slice], layout: Layout) -> Values:
-    """A plane in the order of its indices, colours behind."""
+    """Read a plane in the order of its indices, with colours as the last axis."""
     values = for_showing(np.asarray(array[tuple(key)]))
     if layout.color < 0:
         return values
-    there = [axis for axis, one in enumerate(key) if isinstance(one, slice)]
-    return np.moveaxis(values, there.index(_logical(array, layout.color)), -1)
-
-
-def _text(key: list[int | slice]) -> str:
-    parts = [
-        str(one)
-        if isinstance(one, int)
-        else ":"
-        if one.start is None
-        else f"{one.start}:{one.stop}"
-        for one in key
-    ]
-    return f"[{', '.join(parts)}]"
+    left = [axis for axis, part in enumerate(key) if isinstance(part, slice)]
+    return np.moveaxis(values, left.index(_logical(array, layout.color)), -1)
 
 
 def _sides(x: Values, y: Values, hanging: Hanging, side: int) -> list[Side]:
@@ -178,10 +177,11 @@ def _sides(x: Values, y: Values, hanging: Hanging, side: int) -> list[Side]:
     size = max(1, round(height * factor)), max(1, round(width * factor))
     if x.ndim == 3 and x.dtype == y.dtype and x.dtype.kind == "u":
         scale = None
-        small = [_photo(one, size) for one in (x, y)]
+        small = [resized_photo(plane, *size) for plane in (x, y)]
     else:
-        scale = shared_scale([_flat(x), _flat(y)])
-        small = [resized(_flat(one), *size) for one in (x, y)]
+        flat = [_flat(x), _flat(y)]
+        scale = shared_scale(flat)
+        small = [resized(plane, *size) for plane in flat]
     signed = _difference(x, y)
     title = "|B - A|" if _is_complex(x, y) else "B - A"
     differs: Values = (signed != 0) | np.isnan(signed)
@@ -190,44 +190,34 @@ def _sides(x: Values, y: Values, hanging: Hanging, side: int) -> list[Side]:
             signed, np.abs(signed).argmax(axis=-1)[..., np.newaxis], axis=-1
         )[..., 0]
         differs = np.logical_or.reduce(differs, axis=-1)
-    there = np.abs(signed[np.isfinite(signed)])
-    limit = float(there.max()) if there.size else 0.0
-    shown = Scale(-limit, limit, DIFFERENCE)
-    sides = [
-        Side(name, picture_of(one, scale), scale) for name, one in zip("AB", small, strict=True)
-    ]
+    sizes = np.abs(signed[np.isfinite(signed)])
+    limit = float(sizes.max()) if sizes.size else 0.0
+    around_zero, of_classes = Scale(-limit, limit, DIFFERENCE), Scale(0, 1, CLASSES)
+    mask = _extremes(differs.astype(np.float64), size) > 0
     return [
-        *sides,
-        Side(title, colored(_extremes(signed, size), shown), shown),
-        Side(
-            "where they differ",
-            colored(_extremes(differs.astype(np.float64), size) > 0, Scale(0, 1, CLASSES)),
-            Scale(0, 1, CLASSES),
-        ),
+        Side("A", picture_of(small[0], scale), scale),
+        Side("B", picture_of(small[1], scale), scale),
+        Side(title, colored(_extremes(signed, size), around_zero), around_zero),
+        Side("where they differ", colored(mask, of_classes), of_classes),
     ]
 
 
 def _flat(values: Values) -> Values:
-    """A plane of numbers: magnitudes, and of what has colours, the mean of them."""
+    """A plane of numbers: magnitudes of complex ones, the means of colours."""
     return values.mean(axis=-1) if values.ndim == 3 else comparable(values)
 
 
-def _photo(values: Values, size: tuple[int, int]) -> Values:
-    colors = [resized(values[..., at], *size) for at in range(values.shape[-1])]
-    return np.stack(colors, axis=-1)
-
-
 def _difference(x: Values, y: Values) -> Values:
-    """Return b - a as float64, of complex values its size.
+    """Return b - a as float64; for complex values its magnitude.
 
-    It is 0 for what is equal, NaN included, and NaN where one alone is NaN.
+    Equal values, two NaN among them, give 0; a NaN on one side only gives NaN.
     """
     if _is_complex(x, y):
         with np.errstate(all="ignore"):
-            size_of: Values = np.abs(y.astype(np.complex128) - x.astype(np.complex128))
-            size_of[(x == y) | (np.isnan(x) & np.isnan(y))] = 0
-        return size_of
-    x, y = (comparable(one) for one in (x, y))
+            magnitude: Values = np.abs(y.astype(np.complex128) - x.astype(np.complex128))
+            magnitude[(x == y) | (np.isnan(x) & np.isnan(y))] = 0
+        return magnitude
+    x, y = comparable(x), comparable(y)
     if x.dtype.kind in "iub" and y.dtype.kind in "iub" and np.result_type(x, y).kind != "f":
         high, low = np.maximum(x, y), np.minimum(x, y)
         with np.errstate(over="ignore"):
@@ -240,21 +230,22 @@ def _difference(x: Values, y: Values) -> Values:
 
 
 def _extremes(values: Values, size: tuple[int, int]) -> Values:
-    """A plane made smaller: of the values that share a pixel, the one furthest from 0, or NaN."""
+    """Resize a plane: a pixel has the value that is furthest from 0, or NaN if one shares it."""
     height, width = values.shape
     rows, columns = size
     if rows >= height and columns >= width:
         return resized(values, rows, columns, mean=False)
     tops = np.arange(min(rows, height)) * height // min(rows, height)
     lefts = np.arange(min(columns, width)) * width // min(columns, width)
-    gone = np.isnan(values)
-    high = _joined(np.maximum, np.where(gone, -np.inf, values), tops, lefts)
-    low = _joined(np.minimum, np.where(gone, np.inf, values), tops, lefts)
+    missing = np.isnan(values)
+    high = _reduced(np.maximum, np.where(missing, -np.inf, values), tops, lefts)
+    low = _reduced(np.minimum, np.where(missing, np.inf, values), tops, lefts)
     far: Values = np.where(np.abs(low) > np.abs(high), low, high)
-    far[_joined(np.logical_or, gone, tops, lefts)] = np.nan
+    far[_reduced(np.logical_or, missing, tops, lefts)] = np.nan
     return resized(far, rows, columns, mean=False)
 
 
-def _joined(how: Any, values: Values, tops: Values, lefts: Values) -> Values:
-    joined: Values = how.reduceat(how.reduceat(values, tops, axis=0), lefts, axis=1)
-    return joined
+def _reduced(function: Any, values: Values, tops: Values, lefts: Values) -> Values:
+    """Reduce the boxes of a plane that begin at these rows and columns by a ufunc."""
+    reduced: Values = function.reduceat(function.reduceat(values, tops, axis=0), lefts, axis=1)
+    return reduced

@@ -22,6 +22,7 @@ from raconvert.views.picture import (
     colored,
     photo,
     resized,
+    resized_photo,
     scale_of,
 )
 from raconvert.views.terminal import number_text
@@ -66,7 +67,8 @@ def strips_of(
 ) -> list[Strip]:
     """The pictures of a sample of planes, each of at most so many pixels.
 
-    `scale` is that of the colours of numbers, else it is found from their values.
+    Complex numbers are two strips, magnitude and phase. `scale` is that of the colours; without it,
+    it is made from the values.
     """
     hanging = hanging_of(array, layout_of(array))
     shape = hanging.size_of(sampled.frames[0].size or sampled.values[0].shape)
@@ -74,16 +76,13 @@ def strips_of(
     size = _fitting(hanging.extent_of(shape), shape, rows, columns)
 
     def strip(title: str, parts: list[Any], scale: Scale) -> Strip:
-        return Strip(title, [_one(one, scale, size) for one in parts], scale, hanging, shape)
+        return Strip(title, [_picture(part, scale, size) for part in parts], scale, hanging, shape)
 
     if scale is not None:
         return [strip(ends_of(scale), values, scale)]
     if sampled.form == COLOR:
-        parts = [
-            np.stack([resized(one[..., color], *size) for color in range(one.shape[-1])], axis=-1)
-            for one in values
-        ]
-        return [Strip("", [photo(part) for part in parts], None, hanging, shape)]
+        pictures = [photo(resized_photo(part, *size)) for part in values]
+        return [Strip("", pictures, None, hanging, shape)]
     if values[0].dtype.kind == "c":
         magnitude = [np.abs(part) for part in values]
         phase = [np.angle(part) for part in values]
@@ -113,8 +112,7 @@ def small_plane(array: Array, sampled: Sample, side: int) -> Any:
     shape = hanging.size_of(sampled.frames[number].size or sampled.values[number].shape)
     size = _fitting(hanging.extent_of(shape), shape, side, side)
     if sampled.form == COLOR:
-        colors = [resized(values[..., at], *size) for at in range(values.shape[-1])]
-        return np.stack(colors, axis=-1)
+        return resized_photo(values, *size)
     return resized(comparable(values), *size, mean=values.dtype.kind != "b")
 
 
@@ -142,7 +140,8 @@ def ends_of(scale: Scale) -> str:
     return " ".join(ends.split()) + " by the logarithm" * scale.power
 
 
-def _one(values: Any, scale: Scale, size: tuple[int, int]) -> Picture:
+def _picture(values: Any, scale: Scale, size: tuple[int, int]) -> Picture:
+    """The picture of a plane in so many rows and columns; classes and phases are not averaged."""
     mean = scale.colors not in (CLASSES, PHASE)
     return colored(resized(comparable(values), *size, mean=mean), scale)
 
@@ -163,29 +162,28 @@ def _fitting(
     )
 
 
-# Many small pictures as a contact sheet: which of them, in rows, with what their labels say ------
+# The labels of many small pictures, which are shown as a contact sheet ---------------------------
 
 
-# Names of the array with the labels of pictures.
-_NAMES = ("labels", "label", "fine_labels", "targets", "y")
+_NAMES = ("labels", "label", "fine_labels", "targets", "y")  # names of an array with labels
 _CLASSES = ("classes", "label_names", "class_names")  # names of the array with the words for labels
 _MOST_CLASSES = 10_000
 _DECODED = 1 << 20  # bytes; a larger array of labels is not decoded
 
 
 class Labels(Record):
-    """The labels of pictures, one for each, and the words for them where there are some."""
+    """The array of the labels of pictures, and the words for its numbers, if there are some."""
 
     array: Any
     words: tuple[str, ...]
 
     def of(self, numbers: Sequence[int]) -> list[str]:
-        """Return the pictures of some frames, by number; empty texts if they cannot be read."""
+        """Return the labels of pictures by their numbers; empty texts if they cannot be read."""
         try:
-            texts = [for_showing(self.array[number : number + 1]) for number in numbers]
+            labels = [for_showing(self.array[number : number + 1]) for number in numbers]
         except RaconvertError:
             return [""] * len(numbers)
-        return [self._text(value) for value in texts]
+        return [self._text(label) for label in labels]
 
     def _text(self, value: Any) -> str:
         value = value.item() if hasattr(value, "item") else value
@@ -195,7 +193,7 @@ class Labels(Record):
 
 
 def labels_beside(bundle: Bundle, pictures: Array) -> Labels | None:
-    """The labels that lie beside an array of pictures in its bundle; None without any."""
+    """The labels of the pictures of an array, from another array of its group; None without any."""
     if pictures.ndim < 3:
         return None
     group, slash, _ = pictures.name.rpartition("/")
@@ -208,7 +206,7 @@ def labels_beside(bundle: Bundle, pictures: Array) -> Labels | None:
 
 
 def titles_of(sampled: Sample, labels: Labels | None) -> list[str]:
-    """The number of each picture of a sheet, and its label."""
+    """The title of each picture of a sheet: its number, and its label or its coordinates."""
     numbers = [frame.number for frame in sampled.frames]
     words = [frame.where for frame in sampled.frames] if labels is None else labels.of(numbers)
     pairs = zip(numbers, words, strict=True)
@@ -216,7 +214,7 @@ def titles_of(sampled: Sample, labels: Labels | None) -> list[str]:
 
 
 def _fits(labels: Array, pictures: Array) -> bool:
-    """True for one label for each picture, which can be read without much work."""
+    """True if an array has one label for each picture, and reading a few of them is cheap."""
     lengths = {pictures.dims[-1], pictures.dims[0]}
     if labels.problem is not None or labels.ndim != 1 or labels.count not in lengths:
         return False

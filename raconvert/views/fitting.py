@@ -30,7 +30,7 @@ def without_codes(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """The width of a text in characters of a terminal: of CJK two each, of marks none."""
+    """The columns of a terminal that a text takes: two for CJK, none for combining marks."""
     text = without_codes(text)
     if text.isascii():
         return len(text)
@@ -38,7 +38,7 @@ def cells(text: str) -> int:
 
 
 def is_drawn(text: str) -> bool:
-    """True for a line of a picture, which is as wide and high as it was made."""
+    """True for a line of a picture, which fits as it is: it has more codes than those of bold."""
     return "\x1b" in without_codes(text)
 
 
@@ -67,7 +67,7 @@ def folded(line: str, width: int) -> list[str]:
 
 
 def folded_all(lines: Iterable[str], width: int) -> list[str]:
-    """Fold lines."""
+    """Fold each of some lines at `width`, as `folded` does."""
     return [part for line in lines for part in folded(line, width)]
 
 
@@ -79,7 +79,7 @@ def rows_of(lines: Iterable[str], width: int) -> int:
 
 
 def within(lines: list[str], rows: int, width: int) -> list[str]:
-    """As many of the lines as fit, and how many more there are; 0 rows mean no limit."""
+    """Cut lines to those that fit, with a last one that counts the others; 0 rows mean no limit."""
     if not rows or rows_of(lines, width) <= rows:
         return lines
     left = lines[:]
@@ -89,7 +89,7 @@ def within(lines: list[str], rows: int, width: int) -> list[str]:
 
 
 def cut_to(text: str, width: int, *, unicode: bool = True) -> str:
-    """The beginning of a text, at most as wide; 0 means no limit."""
+    """The beginning of a text, at most `width` columns wide; 0 means no limit."""
     if not width or cells(text) <= width:
         return text
     while text and cells(text) > width - 1:

@@ -35,7 +35,7 @@ SPECIAL = "neither files nor folders"
 class Entry(Record):
     """A file with arrays, or a folder that is one source: path below the root, bytes, format.
 
-    The size is -1 if it cannot be known.
+    The size is -1 for folders, and for links that lead nowhere.
     """
 
     path: str
@@ -60,41 +60,41 @@ class Listing(Record):
 
 
 def listing_of(root: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Listing:
-    """List a folder, of its files those that match the globs.
+    """List the files of a folder that match the globs.
 
     Raises `ReadFailed` if it is not a folder that can be listed.
     """
     unread: list[tuple[str, str]] = []
     files: list[Entry] = []
     others: dict[str, list[Entry]] = {}
-    apart: Counter[str] = Counter()
-    known: dict[str, str] = {}
+    special: Counter[str] = Counter()  # sidecars, pipes and the like
+    formats: dict[str, str] = {}
     count = 0
     for folder, name, entry in _entries(root, unread, lambda name: wanted(name, include, exclude)):
         count += 1
         if count > MOST_FILES:
             continue
-        found = name if entry is None else _entry(folder, entry, known)
-        if isinstance(found, str):
-            apart[found] += 1
-        elif found.format:
-            files.append(found)
+        listed = name if entry is None else _entry(folder, entry, formats)
+        if isinstance(listed, str):
+            special[listed] += 1
+        elif listed.format:
+            files.append(listed)
         else:
-            others.setdefault(ending_of(name), []).append(found)
+            others.setdefault(ending_of(name), []).append(listed)
     if unread and unread[0][0] == "":
         raise ReadFailed(f"cannot be listed: {unread[0][1]}", path=root)
-    left = {**_without_format(root, others, files), **apart}
-    return Listing(root, files, left, groups_of(files), unread, max(0, count - MOST_FILES))
+    counts = {**_without_format(root, others, files), **special}
+    return Listing(root, files, counts, groups_of(files), unread, max(0, count - MOST_FILES))
 
 
 def _entries(
     root: str, unread: list[tuple[str, str]], is_wanted: Callable[[str], bool]
 ) -> Iterator[tuple[str, str, os.DirEntry[str] | None]]:
-    """Yield folder, name and entry of each file; of a sidecar only what it is."""
+    """Yield folder, name and entry of each file; for a sidecar, `SIDECARS` and no entry."""
     for folder, entries in _folders(root, unread):
         names = {entry.name for entry in entries}
         for entry in _in_order(entries):
-            if _is_sidecar(entry.name, names):
+            if is_sidecar(entry.name, names):
                 yield folder, SIDECARS, None
             elif is_wanted(entry.name):
                 yield folder, entry.name, entry
@@ -104,19 +104,20 @@ def _without_format(
     root: str, others: dict[str, list[Entry]], files: list[Entry]
 ) -> dict[str, int]:
     """The counts of files by their ending; those whose content has a format join the `files`."""
-    left = {}
-    for number, (ending, some) in enumerate(sorted(others.items(), key=lambda one: -len(one[1]))):
-        row = _detected(root, some) if number < _ENDINGS else ""
-        if row:
-            files += [one._replace(format=row) for one in some]
+    counts = {}
+    frequent_first = sorted(others.items(), key=lambda item: -len(item[1]))
+    for number, (ending, some) in enumerate(frequent_first):
+        name = _detected(root, some) if number < _ENDINGS else ""
+        if name:
+            files += [entry._replace(format=name) for entry in some]
         else:
-            left[ending] = len(some)
-    return left
+            counts[ending] = len(some)
+    return counts
 
 
 def groups_of(files: Iterable[Entry]) -> dict[str, int]:
     """The number of files in each folder of the root, and in the root itself, in order."""
-    counts = Counter(group_of(one.path) for one in files)
+    counts = Counter(group_of(file.path) for file in files)
     return {name: counts[name] for name in natural_sorted(counts)}
 
 
@@ -132,8 +133,8 @@ def ending_of(name: str) -> str:
 
 
 def without(listing: Listing, partners: set[str]) -> Listing:
-    """The listing without files that are read with another one, which are counted as that."""
-    files = [one for one in listing.files if one.path not in partners]
+    """The listing without files that are read with another one; `PARTNERS` is their count."""
+    files = [file for file in listing.files if file.path not in partners]
     count = len(listing.files) - len(files)
     others = {**listing.others, PARTNERS: count} if count else listing.others
     return listing._replace(files=files, others=others, groups=groups_of(files))
@@ -147,9 +148,9 @@ def _folders(
     Links are followed, to each folder once.
     """
     seen = {identity(root)}
-    left = [""]
-    while left:
-        below = left.pop()
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
         try:
             entries = visible(os.path.join(root, below))
         except OSError as error:
@@ -160,30 +161,33 @@ def _folders(
         for entry in entries:
             if not is_folder(entry) or is_whole(entry.path):
                 here.append(entry)
-            elif (one := identity(entry.path)) not in seen:
-                seen.add(one)
+            elif (folder := identity(entry.path)) not in seen:
+                seen.add(folder)
                 inside.append(f"{below}{entry.name}/")
         yield below, here
-        left += sorted(inside, key=natural_key, reverse=True)
+        waiting += sorted(inside, key=natural_key, reverse=True)
 
 
 def _in_order(entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+    """Sort entries in natural order; very many of them as texts."""
     if len(entries) > _SORTED:
         return sorted(entries, key=lambda entry: entry.name)
     return sorted(entries, key=lambda entry: natural_key(entry.name))
 
 
-def _is_sidecar(name: str, names: set[str]) -> bool:
+def is_sidecar(name: str, names: set[str]) -> bool:
+    """True for a file of metadata that belongs to another one of the same folder."""
     return any(
         name.endswith(suffix) and name.removesuffix(suffix) in names
         for suffix in (SUFFIX, ITEMS_SUFFIX)
     )
 
 
-def _entry(folder: str, entry: os.DirEntry[str], known: dict[str, str]) -> Entry | str:
-    """A file with the format of its suffix, if it has one that is read; a folder with its own.
+def _entry(folder: str, entry: os.DirEntry[str], formats: dict[str, str]) -> Entry | str:
+    """A file with the format of its suffix, if that is read; a folder with its own format.
 
-    `SPECIAL` for a pipe, a device or the like, which is never opened.
+    `SPECIAL` for a pipe, a device or the like, which is never opened. `formats` caches the names
+    of formats by suffix.
     """
     path = folder + entry.name
     if is_folder(entry):
@@ -196,18 +200,18 @@ def _entry(folder: str, entry: os.DirEntry[str], known: dict[str, str]) -> Entry
             return SPECIAL
         size = status.st_size
     ending = entry.name[entry.name.find(".", 1) :] if "." in entry.name[1:] else ""
-    if ending not in known:
+    if ending not in formats:
         row = registry.by_suffix(f"x{ending}") if ending else None
-        known[ending] = row.name if row is not None and row.reads else ""
-    return Entry(path, size, known[ending])
+        formats[ending] = row.name if row is not None and row.reads else ""
+    return Entry(path, size, formats[ending])
 
 
 def _detected(root: str, some: list[Entry]) -> str:
     """The format that the content of the first files of an ending shows; empty without one."""
     formats = set()
-    for one in some[:_DETECTED]:
+    for entry in some[:_DETECTED]:
         try:
-            formats.add(registry.detect(Source(os.path.join(root, one.path))).row.name)
+            formats.add(registry.detect(Source(os.path.join(root, entry.path))).row.name)
         except (RaconvertError, OSError):
             return ""
     return formats.pop() if len(formats) == 1 else ""

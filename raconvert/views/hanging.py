@@ -8,7 +8,7 @@ indexed: the first index down, the second to the right.
 
 from __future__ import annotations
 
-from math import floor, isfinite, log10
+from math import floor, log10
 
 from raconvert.arrays.layout import COLOR, IMAGE
 from raconvert.arrays.space import World
@@ -32,6 +32,7 @@ _MAP = "map"
 _POSITIVE = "RAS"  # the ends of the lines of the body, to which coordinates grow
 _NEGATIVE = "LPI"
 MOST_STRETCHED = 50.0  # a larger ratio of the steps of two axes is not drawn
+_LEAST_STEP, _LARGEST_STEP = 1e-100, 1e100  # lengths made of others overflow, or are 0
 BAR_SHARE = 0.34  # the most that a scale bar takes of the width of a picture
 
 
@@ -78,7 +79,7 @@ class Hanging(Record):
 
     @property
     def text(self) -> str:
-        """The words for it: the plane, its edges, and the form of an element."""
+        """Describe the plane: its name, its edges, and the size of elements that are not square."""
         parts = []
         if self.name:
             parts.append(f"{self.name}, {self.edges[0]} on the left, {self.edges[2]} at the top")
@@ -98,12 +99,12 @@ def hanging_of(array: Array, layout: Layout) -> Hanging:
     ]
     numbers.sort()  # the first index runs down
     axes = array.axes
-    found = _of_body(array, numbers) or _of_map([axes[number] for number in numbers])
-    found = found or Hanging()
+    hanging = _of_body(array, numbers) or _of_map([axes[number] for number in numbers])
+    hanging = hanging or Hanging()
     steps, units = _steps([axes[number] for number in numbers])
-    if steps is not None and found.turned:
+    if steps is not None and hanging.turned:
         steps = steps[::-1]
-    return found._replace(steps=steps, units=units)
+    return hanging._replace(steps=steps, units=units)
 
 
 def _of_map(axes: list[Axis]) -> Hanging | None:
@@ -116,15 +117,16 @@ def _of_map(axes: list[Axis]) -> Hanging | None:
 
 
 def _is_called(axis: Axis, names: tuple[str, str]) -> bool:
+    """True if an axis has one of these names, in any case."""
     return (axis.name or "").lower() in names
 
 
 def _grows(axis: Axis) -> bool:
-    """True if the numbers along an axis grow, or are not known."""
+    """True if the coordinates along an axis grow, or it has none."""
     if axis.spacing is not None:
         return axis.spacing > 0
-    numbers = axis.labels or ()
-    ends = [one for one in (numbers[:1] + numbers[-1:]) if isinstance(one, int | float)]
+    labels = axis.labels or ()
+    ends = [label for label in (labels[:1] + labels[-1:]) if isinstance(label, int | float)]
     return len(ends) < 2 or ends[-1] >= ends[0]
 
 
@@ -151,7 +153,10 @@ def _line_named(letter: str) -> str:
 
 
 def _line_of(vector: tuple[float, ...] | None) -> tuple[str, str]:
-    """The line of the body nearest to a step, by its positive end, and the end that it runs to."""
+    """The line of the body nearest to the step of an axis: its positive end, and the axis's end.
+
+    Both are letters; both are empty without a step.
+    """
     if vector is None or not any(vector):
         return "", ""
     at = max(range(len(vector)), key=lambda axis: abs(vector[axis]))
@@ -159,10 +164,10 @@ def _line_of(vector: tuple[float, ...] | None) -> tuple[str, str]:
 
 
 def _steps(axes: list[Axis]) -> tuple[tuple[float, float] | None, str | None]:
-    """The steps of two axes in the same units, and these; None if they are not both known."""
+    """The steps of two axes and their unit; None if they lack one, differ in units or too much."""
     first, second = axes
     down, right = (abs(axis.spacing) if axis.spacing else 0.0 for axis in axes)
-    if not (down and right and isfinite(down) and isfinite(right)):
+    if not all(_LEAST_STEP <= step <= _LARGEST_STEP for step in (down, right)):
         return None, None
     if first.units != second.units or max(down, right) > MOST_STRETCHED * min(down, right):
         return None, None
@@ -170,9 +175,9 @@ def _steps(axes: list[Axis]) -> tuple[tuple[float, float] | None, str | None]:
 
 
 def scale_bar(hanging: Hanging, columns: int) -> tuple[float, str] | None:
-    """The share of the width of a picture of so many columns that a round length takes, and it.
+    """The scale bar of a picture of so many columns: its share of the width, and its length.
 
-    None if the unit is not known.
+    The length is round and has the unit; None without a unit.
     """
     if hanging.steps is None or not hanging.units:
         return None

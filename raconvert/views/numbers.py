@@ -33,8 +33,9 @@ _MOST_WORDS = 1000  # different texts counted one by one
 class Numbers:
     """Counts and extremes of the values that were added.
 
-    `least`, `most` and `mean` are those of the finite ones, None where there are none. `classes`
-    has the counts of whole numbers, bools or texts as long as few are different, else it is None.
+    `least`, `most` and `mean` are those of the finite ones, None without any. `classes` has the
+    counts of whole numbers, bools or texts as long as few are different, else it is None. `trace`
+    has the least and the largest finite value of each part, or of each stretch of the array.
     """
 
     def __init__(self) -> None:
@@ -49,12 +50,12 @@ class Numbers:
         self.classes: Counter[Any] | None = None
         self.histogram: list[int] = []
         self.trace: list[tuple[float, float]] = []
-        self._sum = 0.0
-        self._opened = False
+        self._sum: float | None = 0.0  # None for times, which have no sum
+        self._classes_begun = False  # True once classes were counted, or found to be too many
 
     @property
     def mean(self) -> float | None:
-        """The mean of the finite values; None for what has none, such as times and text."""
+        """The mean of the finite values; None without any, and for times and text."""
         return self._sum / self.finite if self.finite and self._sum is not None else None
 
     def add(self, values: Values) -> None:
@@ -67,38 +68,39 @@ class Numbers:
         if values.dtype.kind in "mM":
             valid = values[~np.isnat(values)]
             self.nan += values.size - valid.size
-            self._extend(valid, valid)
+            self._extend(valid)
         elif values.dtype.kind == "f":
             valid = values[np.isfinite(values)]
             if valid.size < values.size:
                 self.nan += int(np.isnan(values).sum())
                 self.above += int(np.isposinf(values).sum())
                 self.below += int(np.isneginf(values).sum())
-            self._extend(valid, valid)
+            self._extend(valid)
         elif values.dtype.kind in "iub":
-            self._extend(values, values)
+            self._extend(values)
             self._count_classes(values, MOST_CLASSES)
 
-    def _extend(self, values: Values, numbers: Values) -> None:
+    def _extend(self, values: Values) -> None:
+        """Extend the extremes, the sum and the counts by finite values."""
         if not values.size:
             return
-        low, high = numbers.min(), numbers.max()
+        low, high = values.min(), values.max()
         self.least = low if self.least is None else min(self.least, low)
         self.most = high if self.most is None else max(self.most, high)
         self.finite += values.size
-        if numbers.dtype.kind in "mM":
-            self._sum = None  # type: ignore[assignment]
+        if values.dtype.kind in "mM" or self._sum is None:
+            self._sum = None
             return
         with np.errstate(over="ignore"):
-            self._sum += float(np.sum(numbers, dtype=np.float64))
+            self._sum += float(np.sum(values, dtype=np.float64))
         self.zeros += int(values.size - np.count_nonzero(values))
 
     def _count_classes(self, values: Values, most: int) -> None:
         """Count the occurrences of each value, unless there are too many different ones."""
         if self.classes is None:
-            if self._opened:
+            if self._classes_begun:
                 return
-            self.classes, self._opened = Counter(), True
+            self.classes, self._classes_begun = Counter(), True
         if (
             values.dtype.kind in "iu"
             and values.size
@@ -113,7 +115,10 @@ class Numbers:
 
 
 def comparable(values: Values) -> Values:
-    """The values as numbers that NumPy compares: magnitudes, native byte order, usual floats."""
+    """The values as numbers that NumPy compares: magnitudes, native byte order, usual floats.
+
+    Empty for records, and for bytes without a meaning.
+    """
     if values.dtype.kind == "c":
         magnitude: Values = np.abs(values.astype(values.dtype.newbyteorder("="), copy=False))
         return magnitude
@@ -141,7 +146,7 @@ def thinned(values: Values, most: int) -> Values:
 
 
 def numbers_of(parts: Iterable[Values]) -> Numbers:
-    """The numbers of a sample, its histogram included."""
+    """The numbers of the parts of a sample, with their histogram."""
     numbers = Numbers()
     parts = list(parts)
     for part in parts:
@@ -153,12 +158,13 @@ def numbers_of(parts: Iterable[Values]) -> Numbers:
 
 
 def _extremes(values: Values) -> tuple[float, float]:
+    """The least and the largest finite value; twice NaN without any."""
     numbers = comparable(values).reshape(-1)
     if numbers.dtype.kind in "mM":
         numbers = numbers.view(np.int64)
     with np.errstate(all="ignore"):
-        there = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers
-    return (float(there.min()), float(there.max())) if there.size else (float("nan"),) * 2
+        finite = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers
+    return (float(finite.min()), float(finite.max())) if finite.size else (float("nan"),) * 2
 
 
 def _histogram(parts: list[Values], numbers: Numbers) -> list[int]:
@@ -206,9 +212,10 @@ def all_numbers(array: Array) -> Numbers:
 
 
 def _joined(parts: list[tuple[float, float]]) -> tuple[float, float]:
+    """The least and the largest of some extremes, without those that are NaN."""
     with np.errstate(all="ignore"):
         lows, highs = np.array(parts).T
-        there = ~np.isnan(lows)
-        if not there.any():
+        finite = ~np.isnan(lows)
+        if not finite.any():
             return float("nan"), float("nan")
-        return float(lows[there].min()), float(highs[there].max())
+        return float(lows[finite].min()), float(highs[finite].max())

@@ -48,9 +48,9 @@ def figure(picture: Picture, words: str, side: int, below: str) -> str:
 
 
 def legend(scale: Scale | None, pictures: list[Picture], *, ends: bool = True) -> str:
-    """Describe the colours, those of NaN and the infinities as well if they are there.
+    """Describe the colours of pictures, with those of NaN and infinities that are in them.
 
-    `ends`: the values at both ends as well, as there is no colour bar.
+    `ends`: also the values at both ends of the scale, for pictures without a colour bar.
     """
     if scale is None:
         return "photos as they are"

@@ -41,10 +41,10 @@ _MOST_LINES = 40  # lines shown of a tree
 _MOST_TEXT = 60  # characters shown of a text
 _PLOT_ROWS = 6
 _PLOT_MOST = 12  # in a window
-_LEAST_ROWS = 4  # rows that each part of a look at an array has, however low the window is
+_LEAST_ROWS = 4  # rows of each part of the lines about an array, however low the window is
 _LINES_OF_ERROR = 4
 _WIDE = 60  # columns that hold a title
-_BESIDE = 8  # rows of what is said about a picture
+_BESIDE = 8  # rows of the words about a picture
 _TRACE = 26  # columns of the words before a trace
 _SHEET_CELLS = 14  # width of one picture on a contact sheet, in characters
 _SHEET_ROWS = 2
@@ -54,7 +54,7 @@ _SMALL = REMOTE_BUDGET  # bytes; a smaller array is read whole
 class Screen(Record):
     """The screen of `peek`: width in characters, way of showing pictures, and characters.
 
-    `rows` is its height, or what is left of it; 0 if it has no end, as a file has none.
+    `rows` is its height, or what is left of it; 0 for an endless one, as a file is.
     """
 
     columns: int = 80
@@ -65,27 +65,22 @@ class Screen(Record):
 
     @property
     def width(self) -> int:
-        """The width at which lines are folded; 0 if they are not."""
+        """The width at which lines are folded; 0 if they stay as long as they are."""
         return self.columns if self.rows else 0
 
     def without(self, lines: Iterable[str]) -> Screen:
-        """Return the screen below some lines, which are indented."""
+        """Return the part of the screen below some lines, which will be indented."""
         if not self.rows:
             return self
         taken = rows_of(folded_all((f"  {line}" for line in lines), self.width), self.width)
         return self._replace(rows=max(_LEAST_ROWS, self.rows - taken))
 
 
-def chosen_array(bundle: Bundle) -> Array | None:
-    """The array to show: the one that people mean by the file."""
-    return main_array(bundle)
-
-
 def tree_lines(bundle: Bundle, rows: int = 0) -> list[str]:
-    """The arrays and groups of a bundle as a tree, of many the first ones: a fifth of the rows."""
+    """The arrays and groups of a bundle as a tree: the first ones, in a fifth of `rows`."""
     most = min(_MOST_LINES, max(_LEAST_ROWS, rows // 5)) if rows else _MOST_LINES
     lines = tree("", {array.name: array for array in bundle.arrays}, bundle.groups, most)
-    return lines.split("\n")[1:]  # each is quoted
+    return lines.split("\n")[1:]  # without the line of the empty name; `tree` quotes all names
 
 
 def lines_of(
@@ -93,9 +88,8 @@ def lines_of(
 ) -> Iterator[str]:
     """Yield the lines of one array: its picture or plot, and its numbers.
 
-    `labels` are those of its pictures.
-
-    Raises what reading elements raises; of a damaged array, after what can be read of it.
+    `labels` are those of its pictures. Raises what reading elements raises; for a damaged array,
+    after the lines about its readable part.
     """
     frames = _frames_within(screen, layout_of(array), array)
     array, sampled, problem = shown_of(array, frames=frames, sheet=_sheet_within(screen))
@@ -108,7 +102,7 @@ def lines_of(
     if sampled is not None and sampled.damage is not None:
         screen = screen.without([""] * _LINES_OF_ERROR)
     numbers = list(number_lines(array, sampled, screen, full=full))
-    width = screen.columns - 2  # all is indented
+    width = screen.columns - 2  # each line will be indented
     most = max(_LEAST_ROWS, screen.rows * 2 // 5) if screen.rows else 0
     room = screen.without(within(folded_all(numbers, width * bool(most)), most, width))
     picture = [] if sampled is None else list(shown(array, sampled, room, labels))
@@ -123,17 +117,17 @@ def lines_of(
 
 
 def _frames_within(screen: Screen, layout: Layout, array: Array) -> int:
-    """The number of planes in a row: in a window fewer ones, if their pictures were very small."""
+    """The number of planes in a row: fewer in a window in which they would be very small."""
     if not screen.rows or layout.rows < 0:
         return FRAMES if screen.columns >= _WIDE else 3
     lengths = sorted((layout.rows, layout.columns), reverse=array.index_order == "F")
     down, right = (array.dims[::-1][axis] for axis in lengths)
-    most = screen.columns, 2 * max(_LEAST_ROWS, screen.rows - _BESIDE)  # pixels, two in a line
+    half = max(_LEAST_ROWS, screen.rows - _BESIDE)  # pixels, of two in each line
     for count in (FRAMES, 3):
-        cells = (most[0] - 2 * count) // count
-        if min(down, cells * down // right) >= most[1] // 2:
+        cells = (screen.columns - 2 * count) // count
+        if min(down, cells * down // right) >= half:
             return count
-    return 3 if screen.columns >= _WIDE or down <= most[1] // 2 else 1
+    return 3 if screen.columns >= _WIDE or down <= half else 1
 
 
 def _sheet_within(screen: Screen) -> int:
@@ -151,6 +145,7 @@ def _sheet_rows(screen: Screen) -> int:
 
 
 def _in_a_row(screen: Screen) -> int:
+    """Return the number of small pictures in a row."""
     return max(2, screen.columns // (_SHEET_CELLS + 2))
 
 
@@ -159,8 +154,8 @@ def shown(
 ) -> Iterator[str]:
     """Yield the picture, plot or table of a sample. Raises nothing."""
     values = sampled.values[0]
-    odd = values.dtype.kind == "V" and not comparable(values).size
-    if odd or values.dtype.kind in "SUmM" or sampled.form == SCALAR:
+    without_numbers = values.dtype.kind == "V" and not comparable(values).size
+    if without_numbers or values.dtype.kind in "SUmM" or sampled.form == SCALAR:
         yield from _listed(values.reshape(-1), array.count, screen)
     elif sampled.form == LINE:
         yield from _line(values.reshape(-1), screen)
@@ -175,9 +170,10 @@ def shown(
 
 
 def _listed(values: Any, count: int, screen: Screen) -> Iterator[str]:
+    """Yield the first of `count` values, one in a line, and the number of the others."""
     most = min(MOST_ROWS, screen.rows - 1) if screen.rows else MOST_ROWS
     if values.dtype.names is not None:
-        most = max(1, most - 1)  # a line is the names of the fields
+        most = max(1, most - 1)  # the first line has the names of the fields
         yield from _records(values[:most], screen)
         values = values[:0]
     for value in values[:most]:
@@ -201,6 +197,7 @@ def _records(values: Any, screen: Screen) -> Iterator[str]:
 
 
 def _line(values: Any, screen: Screen) -> Iterator[str]:
+    """Yield the plot of numbers of one axis: for complex ones, of magnitude and phase."""
     numbers = numbers_of([values])
     if numbers.classes is not None and len(numbers.classes) * 2 < numbers.count:
         return  # the counts of the classes are the picture
@@ -215,6 +212,7 @@ def _line(values: Any, screen: Screen) -> Iterator[str]:
 
 
 def _plotted(values: Any, screen: Screen) -> Iterator[str]:
+    """Yield a plot of numbers, with the largest and the least at its left edge."""
     low, high = envelope(values, 1)
     if not np.isfinite(low[0]):
         return
@@ -241,11 +239,11 @@ def _columns(values: Any, screen: Screen) -> Iterator[str]:
     for number in range(values.shape[1]):
         key = f"[:, {number}]" if down else f"[{number}, :]"
         lows, highs = envelope(values[:, number], width)
-        there = np.isfinite(lows)
-        if not there.any():
+        finite = np.isfinite(lows)
+        if not finite.any():
             yield f"{key} no finite values"
             continue
-        low, high = float(lows[there].min()), float(highs[there].max())
+        low, high = float(lows[finite].min()), float(highs[finite].max())
         middle = (lows / 2 + highs / 2).tolist()
         line = sparkline(middle, low, high, unicode=screen.unicode)
         yield f"{key} {line} {number_text(low)} … {number_text(high)}"
@@ -255,6 +253,7 @@ def _columns(values: Any, screen: Screen) -> Iterator[str]:
 
 
 def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
+    """Yield planes as pictures in a row below their keys; complex ones are two rows."""
     about = []
     named = [frame for frame in sampled.frames if frame.key]
     if array.ndim > 2 and named:
@@ -266,8 +265,8 @@ def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
     screen = screen.without(about)
     count = 2 if sampled.values[0].dtype.kind == "c" else 1  # magnitude and phase
     lines = terminal.ROWS
-    if screen.rows:  # each has a title, of which the longest is folded once
-        titles = count * (1 + (screen.columns < _WIDE))
+    if screen.rows:
+        titles = count * (1 + (screen.columns < _WIDE))  # lines; a low width folds each once
         lines = max(_LEAST_ROWS, screen.rows - titles) // count
     rows, columns = terminal.room(screen.columns, len(sampled.frames), way=screen.way, rows=lines)
     for strip in strips_of(array, sampled, rows, columns):
@@ -287,7 +286,7 @@ def _channels(array: Array, screen: Screen) -> Iterator[str]:
         seen = None if axis is None else seen_at(array, axis)
     except RaconvertError as error:
         raise_interruption(error)
-        return  # the samples are shown
+        return  # the sample is shown instead
     lines = max(_LEAST_ROWS, screen.rows - 2) if screen.rows else terminal.ROWS
     rows, columns = terminal.room(screen.columns, 1, way=screen.way, rows=lines)
     made = None if seen is None else mixed(seen, scales_of([seen]), min(rows, columns))
@@ -298,7 +297,8 @@ def _channels(array: Array, screen: Screen) -> Iterator[str]:
 
 
 def _title(strip: Strip, screen: Screen) -> Iterator[str]:
-    title = quoted(strip.legend(terminal.looks_of_signs(screen.way)))  # units are of the file
+    """Yield the title of some pictures, if they have one."""
+    title = quoted(strip.legend(terminal.looks_of_signs(screen.way)))  # its units are of the file
     if title:
         yield title if screen.unicode else title.replace("π", "pi")
 
@@ -322,9 +322,9 @@ def _larger(picture: Picture, rows: int, columns: int) -> Picture:
 def _sheet(array: Array, sampled: Sample, screen: Screen, labels: Labels | None) -> Iterator[str]:
     """Yield rows of small pictures, below each its number and its label."""
     lines, most = _SHEET_CELLS, _in_a_row(screen)
-    if screen.rows:  # below a line about them and a title
-        below = -(-len(sampled.frames) // most)
-        lines = max(2, min(lines, (screen.rows - 2) // below - 1))
+    if screen.rows:  # two lines are for the number of pictures and the title
+        rows_of_pictures = -(-len(sampled.frames) // most)
+        lines = max(2, min(lines, (screen.rows - 2) // rows_of_pictures - 1))
     rows, columns = 2 * lines, _SHEET_CELLS
     if screen.way not in (terminal.BLOCKS, terminal.CHARACTERS):
         columns *= terminal.CELL[0]
@@ -341,7 +341,7 @@ def _sheet(array: Array, sampled: Sample, screen: Screen, labels: Labels | None)
 
 
 def _captions(titles: list[str], step: float, *, unicode: bool) -> str:
-    """Titles below their pictures, each as wide as its own at most."""
+    """The line of titles below a row of pictures, `step` apart; each is cut to its picture."""
     line = ""
     for number, title in enumerate(titles):
         text, most = quoted(title), int(step) - 2
@@ -366,10 +366,10 @@ class Counted(Record):
 def counted(array: Array, part: Sample | None, *, full: bool = False) -> Counted | None:
     """The numbers of all of an array, if it is small or with `full`, else of its sample.
 
-    None for what has none. Raises what reading elements raises.
+    None for records, and without any value. Raises what reading elements raises.
     """
-    rest = part is not None and not part.whole and array.nbytes <= _SMALL and part.damage is None
-    whole = all_numbers(array) if full or rest else None
+    is_part = part is not None and not part.whole and part.damage is None
+    whole = all_numbers(array) if full or (is_part and array.nbytes <= _SMALL) else None
     parts = [] if part is None else part.values
     if parts and parts[0].dtype.names is not None:
         return None
@@ -391,7 +391,7 @@ def has_classes(array: Array, numbers: Numbers) -> bool:
 def number_lines(
     array: Array, part: Sample | None, screen: Screen, *, full: bool = False
 ) -> Iterator[str]:
-    """Yield the numbers of an array, of all of it or of the sample, and which of them it is.
+    """Yield lines on the numbers of an array, and whether they are those of all or of a sample.
 
     Raises what reading elements raises.
     """
@@ -408,15 +408,16 @@ def number_lines(
         yield from _classes(array, numbers, screen)
     is_bool = array.element.kind == "bool"
     if numbers.least is not None and not is_bool:
-        what = "|x| " if array.element.kind == "complex" else ""
+        measure = "|x| " if array.element.kind == "complex" else ""
         mean = numbers.mean
-        ends = [f"min {what}{number_text(numbers.least)}"]
-        ends += [f"mean {what}{number_text(mean)}"] if mean is not None else []
-        ends += [f"max {what}{number_text(numbers.most)}"]
+        ends = [f"min {measure}{number_text(numbers.least)}"]
+        ends += [f"mean {measure}{number_text(mean)}"] if mean is not None else []
+        ends += [f"max {measure}{number_text(numbers.most)}"]
         yield ",  ".join(ends)
-    odd = "" if is_bool else _odd(array, numbers)
-    yield f"{odd}  ({which})" if odd else which
-    if sampled.histogram and not (numbers.classes is not None and len(numbers.classes) <= 16):
+    specials = "" if is_bool else _specials(array, numbers)
+    yield f"{specials}  ({which})" if specials else which
+    has_few_classes = numbers.classes is not None and len(numbers.classes) <= 16
+    if sampled.histogram and not has_few_classes:
         histogram = sampled.histogram
         if screen.columns < _WIDE:
             histogram = [
@@ -426,25 +427,19 @@ def number_lines(
         first, last = number_text(sampled.least), number_text(sampled.most)
         some = "" if numbers is sampled or part is None or part.whole else " of a sample"
         yield f"histogram{some} {first} {drawn} {last}"
-    trace = numbers.trace
-    if (
-        len(trace) > 2
-        and numbers.most != numbers.least
-        and not is_bool
-        and numbers.least is not None
-        and numbers.mean is not None
-    ):
+    varies = numbers.least is not None and numbers.mean is not None and not is_bool
+    if varies and len(numbers.trace) > 2 and numbers.most != numbers.least:
         low, high = float(numbers.least), float(numbers.most)
-        for word, at in (("max", 1), ("min", 0)):
-            course = [one[at] for one in trace]
+        for word, side in (("max", 1), ("min", 0)):
+            course = [extremes[side] for extremes in numbers.trace]
             if len(course) > screen.columns - _TRACE:
-                course = envelope(np.array(course), screen.columns - _TRACE)[at].tolist()
+                course = envelope(np.array(course), screen.columns - _TRACE)[side].tolist()
             line = sparkline(course, low, high, unicode=screen.unicode)
             yield f"{word} {'along the array' if made.by_blocks else 'of each plane'}  {line}"
 
 
-def _odd(array: Array, numbers: Numbers) -> str:
-    """Describe the numbers of missing, infinite and zero values."""
+def _specials(array: Array, numbers: Numbers) -> str:
+    """Describe how many values are missing, infinite and zero."""
     parts = []
     if array.element.kind in (*FLOATS, "complex"):
         parts.append(f"NaN {numbers.nan}")
@@ -495,12 +490,12 @@ MOST_ARRAYS = 1000  # arrays listed per container
 
 
 def facts_of(bundle: Bundle, path: str, reason: str, *, full: bool = False) -> dict[str, Any]:
-    """Return the facts for `peek`: the file, its arrays, and statistics of the chosen array.
+    """Return the facts for `peek`: the file, its arrays, and statistics of the main array.
 
     Raises what reading elements raises.
     """
     row = by_name(bundle.format)
-    array = chosen_array(bundle)
+    array = main_array(bundle)
     return {
         "path": path,
         "format": row.name,
@@ -515,19 +510,18 @@ def facts_of(bundle: Bundle, path: str, reason: str, *, full: bool = False) -> d
 
 
 def _leaf(array: Array) -> dict[str, Any]:
-    """An array of a container in short."""
-    broken = array.problem is not None
+    """The facts about one of the arrays of a container."""
     return {
         "name": array.name,
         "type": type_text(array.element),
         "shape": list(array.shape),
         "index_order": array.index_order,
-        "problem": str(array.problem) if broken else None,
+        "problem": None if array.problem is None else str(array.problem),
     }
 
 
 def _numbers(array: Array, *, full: bool) -> dict[str, Any] | None:
-    """The numbers of an array, with what they are of; None for what has none."""
+    """The facts about the numbers of an array, and what part they are of; None without any."""
     stored = array
     array, sampled, problem = shown_of(array, sheet=_PICTURES)
     if problem is not None and not full:
@@ -574,9 +568,9 @@ def _number(value: Any) -> Any:
 
 
 def _class_facts(array: Array, numbers: Numbers) -> list[dict[str, Any]]:
-    """The different values, the most frequent first, with their names where there are some."""
-    most = (numbers.classes or {}).items()
+    """The different values with their names and counts, the most frequent first."""
+    counts = (numbers.classes or {}).items()
     return [
         {"value": plain(value), "name": class_name(array, value), "count": count}
-        for value, count in sorted(most, key=lambda item: -item[1])[:MOST_CLASSES]
+        for value, count in sorted(counts, key=lambda item: -item[1])[:MOST_CLASSES]
     ]

@@ -21,11 +21,12 @@ SIGNS = ("NaN", "-inf", "inf")
 _NAN, _BELOW, _ABOVE = range(len(SIGNS))
 _SIGN_COLORS = ((168, 50, 90), (0, 114, 178), (230, 130, 0))
 _COLORS = 256 - len(SIGNS)
-# Floats of which the largest is so many times the last percent, and that the middle: as in k-space,
-# where few are far larger than most. Images of a body have a dark middle, but no such peak.
+# Floats are shown by their logarithm if the largest is `_PEAK` times the 99th percentile, and that
+# is `_WIDE` times the median: as in k-space, where few are far larger than most. Images of a body
+# have a dark median, but no such peak.
 _PEAK, _WIDE = 5.0, 5.0
-_LEAST_POWER = 1e-6  # of the largest value; smaller ones have the first color where colors do
-_SMALL = 1 << 16  # bytes of a picture that is packed as well as can be, which takes its time
+_LEAST_POWER = 1e-6  # of the largest value: the least of which a logarithmic scale has a color
+_SMALL = 1 << 16  # bytes; a smaller picture is packed at the best level, which is slow
 _SHARE = 1.0  # percent of the values clipped at each end of the scale
 # Coefficients of a polynomial through viridis, by Matt Zucker (public domain).
 _VIRIDIS = (
@@ -110,25 +111,25 @@ def palette_of(colors: str) -> Values:
 
 
 def scale_of(parts: list[Values], colors: str) -> Scale:
-    """The values at the ends of the colors: the extremes of bytes and bools, else percentiles.
+    """The scale of pictures in these colors: between extremes of bytes and bools, else percentiles.
 
-    Both are NaN if no value is finite. Positive numbers of a wide range, as those of k-space,
+    Both ends are NaN if no value is finite. Positive numbers of a wide range, as those of k-space,
     are shown by their logarithm.
     """
-    ends = []
+    finite = []
     for part in parts:
         values = comparable(part).reshape(-1)
         values = thinned(values, 1 << 18)
-        ends.append(values[np.isfinite(values)] if values.dtype.kind == "f" else values)
-    values = np.concatenate(ends) if ends else np.zeros(0)
+        finite.append(values[np.isfinite(values)] if values.dtype.kind == "f" else values)
+    values = np.concatenate(finite) if finite else np.zeros(0)
     if not values.size:
         return Scale(np.nan, np.nan, colors)
     if values.dtype.kind == "b" or values.dtype.itemsize == 1:
         low, high = float(values.min()), float(values.max())
     elif _is_wide(values):
         high = float(values.max())
-        there = values[values > high * _LEAST_POWER]
-        low = float(np.percentile(there.astype(np.float64), _SHARE))
+        colored_ones = values[values > high * _LEAST_POWER]
+        low = float(np.percentile(colored_ones.astype(np.float64), _SHARE))
         return Scale(low, high, colors, power=True, clips=bool(values.min() < low))
     else:
         low, high = map(float, np.percentile(values.astype(np.float64), [_SHARE, 100 - _SHARE]))
@@ -140,7 +141,7 @@ def scale_of(parts: list[Values], colors: str) -> Scale:
 
 
 def _is_wide(values: Values) -> bool:
-    """True for floats, none below 0, of which few are far larger than most."""
+    """True for floats of at least 0 of which few are far larger than most."""
     if values.dtype.kind != "f" or not values.max() > 0 or values.min() < 0:
         return False
     middle, large = map(float, np.percentile(values.astype(np.float64), [50, 100 - _SHARE]))
@@ -159,10 +160,10 @@ def colored(values: Values, scale: Scale) -> Picture:
         share = _shares(np.nan_to_num(values, nan=0), scale)
         at = len(SIGNS) + np.clip(share, 0, 1) * (_COLORS - 1)
     pixels = np.rint(np.nan_to_num(at)).astype(np.uint8)
-    for number, gone in (
+    for sign, mask in (
         (_NAN, np.isnan(values)), (_BELOW, np.isneginf(values)), (_ABOVE, np.isposinf(values)),
     ):  # fmt: skip
-        pixels[gone] = number
+        pixels[mask] = sign
     return Picture(pixels, palette)
 
 
@@ -179,7 +180,7 @@ def _shares(values: Values, scale: Scale) -> Values:
 
 
 def photo(values: Values) -> Picture:
-    """A picture of red, green, blue in whole numbers; alpha is laid over grey."""
+    """A picture of pixels of red, green, blue in whole numbers; alpha is laid over grey."""
     bits = 8 * (values.dtype.itemsize - 1)
     if bits:
         values = (comparable(values) >> bits).astype(np.uint8)
@@ -190,7 +191,7 @@ def photo(values: Values) -> Picture:
 
 
 def resized(values: Values, rows: int, columns: int, *, mean: bool = True) -> Values:
-    """Resize a plane to so many rows and columns, by means of pixels, or by one of them."""
+    """Resize a plane to so many rows and columns: to means of pixels, or to one pixel of each."""
     height, width = values.shape
     if (rows, columns) == (height, width):
         return values
@@ -203,31 +204,36 @@ def resized(values: Values, rows: int, columns: int, *, mean: bool = True) -> Va
     return _shrunk(values, rows, columns, mean=mean)
 
 
+def resized_photo(values: Values, rows: int, columns: int) -> Values:
+    """Resize a plane whose colours are its last axis to so many rows and columns, by means."""
+    colors = [resized(values[..., at], rows, columns) for at in range(values.shape[-1])]
+    return np.stack(colors, axis=-1)
+
+
 def _shrunk(values: Values, rows: int, columns: int, *, mean: bool) -> Values:
+    """Resize a plane to fewer rows and columns; a mean is that of the finite pixels."""
     height, width = values.shape
     tops = np.arange(rows) * height // rows
     lefts = np.arange(columns) * width // columns
-    some: Values = values[tops + (height // rows) // 2][:, lefts + (width // columns) // 2]
+    picked: Values = values[tops + (height // rows) // 2][:, lefts + (width // columns) // 2]
     if not mean or values.dtype.kind not in "iuf":
-        return some
-    whole = values.astype(np.float32)
-    there = np.isfinite(whole)
-    sums = _summed(np.where(there, whole, 0), tops, lefts)
-    counts = _summed(there.astype(np.float32), tops, lefts)
+        return picked
+    floats = values.astype(np.float32)
+    finite = np.isfinite(floats)
+    sums = _summed(np.where(finite, floats, 0), tops, lefts)
+    counts = _summed(finite.astype(np.float32), tops, lefts)
     with np.errstate(all="ignore"):
-        means = np.where(counts, sums / counts, some)
-    if values.dtype.kind != "f":
-        means = np.rint(means).astype(values.dtype)
-    same: Values = means
-    return same
+        means: Values = np.where(counts, sums / counts, picked)
+    return means if values.dtype.kind == "f" else np.rint(means).astype(values.dtype)
 
 
 def _summed(values: Values, tops: Values, lefts: Values) -> Values:
+    """The sums of the boxes of a plane that begin at these rows and columns."""
     return np.add.reduceat(np.add.reduceat(values, tops, axis=0), lefts, axis=1)
 
 
 def enlarged(picture: Picture, factor: int) -> Picture:
-    """The picture with each pixel as a square of some."""
+    """The picture with each pixel as a square of `factor` × `factor` pixels."""
     pixels = picture.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
     return picture._replace(pixels=pixels)
 
@@ -259,7 +265,7 @@ def png_of(picture: Picture) -> bytes:
     if picture.palette is not None:
         used = int(pixels.max(initial=0)) + 1
         parts.append(_chunk(b"PLTE", picture.palette[:used].tobytes()))
-    else:  # each byte as the difference from the pixel on the left packs better
+    else:  # differences from the pixel on the left (filter 1) pack better
         rows[:, 0] = 1
         whole = rows[:, 1:].copy()
         rows[:, 1 + depth :] = whole[:, depth:] - whole[:, :-depth]

@@ -1,4 +1,4 @@
-"""A plane at chosen places of the other axes, read within bounds, as an array and its sample."""
+"""A plane at an index of the other axes, read within bounds, as an array and its sample."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import ceil, prod
 
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
-from raconvert.views.sample import DECODED, is_coded, sample
+from raconvert.views.sample import DECODED, covered, is_coded, sample
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,25 +45,29 @@ def plane_at(array: Array, key: list[Any], budget: int) -> Plane | None:
 def middle_key(array: Array, layout: Layout) -> list[Any]:
     """The key of the plane of an array in the middle of all other axes."""
     key: list[Any] = [0 if length == 1 else slice(None) for length in array.shape]
-    for at in layout.outer:
-        place = array.ndim - 1 - at if array.index_order == "F" else at
-        key[place] = array.shape[place] // 2
+    for slowest_first in layout.outer:
+        axis = array.ndim - 1 - slowest_first if array.index_order == "F" else slowest_first
+        key[axis] = array.shape[axis] // 2
     return key
 
 
 def key_text(key: list[Any]) -> str:
-    """A key as Python takes it."""
+    """A key of integers and slices as Python takes it."""
     return f"[{', '.join(_part_text(part) for part in key)}]"
 
 
 def _part_text(part: Any) -> str:
+    """An index or a slice as it stands in a key."""
     if not isinstance(part, slice):
         return str(part)
     return ":" if part == slice(None) else f"{part.start}:{part.stop}"
 
 
 def _cropped(array: Array, key: list[Any], budget: int) -> list[Any]:
-    """The key with the rows and columns that cost at most a budget; empty if none do."""
+    """Cut a key to the rows and columns around the middle that cost at most `budget` bytes.
+
+    Empty if any of them cost more.
+    """
     data = array.data if array.extent is None else None
     if data is not None and is_decoded_whole(data):
         return key if array.nbytes <= DECODED else []
@@ -75,13 +79,14 @@ def _cropped(array: Array, key: list[Any], budget: int) -> list[Any]:
     axes = [at for at, part in enumerate(key) if isinstance(part, slice)]
     inner = [min(chunks[at], n) for at, n in enumerate(array.shape) if at not in axes]
     each = prod(inner) * array.element.nbytes
-    wanted = _within(array, chunks, axes, each, budget)
-    if each * prod(_covered(wanted[at], chunks[at]) for at in axes) > max(budget, DECODED // 4):
+    lengths = _within(array, chunks, axes, each, budget)
+    decoded = each * prod(covered(lengths[at], chunks[at]) for at in axes)
+    if decoded > max(budget, DECODED // 4):
         return []
     for at in axes:
-        if wanted[at] < array.shape[at]:
-            start = (array.shape[at] - wanted[at]) // 2 // chunks[at] * chunks[at]
-            key[at] = slice(start, start + wanted[at])
+        if lengths[at] < array.shape[at]:
+            start = (array.shape[at] - lengths[at]) // 2 // chunks[at] * chunks[at]
+            key[at] = slice(start, start + lengths[at])
     return key
 
 
@@ -98,18 +103,17 @@ def _chunks_of(array: Array) -> list[int] | None:
 def _within(
     array: Array, chunks: list[int], axes: list[int], each: int, budget: int
 ) -> dict[int, int]:
-    """The lengths of the part of a plane whose chunks are few and within a budget of bytes."""
-    wanted = {at: array.shape[at] for at in axes}
+    """The lengths by axis of a part of a plane: of at most `_MOST_CHUNKS` chunks, within a budget.
+
+    For each element of the plane, `each` bytes are decoded.
+    """
+    lengths = {at: array.shape[at] for at in axes}
     while (
-        each * prod(_covered(wanted[at], chunks[at]) for at in axes) > budget
-        or prod(ceil(wanted[at] / chunks[at]) for at in axes) > _MOST_CHUNKS
+        each * prod(covered(lengths[at], chunks[at]) for at in axes) > budget
+        or prod(ceil(lengths[at] / chunks[at]) for at in axes) > _MOST_CHUNKS
     ):
-        at = max(axes, key=lambda one: wanted[one] / chunks[one])
-        if wanted[at] <= chunks[at]:
+        longest = max(axes, key=lambda at: lengths[at] / chunks[at])
+        if lengths[longest] <= chunks[longest]:
             break
-        wanted[at] = max(chunks[at], wanted[at] // 2)
-    return wanted
-
-
-def _covered(length: int, chunk: int) -> int:
-    return ceil(length / chunk) * chunk
+        lengths[longest] = max(chunks[longest], lengths[longest] // 2)
+    return lengths

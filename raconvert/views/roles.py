@@ -1,7 +1,8 @@
 """Roles of the arrays of a file: what people mean by it, and what only serves another array.
 
 Coordinates, their bounds, tables of codes and columns of offsets belong to arrays beside them. They
-are known by the names of axes, by what attributes name (as the CF conventions do), and by names.
+are recognised by the names of axes, by attributes that name them (as the CF conventions do), and by
+their own names.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NAMING = {
     "ancillary_variables": SUPPORT, "cell_measures": SUPPORT, "formula_terms": SUPPORT,
     "geometry": SUPPORT, "DIMENSION_LABELS": COORDINATE,
 }  # fmt: skip
-# Last parts of names of whole numbers that say where the values of others lie, or number them.
+# Last parts of the names of integer arrays that have offsets, lengths or numbers of other values.
 _SERVING = frozenset(
     ("offset", "offsets", "indptr", "indices", "index", "row_splits", "cu_seqlens", "lengths",
      "shape", "strides", "permutation", "codes", "row_ptr")
@@ -53,10 +54,10 @@ def roles_of(bundle: Bundle) -> Roles:
     if len(arrays) < 2:
         return Roles(kinds, beside)
     for array in bundle.arrays:
-        found = dict.fromkeys(_named_by(array, arrays))
-        if found:
-            beside[array.name] = tuple(name for name, _ in found)
-            for name, kind in found:
+        named = dict.fromkeys(_named_by(array, arrays))
+        if named:
+            beside[array.name] = tuple(name for name, _ in named)
+            for name, kind in named:
                 kinds.setdefault(name, kind)
         if _serves(array):
             kinds.setdefault(array.name, SUPPORT)
@@ -83,7 +84,7 @@ def _named_by(array: Array, arrays: dict[str, Array]) -> Iterator[tuple[str, str
 
 
 def _resolved(name: Any, array: Array, arrays: dict[str, Array]) -> Array | None:
-    """The array of a name in the group of another one, or in one above it; None without any."""
+    """The array of this name in the group of `array`, or in a group above it; None without any."""
     if not name or not isinstance(name, str):
         return None
     group = array.name.rpartition("/")[0]
@@ -97,7 +98,7 @@ def _resolved(name: Any, array: Array, arrays: dict[str, Array]) -> Array | None
 
 
 def _serves(array: Array) -> bool:
-    """True for an array that says by its name that it is about the values of others."""
+    """True if the name or an attribute of an array says that it is about the values of others."""
     last = array.name.rpartition("/")[2].lower()
     if last in _TABLES or last.endswith(_BOUNDS):
         return True
@@ -118,6 +119,7 @@ def main_array(bundle: Bundle, roles: Roles | None = None) -> Array | None:
 
 
 def _weight(array: Array, kinds: dict[str, str]) -> tuple[bool, bool, int, int, int]:
+    """The key by which arrays are sorted: the largest is that of the array that people mean."""
     numbers = array.element.kind != "user" and bool(array.count)
     count = array.count // 8 if array.element.kind == "bool" else array.count
     described = bool(array.meta.description) + bool(array.meta.units)

@@ -51,11 +51,11 @@ SHEET_FROM = 16  # fewer pictures are not worth a contact sheet
 
 
 class Frame(Record):
-    """A part of an array: its values in logical order, which part, and its form if all were read.
+    """A part of an array: its values in logical order, and the key that picks it.
 
-    `key` is what Python takes for it, `where` what that is along axes with labels or coordinates.
-    The last of `size` are its rows and columns; empty if none were left out between others.
-    `number` is that of the picture in a sheet of many.
+    `key` is the key in the words of Python, `where` its labels and coordinates. `size` has the rows
+    and columns of the whole plane, if some were left out between others; else it is empty.
+    `number` is the index of the plane among all planes.
     """
 
     values: Any
@@ -73,7 +73,7 @@ class Sample(Record):
     text: str
     whole: bool
     pictures: int = 0  # pictures in the array, if the sample is a contact sheet
-    damage: RaconvertError | None = None  # why the first plane is missing that cannot be read
+    damage: RaconvertError | None = None  # the error of the first plane that cannot be read
 
     @property
     def values(self) -> list[Any]:
@@ -84,8 +84,8 @@ class Sample(Record):
 def sample(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 0) -> Sample:
     """Return a part of an array that stands for it; at most about `budget` bytes are read.
 
-    `frames` is how many planes are read at most, `sheet` the same of many small pictures.
-    Raises what reading elements raises, `TooLarge` if too much would have to be decoded for any.
+    At most `frames` planes are read, or at most `sheet` if they are many small pictures.
+    Raises what reading elements raises, `TooLarge` if even the least part costs too much.
     """
     if array.problem is not None:
         raise array.problem
@@ -107,7 +107,7 @@ def sample(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 
 
 
 class Shown(Record):
-    """An array in the values that it stands for, and the sample of it; None if it is too large."""
+    """An array in its physical values, and its sample: None if it is too large, by `problem`."""
 
     array: Array
     sampled: Sample | None
@@ -115,10 +115,9 @@ class Shown(Record):
 
 
 def shown_of(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 0) -> Shown:
-    """Look at an array: at its physical values, if its file says a scale.
+    """Sample an array, in its physical values if its file has a scale; missing ones are NaN.
 
-    `budget`, `frames` and `sheet` are those of `sample`. What is missing is NaN. Raises what
-    reading elements raises.
+    `budget`, `frames` and `sheet` are those of `sample`. Raises what reading elements raises.
     """
     array = as_listed(array)
     scale = known_scale(array)
@@ -146,7 +145,7 @@ def known_scale(array: Array) -> Scale | None:
 
 
 def values_text(array: Array) -> str:
-    """Describe the values that are shown: what they are made of, and their unit."""
+    """Describe how the values that are shown are made from the stored ones, and their unit."""
     scale = known_scale(array)
     if scale is None:
         return ", ".join(scale_notes([array]))
@@ -184,8 +183,8 @@ def is_coded(array: Array) -> bool:
 def spread(count: int, most: int) -> list[int]:
     """At most `most` indices below `count`: one of each of as many equal bins, at random.
 
-    Even distances would beat against data that repeats itself: of digits in turn, ten zeros. The
-    seed is fixed; the middle one of an odd number is the middle of all.
+    Even distances would beat against data that repeats itself: of images of the digits in turn, all
+    could be zeros. The seed is fixed; the middle one of an odd number is the middle of all.
     """
     if count <= most:
         return list(range(count))
@@ -204,24 +203,42 @@ def region(array: Array, key: Key) -> Values:
 
 
 def where_of(array: Array, index: Mapping[int, int]) -> str:
-    """Describe places of axes, by axis, slowest first: ``time = 30 days, REG = EU``."""
+    """The labels and coordinates of an index by axis, as text: ``time = 30 days, REG = EU``.
+
+    Axes are counted slowest first.
+    """
     parts = []
-    for at, number in index.items():
-        axis = array.axes[array.ndim - 1 - at if array.index_order == "F" else at]
-        value = _standing_at(axis, number)
+    for slowest_first, at in index.items():
+        number = array.ndim - 1 - slowest_first if array.index_order == "F" else slowest_first
+        axis = array.axes[number]
+        value = _coordinate_text(axis, at)
         if axis.name and value is not None:
             parts.append(f"{axis.name} = {value}{f' {axis.units}' * bool(axis.units)}")
     return ", ".join(parts)
 
 
-def _standing_at(axis: Axis, number: int) -> str | None:
-    """The label or the number at a place of an axis; None without one, or along a direction."""
+def value_at(axis: Axis, at: int, length: int) -> Any:
+    """The label or the coordinate at an index, as `axis.values(length)` has it; None without any.
+
+    For coordinates the others are not made: there may be more of them than memory holds.
+    """
     if axis.labels is not None:
-        value = axis.labels[number]
+        values = axis.values(length)
+        return None if values is None else values[at]
+    first = axis.values(1)
+    if first is None:
+        return None
+    return first[0].item() + at * (1 if axis.spacing is None else axis.spacing)
+
+
+def _coordinate_text(axis: Axis, at: int) -> str | None:
+    """The label or the coordinate at an index of an axis; None without one, or for spatial axes."""
+    if axis.labels is not None:
+        value = axis.labels[at]
         return number_text(value) if isinstance(value, float) else str(value)
     if axis.spacing is None or axis.origin is None or axis.direction is not None:
         return None
-    return number_text(axis.origin + number * axis.spacing)
+    return number_text(axis.origin + at * axis.spacing)
 
 
 def chunk_count(array: Array) -> int:
@@ -249,15 +266,16 @@ class _Reader:
         self.chunks = 32 if remote else MOST_CHUNKS
         if self.chunk is not None:
             self.budget = max(budget, min(DECODED, prod(self.chunk) * self.item))
-        # What is encoded in pieces that are not known is decoded anew for each region of it.
+        # An array that is encoded in unknown pieces is decoded anew for each region of it.
         self.coded = self.chunk is None and is_coded(array) and layout.rows >= 0
         if self.coded:
             self.budget = max(budget, min(DECODED, self._plane_bytes()))
         self.cut = ""  # the words for how planes were cut
         self.thinned = False  # True if rows or columns were left out
-        self.total = 0  # planes of an array of which this is the front
+        self.total = 0  # planes of the whole array, if this is only its front
 
     def sample(self) -> Sample:
+        """The sample of the array. Raises what reading elements raises."""
         layout, seen = self.layout, self.seen
         if layout.form == SCALAR:
             values = region(self.array, (slice(None),) * len(seen))
@@ -269,11 +287,11 @@ class _Reader:
         chosen = spread(planes, self._frames_within(planes))
         parts, damage, broken = [], None, 0
         for number in chosen:
-            at = np.unravel_index(number, outer) if outer else ()
-            index = dict(zip(layout.outer, map(int, at), strict=True))
+            outer_index = np.unravel_index(number, outer) if outer else ()
+            index = dict(zip(layout.outer, map(int, outer_index), strict=True))
             try:
                 values = self._plane(index, len(chosen))
-            except Corrupt as error:  # the others may be sound
+            except Corrupt as error:  # other planes may be sound
                 damage, broken = damage or error, broken + 1
                 continue
             size = self._size() if self.thinned else ()
@@ -289,17 +307,17 @@ class _Reader:
         return Sample(layout.form, tuple(parts), text, whole, damage=damage)
 
     def _frames_within(self, planes: int) -> int:
-        """Return the number of planes to show: fewer if one costs much."""
+        """Return the number of planes to read: fewer than `frames` if one costs much."""
         most = min(self.frames, planes)
         if self.chunk is not None:
             cost = prod(min(self.chunk[axis], self.seen[axis]) for axis in range(len(self.seen)))
             most = max(1, min(most, self.budget // max(1, cost * self.item)))
         if self.coded:
             most = max(1, min(most, self.budget // self._plane_bytes()))
-        wide = self.seen[self.layout.columns] * self.item
-        return (
-            1 if wide > self.budget // 32 and planes * self._plane_bytes() > self.budget else most
-        )
+        row_bytes = self.seen[self.layout.columns] * self.item
+        if row_bytes > self.budget // 32 and planes * self._plane_bytes() > self.budget:
+            return 1
+        return most
 
     def _plane_bytes(self) -> int:
         layout, seen = self.layout, self.seen
@@ -307,14 +325,14 @@ class _Reader:
         return seen[layout.rows] * seen[layout.columns] * colors * self.item
 
     def _text(self, index: dict[int, int]) -> str:
-        """A plane as a key in logical order."""
+        """The key of a plane in the words of Python, in logical order."""
         parts = [
-            str(index[axis]) if axis in index else ":" if length > 1 else "0"
-            for axis, length in enumerate(self.seen)
+            str(index.get(axis, ":" if length > 1 else 0)) for axis, length in enumerate(self.seen)
         ]
         return f"[{', '.join(parts[::-1] if self.array.index_order == 'F' else parts)}]"
 
     def _key(self, index: dict[int, int | slice]) -> Key:
+        """The key that picks an index of some axes, slowest first, and all of the others."""
         return tuple(
             index.get(axis, slice(None) if length > 1 else 0)
             for axis, length in enumerate(self.seen)
@@ -334,6 +352,7 @@ class _Reader:
         return values.swapaxes(0, 1) if self.array.index_order == "F" else values
 
     def _plane(self, index: dict[int, int], count: int) -> Values:
+        """Read the plane at an index of the outer axes, or a part of it: one of `count` planes."""
         limit = self.budget // count
         if self.chunk is not None or self.remote or self.coded:
             crop = self._crop(limit, max(1, self.chunks // count))
@@ -343,7 +362,7 @@ class _Reader:
         return self._oriented(self._rows(index, limit))
 
     def _rows(self, index: dict[int, int], limit: int) -> Values:
-        """Some rows, each read alone; of rows that are too long, single elements."""
+        """Read some rows of a plane, each alone; of rows that are too long, single elements."""
         layout, seen = self.layout, self.seen
         self.thinned = True
         width = self._plane_bytes() // seen[layout.rows]
@@ -367,7 +386,7 @@ class _Reader:
     def _lines_at(
         self, index: dict[int, int], rows: list[int]
     ) -> Iterator[Callable[[slice], Values]]:
-        """Yield what returns some columns of a row, row by row."""
+        """Yield, for each of the rows, a function that reads some of its columns."""
         layout = self.layout
         decoded = some_rows(self.array)
         if decoded is not None and layout.rows == 0 and layout.columns == 1 and not layout.outer:
@@ -382,7 +401,10 @@ class _Reader:
         return region(self.array, self._key(key))
 
     def _crop(self, limit: int, chunks: int) -> dict[int, slice]:
-        """The stretch of rows and columns around the middle within so many bytes and chunks."""
+        """The slices of rows and columns around the middle that cost at most so much; empty if all.
+
+        `limit` are bytes, `chunks` those that are decoded.
+        """
         layout, seen = self.layout, self.seen
         chunk = self.chunk or (1,) * len(seen)
         if self.remote and self._plane_bytes() // seen[layout.rows] <= limit:
@@ -391,26 +413,27 @@ class _Reader:
         fixed = self.item * (seen[layout.color] if layout.color >= 0 else 1)
         if self.chunk is not None:
             fixed = prod(chunk) // prod(chunk[axis] for axis in axes) * self.item
-        wanted = {axis: seen[axis] for axis in axes}
-        while fixed * prod(_covered(wanted[a], chunk[a]) for a in axes) > limit or (
-            self.chunk is not None and prod(ceil(wanted[a] / chunk[a]) for a in axes) > chunks
+        lengths = {axis: seen[axis] for axis in axes}
+        while fixed * prod(covered(lengths[a], chunk[a]) for a in axes) > limit or (
+            self.chunk is not None and prod(ceil(lengths[a] / chunk[a]) for a in axes) > chunks
         ):
-            axis = max(axes, key=lambda a: wanted[a] / chunk[a])
-            if wanted[axis] <= chunk[axis]:
+            longest = max(axes, key=lambda a: lengths[a] / chunk[a])
+            if lengths[longest] <= chunk[longest]:
                 break
-            wanted[axis] = max(chunk[axis], wanted[axis] // 2)
+            lengths[longest] = max(chunk[longest], lengths[longest] // 2)
         crop = {}
         for axis in axes:
-            if wanted[axis] < seen[axis]:
+            if lengths[axis] < seen[axis]:
                 step = chunk[axis]
-                start = (seen[axis] - wanted[axis]) // 2 // step * step
-                crop[axis] = slice(start, start + wanted[axis])
+                start = (seen[axis] - lengths[axis]) // 2 // step * step
+                crop[axis] = slice(start, start + lengths[axis])
         if crop:
             parts = [f"{part.start}:{part.stop}" for part in crop.values()]
             self.cut = f"the part around the middle ({', '.join(parts)}) of each"
         return crop
 
     def _line(self) -> Sample:
+        """The sample of an array of one long axis: all of it, or windows of equal bins."""
         axis = self.layout.columns
         length = self.seen[axis]
         chunk = self.chunk[axis] if self.chunk is not None else 0
@@ -429,12 +452,16 @@ class _Reader:
         return Sample(LINE, (Frame(np.concatenate(parts), "[:]"),), text, whole=False)
 
 
-def _covered(length: int, chunk: int) -> int:
+def covered(length: int, chunk: int) -> int:
+    """The length of all chunks that a part from the start of a chunk touches."""
     return ceil(length / chunk) * chunk
 
 
 def _chunk_of(array: Array) -> tuple[int, ...] | None:
-    """The shape of the chunks that a file decodes whole, slowest axis first; None without any."""
+    """The shape of the chunks that a file decodes whole, slowest axis first; None without any.
+
+    Raises `TooLarge` if one chunk is too large to decode.
+    """
     chunks = array.storage.get("chunks")
     if array.extent is not None or not isinstance(chunks, (list, tuple)):
         return None
@@ -487,11 +514,11 @@ def _front(array: Array, layout: Layout, budget: int, frames: int) -> Sample:
 
 
 def _box_within(lengths: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """The lengths of the largest box, from the first index on, in the first `count` places."""
+    """The lengths of the largest box of indices that the first `count` ones in C order fill."""
     box: list[int] = []
     for axis, length in enumerate(lengths):
-        below = prod(lengths[axis + 1 :])
-        box.append(max(1, min(length, count // below)))
+        inner = prod(lengths[axis + 1 :])
+        box.append(max(1, min(length, count // inner)))
         if box[-1] > 1:
             return (*box, *lengths[axis + 1 :])
     return tuple(box)
@@ -507,5 +534,5 @@ def _in_memory(values: Values, seen: tuple[int, ...], array: Array) -> Array:
 
 
 def _first_of(axis: Axis) -> Axis:
-    """The axis of its first places; labels are those of all of it."""
+    """The axis for its first indices: without labels, since those are for all of them."""
     return axis if axis.labels is None else axis.replace(labels=None)

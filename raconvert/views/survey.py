@@ -3,7 +3,7 @@
 Names, sizes and formats are those of all files. The headers of at most `MOST_OPENED` files are
 read, and the elements of at most `MOST_READ` of these, as many as the cost of their bytes allows:
 one file of each of equal bins of the list, at random by a fixed seed, so that every stretch of the
-folder is seen, and the first of each folder that no bin has met.
+folder is sampled, and the first of each folder that no bin has met.
 
 A number is an outlier if it is further than `FAR` robust standard deviations from the median, i.e.
 1.4826 times the median of the absolute deviations (MAD), of at least `FEWEST` files. Means are
@@ -32,7 +32,7 @@ from raconvert.registry import by_name
 from raconvert.views.filmstrip import small_plane
 from raconvert.views.folder import Entry, Listing, group_of, listing_of, without
 from raconvert.views.numbers import Numbers, comparable
-from raconvert.views.peek import chosen_array
+from raconvert.views.roles import main_array
 from raconvert.views.sample import DECODED, shown_of, spread
 from raconvert.views.terminal import envelope, number_text
 
@@ -46,22 +46,22 @@ if TYPE_CHECKING:
 
 MOST_OPENED = 2000  # files whose headers are read
 MOST_READ = 400  # files whose elements are read
-_FEWEST_READ = 16  # the same, however large they are
-_WORK = 256 << 20  # bytes that may be decoded for all of them
+_FEWEST_READ = 16  # files whose elements are read, however large they are
+_WORK = 256 << 20  # bytes that may be decoded for all files
 _PART = 1 << 20  # bytes of one file that are read, if it need not be decoded
 _MOST_GROUPS = 500  # folders of which one file at least is opened
 _SIDE = 64  # the longest side of a thumbnail, in pixels
 _POINTS = 128  # values of a thumbnail of a line
 FAR = 5.0
 FEWEST = 8
-_NORMAL = 1.4826  # times the MAD is the standard deviation of what is distributed normally
+_NORMAL = 1.4826  # times the MAD is the standard deviation of a normal distribution
 _USUAL = 0.8  # share of the files that makes a shape, a type or a format the usual one
 _LEAST_SPREAD = 0.01  # of the range of values in a file; closer means are not outliers
 _LEAST_RATIO = log(2) / FAR  # sizes within a factor of 2 are not outliers: images pack unevenly
 
 
 class Kind(Record):
-    """A number of files of one format, type and shape, with a number of arrays in each."""
+    """A kind of files: their format, type, shape and number of arrays, and how many there are."""
 
     format: str
     type: str
@@ -79,7 +79,7 @@ class Flag(Record):
 
 
 class Tile(Record):
-    """A file of the sample: its path, kind, numbers, and a small picture of it where it has one.
+    """A file of the sample: its path, kind, numbers, and its small picture, if it has one.
 
     `seen` is the number of values that were read, `form` that of the sample; `values` are its plane
     or its line, None for other forms.
@@ -99,9 +99,10 @@ class Tile(Record):
 
 
 class Survey(Record):
-    """The facts about a folder. `opened` and `read` are how many files they are of.
+    """The facts about a folder.
 
-    `partly` is the number of read files of which only a part was read.
+    `opened` is the number of files whose headers were read, `read` that of files whose elements
+    were read, `partly` that of those of which only a part was read.
     """
 
     listing: Listing
@@ -145,20 +146,19 @@ def survey_of(
     chosen = _chosen(listing.files, MOST_OPENED)
     opened, failed = _looked(root, chosen, lambda path: _header(path, settings))
     listing = without(listing, _partners(opened))
-    there = {one.path for one in listing.files}
-    opened = {path: facts for path, facts in opened.items() if path in there}
-    entries = {one.path: one for one in chosen if one.path in opened}
-    some = _affordable(list(entries.values()), opened)
-    read, more = _looked(root, some, lambda path: _elements(path, settings))
-    failed = {path: why for path, why in {**failed, **more}.items() if path in there}
+    listed = {file.path for file in listing.files}
+    opened = {path: facts for path, facts in opened.items() if path in listed}
+    affordable = _affordable([file for file in chosen if file.path in opened], opened)
+    read, more = _looked(root, affordable, lambda path: _elements(path, settings))
+    failed = {path: why for path, why in {**failed, **more}.items() if path in listed}
     tiles = [_tile(path, opened[path], facts) for path, facts in read.items()]
-    hollow = {one.path for one in listing.files if one.size == 0}
-    flags = [Flag(UNREADABLE, path, why) for path, why in failed.items() if path not in hollow]
-    formats = Counter(one.format for one in listing.files)
+    empty = {file.path for file in listing.files if file.size == 0}
+    flags = [Flag(UNREADABLE, path, why) for path, why in failed.items() if path not in empty]
+    formats = Counter(file.format for file in listing.files)
     return Survey(
         listing,
         dict(formats.most_common()),
-        sum(max(0, one.size) for one in listing.files),
+        sum(max(0, file.size) for file in listing.files),
         len(opened) + sum(path not in opened for path in failed),
         len(tiles),
         sum(not facts["whole"] for facts in read.values()),
@@ -172,24 +172,24 @@ def survey_of(
 
 
 def _chosen(files: list[Entry], most: int) -> list[Entry]:
-    """One file of each of equal bins of a list, and one of each folder that none is from."""
+    """One file of each of equal bins of a list, and one of each folder that no bin has met."""
     chosen = spread(len(files), most)
     if len(chosen) < len(files):
         met = {group_of(files[number].path) for number in chosen}
-        for number, one in enumerate(files):
+        for number, file in enumerate(files):
             if len(met) >= _MOST_GROUPS:
                 break
-            if (group := group_of(one.path)) not in met:
+            if (group := group_of(file.path)) not in met:
                 met.add(group)
                 chosen.append(number)
     return [files[number] for number in sorted(chosen)]
 
 
 def _affordable(entries: list[Entry], opened: dict[str, dict[str, Any]]) -> list[Entry]:
-    """As many of the files as may be decoded within `_WORK`; of many kinds, some of each."""
+    """As many of the files as may be decoded within `_WORK`, of all stretches of the list."""
     if not entries:
         return []
-    cost = median(_cost(opened[one.path]) for one in entries)
+    cost = median(_cost(opened[entry.path]) for entry in entries)
     return _chosen(entries, max(_FEWEST_READ, min(MOST_READ, int(_WORK // max(1, cost)))))
 
 
@@ -201,24 +201,23 @@ def _cost(facts: dict[str, Any]) -> int:
 def _looked(
     root: str, entries: Sequence[Entry], look: Callable[[str], Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The results of `look` for each file, as values of JSON, and the reasons of failures."""
-    paths = [os.path.join(root, one.path) for one in entries]
-    found: dict[str, Any] = {}
+    """The results of `look` by file, as values of JSON, and the reasons of failures by file."""
+    paths = [os.path.join(root, entry.path) for entry in entries]
+    results: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    for one, facts in zip(
-        entries, outcomes(paths, Jobs(lambda number: look(paths[number])), fewest=1), strict=True
-    ):
+    looks = outcomes(paths, Jobs(lambda number: look(paths[number])), fewest=1)
+    for entry, facts in zip(entries, looks, strict=True):
         if isinstance(facts, Exception):
-            failed[one.path] = getattr(facts, "what", None) or str(facts).partition("\n")[0]
+            failed[entry.path] = getattr(facts, "what", None) or str(facts).partition("\n")[0]
         else:
-            found[one.path] = facts
-    return found, failed
+            results[entry.path] = facts
+    return results, failed
 
 
 def _header(path: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """The kind of a file, and the other files that it is made of."""
+    """The kind of a file, its size in memory, and the other files that it is made of."""
     with open_spec(path, Settings(**settings)) as opened:
-        array = chosen_array(opened.bundle)
+        array = main_array(opened.bundle)
         facts = {
             "format": opened.bundle.format,
             "arrays": len(opened.bundle.arrays),
@@ -260,7 +259,7 @@ def _partners(opened: dict[str, dict[str, Any]]) -> set[str]:
 def _elements(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     """The numbers and the small picture of the array that stands for a file."""
     with open_spec(path, Settings(**settings)) as opened:
-        array = chosen_array(opened.bundle)
+        array = main_array(opened.bundle)
         if array is None:
             return {"form": EMPTY, "whole": True, "count": 0, "nan": 0}
         array, sampled, problem = shown_of(array, budget=_PART, frames=1)
@@ -290,7 +289,7 @@ def _elements(path: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ends(numbers: Numbers) -> dict[str, float | None]:
-    """The ends and the mean, of what is a number."""
+    """The least, the mean and the largest value; each is None for times, and if none is finite."""
     parts = {"least": numbers.least, "mean": None, "most": numbers.most}
     if numbers.least is None or np.asarray(numbers.least).dtype.kind in "mM":
         return dict.fromkeys(parts)
@@ -299,13 +298,14 @@ def _ends(numbers: Numbers) -> dict[str, float | None]:
 
 
 def _packed(values: Any) -> dict[str, Any]:
-    """Values as text of JSON."""
+    """An ndarray as values of JSON: its type, its shape, and its bytes in base64."""
     values = np.ascontiguousarray(values)
     text = b64encode(values.tobytes()).decode("ascii")
     return {"dtype": values.dtype.str, "shape": list(values.shape), "bytes": text}
 
 
 def _tile(path: str, header: dict[str, Any], facts: dict[str, Any]) -> Tile:
+    """The tile of a file, from the facts of its header and of its elements."""
     packed = facts.get("values")
     values = None
     if packed is not None:
@@ -326,40 +326,42 @@ def _tile(path: str, header: dict[str, Any], facts: dict[str, Any]) -> Tile:
     )
 
 
-# Kinds, and what differs ------------------------------------------------------------------------
+# Kinds, and flags of files that differ ----------------------------------------------------------
 
 
 def _kinds(opened: dict[str, dict[str, Any]]) -> list[Kind]:
+    """The kinds of the opened files, those of most files first."""
     counts = Counter(
-        (one["format"], one["type"], tuple(one["shape"]), one["arrays"]) for one in opened.values()
+        (facts["format"], facts["type"], tuple(facts["shape"]), facts["arrays"])
+        for facts in opened.values()
     )
     return [Kind(*kind, count) for kind, count in counts.most_common()]
 
 
 def _odd_files(files: list[Entry], formats: Counter[str]) -> Iterator[Flag]:
-    """Yield what differs in name and size alone, of all files."""
-    yield from (Flag(EMPTY_FILE, one.path, "0 bytes") for one in files if one.size == 0)
+    """Yield the flags of all files by their formats and sizes."""
+    yield from (Flag(EMPTY_FILE, file.path, "0 bytes") for file in files if file.size == 0)
     usual = _usual(formats)
-    for one in files if usual else ():
-        if one.format != usual:
-            reason = f"{by_name(one.format).title}, most are {by_name(usual).title}"
-            yield Flag(ODD_FORMAT, one.path, reason)
+    for file in files if usual else ():
+        if file.format != usual:
+            reason = f"{by_name(file.format).title}, most are {by_name(usual).title}"
+            yield Flag(ODD_FORMAT, file.path, reason)
     by_format: dict[str, list[Entry]] = {}
-    for one in files:
-        if one.size > 0:
-            by_format.setdefault(one.format, []).append(one)
+    for file in files:
+        if file.size > 0:
+            by_format.setdefault(file.format, []).append(file)
     for some in by_format.values():
-        logs = [log(one.size) for one in some]
+        logs = [log(file.size) for file in some]
         far = outliers(logs, _LEAST_RATIO)
         if not far:
             continue
-        middle = round(median(one.size for one in some))
+        middle = round(median(file.size for file in some))
         for at in far:
             yield Flag(ODD_SIZE, some[at].path, f"{some[at].size} bytes, the median is {middle}")
 
 
 def _odd_headers(opened: dict[str, dict[str, Any]]) -> Iterator[Flag]:
-    """Yield the files of another type or shape than most of their format."""
+    """Yield the flags of files of another type or shape than most of their format."""
     by_format: dict[str, dict[str, dict[str, Any]]] = {}
     for path, facts in opened.items():
         by_format.setdefault(facts["format"], {})[path] = facts
@@ -380,7 +382,7 @@ def _odd_headers(opened: dict[str, dict[str, Any]]) -> Iterator[Flag]:
 
 
 def _odd_counts(some: dict[str, dict[str, Any]]) -> Iterator[Flag]:
-    """Yield files of far more or fewer elements than those beside them, which differ in shape."""
+    """Yield the flags of files of far more or fewer elements than others of any shape."""
     counts = {path: prod(facts["shape"]) for path, facts in some.items()}
     counts = {path: count for path, count in counts.items() if count}
     paths = list(counts)
@@ -391,7 +393,7 @@ def _odd_counts(some: dict[str, dict[str, Any]]) -> Iterator[Flag]:
 
 
 def _odd_values(tiles: list[Tile]) -> Iterator[Flag]:
-    """Yield what differs in the elements that were read."""
+    """Yield the flags of files by the elements that were read."""
     by_kind: dict[tuple[str, str], list[Tile]] = {}
     for tile in tiles:
         by_kind.setdefault((tile.format, tile.type), []).append(tile)
@@ -401,9 +403,9 @@ def _odd_values(tiles: list[Tile]) -> Iterator[Flag]:
             value = number_text(tile.least)
             yield Flag(BLANK, tile.path, f"all {tile.seen} values that were read are {value}")
     for kind in by_kind.values():
-        some = [one for one in kind if one.mean is not None and isfinite(one.mean)]
-        means = [float(one.mean or 0) for one in some]
-        spreads = [float(one.most or 0) - float(one.least or 0) for one in some]
+        some = [tile for tile in kind if tile.mean is not None and isfinite(tile.mean)]
+        means = [float(tile.mean or 0) for tile in some]
+        spreads = [float(tile.most or 0) - float(tile.least or 0) for tile in some]
         least = _LEAST_SPREAD * median(spreads) if spreads else 0
         for at in outliers(means, least):
             middle = number_text(median(means))
@@ -412,9 +414,9 @@ def _odd_values(tiles: list[Tile]) -> Iterator[Flag]:
 
 
 def outliers(values: Sequence[float], least: float = 0.0) -> list[int]:
-    """The numbers of the values that are further than `FAR` robust deviations from the median.
+    """The indices of the values that are further than `FAR` robust deviations from the median.
 
-    A deviation is `least` at least. Fewer than `FEWEST` values have none.
+    A deviation is at least `least`. Fewer than `FEWEST` values have no outliers.
     """
     if len(values) < FEWEST:
         return []
@@ -426,7 +428,7 @@ def outliers(values: Sequence[float], least: float = 0.0) -> list[int]:
 
 
 def _usual(counts: Counter[Any]) -> Any:
-    """The one that nearly all have, if there are others; None without one."""
+    """The value that nearly all have, if there are others; None without such a value."""
     if len(counts) < 2:
         return None
     ((value, count),) = counts.most_common(1)
@@ -435,7 +437,7 @@ def _usual(counts: Counter[Any]) -> Any:
 
 def by_word(flags: Iterable[Flag]) -> dict[str, list[Flag]]:
     """Flags by what differs, in the order of `WORDS`."""
-    found: dict[str, list[Flag]] = {word: [] for word in WORDS}
+    grouped: dict[str, list[Flag]] = {word: [] for word in WORDS}
     for flag in flags:
-        found[flag.what].append(flag)
-    return {word: some for word, some in found.items() if some}
+        grouped[flag.what].append(flag)
+    return {word: some for word, some in grouped.items() if some}

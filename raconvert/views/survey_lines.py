@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from raconvert.errors import quoted
 from raconvert.registry import by_name
 from raconvert.views import terminal
@@ -19,7 +17,7 @@ from raconvert.views.pages.folder import (
     others_of,
     scales_of,
 )
-from raconvert.views.picture import resized
+from raconvert.views.picture import resized, resized_photo
 from raconvert.views.sample import spread
 from raconvert.views.survey import by_word
 
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
 
 
 _CELLS = 14  # width of a small picture in characters
-_LINES = 7  # and its height
-_MOST_ROWS = 3  # rows of pictures in a window; two where there is none
+_LINES = 7  # height of a small picture in characters
+_MOST_ROWS = 3  # rows of pictures in a window; without a window there are two
 _MOST_KINDS = 20
 _MOST_GROUPS = 40
 _MOST_NAMES = 10  # files that are listed for each thing that differs
@@ -65,7 +63,7 @@ def _kinds(survey: Survey, most: int) -> list[str]:
     some = survey.kinds[:most]
     lines = [f"  {kind.files:>{width},} {quoted(kind_text(kind))}" for kind in some]
     if rest := survey.kinds[most:]:
-        count = sum(one.files for one in rest)
+        count = sum(kind.files for kind in rest)
         lines.append(f"  {count:>{width},} files of {len(rest):,} more kinds")
     if survey.opened < survey.files:
         parts = [f"{count:,} {by_name(name).title}" for name, count in survey.formats.items()]
@@ -74,7 +72,7 @@ def _kinds(survey: Survey, most: int) -> list[str]:
 
 
 def _groups(survey: Survey, rows: int, screen: Screen) -> list[str]:
-    """The folders with their numbers of files, of many the first ones."""
+    """The folders with their numbers of files: as many as fit `rows` lines; 0 means no limit."""
     groups = list(survey.listing.groups.items())
     if len(groups) < 2:
         return []
@@ -91,7 +89,7 @@ def _groups(survey: Survey, rows: int, screen: Screen) -> list[str]:
 
 
 def _sheet(survey: Survey, screen: Screen, count: int, high: int) -> list[str]:
-    """Rows of small pictures and, below each, its name; before them what the colours mean."""
+    """The lines of `count` rows of small pictures, each with its name below, after a legend."""
     tiles = [tile for tile in survey.tiles if is_picture(tile)]
     if screen.way == terminal.NONE or not tiles:
         return []
@@ -117,40 +115,37 @@ def _sheet(survey: Survey, screen: Screen, count: int, high: int) -> list[str]:
 
 
 def _small(tile: Tile, screen: Screen, high: int) -> Any:
-    """The plane of a file in the size of a small picture, in which all have the same place."""
+    """The plane of a file in the size of a small picture, as large as fits its cell."""
     values = tile.values
     rows, columns = 2 * high, _CELLS
     if screen.way not in (terminal.BLOCKS, terminal.CHARACTERS):
         rows, columns = high * terminal.CELL[1], columns * terminal.CELL[0]
     factor = min(rows / values.shape[0], columns / values.shape[1])
     size = max(1, int(values.shape[0] * factor)), max(1, int(values.shape[1] * factor))
-    if values.ndim == 2:
-        return resized(values, *size)
-    colors = [resized(values[..., at], *size) for at in range(values.shape[-1])]
-    return np.stack(colors, axis=-1)
+    return resized(values, *size) if values.ndim == 2 else resized_photo(values, *size)
 
 
 def _captions(row: list[Tile], pictures: list[Any], screen: Screen, high: int) -> str:
-    """The names of files below their pictures; of a long one the end."""
+    """The line of names of files below their pictures; a long one is cut to its end."""
     line = ""
-    place = 2.0
+    left = 2.0  # characters before the next picture
     for tile, picture in zip(row, pictures, strict=True):
         step = terminal.pitch([picture], screen.way, screen.columns, high)
         name, most = quoted(tile.path), max(4, int(step) - 2)
         if len(name) > most:
             name = f"{'…' if screen.unicode else '.'}{name[1 - most :]}"
-        line = f"{line:<{round(place)}}{name}"
-        place += step
+        line = f"{line:<{round(left)}}{name}"
+        left += step
     return line
 
 
 def _differences(survey: Survey, screen: Screen, most: int = 0) -> list[str]:
-    """The differences: with `most`, one line for each of so many, else with all names."""
-    found = by_word(survey.flags)
-    if not found:
+    """The lines about what differs: of at most `most` kinds one line each, else with more names."""
+    kinds = list(by_word(survey.flags).items())
+    if not kinds:
         return ["  nothing differs"] if survey.files else []
     lines = []
-    for word, flags in list(found.items())[: most or None]:
+    for word, flags in kinds[: most or None]:
         texts = [f"{quoted(flag.path)} ({quoted(flag.reason)})" for flag in flags]
         if most:
             line = f"  {word} {len(flags):,}: {', '.join(texts[:_MOST_NAMES])}"
@@ -160,13 +155,14 @@ def _differences(survey: Survey, screen: Screen, most: int = 0) -> list[str]:
         lines += [f"    {text}" for text in texts[:_MOST_NAMES]]
         if len(texts) > _MOST_NAMES:
             lines.append(f"    and {len(texts) - _MOST_NAMES:,} more")
-    if most and len(found) > most:
-        rest = [f"{word} {len(flags):,}" for word, flags in list(found.items())[most:]]
+    if most and len(kinds) > most:
+        rest = [f"{word} {len(flags):,}" for word, flags in kinds[most:]]
         lines.append(cut_to(f"  {', '.join(rest)}", screen.columns, unicode=screen.unicode))
     return lines if most else [*lines, f"  {how_flagged()}"]
 
 
 def _beside(survey: Survey) -> list[str]:
+    """The lines about files without arrays, and about what could not be listed."""
     return [f"  {quoted(row)}" for row in others_of(survey)]
 
 

@@ -55,7 +55,7 @@ def way_of(environment: Mapping[str, str], *, terminal: bool, unicode: bool, col
 
 
 def room(columns: int, count: int, *, way: str, rows: int = ROWS) -> tuple[int, int]:
-    """The pixels, high and wide, that each of `count` pictures in a row may have."""
+    """The height and width in pixels that each of `count` pictures in a row may have."""
     cells = max(4, (columns - 2 - 2 * (count - 1)) // count)
     if way in (KITTY, ITERM2, SIXEL):
         return min(_SIDE, rows * CELL[1]), min(_SIDE, cells * CELL[0])
@@ -65,7 +65,7 @@ def room(columns: int, count: int, *, way: str, rows: int = ROWS) -> tuple[int, 
 def drawn(
     pictures: list[Picture], way: str, *, columns: int, true_color: bool, rows: int = ROWS
 ) -> list[str]:
-    """The lines that show pictures side by side, in so many columns and rows."""
+    """Draw pictures side by side, in at most `columns` and `rows` of characters; return lines."""
     if way in (KITTY, ITERM2, SIXEL):
         return _graphics(pictures, way, columns, rows)
     if way == BLOCKS:
@@ -84,7 +84,7 @@ def drawn(
 
 
 def looks_of_signs(way: str) -> tuple[str, ...]:
-    """Name the looks of NaN, -inf and inf in a picture."""
+    """The characters or the names of the colors that stand for NaN, -inf and inf in a picture."""
     return tuple(_SIGN_CHARACTERS) if way == CHARACTERS else _SIGN_COLORS
 
 
@@ -106,7 +106,7 @@ def _factor(pictures: list[Picture], columns: int, rows: int) -> int:
 
 
 def _graphics(pictures: list[Picture], way: str, columns: int, rows: int) -> list[str]:
-    """One picture of all in a row, as large as fits."""
+    """Draw pictures in a row, as large as fits, by one escape sequence of the terminal."""
     factor = _factor(pictures, columns, rows)
     whole = beside([enlarged(picture, factor) for picture in pictures], CELL[0])
     if way == SIXEL:
@@ -127,12 +127,12 @@ def _graphics(pictures: list[Picture], way: str, columns: int, rows: int) -> lis
 
 
 def _sixel(pixels: Any) -> str:
-    """Red, green, blue, alpha as a sixel picture; what is transparent is not drawn."""
+    """Encode pixels of red, green, blue, alpha as a sixel picture, without transparent ones."""
     height, width = pixels.shape[:2]
-    seen = pixels[..., 3] > 0
-    colors, at = _sixel_colors(pixels[..., :3][seen])
+    visible = pixels[..., 3] > 0
+    colors, indices = _sixel_colors(pixels[..., :3][visible])
     numbers = np.full((height, width), -1)
-    numbers[seen] = at
+    numbers[visible] = indices
     parts = [f'\x1bP0;1q"1;1;{width};{height}']
     for number, color in enumerate(colors.tolist()):
         parts.append(f"#{number};2;{';'.join(map(str, color))}")
@@ -147,17 +147,21 @@ def _sixel(pixels: Any) -> str:
 
 
 def _sixel_colors(pixels: Any) -> tuple[Any, Any]:
-    """The colors of pixels in percent, and which of them each has; of too many, 216 in steps."""
+    """The different colors of pixels in percent, and the index of the color of each pixel.
+
+    More colors than a terminal has registers are rounded to 216.
+    """
     percent = np.rint(pixels.astype(np.float64) * (100 / 255)).astype(np.int64)
     if len(np.unique(percent @ _DIGITS)) > _SIXEL_COLORS:
         top = _SIXEL_LEVELS - 1
         percent = (pixels.astype(np.int64) * top + 127) // 255 * (100 // top)
-    codes, at = np.unique(percent @ _DIGITS, return_inverse=True)
-    return np.stack([codes // 101**2, codes // 101 % 101, codes % 101], axis=-1), at.reshape(-1)
+    codes, indices = np.unique(percent @ _DIGITS, return_inverse=True)
+    colors = np.stack([codes // 101**2, codes // 101 % 101, codes % 101], axis=-1)
+    return colors, indices.reshape(-1)
 
 
 def _runs(row: Any) -> str:
-    """The sixels of a color in one band, repeated ones counted."""
+    """Encode the sixels of a color in one band; more than 3 alike are a count and one of them."""
     edges = np.flatnonzero(np.diff(row, prepend=row[0] + 1))
     lengths = np.diff(edges, append=len(row))
     runs = []
@@ -168,18 +172,19 @@ def _runs(row: Any) -> str:
 
 
 def _half_blocks(picture: Picture, *, true_color: bool) -> list[str]:
-    """Two pixels in each character: the upper in front, the lower behind."""
+    """The lines of a picture, two rows in each: the upper in front, the lower as background.
+
+    The last row of an odd number has no background.
+    """
     pixels = picture.rgb
-    if len(pixels) % 2:
+    is_odd = len(pixels) % 2 == 1
+    if is_odd:
         pixels = np.concatenate([pixels, pixels[-1:]])
-        last = True
-    else:
-        last = False
     lines = []
     for number in range(0, len(pixels), 2):
         parts: list[str] = []
         before: object = None
-        alone = last and number == len(pixels) - 2
+        alone = is_odd and number == len(pixels) - 2
         for upper, lower in zip(pixels[number].tolist(), pixels[number + 1].tolist(), strict=True):
             colors = (tuple(upper), () if alone else tuple(lower))
             if colors != before:
@@ -192,6 +197,7 @@ def _half_blocks(picture: Picture, *, true_color: bool) -> list[str]:
 
 
 def _color(ground: int, color: list[int], true_color: bool) -> str:
+    """The escape sequence of a color; `ground` is 38 for characters, 48 for their background."""
     red, green, blue = color
     if true_color:
         return f"\x1b[{ground};2;{red};{green};{blue}m"
@@ -206,7 +212,7 @@ def _color(ground: int, color: list[int], true_color: bool) -> str:
 
 
 def _characters(picture: Picture) -> list[str]:
-    """Characters of more or less ink, the brighter the more, each for two rows of pixels."""
+    """The lines of a picture as characters, of every other row; brighter pixels have more ink."""
     light = picture.rgb.astype(np.float64) @ np.array([0.299, 0.587, 0.114])
     steps = np.minimum((light * len(_RAMP) / 256).astype(int), len(_RAMP) - 1)
     for number in range(len(_SIGN_CHARACTERS)):
@@ -215,7 +221,7 @@ def _characters(picture: Picture) -> list[str]:
 
 
 def has_true_color(environment: Mapping[str, str]) -> bool:
-    """True if the terminal says that it shows all colors."""
+    """True if the environment variables of a terminal promise colors of 24 bits."""
     return environment.get("COLORTERM", "") in ("truecolor", "24bit") or "direct" in (
         environment.get("TERM", "")
     )
@@ -241,39 +247,43 @@ def bars_of(heights: Sequence[float], *, unicode: bool = True) -> str:
 
 
 def sparkline(values: Sequence[float], low: float, high: float, *, unicode: bool = True) -> str:
-    """Numbers as columns in one line, between two ends; a gap for NaN."""
+    """Draw numbers as columns in one line, from `low` to `high`; a gap for NaN."""
     steps = _STEPS if unicode else _ASCII_STEPS
     width = high / 8 - low / 8
-    return "".join(
-        " "
-        if isnan(value)
-        else steps[1 + min(7, max(0, int((value / 8 - low / 8) / width * 7.999)))]
-        if width > 0
-        else steps[4]
-        for value in values
-    )  # fmt: skip
+
+    def column_of(value: float) -> str:
+        if isnan(value):
+            return " "
+        if not width > 0:
+            return steps[4]
+        return steps[1 + min(7, max(0, int((value / 8 - low / 8) / width * 7.999)))]
+
+    return "".join(map(column_of, values))
 
 
 def envelope(values: Values, count: int) -> tuple[Values, Values]:
-    """The least and the largest finite value of each of `count` stretches; NaN where none is."""
+    """The least and the largest finite value of each of `count` stretches; NaN without any."""
     values = values.astype(np.float64)
     count = min(count, values.size)
     starts = np.arange(count) * values.size // count
-    there = np.isfinite(values)
-    low = np.minimum.reduceat(np.where(there, values, np.inf), starts)
-    high = np.maximum.reduceat(np.where(there, values, -np.inf), starts)
-    gone = low > high
-    low[gone] = high[gone] = np.nan
+    finite = np.isfinite(values)
+    low = np.minimum.reduceat(np.where(finite, values, np.inf), starts)
+    high = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)
+    empty = low > high
+    low[empty] = high[empty] = np.nan
     return low, high
 
 
 def line_plot(values: Values, width: int, height: int) -> list[str]:
-    """A line through values as lines of Braille dots; of many, the stretch that each column has."""
+    """Draw a line through values as `height` lines of Braille dots; [] if no value is finite.
+
+    If there are more values than columns, each column has the range of its values.
+    """
     low, high = envelope(values, 2 * width)
-    there = np.isfinite(low)
-    if not there.any():
+    finite = np.isfinite(low)
+    if not finite.any():
         return []
-    bottom, top = float(low[there].min()), float(high[there].max())
+    bottom, top = float(low[finite].min()), float(high[finite].max())
     rows = 4 * height
     span = top / 2 - bottom / 2
 
@@ -285,11 +295,11 @@ def line_plot(values: Values, width: int, height: int) -> list[str]:
     stretch = 2 * width / len(low)
     before = None
     for number in range(len(low)):
-        if not there[number]:
+        if not finite[number]:
             before = None
             continue
         first, last = row_of(float(high[number])), row_of(float(low[number]))
-        if before is not None:  # no gap between neighbors
+        if before is not None:  # the line has no gap between neighbors
             first, last = min(first, before[1]), max(last, before[0])
         start = int(number * stretch)
         grid[first : last + 1, start : max(start + 1, int((number + 1) * stretch))] = True
@@ -300,7 +310,7 @@ def line_plot(values: Values, width: int, height: int) -> list[str]:
 
 
 def bar(share: float, width: int, *, unicode: bool = True) -> str:
-    """A bar of a share of a width; what is not nothing is seen."""
+    """Draw a share of a width as a bar; a share above 0 is always visible."""
     if not unicode:
         return "#" * max(int(share > 0), round(share * width))
     eighths = max(int(share > 0), round(8 * width * share))
@@ -308,7 +318,7 @@ def bar(share: float, width: int, *, unicode: bool = True) -> str:
 
 
 def number_text(value: Any) -> str:
-    """A number as people read it: whole ones whole, others with six digits, times with units."""
+    """A number as people read it: integers in full, others with six digits, times with units."""
     if value is None:
         return "none"
     if isinstance(value, (bool, np.bool_)):

@@ -14,7 +14,7 @@ from raconvert.arrays.layout import COLOR, IMAGE, layout_of
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
 from raconvert.views.planes import key_text, middle_key, plane_at
-from raconvert.views.sample import DECODED, Frame, Sample
+from raconvert.views.sample import DECODED, Frame, Sample, value_at
 from raconvert.views.terminal import number_text
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ _UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "days", "hours", "minutes", "s
 
 
 class Times(Record):
-    """A plane at some times: the array of one of them, the sample of all, and their titles."""
+    """A plane at some times: the array of the first, the sample of all, and their titles."""
 
     array: Array
     sampled: Sample
@@ -51,6 +51,7 @@ def time_axis(array: Array, layout: Layout) -> int | None:
 
 
 def _is_time(axis: Axis) -> bool:
+    """True if the name, the kind or the units of an axis are those of a time."""
     units = axis.units or ""
     named = (axis.name or "").lower() in _NAMES or axis.kind == "time"
     return named or units in _UNITS or " since " in units
@@ -61,25 +62,24 @@ def _is_component(axis: Axis) -> bool:
     return axis.labels is not None or axis.kind in ("list", "vector", "component", "space")
 
 
-def numbers_of(length: int) -> list[int]:
-    """The numbers of a few times at even distances, the first and the last among them."""
+def time_indices(length: int) -> list[int]:
+    """The indices of a few times at even distances, the first and the last among them."""
     count = min(length, MOST_TIMES)
     return [round(at) for at in np.linspace(0, length - 1, count).tolist()]
 
 
-def title_of(axis: Axis, number: int, length: int) -> str:
-    """The time of a number: ``t = 30 s``; without coordinates the number alone."""
-    values = axis.values(length)
+def title_of(axis: Axis, at: int, length: int) -> str:
+    """The time at an index: ``t = 30 s``; without coordinates the index alone."""
+    value = value_at(axis, at, length)
     name = axis.name or ("t" if _is_time(axis) else "")
-    if values is None:
-        return f"{name} {number}".strip() if name else f"number {number}"
+    if value is None:
+        return f"{name} {at}".strip() if name else f"number {at}"
     units = f" {axis.units}" * bool(axis.units)
-    value = values[number]
     return f"{name or 'at'} = {value if isinstance(value, str) else number_text(value)}{units}"
 
 
 def times_of(array: Array) -> Times | None:
-    """The middle plane of an array at some times; None for fewer than four axes.
+    """The middle plane of an array at some times; None for fewer than four axes, or if it is dear.
 
     Raises what reading elements raises.
     """
@@ -94,38 +94,38 @@ def times_of(array: Array) -> Times | None:
     if is_decoded_whole(array.data if array.extent is None else None) and array.nbytes > DECODED:
         return _of_front(array, key, axis) if seen == layout.outer[0] else None
     planes, frames = [], []
-    numbers = numbers_of(array.shape[axis])
-    for number in numbers:
-        key[axis] = number
-        plane = plane_at(array, [*key], DECODED // 2 // len(numbers))
+    times = time_indices(array.shape[axis])
+    for at in times:
+        key[axis] = at
+        plane = plane_at(array, [*key], DECODED // 2 // len(times))
         if plane is None:
             return None
         planes.append(plane)
-        frames.append(plane.sampled.frames[0]._replace(key=plane.key, number=number))
+        frames.append(plane.sampled.frames[0]._replace(key=plane.key, number=at))
     joined = Sample(planes[0].sampled.form, tuple(frames), "", whole=False)
     return _titled(array, axis, planes[0].array, joined, "")
 
 
 def _of_front(array: Array, key: list[Any], axis: int) -> Times | None:
-    """The times at the front of an array that is decoded from there."""
+    """The middle plane at the first times, of an array that is decoded front to back."""
     seen = array.dims[::-1]
     volume = prod(seen[1:])
     count = min(seen[0], DECODED // (volume * array.element.nbytes))
     if count < 2 or any(length == 1 for length in seen):
         return None
-    pieces, have = [], 0
+    pieces, elements = [], 0
     for piece in array.data.stream(1 << 20):
-        pieces.append(np.array(piece.reshape(-1)[: count * volume - have]))
-        have += len(pieces[-1])
-        if have >= count * volume:
+        pieces.append(np.array(piece.reshape(-1)[: count * volume - elements]))
+        elements += len(pieces[-1])
+        if elements >= count * volume:
             break
     front = np.concatenate(pieces).reshape(count, *seen[1:])
     column_major = array.index_order == "F"
     frames = []
-    for number in numbers_of(count):
-        key[axis] = number
+    for at in time_indices(count):
+        key[axis] = at
         plane = front[tuple(key[::-1] if column_major else key)]
-        frames.append(Frame(plane.T if column_major else plane, key_text(key), (), number))
+        frames.append(Frame(plane.T if column_major else plane, key_text(key), (), at))
     key[axis] = 0
     first = array.slicer[tuple(key)]
     if layout_of(first).form != IMAGE:
@@ -135,6 +135,7 @@ def _of_front(array: Array, key: list[Any], axis: int) -> Times | None:
 
 
 def _titled(array: Array, axis: int, first: Array, sampled: Sample, text: str) -> Times:
+    """The frames of a sample with their times as titles."""
     titles = [
         title_of(array.axes[axis], frame.number, array.shape[axis]) for frame in sampled.frames
     ]

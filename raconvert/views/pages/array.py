@@ -28,9 +28,9 @@ from raconvert.views.pages.volume import stacks_of, volume
 from raconvert.views.peek import Screen, class_name, number_lines
 from raconvert.views.picture import CLASSES, PHASE
 from raconvert.views.planes import middle_key, plane_at
-from raconvert.views.sample import DECODED, Frame, shown_of, where_of
+from raconvert.views.sample import DECODED, Frame, shown_of, value_at, where_of
 from raconvert.views.terminal import number_text
-from raconvert.views.timeline import numbers_of, time_axis, times_of, title_of
+from raconvert.views.timeline import time_axis, time_indices, times_of, title_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def section_of(array: Array, *, full: bool = False, labels: Labels | None = None
 
 
 def _picture(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str]:
-    """Yield what is drawn of an array: the one form that suits it best."""
+    """Yield the drawing of an array in the form that suits it best, and maybe its numbers."""
     values = sampled.values[0]
     sound = sampled.damage is None
     if is_table(values):
@@ -107,7 +107,7 @@ def _picture(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[s
 
 
 def _numbers(array: Array, sampled: Sample) -> Iterator[str]:
-    """Yield a table of the numbers of a small array, of one with labels beside them."""
+    """Yield a table of the numbers of an array, if it is small or has labels beside them."""
     values = sampled.values[0]
     if is_labelled(array, sampled):
         yield from labelled(array, sampled.frames[len(sampled.frames) // 2])
@@ -119,24 +119,24 @@ def _numbers(array: Array, sampled: Sample) -> Iterator[str]:
 
 
 def _lines(array: Array, values: Any) -> Iterator[str]:
+    """Yield the plot of an array of one axis: for complex values, of magnitude and phase."""
     parts = [("", comparable(values))]
     if values.dtype.kind == "c":
         parts = [("magnitude", np.abs(values)), ("phase, -π to π", np.angle(values))]
     elif values.dtype.kind in "mM":
-        there = np.isnat(values)
-        parts = [("", np.where(there, np.nan, values.astype(np.int64).astype(np.float64)))]
+        missing = np.isnat(values)
+        parts = [("", np.where(missing, np.nan, values.astype(np.int64).astype(np.float64)))]
+    words_of = _times_of(values) if values.dtype.kind in "mM" else None
     for title, part in parts:
         text = ", ".join(filter(None, (title, _axis_text(array), text_of(array.meta.units or ""))))
-        drawn = drawings.line(
-            part, words_of=_times_of(values) if values.dtype.kind in "mM" else None
-        )
+        drawn = drawings.line(part, words_of=words_of)
         if drawn:
             caption = f"<figcaption>{text}</figcaption>" if text else ""
             yield f"<figure>\n{drawn}{caption}</figure>\n"
 
 
 def _times_of(values: Any) -> Any:
-    """The function that writes the numbers of times as times again."""
+    """Return the function that writes a number as a time of the type of these values."""
     return lambda number: value_text(np.int64(number).astype(values.dtype))
 
 
@@ -144,11 +144,11 @@ def _axis_text(array: Array) -> str:
     """The ends of the coordinates along a line: ``time from 0 to 30 s``."""
     for axis, length in zip(array.axes, array.shape, strict=True):
         if length > 1 and axis:
-            values = axis.values(length)
+            values = [value_at(axis, at, length) for at in (0, length - 1)]
             name = text_of(axis.name or "")
-            if values is None:
+            if values[0] is None:
                 return f"along {name}" if name else ""
-            ends = " to ".join(text_of(value_text(value)) for value in (values[0], values[-1]))
+            ends = " to ".join(text_of(value_text(value)) for value in values)
             units = f" {text_of(axis.units)}" if axis.units else ""
             return f"along {name} from {ends}{units}".replace("  ", " ")
     return ""
@@ -162,10 +162,10 @@ def _columns(values: Any) -> Iterator[str]:
     for number in range(values.shape[1]):
         key = f"[:, {number}]" if down else f"[{number}, :]"
         column = values[:, number]
-        there = column[np.isfinite(column)] if column.dtype.kind == "f" else column
+        finite = column[np.isfinite(column)] if column.dtype.kind == "f" else column
         ends = "no finite values"
-        if there.size:
-            ends = f"{number_text(there.min())} … {number_text(there.max())}"
+        if finite.size:
+            ends = f"{number_text(finite.min())} … {number_text(finite.max())}"
         yield f'<tr><th scope="row"><code>{key}</code></th>'
         yield f'<td class="wide">{drawings.spark(column)}</td><td class="n">{ends}</td></tr>\n'
     yield TABLE_END
@@ -175,7 +175,7 @@ def _columns(values: Any) -> Iterator[str]:
 
 
 class _Files(Record):
-    """The PNG files of the pictures of strips; `nbytes` of all of them."""
+    """Strips of pictures with their PNG files; `nbytes` is the size of all files."""
 
     strips: list[Strip]
     coded: list[figures.Coded]
@@ -186,7 +186,7 @@ class _Files(Record):
 
 
 def _files_of(array: Array, sampled: Sample, most: int, largest: int) -> _Files:
-    """The strips of a sample with their files, as large as fits so many bytes."""
+    """The strips of a sample with their files, as large as fits `most` bytes."""
 
     def make(side: int) -> _Files:
         strips = strips_of(array, sampled, side, side)
@@ -197,7 +197,7 @@ def _files_of(array: Array, sampled: Sample, most: int, largest: int) -> _Files:
 
 
 def _whole(array: Array, sampled: Sample) -> Sample:
-    """The sample of a photo, with means of all of its pixels if rows were left out."""
+    """The sample of an array; that of a photo has means of all pixels if rows were left out."""
     if sampled.whole or sampled.damage is not None:
         return sampled
     values = averaged(array, layout_of(array), figures.WIDE)
@@ -210,6 +210,7 @@ def _whole(array: Array, sampled: Sample) -> Sample:
 
 
 def _strips(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str]:
+    """Yield the pictures of a sample of planes: the middle one large, the others in a row."""
     if sampled.form not in (IMAGE, COLOR):
         return
     if sampled.pictures:
@@ -234,7 +235,7 @@ def _strips(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[st
 
 
 def _central(array: Array, frame: Frame) -> Frame:
-    """The plane at the middle of all other axes, if they are several; else the given one."""
+    """The plane in the middle of all other axes, if they are several; else the given one."""
     layout = layout_of(array)
     if len(layout.outer) < 2 or layout.form != IMAGE:
         return frame
@@ -242,12 +243,12 @@ def _central(array: Array, frame: Frame) -> Frame:
     plane = plane_at(array, key, DECODED // 4)
     if plane is None or plane.sampled.form != IMAGE:
         return frame
-    places = {at: array.dims[::-1][at] // 2 for at in layout.outer}
-    found = plane.sampled.frames[0]
-    return found._replace(key=plane.key, where=where_of(array, places))
+    index = {at: array.dims[::-1][at] // 2 for at in layout.outer}
+    return plane.sampled.frames[0]._replace(key=plane.key, where=where_of(array, index))
 
 
 def _title_of(array: Array, frame: Frame) -> str:
+    """The title of a plane: its key with its coordinates, if there are several planes."""
     if not frame.key or array.ndim < 3 or not any(part.isdigit() for part in frame.key):
         return "the plane"
     return f"plane {frame.key}{f', {frame.where}' * bool(frame.where)}"
@@ -261,7 +262,7 @@ def _lead(strip: Strip, coded: figures.Coded, title: str, array: Array) -> str:
         _extent(strip, picture, photo=photo), width=figures.WIDE, height=560, enlarge=not photo
     )
     parts = _colors(array, strip)
-    parts += [text_of(one) for one in _facts(strip, picture, width)]
+    parts += [text_of(fact) for fact in _facts(strip, picture, width)]
     kind = " photo" * photo
     return (
         f'<figure class="lead{kind}">\n{figures.image(data, (width, height), title, strip)}'
@@ -283,7 +284,7 @@ def _colors(array: Array, strip: Strip) -> list[str]:
 
 
 def _extent(strip: Strip, picture: Any, *, photo: bool) -> tuple[int, ...]:
-    """The rows and columns that the size on the page follows: of a photo all of its pixels."""
+    """The rows and columns by which a picture is sized: for a photo those of all its pixels."""
     rows, columns = picture.pixels.shape[:2]
     if not photo:
         return rows, columns
@@ -295,13 +296,12 @@ def _facts(strip: Strip, picture: Any, width: int) -> list[str]:
     """Describe how a picture is hung, what its colours are, and how large an element is."""
     scale = strip.scale
     parts = [strip.hanging.text]
-    if scale is not None and scale.colors not in (CLASSES, PHASE) and not scale.high > scale.low:
+    is_picked = scale is not None and scale.colors in (CLASSES, PHASE)  # not averaged
+    if scale is not None and not is_picked and not scale.high > scale.low:
         parts.append(strip.title)
     rows, columns = picture.pixels.shape[:2]
     if columns < strip.shape[1] or rows < strip.shape[0]:
-        how = (
-            "by one of each" if scale is not None and scale.colors in (CLASSES, PHASE) else "means"
-        )
+        how = "by one of each" if is_picked else "means"
         parts.append(
             f"{columns} × {rows} {how} of {strip.shape[1]:,} × {strip.shape[0]:,} elements"
         )
@@ -311,6 +311,7 @@ def _facts(strip: Strip, picture: Any, width: int) -> list[str]:
 
 
 def _joined(parts: list[str]) -> str:
+    """The parts of a caption, without empty ones, in one line."""
     return " · ".join(part.strip() for part in parts if part)
 
 
@@ -325,7 +326,7 @@ def _beside(files: _Files, title: str) -> Iterator[str]:
         name = strip.title.partition(",")[0]
         parts = [f"<b>{text_of(name)}</b>", figures.color_bar(strip.scale)]
         parts += [figures.signs_of(strip)]
-        parts += [text_of(one) for one in _facts(strip, picture, width)]
+        parts += [text_of(fact) for fact in _facts(strip, picture, width)]
         caption = f"<code>{text_of(title)}</code>"
         shown = figures.image(data, (width, height), f"{name}, {title}", strip, caption=caption)
         yield f"<figure>\n{shown}<figcaption>{_joined(parts)}</figcaption>\n</figure>\n"
@@ -360,7 +361,7 @@ def _sheet(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str
         ]
         width = figures.small_size(coded.pictures[0], _SMALL_SIDE)[0]
         parts = _colors(array, strip)
-        parts += [text_of(one) for one in _facts(strip, coded.pictures[0], width)]
+        parts += [text_of(fact) for fact in _facts(strip, coded.pictures[0], width)]
         yield f'<figure>\n<div class="strip sheet">\n{"".join(cells)}</div>\n'
         yield f"<figcaption>{_joined(parts)}</figcaption>\n</figure>\n"
 
@@ -370,18 +371,18 @@ def _sheet(array: Array, sampled: Sample, labels: Labels | None) -> Iterator[str
 
 def _through_time(array: Array) -> Iterator[str]:
     """Yield the middle plane at a few times."""
-    found = times_of(array) if array.ndim > 3 else None
-    if found is None or len(found.titles) < 2:
+    times = times_of(array) if array.ndim > 3 else None
+    if times is None or len(times.titles) < 2:
         return
-    files = _files_of(found.array, found.sampled, _REST, 2 * _SIDE)
+    files = _files_of(times.array, times.sampled, _REST, 2 * _SIDE)
     for strip, coded in zip(files.strips, files.coded, strict=True):
         name = strip.title.partition(",")[0] if len(files.strips) > 1 else ""
         yield f'<p class="part">{_joined([name.capitalize(), "Through time"])}</p>\n'
-        yield _row(strip, coded, found.titles, _TIME_SIDE)
-        keys = [frame.key for frame in found.sampled.frames]
-        said = "" if strip.scale is None else f"{ends_of(strip.scale)}, "
-        more = text_of(f" {found.text}" * bool(found.text))
-        yield f"<p class=soft>{text_of(said)}planes <code>{text_of(keys[0])}</code> to "
+        yield _row(strip, coded, times.titles, _TIME_SIDE)
+        keys = [frame.key for frame in times.sampled.frames]
+        colors = "" if strip.scale is None else f"{ends_of(strip.scale)}, "
+        more = text_of(f" {times.text}" * bool(times.text))
+        yield f"<p class=soft>{text_of(colors)}planes <code>{text_of(keys[0])}</code> to "
         yield f"<code>{text_of(keys[-1])}</code>{more}</p>\n"
 
 
@@ -389,7 +390,7 @@ def _through_time(array: Array) -> Iterator[str]:
 
 
 class _Mix(Record):
-    """A mixed picture with the files of all of its pictures."""
+    """A plane of a micrograph with the files of its pictures; None if it is not a picture."""
 
     made: Mixed | None
     coded: figures.Coded
@@ -400,13 +401,17 @@ class _Mix(Record):
 
 
 def _mix(seen: Seen, scales: list[Any], most: int, largest: int, *, alone: bool) -> _Mix:
+    """The picture of all channels, or those of each alone, as large as fits `most` bytes."""
+
     def make(side: int) -> _Mix:
         made = mixed(seen, scales, side)
-        strips = [] if made is None else made.alone if alone else [made.together]
+        if made is None:
+            return _Mix(None, figures.coded([]))
+        strips = made.alone if alone else [made.together]
         return _Mix(made, figures.coded([strip.pictures[0] for strip in strips]))
 
-    found: _Mix = figures.within(make, most, largest)
-    return found
+    mix: _Mix = figures.within(make, most, largest)
+    return mix
 
 
 def _micrograph(array: Array) -> Iterator[str]:
@@ -438,14 +443,13 @@ def _micrograph(array: Array) -> Iterator[str]:
     if rest.made is None:
         return
     yield '<figure>\n<div class="strip channels">\n'
-    for one, data, scale, channel in zip(
+    for strip, data, scale, channel in zip(
         rest.made.alone, rest.coded.files, scales, seen.channels, strict=True
     ):
         bar = figures.bar_of(ramp_of(channel.color), scale, array.meta.units)
-        size = figures.small_size(one.pictures[0], _SIDE + 50)
-        yield figures.image(
-            data, size, channel.name, one, caption=f"{text_of(channel.name)}<br>{bar}"
-        )
+        size = figures.small_size(strip.pictures[0], _SIDE + 50)
+        caption = f"{text_of(channel.name)}<br>{bar}"
+        yield figures.image(data, size, channel.name, strip, caption=caption)
     yield "</div>\n</figure>\n"
     yield from _mixed_times(array, axis, scales)
 
@@ -457,32 +461,33 @@ def _names(seen: Seen) -> str:
 def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
     """Yield a micrograph at a few times, in the same colours."""
     layout = layout_of(array)
-    outer = tuple(at for at in layout.outer if at != _seen(array, axis))
+    outer = tuple(at for at in layout.outer if at != _slowest_first(array, axis))
     times = time_axis(array, layout._replace(outer=outer)) if outer else None
     if times is None or times == axis or array.shape[times] < 2:
         return
-    numbers = numbers_of(array.shape[times])
-    budget = DECODED // len(numbers)
-    planes = [seen_at(array, axis, {times: number}, budget=budget) for number in numbers]
+    indices = time_indices(array.shape[times])
+    budget = DECODED // len(indices)
+    planes = [seen_at(array, axis, {times: at}, budget=budget) for at in indices]
     seen = [plane for plane in planes if plane is not None]
     if len(seen) < len(planes):
         yield "<p class=soft>No strip through time: too much would have to be decoded.</p>\n"
         return
-    titles = [title_of(array.axes[times], number, array.shape[times]) for number in numbers]
+    titles = [title_of(array.axes[times], at, array.shape[times]) for at in indices]
 
     def make(side: int) -> _Mix:
         made = [mixed(plane, scales, side) for plane in seen]
         together = [one.together.pictures[0] for one in made if one is not None]
         return _Mix(made[0], figures.coded(together))
 
-    found: _Mix = figures.within(make, _REST, _SIDE)
-    if found.made is None:
+    mix: _Mix = figures.within(make, _REST, _SIDE)
+    if mix.made is None:
         return
-    strip = found.made.together._replace(scale=scales[0])
+    strip = mix.made.together._replace(scale=scales[0])
     yield '<p class="part">Through time</p>\n'
-    yield _row(strip, found.coded, titles, _TIME_SIDE)
+    yield _row(strip, mix.coded, titles, _TIME_SIDE)
     yield "<p class=soft>each channel in the same colours as above</p>\n"
 
 
-def _seen(array: Array, axis: int) -> int:
+def _slowest_first(array: Array, axis: int) -> int:
+    """The number of an axis of `shape`, counted slowest first."""
     return array.ndim - 1 - axis if array.index_order == "F" else axis

@@ -55,8 +55,8 @@ def file_map_of(bundle: Bundle, size: int) -> FileMap:
 
 
 def _all_stretches(bundle: Bundle, size: int) -> tuple[Values, Values, Values]:
-    """First byte, length and number of the array, of each stretch that is of an array."""
-    # Extents of arrays with few parts; there may be many arrays.
+    """The first byte, the length and the number of the array, of each stretch of an array."""
+    # Arrays with few parts; there may be many of them.
     single: list[tuple[int, int, int]] = []
     many: list[tuple[Values, Values, Values]] = []
     for number, array in enumerate(bundle.arrays):
@@ -71,21 +71,21 @@ def _all_stretches(bundle: Bundle, size: int) -> tuple[Values, Values, Values]:
 
 
 def _stretches(array: Array, path: str, size: int) -> list[tuple[int, int]] | tuple[Values, Values]:
-    """First bytes and lengths of the parts of a file that an array is stored in.
+    """The first bytes and lengths of the parts of a file in which an array is stored.
 
-    As pairs, or as two columns.
+    They are pairs, or two columns; [] if they are unknown.
     """
     if array.problem is not None or not array.nbytes or some_rows(array) is not None:
         return []
     if array.extent is not None:
         return _of_extents([array.extent], path)
     try:
-        asked = getattr(array.data, "stretches", None)
-        if asked is not None:
-            starts, lengths = (np.minimum(column, size).astype(np.int64) for column in asked())
+        stretches = getattr(array.data, "stretches", None)
+        if stretches is not None:
+            starts, lengths = (np.minimum(column, size).astype(np.int64) for column in stretches())
             return starts, lengths
-        asked = getattr(array.data, "in_pieces", None)
-        pieces = asked() if asked is not None else ""
+        in_pieces = getattr(array.data, "in_pieces", None)
+        pieces = in_pieces() if in_pieces is not None else ""
     except RaconvertError:
         return []
     if isinstance(pieces, Extent):
@@ -96,11 +96,12 @@ def _stretches(array: Array, path: str, size: int) -> list[tuple[int, int]] | tu
 
 
 def _of_extents(extents: list[Extent], path: str) -> list[tuple[int, int]]:
+    """The first bytes and lengths of the extents in this file."""
     return [(extent.offset, extent.nbytes) for extent in extents if extent.path == path]
 
 
 def _rest(bundle: Bundle, owner: Values) -> tuple[str, str]:
-    """Return the name and the kind of the rest behind all known parts."""
+    """Return the name and the kind of the bytes behind all located parts."""
     owners = set(owner.tolist())
     unknown = [
         array.storage.get("stored_bytes")
@@ -108,11 +109,10 @@ def _rest(bundle: Bundle, owner: Values) -> tuple[str, str]:
         if array.extent is None and array.problem is None and number not in owners
     ]
     coded = sum(stored for stored in unknown if isinstance(stored, int))
-    known = bool(owners)
     if coded:
-        first = "the rest" if known else "the whole file"
+        first = "the rest" if owners else "the whole file"
         return f"{first}, encoded elements of {coded:,} bytes among it", CODED
-    return ("behind the elements", END) if known else ("the whole file, encoded", CODED)
+    return ("behind the elements", END) if owners else ("the whole file, encoded", CODED)
 
 
 def _gaps(
@@ -139,6 +139,7 @@ def _gaps(
 
 
 def _kind_and_name(bundle: Bundle, number: int) -> tuple[str, str]:
+    """The kind and the name of the stretches of an array, by its number."""
     array = bundle.arrays[number]
     name = array.name if len(bundle.arrays) > 1 else "elements"
     return (DATA if array.extent is not None else CODED), name
@@ -147,7 +148,7 @@ def _kind_and_name(bundle: Bundle, number: int) -> tuple[str, str]:
 def _boxes(
     bundle: Bundle, starts: Values, ends: Values, owner: Values, size: int, rest: tuple[str, str]
 ) -> list[Stretch]:
-    """Boxes from the first byte to the last; neighbours are one where there are too many."""
+    """Boxes from the first byte to the last; of too many, near neighbours are joined."""
     firsts = np.arange(len(starts))
     if len(starts) > _MOST_BOXES:
         between = (starts[1:] - ends[:-1]).astype(np.float64)
@@ -156,7 +157,7 @@ def _boxes(
         firsts = np.concatenate([[0], np.sort(splits)])
     lasts = np.append(firsts[1:], len(starts)).astype(np.int64)[: len(firsts)] - 1
     low, high = starts[firsts], ends[lasts]
-    gaps = _gaps(low, high, size, rest, _MOST_BOXES)
+    boxes = _gaps(low, high, size, rest, _MOST_BOXES)
     for first, last, start, end in zip(
         firsts.tolist(), lasts.tolist(), low.tolist(), high.tolist(), strict=True
     ):
@@ -165,32 +166,33 @@ def _boxes(
             name += f", {last - first + 1} parts" + " and others" * bool(
                 (owner[first : last + 1] != owner[first]).any()
             )
-        gaps.append(Stretch(start, end - start, kind, name))
-    return sorted(gaps)
+        boxes.append(Stretch(start, end - start, kind, name))
+    return sorted(boxes)
 
 
 def _rows(
     bundle: Bundle, starts: Values, ends: Values, owner: Values, size: int, rest: tuple[str, str]
 ) -> list[Stretch]:
-    """One row for each array and for each of a few gaps; of many the largest."""
+    """One row for each array and for each of a few gaps; small ones share the last row."""
     order = np.argsort(owner, kind="stable")
-    numbers, places, counts = np.unique(owner[order], return_index=True, return_counts=True)
-    totals = np.add.reduceat((ends - starts)[order], places) if len(places) else counts
+    numbers, begins, counts = np.unique(owner[order], return_index=True, return_counts=True)
+    totals = np.add.reduceat((ends - starts)[order], begins) if len(begins) else counts
     gaps = _gaps(starts, ends, size, rest, _MOST_ROWS // 4)
-    first = np.append(starts[order][places], [gap.start for gap in gaps]).astype(np.int64)
+    # The first byte and the bytes of each row: first of the arrays, then of the gaps.
+    first = np.append(starts[order][begins], [gap.start for gap in gaps]).astype(np.int64)
     nbytes = np.append(totals, [gap.nbytes for gap in gaps]).astype(np.int64)
     by_size = np.lexsort((first, -nbytes))
-    kept = len(by_size) if len(by_size) <= _MOST_ROWS else _MOST_ROWS - 1
+    shown = len(by_size) if len(by_size) <= _MOST_ROWS else _MOST_ROWS - 1
     rows = []
-    for one in by_size[:kept].tolist():
-        if one >= len(numbers):
-            rows.append(gaps[one - len(numbers)])
+    for at in by_size[:shown].tolist():
+        if at >= len(numbers):
+            rows.append(gaps[at - len(numbers)])
             continue
-        kind, name = _kind_and_name(bundle, int(numbers[one]))
-        count = int(counts[one])
+        kind, name = _kind_and_name(bundle, int(numbers[at]))
+        count = int(counts[at])
         name += f", {count:,} chunks" * (count > 1)
-        rows.append(Stretch(int(first[one]), int(nbytes[one]), kind, name))
-    small = by_size[kept:]
+        rows.append(Stretch(int(first[at]), int(nbytes[at]), kind, name))
+    small = by_size[shown:]
     if len(small):
         name = f"{len(small):,} smaller parts"
         rows.append(Stretch(int(first[small].min()), int(nbytes[small].sum()), BETWEEN, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import repeat
 
 import numpy as np
 
@@ -11,16 +12,7 @@ from raconvert.errors import counted
 from raconvert.views.comparison import seen_of
 from raconvert.views.one_scale import figure, legend
 from raconvert.views.pages.figures import color_bar
-from raconvert.views.pages.markup import (
-    TABLE_END,
-    closing,
-    cut,
-    name_of,
-    opening,
-    share_cell,
-    table_head,
-    text_of,
-)
+from raconvert.views.pages.markup import cut, name_of, page, share_cell, table, text_of
 from raconvert.views.picture import CLASSES, DIFFERENCE
 from raconvert.views.sample import where_of
 from raconvert.views.terminal import envelope, number_text
@@ -43,7 +35,7 @@ _WIDE, _HIGH = 720, 160  # of a drawing of lines
 
 
 class Compared(Record):
-    """Two arrays that were compared: what `compare_arrays` found, and where they differ."""
+    """Two arrays that were compared: the facts by `compare_arrays`, and where they differ."""
 
     a: Array
     b: Array
@@ -52,27 +44,30 @@ class Compared(Record):
 
 
 def page_of(found: dict[str, Any], pairs: list[Compared]) -> Iterator[str]:
-    """Yield the page about two files, by what `diff` found; their arrays are still open."""
+    """Yield the page about two files, by the result of `diff`; their arrays are still open."""
     names = [os.path.basename(found[side].rstrip("/")) or found[side] for side in "ab"]
-    yield opening("comparison", " and ".join(names))
-    yield f"<h1>{name_of(names[0])} and {name_of(names[1])}</h1>\n"
-    yield f'<p class="lead">{text_of(_lead(found))}</p>\n'
+    yield from page("comparison", names, _lead(found), _body_of(found, pairs))
+
+
+def _body_of(found: dict[str, Any], pairs: list[Compared]) -> Iterator[str]:
+    """Yield the sections of the page about two files."""
     paths = (f"{side.upper()} is {name_of(found[side])}" for side in "ab")
     yield f"<p>{', '.join(paths)}.</p>\n"
     if len(pairs) == 1 and not (found["only_in_a"] or found["only_in_b"]):
         yield from _array(pairs[0], _SIDE, "")
     else:
         yield from _overview(found)
-        odd = [pair for pair in pairs if not pair.facts["same"]]
-        for pair in odd[:_MOST_SHOWN]:
+        different = [pair for pair in pairs if not pair.facts["same"]]
+        for pair in different[:_MOST_SHOWN]:
             yield from _array(pair, _SIDE // 2, pair.facts["name"])
-        if len(odd) > _MOST_SHOWN:
-            yield f"<p>{len(odd) - _MOST_SHOWN:,} more arrays differ: see the table.</p>\n"
+        if len(different) > _MOST_SHOWN:
+            more = len(different) - _MOST_SHOWN
+            yield f"<p>{more:,} more arrays differ: see the table.</p>\n"
     yield from _about(found)
-    yield closing()
 
 
 def _lead(found: dict[str, Any]) -> str:
+    """Describe in a line what differs between two files."""
     if found["same"]:
         return "the same"
     parts = ["different"]
@@ -88,8 +83,8 @@ def _lead(found: dict[str, Any]) -> str:
         parts += ["shape differs"] * (not arrays[0]["same_shape"])
         parts += ["metadata differs"] * bool(arrays[0]["metadata"] or arrays[0]["items"])
     else:
-        odd = sum(not one["same"] for one in arrays)
-        parts.append(f"{odd:,} of {counted(len(arrays), 'array')} in both differ")
+        different = sum(not facts["same"] for facts in arrays)
+        parts.append(f"{different:,} of {counted(len(arrays), 'array')} in both differ")
     for side in "ab":
         alone = found[f"only_in_{side}"]
         parts += [f"{counted(len(alone), 'array')} only in {side.upper()}"] * bool(alone)
@@ -97,28 +92,39 @@ def _lead(found: dict[str, Any]) -> str:
 
 
 def _largest(data: dict[str, Any]) -> list[str]:
-    value = data["max_abs"]
+    """Describe the largest difference, if there is one."""
+    largest = _value_text(data["max_abs"])
+    return [f"by {largest} at most"] if largest else []
+
+
+def _value_text(value: float | str | None) -> str:
+    """A number of the result of `diff` as text; empty without one."""
     if value is None:
-        return []
-    return [f"by {value if isinstance(value, str) else number_text(value)} at most"]
+        return ""
+    return value if isinstance(value, str) else number_text(value)
 
 
 # Arrays of containers -----------------------------------------------------------------------------
 
 
 def _overview(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the table of all arrays, those that differ first."""
+    arrays = sorted(found["arrays"], key=lambda facts: bool(facts["same"]))
+    rows = [
+        f"<tr><td>{name_of(facts['name'])}</td><td>{_verdict(facts['same'])}</td>"
+        f"<td>{_form(facts)}</td>{_numbers(facts)}</tr>\n"
+        for facts in arrays[:_MOST_ROWS]
+    ]
+    rows += [
+        f'<tr><td>{name_of(name)}</td><td class="refused">only in {side.upper()}</td>'
+        "<td></td><td></td><td></td></tr>\n"
+        for side in "ab"
+        for name in found[f"only_in_{side}"][:_MOST_ROWS]
+    ]
     yield "<h2>Arrays</h2>\n"
-    yield table_head("array", "verdict", "type and shape", ">differ", ">largest", kind="arrays")
-    rows = sorted(found["arrays"], key=lambda one: bool(one["same"]))
-    for one in rows[:_MOST_ROWS]:
-        yield f"<tr><td>{name_of(one['name'])}</td><td>{_verdict(one['same'])}</td>"
-        yield f"<td>{_form(one)}</td>{_numbers(one)}</tr>\n"
-    for side in "ab":
-        for name in found[f"only_in_{side}"][:_MOST_ROWS]:
-            yield f'<tr><td>{name_of(name)}</td><td class="refused">only in {side.upper()}</td>'
-            yield "<td></td><td></td><td></td></tr>\n"
-    yield TABLE_END
-    counts = [len(rows), len(found["only_in_a"]), len(found["only_in_b"])]
+    heads = ("array", "verdict", "type and shape", ">differ", ">largest")
+    yield from table(rows, *heads, kind="arrays")
+    counts = [len(arrays), len(found["only_in_a"]), len(found["only_in_b"])]
     if more := sum(max(0, count - _MOST_ROWS) for count in counts):
         yield f"<p>and {more:,} more (<code>raconvert diff</code>)</p>\n"
 
@@ -127,12 +133,13 @@ def _verdict(same: bool) -> str:
     return '<span class="exact">same</span>' if same else '<span class="refused">different</span>'
 
 
-def _form(one: dict[str, Any]) -> str:
-    if any(one["problems"]):
-        why = "; ".join(problem for problem in one["problems"] if problem)
+def _form(facts: dict[str, Any]) -> str:
+    """The types and shapes of an array on both sides, or why it cannot be read."""
+    if any(facts["problems"]):
+        why = "; ".join(problem for problem in facts["problems"] if problem)
         return f'<span class="bad">cannot be read: {text_of(cut(why))}</span>'
-    types = [cut(text) for text in one["type"]]
-    shapes = [_shape(shape) for shape in one["shape"]]
+    types = [cut(text) for text in facts["type"]]
+    shapes = [_shape(shape) for shape in facts["shape"]]
     return ", ".join(text_of(_both(pair)) for pair in (types, shapes))
 
 
@@ -144,20 +151,20 @@ def _shape(shape: Sequence[int]) -> str:
     return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
 
 
-def _numbers(one: dict[str, Any]) -> str:
-    data = one["data"]
+def _numbers(facts: dict[str, Any]) -> str:
+    """The cells with the number of elements that differ, and the largest difference."""
+    data = facts["data"]
     if data is None:
         return "<td></td><td></td>"
-    value = data["max_abs"]
-    largest = "" if value is None else value if isinstance(value, str) else number_text(value)
-    return f'<td class="n">{data["differ"]:,}</td><td class="n">{text_of(largest)}</td>'
+    largest = text_of(_value_text(data["max_abs"]))
+    return f'<td class="n">{data["differ"]:,}</td><td class="n">{largest}</td>'
 
 
 # One array ----------------------------------------------------------------------------------------
 
 
 def _array(pair: Compared, side: int, name: str) -> Iterator[str]:
-    """Yield the pictures of one array, and where, how much and in what it differs."""
+    """Yield the section about one array: its pictures, and where, how much and how it differs."""
     facts, where = pair.facts, pair.where
     if name:
         yield f"<h2>{name_of(name)}</h2>\n"
@@ -179,6 +186,7 @@ def _array(pair: Compared, side: int, name: str) -> Iterator[str]:
 
 
 def _pictures(array: Array, seen: Seen) -> Iterator[str]:
+    """Yield the pictures of both sides and of their difference, or the drawing of lines."""
     if seen.problem:
         yield f"<p>No picture: {text_of(seen.problem)}.</p>\n"
         return
@@ -188,15 +196,16 @@ def _pictures(array: Array, seen: Seen) -> Iterator[str]:
         yield from _drawing(seen)
         return
     yield '<figure>\n<div class="four">\n'
-    longest = max(max(one.picture.pixels.shape[:2]) for one in seen.sides)
+    longest = max(max(side.picture.pixels.shape[:2]) for side in seen.sides)
     size = longest * max(1, -(-_LEAST_SIDE // longest))
-    for one in seen.sides:
-        yield figure(one.picture, one.title, size, f"<b>{text_of(one.title)}</b> {_below(one)}")
+    for side in seen.sides:
+        below = f"<b>{text_of(side.title)}</b> {_colors(side)}"
+        yield figure(side.picture, side.title, size, below)
     yield f"</div>\n<figcaption>{text_of(_caption(seen, size))}</figcaption>\n</figure>\n"
 
 
-def _below(side: Side) -> str:
-    """The meaning of the colours of a picture."""
+def _colors(side: Side) -> str:
+    """Describe the colours of a picture."""
     scale = side.scale
     if scale is None:
         return ""
@@ -209,6 +218,7 @@ def _below(side: Side) -> str:
 
 
 def _caption(seen: Seen, size: int) -> str:
+    """Describe the limits and the size of the pictures, whose longer side has so many pixels."""
     parts = ["A and B have the same limits"]
     if not seen.is_size:
         parts.append("in B - A red is larger in B, blue is larger in A, white is equal")
@@ -232,7 +242,7 @@ def _drawing(seen: Seen) -> Iterator[str]:
 
 
 def _plot(lines: list[Any], words: str) -> str:
-    """Lines in one drawing, with one scale; of many values the extremes of each column."""
+    """Draw lines with one scale; a column that has many values shows their extremes."""
     ends = [envelope(line, _WIDE // 2) for line in lines]
     lows = np.concatenate([low for low, _ in ends])
     highs = np.concatenate([high for _, high in ends])
@@ -266,17 +276,18 @@ def _where(array: Array, where: Where) -> Iterator[str]:
         return
     axes = array.axes if array.described else ()
     ends = [
-        " to ".join(filter(None, dict.fromkeys(_at(array, axis, at) for at in (low, high))))
+        " to ".join(filter(None, dict.fromkeys(_coordinate(array, axis, at) for at in (low, high))))
         for axis, (low, high) in enumerate(zip(where.low, where.high, strict=True))
     ]
-    yield table_head("axis", ">from", ">to", ">of", *["coordinates"] * any(ends))
+    rows = []
     for number, (low, high) in enumerate(zip(where.low, where.high, strict=True)):
         name = (axes[number].name or "") if len(axes) == array.ndim else ""
         label = f"{number} {name_of(name)}" if name else str(number)
-        yield f'<tr><td>{label}</td><td class="n">{low:,}</td><td class="n">{high:,}</td>'
-        yield f'<td class="n">{array.shape[number]:,}</td>'
-        yield f"<td>{text_of(ends[number])}</td></tr>\n" if any(ends) else "</tr>\n"
-    yield TABLE_END
+        row = f'<tr><td>{label}</td><td class="n">{low:,}</td><td class="n">{high:,}</td>'
+        row += f'<td class="n">{array.shape[number]:,}</td>'
+        row += f"<td>{text_of(ends[number])}</td>" * any(ends)
+        rows.append(f"{row}</tr>\n")
+    yield from table(rows, "axis", ">from", ">to", ">of", *["coordinates"] * any(ends))
     yield from _planes(array, where)
 
 
@@ -287,37 +298,37 @@ def _planes(array: Array, where: Where) -> Iterator[str]:
         return
     planes = int((where.planes > 0).sum()) if where.planes is not None else 0
     yield f"<p>{planes:,} planes differ; those with most differences:</p>\n"
-    places = [
-        ", ".join(filter(None, (_at(array, *one) for one in zip(where.outer, at, strict=True))))
-        for at, _ in most
+    coordinates = [
+        ", ".join(filter(None, map(_coordinate, repeat(array), where.outer, index)))
+        for index, _ in most
     ]
-    yield table_head("plane", ">differences", "share", *["coordinates"] * any(places))
-    for (place, count), there in zip(most, places, strict=True):
-        bar = share_cell(count / most[0][1])
+    rows = []
+    for (index, count), text in zip(most, coordinates, strict=True):
         key = [":"] * array.ndim
-        for axis, index in zip(where.outer, place, strict=True):
-            key[axis] = str(index)
-        yield f"<tr><td><code>[{', '.join(key)}]</code></td>"
-        yield f'<td class="n">{count:,}</td>{bar}'
-        yield f"<td>{text_of(there)}</td></tr>\n" if any(places) else "</tr>\n"
-    yield TABLE_END
+        for axis, at in zip(where.outer, index, strict=True):
+            key[axis] = str(at)
+        row = f"<tr><td><code>[{', '.join(key)}]</code></td>"
+        row += f'<td class="n">{count:,}</td>{share_cell(count / most[0][1])}'
+        row += f"<td>{text_of(text)}</td>" * any(coordinates)
+        rows.append(f"{row}</tr>\n")
+    yield from table(rows, "plane", ">differences", "share", *["coordinates"] * any(coordinates))
 
 
-def _at(array: Array, axis: int, place: int) -> str:
-    """The coordinate or the label of a place along an axis; empty without one."""
+def _coordinate(array: Array, axis: int, at: int) -> str:
+    """The coordinate or the label at an index of an axis; empty without one."""
     if not array.described:
         return ""
-    number = array.ndim - 1 - axis if array.index_order == "F" else axis
-    return where_of(array, {number: place})
+    slowest_first = array.ndim - 1 - axis if array.index_order == "F" else axis
+    return where_of(array, {slowest_first: at})
 
 
 def _how_much(array: Array, data: dict[str, Any], where: Where) -> Iterator[str]:
+    """Yield the facts about the sizes of the differences, and their histogram."""
     units = f" {array.meta.units}" if array.described and array.meta.units else ""
     rows = [("elements that differ", f"{data['differ']:,} of {data['count']:,}")]
     for name, words in (("abs", "largest difference"), ("rel", "largest relative difference")):
-        value = data[f"max_{name}"]
-        if value is not None:
-            text = value if isinstance(value, str) else number_text(value)
+        text = _value_text(data[f"max_{name}"])
+        if text:
             unit = units if name == "abs" else ""
             rows.append((words, f"{text}{unit} at {data[f'max_{name}_index']}"))
     if where.larger or where.smaller:
@@ -329,31 +340,35 @@ def _how_much(array: Array, data: dict[str, Any], where: Where) -> Iterator[str]
         count = data[f"nan_only_in_{side}"]
         rows += [(f"NaN only in {side.upper()}", f"{count:,}")] * bool(count)
     yield '<dl class="facts">\n'
-    yield from (f"<dt>{text_of(one)}</dt><dd>{text_of(text)}</dd>\n" for one, text in rows)
+    yield from (f"<dt>{text_of(name)}</dt><dd>{text_of(text)}</dd>\n" for name, text in rows)
     yield "</dl>\n"
     if not where.sizes:
         return
-    yield table_head("size of the difference", ">elements", "share")
     most = max(where.sizes.values())
-    for power, count in sorted(where.sizes.items(), reverse=True)[:_MOST_ROWS]:
-        bar = share_cell(count / most)
-        yield f"<tr><td>from 1e{power} to 1e{power + 1}</td>"
-        yield f'<td class="n">{count:,}</td>{bar}</tr>\n'
-    yield TABLE_END
+    sizes = [
+        f"<tr><td>from 1e{power} to 1e{power + 1}</td>"
+        f'<td class="n">{count:,}</td>{share_cell(count / most)}</tr>\n'
+        for power, count in sorted(where.sizes.items(), reverse=True)[:_MOST_ROWS]
+    ]
+    yield from table(sizes, "size of the difference", ">elements", "share")
 
 
 def _examples(data: dict[str, Any], where: Where) -> Iterator[str]:
+    """Yield the table of the first elements that differ."""
     if not where.examples:
         return
     which = "All of them" if len(where.examples) == data["differ"] else "The first of them"
-    yield f"<p>{which}:</p>\n{table_head('at', 'A', 'B')}"
-    for place, x, y in where.examples:
-        yield f"<tr><td><code>{list(place)}</code></td>"
-        yield f"<td>{text_of(_value(x))}</td><td>{text_of(_value(y))}</td></tr>\n"
-    yield TABLE_END
+    yield f"<p>{which}:</p>\n"
+    rows = (
+        f"<tr><td><code>{list(index)}</code></td>"
+        f"<td>{text_of(_element(x))}</td><td>{text_of(_element(y))}</td></tr>\n"
+        for index, x, y in where.examples
+    )
+    yield from table(rows, "at", "A", "B")
 
 
-def _value(value: Any) -> str:
+def _element(value: Any) -> str:
+    """An element in full, as text."""
     value = value if value.dtype.kind in "mM" else value.item()
     return cut(repr(value) if isinstance(value, float | complex) else str(value))
 
@@ -365,18 +380,18 @@ def _facts_table(facts: dict[str, Any]) -> Iterator[str]:
             if problem:
                 yield f'<p class="bad">{side} cannot be read: {text_of(cut(problem))}</p>\n'
         return
-    yield table_head("what", "A", "is", "B")
     shapes = [_shape(shape) for shape in facts["shape"]]
-    yield _row("type", facts["type"], same=facts["same_type"])
-    yield _row("shape", shapes, same=facts["same_shape"])
-    for item in facts["metadata"][:_MOST_ROWS]:
-        yield _field(item)
+    rows = [
+        _row("type", facts["type"], same=facts["same_type"]),
+        _row("shape", shapes, same=facts["same_shape"]),
+        *map(_field, facts["metadata"][:_MOST_ROWS]),
+    ]
     items = facts["items"]
     if items:
-        yield _row(f"{items['differ']} items, the first [{items['first']}]", ["", ""], same=False)
-        for item in items["fields"][:_MOST_ROWS]:
-            yield _field(item)
-    yield TABLE_END
+        head = f"{items['differ']} items, the first [{items['first']}]"
+        rows.append(_row(head, ["", ""], same=False))
+        rows += map(_field, items["fields"][:_MOST_ROWS])
+    yield from table(rows, "what", "A", "is", "B")
     if not facts["metadata"] and not items:
         yield "<p>No difference of metadata.</p>\n"
 
@@ -390,6 +405,7 @@ def _row(name: str, both: Sequence[str], *, same: bool) -> str:
 
 
 def _field(item: dict[str, Any]) -> str:
+    """The row of a field that differs, with the types of values that look alike."""
     both = [repr(item[side]) if side in item else "absent" for side in "ab"]
     if "types" in item:
         both = [f"{text} ({kind})" for text, kind in zip(both, item["types"], strict=True)]
@@ -400,7 +416,7 @@ def _field(item: dict[str, Any]) -> str:
 
 
 def _about(found: dict[str, Any]) -> Iterator[str]:
-    """Yield what the files say of themselves and of their groups, as far as it differs."""
+    """Yield the table of the differences of files as a whole, and of their groups."""
     rows = [_field(item) for item in [*found["metadata"], *found["groups"]][:_MOST_ROWS]]
     for item in found["forms"][:_MOST_ROWS]:
         forms = [str(item.get(side) or "a plain group") for side in "ab"]
@@ -411,9 +427,7 @@ def _about(found: dict[str, Any]) -> Iterator[str]:
         rows.append(_row(name, [found["order"]["a"], found["order"]["b"]], same=False))
     if rows:
         yield "<h2>The files</h2>\n"
-        yield table_head("what", "A", "is", "B")
-        yield from rows
-        yield TABLE_END
+        yield from table(rows, "what", "A", "is", "B")
 
 
 def tree_page(
@@ -421,34 +435,39 @@ def tree_page(
 ) -> Iterator[str]:
     """Yield the page about two folders: how many files of each verdict, and which of them.
 
-    `lists` has paths with reasons by verdict; what is not listed is only counted.
+    `lists` has paths with reasons by verdict; files of other verdicts are only counted.
     """
     names = [os.path.basename(os.path.abspath(path)) or path for path in (a, b)]
-    yield opening("comparison", " and ".join(names))
-    yield f"<h1>{name_of(names[0])} and {name_of(names[1])}</h1>\n"
-    total = sum(counts.values())
-    parts = [
-        counted(total, "file"),
-        *(f"{count:,} {word}" for word, count in counts.items() if count),
-    ]
-    yield f'<p class="lead">{text_of(" · ".join(parts))}</p>\n'
+    verdicts = [f"{count:,} {word}" for word, count in counts.items() if count]
+    lead = " · ".join([counted(sum(counts.values()), "file"), *verdicts])
+    yield from page("comparison", names, lead, _body_of_tree(a, b, counts, lists))
+
+
+def _body_of_tree(
+    a: str, b: str, counts: dict[str, int], lists: dict[str, list[tuple[str, str]]]
+) -> Iterator[str]:
+    """Yield the sections of the page about two folders."""
     yield f"<p>a is {name_of(a)}, b is {name_of(b)}.</p>\n"
+    total = sum(counts.values())
     if total:
-        yield table_head("verdict", ">files", "share")
-        for word, count in counts.items():
-            bar = share_cell(count / total)
-            yield f'<tr><td>{text_of(word)}</td><td class="n">{count:,}</td>{bar}</tr>\n'
-        yield TABLE_END
-    for word, rows in lists.items():
-        if not rows:
+        rows = [
+            f'<tr><td>{text_of(word)}</td><td class="n">{count:,}</td>'
+            f"{share_cell(count / total)}</tr>\n"
+            for word, count in counts.items()
+        ]
+        yield from table(rows, "verdict", ">files", "share")
+    for word, files in lists.items():
+        if not files:
             continue
         yield f"<h2>{text_of(word.capitalize())}</h2>\n"
-        has_reasons = any(reason for _, reason in rows)
-        yield table_head("file", *(["how"] if has_reasons else []))
-        for path, reason in rows[:_MOST_ROWS]:
-            how = f"<td>{text_of(cut(reason))}</td>" if has_reasons else ""
-            yield f"<tr><td>{name_of(path)}</td>{how}</tr>\n"
-        yield TABLE_END
-        if len(rows) > _MOST_ROWS:
-            yield f"<p>and {len(rows) - _MOST_ROWS:,} more (<code>raconvert diff -v</code>)</p>\n"
-    yield closing()
+        has_reasons = any(reason for _, reason in files)
+        rows = [
+            f"<tr><td>{name_of(path)}</td>"
+            + f"<td>{text_of(cut(reason))}</td>" * has_reasons
+            + "</tr>\n"
+            for path, reason in files[:_MOST_ROWS]
+        ]
+        yield from table(rows, "file", *["how"] * has_reasons)
+        if len(files) > _MOST_ROWS:
+            more = len(files) - _MOST_ROWS
+            yield f"<p>and {more:,} more (<code>raconvert diff -v</code>)</p>\n"

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SIDES = ("front", "side", "top")
-_OPACITIES = (1, 0.7, 0.45)  # opacity of the three sides, for pages without a style sheet
-_COLORS = {"header": "#d69e2e", "data": "#2b6cb0", "coded": "#6b98c8"}  # the same of a file's parts
-_OTHER = "#9b4d96"
+# The looks of drawings that stand outside of a page, without its style sheet.
+_OPACITIES = (1, 0.7, 0.45)  # of the three sides of a box
+_COLORS = {"header": "#d69e2e", "data": "#2b6cb0", "coded": "#6b98c8"}  # of the parts of a file
+_OTHER = "#9b4d96"  # of the other parts
 _WIDE = 720  # width of a ribbon or a plot, in pixels
 _MOST_TITLES = 60  # parts of a file with a tooltip; a table lists all of them
 HEADER, DATA, BETWEEN, END, CODED = "header", "data", "between", "end", "coded"
@@ -35,14 +36,17 @@ class Stretch(Record):
 
 
 class Side(Record):
-    """An axis as it is drawn: its length, in elements or in the world, and what to call it."""
+    """An axis as it is drawn: its length, in elements or in the world, and its label."""
 
     length: float
     text: str
 
 
 def cube(sides: Sequence[Side]) -> str:
-    """The box of up to three axes, the fastest to the right, the next down, the third behind."""
+    """Draw the box of up to three axes: the fastest to the right, the next down, the third behind.
+
+    Empty without axes.
+    """
     if not sides:
         return ""
     longest = max(side.length for side in sides)
@@ -78,12 +82,14 @@ def _drawn(length: float, longest: float) -> float:
 
 
 def _face(points: list[tuple[float, float]], number: int) -> str:
+    """A side of the box with these corners; `number` is its index in `_SIDES`."""
     text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     fill = f'fill="{_COLORS["data"]}" fill-opacity="{_OPACITIES[number]}"'
     return f'<polygon class="{_SIDES[number]}" {fill} points="{text}"/>'
 
 
 def _label(x: float, y: float, anchor: str, text: str, *, pad: bool = False) -> str:
+    """A label of two lines, which are divided by a colon in its text."""
     first, _, rest = text.partition(": ")
     left = x + 6 if pad else x
     second = f'<tspan class="soft" x="{left:.1f}" dy="1.25em">{_text(rest)}</tspan>'
@@ -95,19 +101,19 @@ def _label(x: float, y: float, anchor: str, text: str, *, pad: bool = False) -> 
 
 
 def ribbon(stretches: Sequence[Stretch], size: int) -> str:
-    """The bytes of a file from left to right, to scale; a small part is a line."""
+    """Draw the bytes of a file from left to right, to scale; a small part is a line."""
     parts = []
-    for one in stretches:
-        x = one.start / size * _WIDE
-        width = max(1.0, one.nbytes / size * _WIDE)
+    few = len(stretches) <= _MOST_TITLES
+    for stretch in stretches:
+        x = stretch.start / size * _WIDE
+        width = max(1.0, stretch.nbytes / size * _WIDE)
         x = min(x, _WIDE - width)
-        title = f"{one.name}: {one.nbytes} bytes from byte {one.start}"
-        few = len(stretches) <= _MOST_TITLES
+        title = f"{stretch.name}: {stretch.nbytes} bytes from byte {stretch.start}"
         inside = f"<title>{_text(title)}</title>" if few else ""
-        fill = f'fill="{_COLORS.get(one.kind, _OTHER)}" ' if few else ""
+        fill = f'fill="{_COLORS.get(stretch.kind, _OTHER)}" ' if few else ""
         parts.append(
-            f'<rect class="{one.kind}" {fill}x="{x:.2f}" y="4" width="{width:.2f}" height="40">'
-            f"{inside}</rect>"
+            f'<rect class="{stretch.kind}" {fill}x="{x:.2f}" y="4" width="{width:.2f}" '
+            f'height="40">{inside}</rect>'
         )
     parts.append(_small(0, "start", "byte 0"))
     parts.append(_small(_WIDE, "end", f"{size:,}"))
@@ -115,20 +121,21 @@ def ribbon(stretches: Sequence[Stretch], size: int) -> str:
 
 
 def _small(x: float, anchor: str, text: str) -> str:
+    """A small text below the ribbon."""
     return f'<text class="soft" x="{x}" y="60" text-anchor="{anchor}">{_text(text)}</text>'
 
 
 def line(values: Any, words_of: Callable[[float], str] | None = None) -> str:
-    """A line through values; of many, from the least to the most of each column.
+    """Draw a line through values; a column that has many shows their range. Empty without any.
 
     `words_of` writes the least and the largest value; else they are written as numbers.
     """
     words_of = words_of or number_text
     low, high = envelope(values, _WIDE // 2)
-    there = np.isfinite(low)
-    if not there.any():
+    finite = np.isfinite(low)
+    if not finite.any():
         return ""
-    bottom, top = float(low[there].min()), float(high[there].max())
+    bottom, top = float(low[finite].min()), float(high[finite].max())
     span = top / 2 - bottom / 2
 
     def y_of(value: float) -> float:
@@ -137,11 +144,11 @@ def line(values: Any, words_of: Callable[[float], str] | None = None) -> str:
 
     step = _WIDE / max(1, len(low) - 1)
     parts = []
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
-    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        places = range(first, last)
-        upper = [f"{at * step:.1f},{y_of(float(high[at])):.1f}" for at in places]
-        lower = [f"{at * step:.1f},{y_of(float(low[at])):.1f}" for at in reversed(places)]
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], finite, [False]]).astype(np.int8)))
+    for first, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        columns = range(first, stop)
+        upper = [f"{at * step:.1f},{y_of(float(high[at])):.1f}" for at in columns]
+        lower = [f"{at * step:.1f},{y_of(float(low[at])):.1f}" for at in reversed(columns)]
         parts.append(f'<polygon class="line" points="{" ".join([*upper, *lower])}"/>')
     low_text, high_text = words_of(bottom), words_of(top)
     parts.append(f'<text class="soft" x="2" y="12">{_text(high_text)}</text>')
@@ -153,13 +160,16 @@ _SPARK = (120, 26)  # width and height of a small line, in pixels
 
 
 def spark(values: Any) -> str:
-    """A small line through values, of many from the least to the most of each stretch."""
+    """Draw a small line through values; a column that has many shows their range.
+
+    Empty if no value is finite.
+    """
     wide, high = _SPARK
     low, top = envelope(values, wide // 2)
-    there = np.flatnonzero(np.isfinite(low))
-    if not there.size:
+    columns = np.flatnonzero(np.isfinite(low))
+    if not columns.size:
         return ""
-    least, most = float(low[there].min()), float(top[there].max())
+    least, most = float(low[columns].min()), float(top[columns].max())
     span = most / 2 - least / 2
 
     def y_of(value: float) -> float:
@@ -167,8 +177,8 @@ def spark(values: Any) -> str:
         return high - 2 - (high - 4) * share
 
     step = wide / max(1, len(low) - 1)
-    above = [f"{at * step:.0f},{y_of(float(top[at])):.0f}" for at in there.tolist()]
-    below = [f"{at * step:.0f},{y_of(float(low[at])):.0f}" for at in there[::-1].tolist()]
+    above = [f"{at * step:.0f},{y_of(float(top[at])):.0f}" for at in columns.tolist()]
+    below = [f"{at * step:.0f},{y_of(float(low[at])):.0f}" for at in columns[::-1].tolist()]
     points = " ".join([*above, *below] if above != below[::-1] else above)
     words = f"a line between {number_text(least)} and {number_text(most)}"
     return (
@@ -178,9 +188,11 @@ def spark(values: Any) -> str:
 
 
 def _svg(kind: str, width: float, height: float, words: str, parts: list[str]) -> str:
+    """A drawing of some parts; `words` stand for it where it is not seen."""
     head = f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="13" '
     return f'{head}aria-label="{_text(words)}">\n' + "\n".join(parts) + "\n</svg>\n"
 
 
 def _text(text: str) -> str:
+    """A text as it may stand in a drawing."""
     return escape(quoted(text))

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MOST = 240  # fields on a page
-_MOST_ITEMS = 12  # numbers of a list, and records of a table
-_MOST_COLUMNS = 6  # of a table of records; more become lists
+_MOST_ITEMS = 12  # items shown of a list
+_MOST_COLUMNS = 6  # columns of a table of records; records of more fields are lists
 _DEEPEST = 8  # levels of nested fields; deeper ones are counted
 _MOST_BYTES = 16  # bytes shown as digits
 
@@ -56,6 +56,7 @@ class Fields:
             yield _scalar(value)
 
     def _items(self, items: list[Any], depth: int) -> Iterator[str]:
+        """Yield a list: as text, as a table, or as a list of fields by index."""
         if not items:
             yield "nothing"
         elif all(isinstance(item, dict) for item in items):
@@ -103,11 +104,13 @@ class Fields:
 
 
 def _is_row(item: Any) -> bool:
-    plain = isinstance(item, list) and 0 < len(item) <= _MOST_COLUMNS
-    return plain and not any(isinstance(one, dict | list) for one in item)
+    """True for a short list of values that are neither lists nor fields."""
+    is_short = isinstance(item, list) and 0 < len(item) <= _MOST_COLUMNS
+    return is_short and not any(isinstance(cell, dict | list) for cell in item)
 
 
 def _more(count: int) -> str:
+    """A line with the number of items that are not shown; empty for 0."""
     return f"<p>and {count} more</p>\n" if count > 0 else ""
 
 
@@ -121,6 +124,7 @@ def _scalar(value: Any) -> str:
 
 
 def _words(value: Any) -> str:
+    """A value in words; a float with all of its digits if few would change it."""
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -139,6 +143,7 @@ def _bytes(digits: str) -> str:
 
 
 def _count(value: Any) -> int:
+    """The number of values in nested fields."""
     if isinstance(value, dict):
         return sum(map(_count, value.values())) or 1
     return 1

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from raconvert.views.picture import Scale
 
 WIDE = 880  # pixels of the page from margin to margin
-_SIDES = (880, 720, 560, 448, 352, 288, 224, 176, 128, 96, 72, 48, 32)  # pixels of a picture
-_MOST_ENLARGED = 24  # pixels of the page that a pixel of a picture is wide at most
-_MOST_CLASSES = 16  # whose colours are named
-_LEAST = 112  # pixels that a title below a picture has
-_FIRST = 128  # pixels of the picture that is made to guess the bytes of larger ones
+_SIDES = (880, 720, 560, 448, 352, 288, 224, 176, 128, 96, 72, 48, 32)  # sides in pixels to try
+_MOST_ENLARGED = 24  # pixels of the page that one pixel of a picture takes at most
+_MOST_CLASSES = 16  # classes whose colours are named
+_LEAST = 112  # pixels of the width of a title below a picture, at least
+_FIRST = 128  # side in pixels of the picture by which the bytes of larger ones are guessed
 
 
 class Coded(Record):
-    """Pictures of one size, as PNG; the number of bytes of all is `nbytes`."""
+    """Pictures with their PNG files; `nbytes` is the size of all files."""
 
     pictures: list[Picture]
     files: list[bytes]
@@ -47,19 +47,20 @@ def coded(pictures: list[Picture]) -> Coded:
 
 
 def within(make: Callable[[int], Any], most: int, largest: int) -> Any:
-    """The result of `make` for the largest side in pixels of which `nbytes` are at most `most`.
+    """Call `make` with sides in pixels; return the largest result of at most `most` bytes.
 
-    A small one is made first, to tell from its bytes which will fit.
+    A small one is made first: its `nbytes` show which sides are worth a try.
     """
     sides = [side for side in _SIDES if side <= largest]
     first = min(_FIRST, sides[0])
     made = make(first)
-    each = max(1, made.nbytes) / first**2
-    for side in [one for one in sides if one > first and 0.6 * each * one**2 <= most]:
-        larger = make(side)
-        if larger.nbytes <= most:
-            return larger
-    smaller = [one for one in sides if one < first]
+    per_pixel = max(1, made.nbytes) / first**2
+    for side in sides:
+        if side > first and 0.6 * per_pixel * side**2 <= most:
+            larger = make(side)
+            if larger.nbytes <= most:
+                return larger
+    smaller = [side for side in sides if side < first]
     while made.nbytes > most and smaller:
         made = make(smaller.pop(0))
     return made
@@ -70,7 +71,7 @@ def shown_size(
 ) -> tuple[int, int]:
     """The width and height on the page of a picture of so many rows and columns.
 
-    It is as large as fits; unless it may be enlarged, its pixels are those of the page at most.
+    It is as large as fits `width` and `height`; without `enlarge`, not larger than its own pixels.
     """
     rows, columns = shape[:2]
     factor = min(width / columns, height / rows)
@@ -84,7 +85,7 @@ def small_size(picture: Picture, side: int, *, enlarge: bool = True) -> tuple[in
 
 
 def source_of(data: bytes) -> str:
-    """The address of a picture that lies in the page itself."""
+    """The address of a PNG file that is part of the page."""
     return f"data:image/png;base64,{b64encode(data).decode('ascii')}"
 
 
@@ -138,16 +139,16 @@ def class_key(strip: Strip, name_of: Callable[[int], str]) -> str:
     if strip.scale is None or strip.scale.colors != CLASSES:
         return ""
     palette = palette_of(CLASSES)
-    found = sorted({int(one) for part in strip.pictures for one in np.unique(part.pixels)})
+    used = sorted({int(at) for picture in strip.pictures for at in np.unique(picture.pixels)})
     return "".join(
-        f'<span class="key" style="background:rgb({",".join(map(str, palette[one].tolist()))})">'
-        f"</span>{text_of(name_of(one - len(SIGNS)))}"
-        for one in found[:_MOST_CLASSES]
+        f'<span class="key" style="background:rgb({",".join(map(str, palette[at].tolist()))})">'
+        f"</span>{text_of(name_of(at - len(SIGNS)))}"
+        for at in used[:_MOST_CLASSES]
     )
 
 
 def bar_of(colors: Sequence[Sequence[float]], scale: Scale, units: str | None) -> str:
-    """A bar of colours between the ends of a scale; values beyond its ends have ≤ and ≥."""
+    """A bar of colours between the ends of a scale, with ≤ and ≥ if values lie beyond them."""
     below, above = ("≤ ", "≥ ") if scale.clips else ("", "")
     low, high = below + number_text(scale.low), above + number_text(scale.high)
     unit = f" {text_of(units or '')}" * bool(units)
@@ -156,6 +157,7 @@ def bar_of(colors: Sequence[Sequence[float]], scale: Scale, units: str | None) -
 
 
 def _bar(colors: Sequence[Sequence[float]], low: str, high: str, more: str = "") -> str:
+    """A bar of colours between two texts, with more text behind it."""
     stops = ",".join(f"rgb({red},{green},{blue})" for red, green, blue in colors)
     return (
         f'<span class="bar"><code>{low}</code><i style="background:linear-gradient(90deg,{stops})">'
@@ -164,16 +166,16 @@ def _bar(colors: Sequence[Sequence[float]], low: str, high: str, more: str = "")
 
 
 def signs_of(strip: Strip) -> str:
-    """The colours of what is not a finite number, of those that are in the pictures."""
-    some = []
+    """The colours of NaN and the infinities that are in the pictures, each with its name."""
+    keys = []
     for number, sign in enumerate(SIGNS):
         if any(picture.of_sign(number).any() for picture in strip.pictures):
             color = (
                 ",".join(map(str, palette_of(strip.scale.colors)[number])) if strip.scale else ""
             )
             name = {"NaN": "missing (NaN)", "-inf": "\N{MINUS SIGN}inf", "inf": "+inf"}[sign]
-            some.append(f'<span class="key" style="background:rgb({color})"></span>{name}')
-    return " ".join(some)
+            keys.append(f'<span class="key" style="background:rgb({color})"></span>{name}')
+    return " ".join(keys)
 
 
 def stretch_text(strip: Strip, width: int) -> str:

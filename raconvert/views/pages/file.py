@@ -2,7 +2,7 @@
 
 One file of HTML, in which nothing is loaded from anywhere and nothing is obeyed: every text from
 elsewhere is escaped, names stand in elements that keep their direction of writing. No script runs
-but the one that steps through a volume, by its digest, and nothing depends on it.
+but the one that steps through a volume and sorts arrays, by its digest, and nothing depends on it.
 It can be read without its style, in light and dark, and printed.
 """
 
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 
 MOST_DIGEST = 64 << 20  # bytes; above, a digest is computed with --full only
-MOST_PIECES = 4000  # chunks and arrays; the same limit for a digest
+MOST_PIECES = 4000  # chunks; above, digests are computed with --full only
 _ORDERS = {"<": "little", ">": "big"}
 _MOST_ARRAYS = 100  # arrays of a container whose metadata and digests the page lists
 _MOST_OPEN = 3  # arrays whose metadata are unfolded
@@ -100,22 +100,22 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     array = main_array(bundle, roles)
     name = os.path.basename(bundle.path.rstrip("/")) or path
     # Everything that reads comes first: what cannot be read is promised nowhere on the page.
-    places = "".join(_bytes(opened, facts))
-    held = "" if array is None else "".join(_held(array, bundle, full=full))
+    byte_map = "".join(_bytes(opened, facts))
+    pictures = "" if array is None else "".join(_pictures(array, bundle, full=full))
     if many and array is not None and array.problem is not None:
-        held += "".join(_instead(bundle, roles, array, full=full))
+        pictures += "".join(_instead(bundle, roles, array, full=full))
     grid = "".join(_grid(bundle, roles)) if many else ""
-    same = "".join(_same(opened, facts, full=full))
+    digests = "".join(_digests(opened, facts, full=full))
     if any(one.problem is not None for one in rows):
         facts["arrays"] = [describe_array(one, bundle) for one in rows]
-    script = STEPPING * (MARK in held) + SORTING * (MARK_OF_GRID in grid)
+    script = STEPPING * (MARK in pictures) + SORTING * (MARK_OF_GRID in grid)
     script += SCRIPTED * bool(script)
     yield opening("page", name, digest_of(script))
     yield f"<h1>{name_of(name)}</h1>\n"
     yield "".join(_lead(opened, facts, array))
     if array is not None:
         yield _title(array, roles) if many or array.meta.description else ""
-        yield held
+        yield pictures
     yield grid
     yield "".join(_passport(opened, array))
     if array is not None:
@@ -123,18 +123,18 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
         yield "".join(_short(array, describe_array(array, bundle)))
         yield _cube(array)
         yield "".join(_programs(array, facts, bundle.path))
-    yield places
-    yield same
+    yield byte_map
+    yield digests
     yield "".join(_metadata(facts))
     yield closing(script)
 
 
 def _instead(bundle: Bundle, roles: Roles, array: Array, *, full: bool) -> Iterator[str]:
-    """Yield the picture of the next array if that of the one that people mean is damaged."""
+    """Yield the picture of the next array, since the main one is damaged."""
     other = main_array(bundle, roles)
     if other is not None and other.problem is None and other is not array:
         yield _title(other, roles)
-        yield from _held(other, bundle, full=full)
+        yield from _pictures(other, bundle, full=full)
 
 
 def _title(array: Array, roles: Roles) -> str:
@@ -142,8 +142,8 @@ def _title(array: Array, roles: Roles) -> str:
     parts = [array.meta.description or "", *_in_short(array)]
     along = [name for name in roles.beside.get(array.name, ()) if name in roles.kinds]
     parts += [f"with {', '.join(along[:_MOST_BESIDE])}"] if along else []
-    said = text_of(", ".join(filter(None, map(cut, parts))))
-    return f'<h2>{name_of(array.name)} <span class="soft">{said}</span></h2>\n'
+    about = text_of(", ".join(filter(None, map(cut, parts))))
+    return f'<h2>{name_of(array.name)} <span class="soft">{about}</span></h2>\n'
 
 
 def _in_short(array: Array) -> list[str]:
@@ -174,23 +174,33 @@ def _grid(bundle: Bundle, roles: Roles) -> Iterator[str]:
 
 
 def _lead(opened: Opened, facts: dict[str, Any], array: Array | None) -> Iterator[str]:
+    """Yield the line below the heading, and the notes about the file."""
     path, count = opened.bundle.path, len(opened.bundle.arrays)
+    short = _in_short(array) if array is not None and count == 1 else []
     parts = [
         f"{text_of(facts['title'])} <span class=soft>({text_of(facts['reason'])})</span>",
-        *(text_of(one) for one in (_in_short(array) if array is not None and count == 1 else [])),
+        *map(text_of, short),
         f"{size(facts['stored_bytes'])}",
         f"{count} array{'s' * (count != 1)}" if facts["container"] else "",
+        "" if is_remote(path) else _changed(path),
     ]
-    if not is_remote(path):
-        changed = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
-        parts.append(f"changed {changed.isoformat(' ', 'seconds')[:19]} UTC")
     yield f'<p class="lead">{" · ".join(part for part in parts if part)}</p>\n'
-    stored = scale_notes(opened.bundle.arrays)  # what is shown is said beside the picture
-    for note in [one for one in facts["notes"] if one not in stored][:10]:
+    stored = scale_notes(opened.bundle.arrays)  # the words beside the picture replace them
+    for note in [note for note in facts["notes"] if note not in stored][:10]:
         yield f"<p>Note: {text_of(note)}</p>\n"
 
 
+def _changed(path: str) -> str:
+    """Describe when a file was changed; empty for times beyond the year 9999."""
+    try:
+        changed = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    except (ValueError, OverflowError):
+        return ""
+    return f"changed {changed.isoformat(' ', 'seconds')[:19]} UTC"
+
+
 def _shape(lengths: Any) -> str:
+    """The lengths of axes as Python writes them, of very many only some."""
     return f"({few_lengths(lengths, ', ')}{',' if len(lengths) == 1 else ''})"
 
 
@@ -218,6 +228,7 @@ def _short(array: Array, row: dict[str, Any]) -> Iterator[str]:
 
 
 def _fact(name: str, text: str) -> str:
+    """A name and its text, which is markup, in a list of facts."""
     return f"<dt>{name}</dt><dd>{text}</dd>\n"
 
 
@@ -235,32 +246,35 @@ def _order(element: Element, row: dict[str, Any]) -> str:
 
 
 def _compressed(array: Array, row: dict[str, Any]) -> str:
+    """Describe how the elements are stored: plain, or by which filters, in how many bytes."""
     layout, storage = row["layout"], row["storage"]
     if layout["kind"] != "encoded":
         where = "" if array.extent is None else os.path.basename(array.extent.path)
         return f"no: as they are from byte {layout['offset']:,} of {name_of(where)}"
     filters = storage.get("filters") or storage.get("compression") or []
-    said = [str(filters)] if isinstance(filters, (str, int)) else [str(one) for one in filters]
+    names = [str(filters)] if isinstance(filters, (str, int)) else [str(one) for one in filters]
     chunks = storage.get("chunks")
-    parts = [f"by {', '.join(said)}"] if said else []
+    parts = [f"by {', '.join(names)}"] if names else []
     if isinstance(chunks, list):
         parts.append(f"in chunks of {' × '.join(map(str, chunks))}")
     stored = storage.get("stored_bytes")
     if isinstance(stored, int):
         parts.append(f"{size(stored)} in the file for {size(array.nbytes)}")
-    word = "yes" if said or (isinstance(stored, int) and stored < array.nbytes) else "encoded"
+    word = "yes" if names or (isinstance(stored, int) and stored < array.nbytes) else "encoded"
     return text_of(f"{word}: {', '.join(parts)}" if parts else "encoded: not there as they are")
 
 
 def _cube(array: Array) -> str:
+    """The drawing of the first three axes of RA, with their numbers in Python and Julia."""
     sides = []
     axes = array.ra_axes if array.described else ()
     lengths = array.dims[:3]
     steps = [abs(axis.spacing or 0) for axis in axes[:3]]
-    # Edges are as long as they are in the world, where that is known of all of them.
-    alike = len({axis.units for axis in axes[:3]}) == 1 and all(map(isfinite, steps))
-    extents = [n * step for n, step in zip(lengths, steps, strict=False)] if alike else []
-    extents = extents if len(extents) == len(lengths) and all(extents) else [*lengths]
+    # Edges are as long as they are in the world, if all of them have lengths in one unit.
+    extents = [n * step for n, step in zip(lengths, steps, strict=False)]
+    in_world = len({axis.units for axis in axes[:3]}) == 1 and len(extents) == len(lengths)
+    if not (in_world and all(extent and isfinite(extent) for extent in extents)):
+        extents = [*lengths]
     for number, (length, extent) in enumerate(zip(lengths, extents, strict=True)):
         python = number if array.index_order == "F" else array.ndim - 1 - number
         name = array.axes[python].name
@@ -275,8 +289,8 @@ def _cube(array: Array) -> str:
     return f"<figure>\n{drawings.cube(sides)}</figure>\n{text}"
 
 
-def _held(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
-    """Yield the section of an array's values; if they are damaged, mark the array, and say so."""
+def _pictures(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
+    """Yield the section of an array's values; if they are damaged, mark the array and say why."""
     try:
         yield from section_of(array, full=full, labels=labels_beside(bundle, array))
     except RaconvertError as error:
@@ -285,12 +299,14 @@ def _held(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
 
 
 def _mark(array: Array, error: RaconvertError) -> None:
+    """Mark an array as damaged, for the rest of the page. Raises what interrupted the reading."""
     raise_interruption(error)
     if not isinstance(error, TooLarge):  # with more memory it can be read, so it is not damaged
         array.problem = error
 
 
 def _damage(error: RaconvertError) -> str:
+    """Describe why elements cannot be read, and where."""
     return text_of(", ".join(part for part in (error.what, error.where) if part))
 
 
@@ -298,6 +314,7 @@ def _damage(error: RaconvertError) -> str:
 
 
 def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
+    """Yield the section on the bytes of a file: its map and the table of its parts."""
     total, path = facts["stored_bytes"], opened.bundle.path
     if not total or os.path.isdir(path):
         return
@@ -305,11 +322,11 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
     file_map = file_map_of(opened.bundle, total)
     yield f"<figure>\n{drawings.ribbon(file_map.boxes, total)}</figure>\n"
     yield table_head("part", ">from byte", ">bytes", ">share")
-    for one in file_map.rows:
-        mark = f'<span class="key {one.kind}"></span>'
-        share = 100 * one.nbytes / total
-        yield f'<tr><td>{mark}{text_of(one.name)}</td><td class="n">{one.start:,}</td>'
-        yield f'<td class="n">{one.nbytes:,}</td><td class="n">{share:.3g} %</td></tr>\n'
+    for part in file_map.rows:
+        mark = f'<span class="key {part.kind}"></span>'
+        share = 100 * part.nbytes / total
+        yield f'<tr><td>{mark}{text_of(part.name)}</td><td class="n">{part.start:,}</td>'
+        yield f'<td class="n">{part.nbytes:,}</td><td class="n">{share:.3g} %</td></tr>\n'
     yield TABLE_END
     if not is_remote(path):
         on_disk = getattr(os.stat(path), "st_blocks", total // 512 + 1) * 512
@@ -322,6 +339,7 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
+    """Yield the section on the outcome of writing the file in each format."""
     yield "<h2>Passport</h2>\n"
     broken = [one for one in opened.bundle.arrays if one.problem is not None]
     if broken:
@@ -344,6 +362,7 @@ def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
 
 
 def _row_of(visa: Visa) -> str:
+    """The row of one format: its outcome, the reasons, and the flags that allow losses."""
     lines = [reason_of(cut(reason)) for reason in visa.reasons]
     if visa.flags:
         lines += [f"allowed by {', '.join(f'<code>{text_of(flag)}</code>' for flag in visa.flags)}"]
@@ -355,7 +374,7 @@ def _row_of(visa: Visa) -> str:
 
 
 def _broken(arrays: list[Array], count: int) -> Iterator[str]:
-    """Yield the paragraph on the arrays that cannot be read, and why; it precedes the rest."""
+    """Yield the paragraph on the arrays that cannot be read, and why."""
     first = arrays[0]
     why = "" if first.problem is None else _damage(first.problem)
     if len(arrays) == count:
@@ -369,6 +388,7 @@ def _broken(arrays: list[Array], count: int) -> Iterator[str]:
 
 
 def _programs(array: Array, facts: dict[str, Any], path: str) -> Iterator[str]:
+    """Yield the section of programs that read the array without raconvert."""
     yield "<h2>Read it without raconvert</h2>\n"
     if array.problem is not None:
         yield "<p>No program is given: the elements cannot be read.</p>\n"
@@ -399,8 +419,8 @@ def _encoded(array: Array, path: str, spec: str, format: str) -> Iterator[str]:
     yield "<p>The elements are encoded, and take a library that decodes the format"
     if link.startswith("https://"):
         yield f" (<code>{text_of(link)}</code>)"
-    asked = load(by_name(format)).programs
-    lines = filled(asked(array), path, array.name) if asked else {}
+    templates_of = load(by_name(format)).programs
+    lines = filled(templates_of(array), path, array.name) if templates_of else {}
     if lines:
         yield ":</p>\n"
         yield from _listings(lines)
@@ -415,6 +435,7 @@ def _encoded(array: Array, path: str, spec: str, format: str) -> Iterator[str]:
 
 
 def _listings(lines: dict[str, str], of: str = "") -> Iterator[str]:
+    """Yield programs as blocks, of which the first is unfolded."""
     for language in LANGUAGES:
         if language not in lines:
             continue
@@ -423,10 +444,11 @@ def _listings(lines: dict[str, str], of: str = "") -> Iterator[str]:
         yield f'<pre class="program">{escape(dedent(lines[language]))}</pre>\n</details>\n'
 
 
-# Is it the same ----------------------------------------------------------------------------------
+# Checksums and digests ---------------------------------------------------------------------------
 
 
-def _same(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]:
+def _digests(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]:
+    """Yield the section on the checksum of the file and the digests of its arrays."""
     path, bundle = opened.bundle.path, opened.bundle
     total = facts["stored_bytes"]
     name = os.path.basename(path)
@@ -436,7 +458,7 @@ def _same(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]
         yield f"<p>No checksum was made of all of it: it is {what}, of {size(total)}.</p>\n"
     elif full or total <= MOST_DIGEST:
         yield "<p>What <code>sha256sum</code> says of the file:</p>\n"
-        yield f"<pre>{text_of(manifest_line(name, _sum(path)))}</pre>\n"
+        yield f"<pre>{text_of(manifest_line(name, _sha256_of(path)))}</pre>\n"
     else:
         yield f"<p>The file has {size(total)}; no checksum of it was made (<code>--full</code> "
         yield "makes it).</p>\n"
@@ -459,7 +481,8 @@ def _same(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]
     yield "</pre>\n"
 
 
-def _sum(path: str) -> str:
+def _sha256_of(path: str) -> str:
+    """The SHA-256 of a file, as hex digits."""
     state = sha256()
     with open(path, "rb") as file:
         while piece := file.read(1 << 20):
@@ -467,21 +490,21 @@ def _sum(path: str) -> str:
     return state.hexdigest()
 
 
-# What is said of it ------------------------------------------------------------------------------
+# Metadata ----------------------------------------------------------------------------------------
 
 
 def _metadata(facts: dict[str, Any]) -> Iterator[str]:
-    """Yield what the file says of itself and its arrays; what only formats know is folded."""
+    """Yield the metadata of the file and its arrays; the fields of single formats are folded."""
     parts = [("", facts["attributes"])] if facts["attributes"] else []
     parts += [(group, own) for group, own in facts["groups"].items() if own]
-    kept = []
+    of_formats = []
     for array in facts["arrays"]:
         own = {name: value for name, value in array["metadata"].items() if name != "formats"}
         name = array["name"] if facts["container"] or (own and len(facts["arrays"]) > 1) else ""
         parts += [(name, own)] if own else []
         formats = array["metadata"].get("formats")
-        kept += [(name, formats)] if formats else []
-    if not parts and not kept:
+        of_formats += [(name, formats)] if formats else []
+    if not parts and not of_formats:
         return
     fields = Fields()
     yield "<h2>Metadata</h2>\n"
@@ -493,9 +516,9 @@ def _metadata(facts: dict[str, Any]) -> Iterator[str]:
         yield f"<details{first}><summary>{name_of(name)}</summary>\n"
         yield from fields.listed(own)
         yield "</details>\n"
-    if kept:
+    if of_formats:
         yield "<details><summary>Fields of the format, for the exact way back</summary>\n"
-        for name, own in kept:
+        for name, own in of_formats:
             yield from fields.listed({name: own} if name else own)
         yield "</details>\n"
     if fields.omitted:
@@ -548,10 +571,12 @@ def passport(opened: Opened, chosen: Array | None) -> list[Visa]:
 def _visa(
     opened: Opened, bundle: Bundle, row: Row, settings: Settings, folder: str, reasons: list[str]
 ) -> Visa:
+    """The visa for one format, from the plan of a conversion; `reasons` are its first reasons."""
     suffix = row.suffixes[0] if row.suffixes else ""
     path = os.path.join(folder, f"x{suffix}")
     report = Report([])
-    outcome, flags = EXACT, []
+    outcome = EXACT
+    flags: list[str] = []
     try:
         plan_bundle(Conversion(path, row, settings, report, opened=opened), bundle)
     except WouldLose as error:
@@ -567,7 +592,10 @@ def _visa(
         reasons += [str(fit) for fit in (*report.allowed, *report.equivalent)]
         reasons += report.notes
         flags = list(dict.fromkeys(fit.flag for fit in report.allowed if fit.flag))
-        outcome = REFUSED if report.allowed else EQUIVALENT if report.equivalent else EXACT
+        if report.allowed:
+            outcome = REFUSED
+        elif report.equivalent:
+            outcome = EQUIVALENT
     reasons = [*map(str.strip, reasons)]
     if len(reasons) > _MOST_REASONS:
         reasons = [*reasons[:_MOST_REASONS], f"and {len(reasons) - _MOST_REASONS} more"]

@@ -10,16 +10,7 @@ from raconvert.registry import by_name
 from raconvert.views.folder import MOST_FILES
 from raconvert.views.one_scale import figure, legend, picture_of, shared_scale
 from raconvert.views.pages.figures import coded, color_bar
-from raconvert.views.pages.markup import (
-    TABLE_END,
-    closing,
-    cut,
-    name_of,
-    opening,
-    share_cell,
-    table_head,
-    text_of,
-)
+from raconvert.views.pages.markup import cut, name_of, page, share_cell, table, text_of
 from raconvert.views.sample import spread
 from raconvert.views.survey import FAR, FEWEST, UNREADABLE, by_word
 from raconvert.views.terminal import sparkline
@@ -35,8 +26,8 @@ if TYPE_CHECKING:
 
 _MOST_TILES = 60  # pictures on the sheet
 _MOST_ODD = 24  # pictures of files that differ
-_TILE_BYTES = 300_000  # bytes of the pictures of either
-_SIDE = 84  # of a picture on the page, in pixels
+_TILE_BYTES = 300_000  # bytes of the pictures of the sheet, and of those of files that differ
+_SIDE = 84  # pixels of the longer side of a picture on the page
 _MOST_SCALES = 6  # colour bars below the pictures
 _MOST_NAMES = 20  # files that are listed for each thing that differs
 _MOST_KINDS = 40
@@ -48,16 +39,17 @@ def page_of(survey: Survey) -> Iterator[str]:
     """Yield the page about a folder, section by section."""
     root = survey.listing.root
     name = os.path.basename(os.path.abspath(root)) or root
-    yield opening("sheet", name)
-    yield f"<h1>{name_of(name)}</h1>\n"
-    yield f'<p class="lead">{text_of(" · ".join(facts_of(survey)))}</p>\n'
+    yield from page("sheet", [name], " · ".join(facts_of(survey)), _body_of(survey))
+
+
+def _body_of(survey: Survey) -> Iterator[str]:
+    """Yield the sections of the page."""
     yield from _sheet(survey)
     if survey.files:
         yield from _differences(survey)
         yield from _kinds(survey)
     yield from _groups(survey)
     yield from _others(survey)
-    yield closing()
 
 
 def facts_of(survey: Survey) -> list[str]:
@@ -74,14 +66,14 @@ def facts_of(survey: Survey) -> list[str]:
 
 
 def kind_text(kind: Kind) -> str:
-    """A kind of file as a few words."""
+    """Describe a kind of files in a few words."""
     if kind.arrays > 1:
         return f"{by_name(kind.format).title} of {kind.arrays:,} arrays"
     return f"{by_name(kind.format).title} {cut(kind.type)} {_shape(kind.shape)}"
 
 
 def looked_at(survey: Survey) -> str:
-    """The part of a folder that was looked at, in words."""
+    """Describe how many files of a folder were opened and read."""
     if not survey.files:
         return "no file of a format that is read"
     which = "all" if survey.opened >= survey.files else f"{survey.opened:,} of {survey.files:,}"
@@ -98,7 +90,7 @@ def _sentence(text: str) -> str:
 
 
 def how_flagged() -> str:
-    """The rule for what is far off."""
+    """Describe the rules by which files are flagged."""
     return (
         f"far off: more than {FAR:g} robust standard deviations (1.4826 × MAD) from the median "
         f"of at least {FEWEST} files; means among files of one type, sizes by their logarithm "
@@ -128,6 +120,7 @@ def is_picture(tile: Tile) -> bool:
 
 
 def _sheet(survey: Survey) -> Iterator[str]:
+    """Yield the section of small pictures."""
     yield f"<h2>A sample</h2>\n<p>{text_of(_sentence(looked_at(survey)))}.</p>\n"
     seen = [tile for tile in survey.tiles if tile.values is not None]
     if not seen:
@@ -141,7 +134,7 @@ def _sheet(survey: Survey) -> Iterator[str]:
 
 
 def _within(tiles: list[Tile], scales: dict[str, Scale | None]) -> list[Tile]:
-    """As many of the files, of all stretches of the list, as take `_TILE_BYTES`."""
+    """As many of the files, of all stretches of the list, as have pictures in `_TILE_BYTES`."""
     taken = coded([_picture(tile, scales) for tile in tiles if is_picture(tile)]).nbytes * 4 // 3
     if taken <= _TILE_BYTES:
         return tiles
@@ -149,6 +142,7 @@ def _within(tiles: list[Tile], scales: dict[str, Scale | None]) -> list[Tile]:
 
 
 def _picture(tile: Tile, scales: dict[str, Scale | None]) -> Picture:
+    """The picture of a file by the scale that it shares with others."""
     return picture_of(tile.values, scales[look_of(tile)])
 
 
@@ -187,6 +181,7 @@ def _soft(text: str) -> str:
 
 
 def _line(tile: Tile) -> str:
+    """A file of one axis as a line of characters."""
     low, high = float(tile.values.min()), float(tile.values.max())
     values = tile.values[:: max(1, len(tile.values) // 10)].tolist()
     return f"<code>{text_of(sparkline(values, low, high))}</code>"
@@ -197,21 +192,21 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def _differences(survey: Survey) -> Iterator[str]:
+    """Yield the section about the files that differ."""
     yield "<h2>What differs</h2>\n"
-    found = by_word(survey.flags)
-    if not found:
+    kinds = by_word(survey.flags)
+    if not kinds:
         yield "<p>Nothing: no file of another type, shape or format than most, none blank, none "
         yield "far off in size or mean, and all that were opened can be read.</p>\n"
     yield from _odd_tiles(survey)
-    if found:
-        yield table_head("what", ">files", "file", "how")
-        for word, flags in found.items():
-            yield from _flag_rows(word, flags)
-        yield TABLE_END
+    if kinds:
+        rows = (row for word, flags in kinds.items() for row in _flag_rows(word, flags))
+        yield from table(rows, "what", ">files", "file", "how")
     yield f'<p class="soft">{text_of(_sentence(how_flagged()))}.</p>\n'
 
 
 def _flag_rows(word: str, flags: list[Flag]) -> Iterator[str]:
+    """Yield the rows about the files that differ in one thing."""
     for number, flag in enumerate(flags[:_MOST_NAMES]):
         mark = ' class="bad"' if word == UNREADABLE else ""
         head = f'<td{mark}>{text_of(word)}</td><td class="n">{len(flags):,}</td>'
@@ -237,36 +232,41 @@ def _odd_tiles(survey: Survey) -> Iterator[str]:
 
 
 def _kinds(survey: Survey) -> Iterator[str]:
+    """Yield the section about the kinds of files."""
     yield "<h2>Kinds</h2>\n"
     if survey.opened < survey.files:
         parts = [f"{count:,} {by_name(name).title}" for name, count in survey.formats.items()]
         yield f"<p>All files by their names: {text_of(', '.join(parts[:_MOST_KINDS]))}. "
         yield f"By the headers of {survey.opened:,} of them:</p>\n"
-    yield table_head(">files", "format", "type", "shape in Python", "arrays in each")
-    for kind in survey.kinds[:_MOST_KINDS]:
-        yield f'<tr><td class="n">{kind.files:,}</td><td>{text_of(by_name(kind.format).title)}</td>'
-        yield f"<td>{text_of(cut(kind.type))}</td><td>{text_of(_kind_shape(kind))}</td>"
-        yield f"<td>{kind.arrays:,}</td></tr>\n"
-    yield TABLE_END
+    rows = map(_kind_row, survey.kinds[:_MOST_KINDS])
+    yield from table(rows, ">files", "format", "type", "shape in Python", "arrays in each")
     if rest := survey.kinds[_MOST_KINDS:]:
         yield f"<p>and {sum(kind.files for kind in rest):,} files of {len(rest):,} more kinds</p>\n"
 
 
-def _kind_shape(kind: Kind) -> str:
-    return f"the largest {_shape(kind.shape)}" if kind.arrays > 1 else _shape(kind.shape)
+def _kind_row(kind: Kind) -> str:
+    """The row of a kind of files."""
+    shape = f"the largest {_shape(kind.shape)}" if kind.arrays > 1 else _shape(kind.shape)
+    return (
+        f'<tr><td class="n">{kind.files:,}</td><td>{text_of(by_name(kind.format).title)}</td>'
+        f"<td>{text_of(cut(kind.type))}</td><td>{text_of(shape)}</td>"
+        f"<td>{kind.arrays:,}</td></tr>\n"
+    )
 
 
 def _groups(survey: Survey) -> Iterator[str]:
+    """Yield the section about the folders in the folder."""
     groups = survey.listing.groups
     if len(groups) < 2:
         return
     most = max(groups.values())
-    yield f"<h2>Folders</h2>\n{table_head('folder', '>files', 'share')}"
+    rows = []
     for name, count in list(groups.items())[:_MOST_GROUPS]:
         shown = name_of(name) if name else "in the folder itself"
         bar = share_cell(count / most)
-        yield f'<tr><td>{shown}</td><td class="n">{count:,}</td>{bar}</tr>\n'
-    yield TABLE_END
+        rows.append(f'<tr><td>{shown}</td><td class="n">{count:,}</td>{bar}</tr>\n')
+    yield "<h2>Folders</h2>\n"
+    yield from table(rows, "folder", ">files", "share")
     if len(groups) > _MOST_GROUPS:
         yield f"<p>and {len(groups) - _MOST_GROUPS:,} more folders</p>\n"
 
@@ -282,7 +282,7 @@ def _others(survey: Survey) -> Iterator[str]:
 
 
 def others_of(survey: Survey) -> list[str]:
-    """The counts of files without arrays, and what could not be listed."""
+    """Describe the files without arrays, and what could not be listed, one thing in each text."""
     others = sorted(survey.listing.others.items(), key=lambda other: -other[1])
     rows = []
     if others:

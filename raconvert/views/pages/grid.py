@@ -1,8 +1,8 @@
 """The arrays of a file as a grid: by group, each with a small picture, a line, or its value.
 
 Pictures are made for a bounded number of arrays, taken in turn from all groups, and reading for
-them is bounded; that is said. Coordinates stand with the arrays that they belong to. Where scripts
-run, arrays can be sorted; what is shown before stands without them, in the order of the file.
+them is bounded; the page has the number of arrays without one. Coordinates stand with the arrays
+that they belong to. Where scripts run, arrays can be sorted; else they stay in the file's order.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from raconvert.views.roles import Roles
     from raconvert.views.sample import Sample
 
-    Groups = dict[str, tuple[list[Array], Any]]  # of each group its arrays, and the groups inside
+    Groups = dict[str, tuple[list[Array], Any]]  # by group: its arrays, and the groups inside it
 
 MOST_PICTURES = 48  # arrays with a picture, a line or a value
 _REMOTE_PICTURES = 6
 _SIDES = ((9, 112), (24, 80), (MOST_PICTURES, 56))  # of so many arrays, pixels of each picture
 _BYTES = 24_000  # bytes of all pictures
 _DECODED = 24 << 20  # bytes read and decoded for all pictures
-_MOST_BYTES = 320_000  # bytes of the list; the rest of the arrays is counted
-_FLAT = 24  # groups that are not nested
-_OPEN = 40  # a group of more arrays is folded, if there are others
+_MOST_BYTES = 320_000  # bytes of the list; arrays beyond them are only counted
+_FLAT = 24  # up to so many groups are listed side by side; more are nested
+_OPEN = 40  # if there are more arrays, all groups but the first are folded
 _MOST_BESIDE = 8  # names of coordinates listed with an array
 _COLUMNS = 3  # lines of an array of few columns
 _WORDS = 48  # characters shown of a text
@@ -65,8 +65,8 @@ class Grid:
         self.drawn: dict[str, str] = {}
         self.broken: dict[str, RaconvertError] = {}
         self.left: int = _MOST_BYTES
-        self.omitted: int = 0  # arrays that the list has no room for
-        self.passed: int = 0  # arrays without a picture since all of them would be too much
+        self.omitted: int = 0  # arrays beyond the bytes of the list
+        self.passed: int = 0  # sound arrays without a picture, since all would be too much
         self._draw()
 
     # Pictures -----------------------------------------------------------------------------------
@@ -132,26 +132,26 @@ class Grid:
                 yield listed + parts
                 continue
             every = _all_in((arrays, inner))
-            total = size(sum(one.nbytes for one in every if one.problem is None))
+            total = size(sum(array.nbytes for array in every if array.problem is None))
             count = f"{len(every):,} array{'s' * (len(every) != 1)}, {total}"
-            said = name_of(name) if name else "not in a group"
+            title = name_of(name) if name else "not in a group"
             opened = " open" * (not fold or number == 0)
-            yield f'<details class="group"{opened}><summary>{said} <span class="soft">{count}'
+            yield f'<details class="group"{opened}><summary>{title} <span class="soft">{count}'
             yield f"</span></summary>\n{listed}{parts}</details>\n"
 
     def _tile(self, array: Array, group: str) -> str:
-        """A tile, without the spaces that thousands of them would take."""
+        """The tile of an array; one without a picture is short, as there may be thousands."""
         name = array.name[len(group) + 1 :] if group else array.name
         problem = self.broken.get(array.name) or array.problem
         kind = "unknown" if array.pending else type_text(array.element)
         drawn = self.drawn.get(array.name, "")
-        said = f"{text_of(kind)} {_shape(array)}"
+        facts = f"{text_of(kind)} {_shape(array)}"
         data = f' data-size="{0 if array.pending else array.nbytes}"'
         if problem is not None:
             why = ", ".join(filter(None, (problem.what, problem.where)))
-            said += f' <b class="bad">cannot be read: {text_of(why)}</b>'
+            facts += f' <b class="bad">cannot be read: {text_of(why)}</b>'
         elif not drawn:
-            tile = f"<li{data}><bdi>{text_of(cut(name))}</bdi> <i>{said}</i>\n"
+            tile = f"<li{data}><bdi>{text_of(cut(name))}</bdi> <i>{facts}</i>\n"
             self.left -= len(tile)
             self.omitted += self.left < 0
             return tile if self.left >= 0 else ""
@@ -159,40 +159,38 @@ class Grid:
         about = f"<br>{text_of(array.meta.description[:80])}" if array.meta.description else ""
         beside = self._beside(array)
         return (
-            f'<li class="tile"{data}>{drawn} {name_of(name)} <i>{said}{unit}, '
+            f'<li class="tile"{data}>{drawn} {name_of(name)} <i>{facts}{unit}, '
             f"{size(0 if array.pending else array.nbytes)}{about}{beside}</i></li>\n"
         )
 
     def _beside(self, array: Array) -> str:
-        """The names of the coordinates of an array, and what else belongs to it."""
+        """The names of the coordinates of an array, and of other arrays that belong to it."""
         names = self.roles.beside.get(array.name, ())
-        parts = {COORDINATE: "along", "": "with"}
-        said = []
-        for kind, word in parts.items():
-            own = [
-                name for name in names
-                if (self.roles.kinds.get(name) == COORDINATE) == (kind == COORDINATE)
-            ]  # fmt: skip
+        coordinates = [name for name in names if self.roles.kinds.get(name) == COORDINATE]
+        others = [name for name in names if self.roles.kinds.get(name) != COORDINATE]
+        lines = []
+        for word, own in (("along", coordinates), ("with", others)):
             if own:
                 more = f" and {len(own) - _MOST_BESIDE} more" * (len(own) > _MOST_BESIDE)
                 listed = ", ".join(map(_last, own[:_MOST_BESIDE]))
-                said.append(f"<br>{word} {text_of(listed)}{more}")
-        return "".join(said)
+                lines.append(f"<br>{word} {text_of(listed)}{more}")
+        return "".join(lines)
 
 
 def _last(name: str) -> str:
+    """The last part of the name of an array, without its groups."""
     return name.rpartition("/")[2]
 
 
 def _hidden(bundle: Bundle, roles: Roles) -> set[str]:
-    """The names of arrays that are shown with those that they belong to."""
-    arrays = {array.name for array in bundle.arrays if array.problem is not None}
+    """The names of arrays that are shown with those that they belong to; not of damaged ones."""
+    damaged = {array.name for array in bundle.arrays if array.problem is not None}
     reached = {
         name for owner, names in roles.beside.items() if owner not in roles.kinds for name in names
     }
-    for name in list(reached):  # the bounds of a coordinate
+    for name in list(reached):  # a coordinate may have arrays of its own, such as bounds
         reached.update(roles.beside.get(name, ()))
-    return {name for name in reached if name in roles.kinds} - arrays
+    return {name for name in reached if name in roles.kinds} - damaged
 
 
 def _groups_of(bundle: Bundle, hidden: set[str]) -> dict[str, list[Array]]:
@@ -220,11 +218,13 @@ def _nested(groups: dict[str, list[Array]]) -> Groups:
 
 
 def _all_in(group: tuple[list[Array], Groups]) -> list[Array]:
+    """The arrays of a group and of all groups inside it."""
     arrays, inner = group
     return [*arrays, *(one for part in inner.values() for one in _all_in(part))]
 
 
 def _shape(array: Array) -> str:
+    """The shape of an array as Python writes it, with F for column-major ones."""
     if not array.ndim:
         return ""
     order = " F" if array.index_order == "F" and array.ndim > 1 else ""
@@ -297,15 +297,16 @@ def _drawn(array: Array, sampled: Sample, side: int) -> str:
 def _words(array: Array, values: Any) -> str:
     """The fields of records, or the first texts."""
     if values.dtype.names is not None:
-        said = f"{array.count:,} records: {', '.join(values.dtype.names[:8])}"
-        said += ", …" * (len(values.dtype.names) > 8)
+        words = f"{array.count:,} records: {', '.join(values.dtype.names[:8])}"
+        words += ", …" * (len(values.dtype.names) > 8)
     else:
-        said = words_of(values.reshape(-1)[:4], 3)
-    said = said if len(said) <= _WORDS else f"{said[:_WORDS]}…"
-    return f'<span class="said" dir="auto">{text_of(said) or "empty"}</span>'
+        words = words_of(values.reshape(-1)[:4], 3)
+    words = words if len(words) <= _WORDS else f"{words[:_WORDS]}…"
+    return f'<span class="said" dir="auto">{text_of(words) or "empty"}</span>'
 
 
 def _image(picture: Any, side: int, array: Array) -> str:
+    """The element of a small picture of an array."""
     enlarge = picture.palette is not None
     width, height = figures.small_size(picture, max(side, 56), enlarge=enlarge)
     name = _last(array.name)[:80] or "array"
@@ -319,7 +320,7 @@ def _image(picture: Any, side: int, array: Array) -> str:
     )
 
 
-MARK = 'class="sort"'  # by which a page knows that arrays can be sorted
+MARK = 'class="sort"'  # in the markup of the buttons, so that a page adds the script
 _SORT = f"""<p {MARK}><span class="steps">Sorted by
 <button type="button" data-by="file" aria-pressed="true">place in the file</button>
 <button type="button" data-by="name" aria-pressed="false">name</button>

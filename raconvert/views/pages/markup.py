@@ -1,6 +1,6 @@
 """Markup that all pages share: their beginning and end, and texts of others, escaped.
 
-Such texts are escaped, in one line, nothing odd in them; nothing is loaded and nothing is obeyed.
+Such texts are in one line, without control characters; nothing is loaded and nothing is obeyed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from re import sub
 
 from raconvert import __version__
 from raconvert.errors import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 # The style of pages, for light and dark, and for paper -------------------------------------------
 
@@ -183,7 +187,7 @@ def lines_of(words: str) -> str:
 
 
 def head_of(kind: str) -> str:
-    """The first characters of a page, by which a page of a kind is known again."""
+    """The first characters of a page, by which a page of this kind is recognised."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="generator" content="raconvert {kind} '
@@ -193,7 +197,7 @@ def head_of(kind: str) -> str:
 def opening(kind: str, title: str, script: str = "") -> str:
     """Return the beginning of a page: its head with the style, and the start of its body.
 
-    `script` is the digest of the one script that may run, of `closing`; without it none may.
+    `script` is the digest of the one script that may run, which `closing` writes.
     """
     may_run = f"; script-src '{script}'" if script else ""
     return (
@@ -214,8 +218,24 @@ def closing(script: str = "") -> str:
     )
 
 
+def page(kind: str, names: Sequence[str], lead: str, body: Iterable[str]) -> Iterator[str]:
+    """Yield a page without a script: names as its heading, a line below them, and its body."""
+    yield opening(kind, " and ".join(names))
+    yield f"<h1>{' and '.join(map(name_of, names))}</h1>\n"
+    yield f'<p class="lead">{text_of(lead)}</p>\n'
+    yield from body
+    yield closing()
+
+
+def table(rows: Iterable[str], *names: str, kind: str = "") -> Iterator[str]:
+    """Yield a table of these rows; `names` and `kind` are those of `table_head`."""
+    yield table_head(*names, kind=kind)
+    yield from rows
+    yield TABLE_END
+
+
 def table_head(*names: str, kind: str = "") -> str:
-    """The first row of a table and the start of its body; a name after `>` is of numbers."""
+    """The first row of a table and the start of its body; columns of numbers have `>` first."""
     cells = "".join(
         f'<th scope="col" class="n">{name[1:]}</th>'
         if name.startswith(">")
@@ -226,7 +246,8 @@ def table_head(*names: str, kind: str = "") -> str:
     return f"<table{mark}>\n<thead><tr>{cells}</tr></thead>\n<tbody>\n"
 
 
-SCRIPTED = 'document.documentElement.classList.add("scripted");\n'  # what only scripts move is seen
+# Shows the elements of a page that are of use only with scripts.
+SCRIPTED = 'document.documentElement.classList.add("scripted");\n'
 
 
 def digest_of(script: str) -> str:

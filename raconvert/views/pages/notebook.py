@@ -57,7 +57,7 @@ _RULES = """
 
 
 def _style() -> str:
-    """The rules with the class of the cell before each: nested rules are too young for some."""
+    """The rules with the class of the cell before each, for browsers without nested rules."""
     own, *rules = _RULES.strip().split("\n&")
     lines = [f".raconvert {{ {own.strip()} }}"]
     lines += [f".raconvert{rule}".replace(" & ", " .raconvert ") for rule in rules]
@@ -76,6 +76,7 @@ def cell_of(shown: Any) -> str:
 
 
 def _array(array: Array) -> Iterator[str]:
+    """Yield an array: a line about it, and its picture."""
     yield f"<p>{name_of(array.name)} {_line(array)}</p>\n"
     if array.problem is not None:
         return
@@ -86,6 +87,7 @@ def _array(array: Array) -> Iterator[str]:
 
 
 def _line(array: Array) -> str:
+    """The type, the shape and the size of an array in a line, or why it cannot be read."""
     if array.problem is not None:
         return f"cannot be read: {text_of(array.problem.what)}"
     shape = f"({few_lengths(array.shape, ', ')}{',' if array.ndim == 1 else ''})"
@@ -96,6 +98,7 @@ def _line(array: Array) -> str:
 
 
 def _bundle(bundle: Bundle) -> Iterator[str]:
+    """Yield a bundle: its only array, or the grid of its arrays."""
     count = len(bundle.arrays)
     where = f", {name_of(bundle.path)}" if bundle.path else ""
     yield f"<p>Bundle of {count} array{'s' * (count != 1)}{where}</p>\n"
@@ -106,6 +109,7 @@ def _bundle(bundle: Bundle) -> Iterator[str]:
 
 
 def _report(report: Report) -> Iterator[str]:
+    """Yield a report: its line, and the table of its remarks."""
     yield f"<p>{text_of(str(report))}</p>\n"
     rows = [("allowed", str(fit)) for fit in report.allowed]
     rows += [("equivalent", str(fit)) for fit in report.equivalent]
@@ -113,7 +117,8 @@ def _report(report: Report) -> Iterator[str]:
     rows += [("failed", f"{path}: {error}") for path, error in report.failed]
     if rows:
         yield "<table>\n<tr><th>kind</th><th>what</th></tr>\n"
-        yield from (f"<tr><td>{k}</td><td>{text_of(what)}</td></tr>\n" for k, what in rows[:_MOST])
+        for kind, remark in rows[:_MOST]:
+            yield f"<tr><td>{kind}</td><td>{text_of(remark)}</td></tr>\n"
         yield "</table>\n"
     if len(rows) > _MOST:
         yield f"<p>and {len(rows) - _MOST} more</p>\n"

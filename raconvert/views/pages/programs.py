@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
 
-# kind and bytes -> Julia, MATLAB, C; R is below
+# kind and bytes of an element -> its type in Julia, MATLAB and C; `_R` has those of R
 _TYPES = {
     ("int", 1): ("Int8", "int8", "int8_t"),
     ("int", 2): ("Int16", "int16", "int16_t"),
@@ -48,9 +48,12 @@ LANGUAGES = ("Python", "Julia", "MATLAB", "R", "C")
 
 
 class Stored(Record):
-    """The location of elements stored as they are: file, offset, type, axes, order."""
+    """The location of elements stored as they are: file, offset, type, axes, order.
 
-    place: str
+    `big`: they are big-endian.
+    """
+
+    file: str
     offset: int
     element: Any
     big: bool
@@ -69,7 +72,10 @@ class Stored(Record):
 
 
 def stored_of(array: Array, name: str) -> Stored | None:
-    """Locate the elements of an array in the file called `name`; None if no program can."""
+    """Locate the elements of an array in the file called `name`; None if they are encoded.
+
+    None, too, for arrays that are damaged, empty, or of an odd byte order.
+    """
     extent = array.extent
     if extent is None or array.problem is not None or not array.nbytes:
         return None
@@ -81,7 +87,7 @@ def stored_of(array: Array, name: str) -> Stored | None:
 
 
 def julia_type(element: Any) -> str:
-    """The type of an element in Julia."""
+    """The type of an element in Julia; bytes for one that Julia lacks."""
     names = _TYPES.get((element.kind, element.nbytes))
     return names[0] if names else f"NTuple{{{element.nbytes},UInt8}}"
 
@@ -93,7 +99,7 @@ def programs(stored: Stored) -> dict[str, str]:
 
 
 def filled(templates: dict[str, str], location: str, name: str) -> dict[str, str]:
-    """The lines of a plugin (`Plugin.programs`) for a file and an array of these names."""
+    """The programs of a plugin (`Plugin.programs`), with the names of the file and the array."""
     words = {"FILE": path(location), "NAME": name, "PATH": f"/{name}"}
     lines = {}
     for language in LANGUAGES:
@@ -115,14 +121,14 @@ def _python(stored: Stored) -> str:
         if stored.big:
             after = '.astype("<u2")' + after
     else:
-        dtype_found = dtype_of(element)
-        usual = dtype_found.names is None
-        dtype = ascii(dtype_found.str if usual else dtype_found.descr)
-        if not usual and "''" in dtype:
+        numpy_type = dtype_of(element)
+        has_fields = numpy_type.names is not None
+        dtype = ascii(numpy_type.descr if has_fields else numpy_type.str)
+        if has_fields and "''" in dtype:  # padding, which has no name
             dtype = repr(f"V{element.nbytes}")
     order = ', order="F"' if stored.index_order == "F" and len(stored.dims) > 1 else ""
     lines += [
-        f"x = np.fromfile({python(path(stored.place))}, dtype={dtype}, "
+        f"x = np.fromfile({python(path(stored.file))}, dtype={dtype}, "
         f"count={stored.elements}, offset={stored.offset})",
         f"x = x{after}.reshape({stored.shape}{order})",
     ]
@@ -130,6 +136,7 @@ def _python(stored: Stored) -> str:
 
 
 def _dims(stored: Stored, least: int = 0) -> str:
+    """The lengths of the axes, fastest first; at least so many, the others being 1."""
     dims = [*stored.dims, *[1] * (least - len(stored.dims))]
     return ", ".join(map(str, dims))
 
@@ -139,7 +146,7 @@ def _julia(stored: Stored) -> str:
     rank = f",{len(stored.dims)}"
     size = f"(undef, {_dims(stored)})" if stored.dims else "(undef)"
     lines = [
-        f"x = open({julia(path(stored.place))}) do io",
+        f"x = open({julia(path(stored.file))}) do io",
         f"    seek(io, {stored.offset})",
         f"    read!(io, Array{{{kind}{rank}}}{size})",
         "end",
@@ -158,8 +165,7 @@ def _matlab(stored: Stored) -> str:
     _, kind, _ = _TYPES.get((element.kind, element.nbytes), ("", "uint8", ""))
     count, dims = stored.elements, _dims(stored, 2).replace(",", "")
     lines = [
-        f"f = fopen({matlab(path(stored.place))}, 'r', "
-        f"'{'ieee-be' if stored.big else 'ieee-le'}');",
+        f"f = fopen({matlab(path(stored.file))}, 'r', '{'ieee-be' if stored.big else 'ieee-le'}');",
         f"fseek(f, {stored.offset}, 'bof');",
     ]
     if element.kind == "user":
@@ -189,7 +195,7 @@ def _r(stored: Stored) -> str:
     key = element.kind, element.nbytes
     end = f'endian = "{"big" if stored.big else "little"}"'
     lines = [
-        f'f <- file({r(path(stored.place))}, "rb")',
+        f'f <- file({r(path(stored.file))}, "rb")',
         f"invisible(seek(f, {stored.offset}))",
     ]
     dims = _dims(stored, 1)
@@ -228,7 +234,7 @@ def _c(stored: Stored) -> str:
         "int main(void) {",
         f"    size_t n = {stored.elements};  /* {_index(stored)} */",
         f"    {kind} *x = malloc(n * sizeof *x);",
-        f'    FILE *f = fopen({c(path(stored.place))}, "rb");',
+        f'    FILE *f = fopen({c(path(stored.file))}, "rb");',
         f"    if (!x || !f || fseeko(f, {stored.offset}, SEEK_SET)",
         "        || fread(x, sizeof *x, n, f) != n)",
         "        return 1;",

@@ -1,6 +1,6 @@
-"""Tables of pages and notebooks: records by columns, and texts, times and few numbers by place.
+"""Tables of pages and notebooks: records by columns; texts, times and few numbers in their shape.
 
-A column of records has a line through its values, or the counts of its words, of the sample. Texts
+A column of records has a line through the values of the sample, or the counts of its words. Texts
 keep their direction of writing.
 """
 
@@ -39,12 +39,12 @@ _SHORT = 30  # characters of a text that stays in one line
 _TEXT = 80  # characters shown of a text
 _INNER = 4  # numbers shown of a field that is an array
 _FEW = 64  # numbers of an array that are all shown
-_LABELS = 16  # rows and columns of a plane whose numbers stand beside labels
+_LABELS = 16  # rows and columns of a plane whose numbers are listed with its labels
 _WORDS = 3  # words whose counts are shown
 
 
 class Rows(Record):
-    """Records or rows of an array: their numbers, their values, and how many there are."""
+    """Records or rows of an array: their indices, their values, and how many the array has."""
 
     numbers: list[int]
     values: Values
@@ -59,7 +59,7 @@ def is_table(values: Values) -> bool:
 
 
 def table_of(array: Array, sampled: Sample) -> Iterator[str]:
-    """Yield the table of an array of records or of texts, of its beginning and its end.
+    """Yield the table of the beginning and the end of an array of records or of texts.
 
     Raises what reading elements raises.
     """
@@ -69,7 +69,7 @@ def table_of(array: Array, sampled: Sample) -> Iterator[str]:
     elif array.ndim < 2:
         yield from _column(array, sampled)
     else:
-        yield from _by_place(array, sampled)
+        yield from _in_shape(array, sampled)
 
 
 def is_small(array: Array, sampled: Sample) -> bool:
@@ -84,49 +84,49 @@ def is_small(array: Array, sampled: Sample) -> bool:
 
 
 def _records(array: Array, sampled: Sample) -> Iterator[str]:
+    """Yield records as the rows of a table, below a summary of each column of the sample."""
     rows = _ends_of(array, sampled)
     columns = list(columns_of(rows.values))
-    looked = np.concatenate([part.reshape(-1) for part in sampled.values])
-    drawn = dict(columns_of(looked))
+    all_sampled = np.concatenate([part.reshape(-1) for part in sampled.values])
+    sampled_columns = dict(columns_of(all_sampled))
     shown = columns[:_COLUMNS]
     yield '<div class="scroll" tabindex="0" role="group" aria-label="table">'
     yield '<table class="rows">\n<thead><tr><th scope="col">row</th>'
     for name, values in shown:
-        kind = "".join([" n"] * _is_number(values))
+        kind = " n" * _is_number(values)
         yield f'<th scope="col" class="field{kind}">{name_of(name)}'
         yield f"<br><span class=soft>{text_of(_type_of(values))}</span></th>"
     yield "</tr></thead>\n<tbody>\n<tr><td></td>"
-    yield "".join(f"<td>{_summary(drawn[name])}</td>" for name, _ in shown)
+    yield "".join(f"<td>{_summary(sampled_columns[name])}</td>" for name, _ in shown)
     yield "</tr>\n"
     before = -1
     for at, number in enumerate(rows.numbers):
         if number != before + 1:
             yield f'<tr><td class="n">…</td>{"<td></td>" * len(shown)}</tr>\n'
         before = number
-        place = _place(number, array)
-        yield f'<tr><th scope="row" class="n">{place}</th>'
+        yield f'<tr><th scope="row" class="n">{_index_text(number, array)}</th>'
         yield "".join(_cell(values[at]) for _, values in shown)
         yield "</tr>\n"
     yield f"{TABLE_END}</div>\n"
-    said = f"{rows.total:,} records"
-    said += ", of which the first and last are shown" * (len(rows.numbers) < rows.total)
-    said += f"; {len(columns) - len(shown)} more fields" * (len(columns) > len(shown))
+    about = f"{rows.total:,} records"
+    about += ", of which the first and last are shown" * (len(rows.numbers) < rows.total)
+    about += f"; {len(columns) - len(shown)} more fields" * (len(columns) > len(shown))
     if not sampled.whole:
-        said += f"; lines and counts are of a sample of {len(looked):,}"
-    yield f"<p class=soft>{said}</p>\n"
+        about += f"; lines and counts are of a sample of {len(all_sampled):,}"
+    yield f"<p class=soft>{about}</p>\n"
 
 
 def _ends_of(array: Array, sampled: Sample) -> Rows:
-    """The first and last elements in the order of the index; only the first if the last are dear.
+    """The first and last elements in the order of the index; only the first if the last cost much.
 
     Raises what reading the first ones raises.
     """
-    count, listed = array.count, sampled.values[0].reshape(-1)
-    if sampled.whole and len(sampled.values) == 1 and len(listed) == count:
+    count, front = array.count, sampled.values[0].reshape(-1)
+    if sampled.whole and len(sampled.values) == 1 and len(front) == count:
         numbers = _ends(count)
-        return Rows(numbers, listed[numbers], count)
+        return Rows(numbers, front[numbers], count)
     if is_decoded_whole(array.data if array.extent is None else None):  # the sample is its front
-        return Rows([*range(min(_FIRST, len(listed)))], listed[:_FIRST], count)
+        return Rows([*range(min(_FIRST, len(front)))], front[:_FIRST], count)
     outer = (0,) * (array.ndim - 1)
     length = array.shape[-1]
     first = for_showing(np.asarray(array[(*outer, slice(0, _FIRST))]))
@@ -141,19 +141,21 @@ def _ends_of(array: Array, sampled: Sample) -> Rows:
 
 
 def _ends(count: int) -> list[int]:
+    """The first and the last indices below a count; all of them if they are few."""
     if count <= _FIRST + _LAST:
         return [*range(count)]
     return [*range(_FIRST), *range(count - _LAST, count)]
 
 
-def _place(number: int, array: Array) -> str:
+def _index_text(number: int, array: Array) -> str:
+    """The index of an element by its number in C order."""
     if array.ndim < 2:
         return f"{number:,}"
     return ", ".join(str(int(at)) for at in np.unravel_index(number, array.shape))
 
 
 def columns_of(values: Values, above: str = "") -> Iterator[tuple[str, Values]]:
-    """Yield the columns of records, those of records inside by dotted names."""
+    """Yield the names and columns of records; those of records inside have dotted names."""
     for name in values.dtype.names or ():
         column = for_showing(values[name])
         if column.dtype.names is not None and column.ndim == 1:
@@ -163,6 +165,7 @@ def columns_of(values: Values, above: str = "") -> Iterator[tuple[str, Values]]:
 
 
 def _type_of(values: Values) -> str:
+    """The type of a column in words, with the shape of a field that is an array."""
     inner = f" ({few_lengths(values.shape[1:], ', ')})" if values.ndim > 1 else ""
     kind = values.dtype.kind
     if kind in "SU":
@@ -171,21 +174,22 @@ def _type_of(values: Values) -> str:
 
 
 def _is_number(values: Values) -> bool:
+    """True for a column of single numbers, which are aligned to the right."""
     return values.ndim == 1 and values.dtype.kind in "iufc"
 
 
 def _summary(values: Values) -> str:
-    """A line through a column, the counts of its words, or its ends."""
+    """The summary of a column as markup: a line, the counts of its words, or its ends."""
     if values.dtype.kind in "SU":
         return _counts(values)
     if values.dtype.kind == "b":
         share = 100 * np.count_nonzero(values) / max(1, values.size)
         return f"True {share:.3g} %"
     if values.dtype.kind in "mM":
-        there = values[~np.isnat(values)]
-        if not there.size:
+        times = values[~np.isnat(values)]
+        if not times.size:
             return "all missing"
-        return f"{text_of(value_text(there.min()))} to<br>{text_of(value_text(there.max()))}"
+        return f"{text_of(value_text(times.min()))} to<br>{text_of(value_text(times.max()))}"
     numbers = comparable(values) if values.dtype.kind in "iufcV" else np.zeros(0)
     return drawings.spark(numbers.reshape(-1)) if numbers.size else ""
 
@@ -195,9 +199,7 @@ def _counts(values: Values) -> str:
     words = Counter(values.reshape(-1).tolist())
     if len(words) > values.size // 2 and len(words) > _WORDS:
         return f"{len(words):,} different"
-    parts = [
-        f"{_text_cell(word)} {count:,}" for word, count in words.most_common(_WORDS)
-    ]  # escaped
+    parts = [f"{_text_cell(word)} {count:,}" for word, count in words.most_common(_WORDS)]
     more = len(words) - _WORDS
     return "<br>".join([*parts, f"and {more} more"] if more > 0 else parts)
 
@@ -238,8 +240,8 @@ def _frequent(words: Counter[str], count: int) -> Iterator[str]:
         yield f"<p class=soft>and {len(words) - len(shown)} more of {count:,}</p>\n"
 
 
-def _by_place(array: Array, sampled: Sample) -> Iterator[str]:
-    """Yield texts of several axes in their shape: rows, columns, and for more axes planes."""
+def _in_shape(array: Array, sampled: Sample) -> Iterator[str]:
+    """Yield texts of several axes as rows and columns; of more than two axes, one plane."""
     frame = sampled.frames[0]
     values = sampled.values[0]
     if values.ndim != 2:
@@ -266,7 +268,7 @@ def _by_place(array: Array, sampled: Sample) -> Iterator[str]:
 
 
 def is_labelled(array: Array, sampled: Sample) -> bool:
-    """True for an array of numbers in planes of few rows and columns, of which one has labels."""
+    """True for numbers in planes of few rows and columns, if either of these axes has labels."""
     values = sampled.values[0]
     if sampled.form != IMAGE or values.ndim != 2 or max(values.shape) > _LABELS:
         return False
@@ -302,6 +304,7 @@ def _plane_axes(array: Array) -> list[Axis]:
 
 
 def _at(axis: Axis, number: int) -> str:
+    """The head of a row or a column: the label at its index, or the index."""
     return str(number) if axis.labels is None else _text_cell(str(axis.labels[number]))
 
 
@@ -314,6 +317,7 @@ def in_a_cell(value: Any) -> str:
 
 
 def _cell(value: Any) -> str:
+    """The cell of a table with a value: numbers to the right, long texts in several lines."""
     if isinstance(value, np.ndarray):
         return f"<td>{text_of(in_a_cell(value))}</td>"
     if isinstance(value, str | bytes):
@@ -334,6 +338,7 @@ def _text_cell(value: Any) -> str:
 
 
 def _listed(values: Values) -> str:
+    """The first numbers of a field that is an array, in brackets."""
     parts = [value_text(one) for one in values.reshape(-1)[:_INNER]]
     more = values.size > _INNER
     return f"[{', '.join(parts)}{', …' * more}]"
@@ -363,6 +368,6 @@ def value_text(value: Any) -> str:
 
 
 def words_of(values: Sequence[Any], most: int = 3) -> str:
-    """The first of some values, as text."""
+    """The first `most` of some values in one text."""
     parts = [value_text(value) for value in values[:most]]
     return ", ".join(parts) + ", …" * (len(values) > most)

@@ -1,7 +1,7 @@
 """A volume of a body as three stacks of planes: axial, coronal, sagittal, to be stepped through.
 
 Each stack is one picture of all its planes below each other, of which a frame shows the middle one.
-Where scripts run, the arrow keys and the wheel move it; what is shown before stands without them.
+Where scripts run, the arrow keys and the wheel move it; without them the middle one stays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BYTES = 240_000  # bytes of the three pictures
 _SHOWN = 280  # the longer side of a plane on the page, in pixels
 
 
-MARK = 'class="stack"'  # by which a page knows that it has one
+MARK = 'class="stack"'  # in the markup of each stack, so that a page adds the script
 
 
 class Stack(Record):
@@ -49,14 +49,14 @@ class Stack(Record):
 
 
 def stacks_of(array: Array) -> list[Stack]:
-    """The three stacks of planes of an array with three axes in space; none of any other.
+    """The three stacks of planes of an array with three axes in space; [] for any other array.
 
-    Those of a body are hung and named. Of an array of more axes they are those of the first volume.
-    Raises what reading raises.
+    Those of a body are hung and named. An array of more axes shows its first volume. Raises what
+    reading raises.
     """
-    known = World.of(array.axes, array.meta.space) if array.described else None
-    body = None if known is None else known.to("RAS")
-    world = body or known
+    stored = World.of(array.axes, array.meta.space) if array.described else None
+    body = None if stored is None else stored.to("RAS")
+    world = body or stored
     if world is None or len(world.spatial) != 3 or array.element.kind in ("user", "complex"):
         return []
     spatial = world.spatial
@@ -79,19 +79,20 @@ def stacks_of(array: Array) -> list[Stack]:
         name = hanging.name or f"across {array.axes[axis].name or f'axis {axis}'}"
         chosen = _planes_of(lengths[along])
         planes = [hanging.of(comparable(volume.take(number, axis=along))) for number in chosen]
-        keys = [_key(key, spatial[along], number) for number in chosen]
+        keys = [_key(key, axis, number) for number in chosen]
         stacks.append(Stack(name, hanging, keys, planes, planes[0].shape))
     return sorted(stacks, key=lambda stack: stack.name)
 
 
 def _planes_of(length: int) -> list[int]:
-    """The planes of a stack: all, or some at even distances, the middle one among them."""
+    """The indices of the planes of a stack: all, or some at even distances with the middle one."""
     if length <= _PLANES:
         return list(range(length))
     return [(2 * number + 1) * length // (2 * _PLANES) for number in range(_PLANES)]
 
 
 def _key(key: list[int | slice], axis: int, number: int) -> str:
+    """The key of the plane at an index of an axis, in the words of Python."""
     parts = [number if at == axis else part for at, part in enumerate(key)]
     return f"[{', '.join(':' if isinstance(part, slice) else str(part) for part in parts)}]"
 
@@ -118,7 +119,7 @@ def volume(stacks: list[Stack], units: str | None) -> Iterator[str]:
 
 
 def _extent(stack: Stack) -> tuple[float, float]:
-    """The height and width of a plane, in the units of its axes where they are known."""
+    """The height and width of a plane in the units of its axes, or in elements without steps."""
     rows, columns = stack.shape
     down, right = stack.hanging.steps or (1.0, 1.0)
     return rows * down, columns * right
@@ -135,7 +136,7 @@ def _coded(stack: Stack, scale: Scale, side: int) -> tuple[tuple[int, int], byte
 
 
 def _framed(stack: Stack, high: int, wide: int, data: bytes) -> str:
-    """One stack in its frame of so many pixels, the middle plane in sight."""
+    """One stack in a frame of `high` × `wide` pixels, which shows the middle plane."""
     count = len(stack.keys)
     middle = count // 2
     name = f"{stack.name} {stack.keys[middle]}"
