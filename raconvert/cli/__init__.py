@@ -72,10 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
+    """Run the command line; print what failed, and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     # numpy starts a pool of threads for linear algebra, of which there is none here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if argv is None:  # the process is ours: files of many arrays make no garbage to look for
+    if argv is None:  # the process is ours, and files of many arrays make little garbage
         gc.set_threshold(100_000, 20, 50)
     try:
         code = _run(words, alone=argv is None)
@@ -109,14 +110,15 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _wants_json(words: list[str]) -> bool:
-    """True if a failure is told as JSON: not where the standard output is that of the data."""
-    said = words[: words.index("--")] if "--" in words else words
-    data = {"-o-", "--output=-"} & {*said} or {("-o", "-"), ("--output", "-")} & {*pairwise(said)}
-    return "--json" in said and not data
+    """True if a failure is printed as JSON: not if the standard output takes the data."""
+    options = words[: words.index("--")] if "--" in words else words
+    in_one_word = {"-o-", "--output=-"} & {*options}
+    in_two_words = {("-o", "-"), ("--output", "-")} & {*pairwise(options)}
+    return "--json" in options and not (in_one_word or in_two_words)
 
 
 def _interrupted() -> int:
-    """Cancel pending requests, print that the command was interrupted; return the exit code."""
+    """Cancel pending requests and print that the command was interrupted; return the exit code."""
     if remote := sys.modules.get("raconvert.files.remote.filesystem"):
         remote.cancel_requests()
     _say("interrupted")
@@ -124,7 +126,7 @@ def _interrupted() -> int:
 
 
 def _fail(kind: str, text: str, words: list[str]) -> int:
-    """Print a failure that has no error of ours, as JSON too if that was asked for."""
+    """Print a failure that is not an error of ours, with --json also as JSON; return 1."""
     code = RaconvertError.exit_code
     if _wants_json(words):
         from raconvert.cli.console import Console
@@ -137,7 +139,7 @@ def _fail(kind: str, text: str, words: list[str]) -> int:
 
 
 def _run(words: list[str], *, alone: bool) -> int:
-    """Choose the verb and run it; `alone`: nothing else follows in this process."""
+    """Choose the verb and run it; `alone`: the process ends afterwards."""
     if not words:
         _say(f"usage: {' or '.join(USAGE)}\ntry 'raconvert --help'", mark="")
         return UsageError.exit_code
@@ -182,12 +184,12 @@ def _refuse_dashes(words: list[str]) -> None:
         from raconvert.cli.options import VERBS as TABLES
 
         flags = {flag for spec in TABLES.values() for opt in spec.options for flag in opt.flags}
-        name, mark, value = word.lstrip("".join(_DASHES) + "-").partition("=")
-        meant = next((dashes + name for dashes in ("-", "--") if dashes + name in flags), None)
-        if meant is not None:
+        name, equals, value = word.lstrip("".join(_DASHES) + "-").partition("=")
+        flag = next((dashes + name for dashes in ("-", "--") if dashes + name in flags), None)
+        if flag is not None:
             raise UsageError(
                 f"'{word}' begins with a dash that is not the hyphen of the keyboard; "
-                f"did you mean '{meant}{mark}{value}'?"
+                f"did you mean '{flag}{equals}{value}'?"
             )
 
 
@@ -202,11 +204,14 @@ def top_help() -> str:
 
 
 def choose_verb(words: list[str]) -> tuple[str, list[str]]:
-    """Return the verb and its words; without a verb it is `convert` if a destination is named."""
+    """Return the verb and its words; without a verb it is `convert` if a destination is named.
+
+    Raises `UsageError` if the first word is neither, or could be both a verb and a file.
+    """
     first = words[0]
-    bare = _names_target(words)
+    names_target = _names_target(words)
     if first in VERBS:
-        if os.path.lexists(first) and (bare or len(words) == 1):
+        if os.path.lexists(first) and (names_target or len(words) == 1):
             usage = f"raconvert {first} FILE, without -o, --to or --out-dir"
             raise UsageError(
                 f"'{first}' is a verb, and here it is also a file",
@@ -216,12 +221,13 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
         return first, words[1:]
     maybe_file = first.startswith("-") or _is_path(first)
     hint = "" if maybe_file else did_you_mean(first, list(VERBS))
-    if bare and not hint:
+    if names_target and not hint:
         return "convert", words
     if not maybe_file:
         from raconvert.cli.elsewhere import verb_of
 
-        hint = f"; did you mean '{meant}'?" if (meant := verb_of(first)) else hint
+        if meant := verb_of(first):
+            hint = f"; did you mean '{meant}'?"
     if any(word in ("-h", "--help") for word in words):
         return "convert", ["--help"]
     verb = next((word for word in words if word in VERBS), None)
@@ -255,10 +261,12 @@ def _names_target(words: list[str]) -> bool:
 
 
 def _is_path(word: str) -> bool:
+    """True for the path of a file, and for a word that looks like a path or a pattern."""
     return os.path.lexists(word) or any(mark in word for mark in "./*?#[" + os.sep)
 
 
 def _print(text: str) -> int:
+    """Print a text; return 0. Raises `RaconvertError` if it cannot be written."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -272,13 +280,15 @@ def _print(text: str) -> int:
 
 
 def _say(text: str, mark: str = "raconvert: ") -> None:
+    """Print a message to the standard error; nothing if that is closed."""
     try:
         sys.stderr.write(f"{mark}{quoted(text, lines=True)}\n")
-    except OSError:  # nobody listens; the exit code says it too
+    except OSError:  # the exit code remains
         _silence(sys.stderr)
 
 
 def _silence(stream: TextIO) -> None:
+    """Let a stream that cannot be written fail no more."""
     from raconvert.cli.console import silence
 
     silence(stream)

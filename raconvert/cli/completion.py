@@ -2,8 +2,8 @@ r"""``raconvert completion SHELL``: the completion script, and the words that it
 
 The scripts of bash, zsh and fish hand the line over (``raconvert completion --words -- LINE``), so
 that all three know verbs and options, also without a verb, names of formats, keys of ``--in-opt``
-and ``--out-opt``, and the arrays of a file. Where no word is known, the shell takes names of files.
-tcsh gets a script of shtab.
+and ``--out-opt``, and the arrays of a file. For an empty list of words, the shell completes names
+of files. tcsh gets a script of shtab.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _FILE_METAVARS = ("FILE", "LIST", "SRC", "JSON", "DST_TREE", "DIR")
 def run(args: Any, console: Console) -> int:
     """Print the script of the shell, or the words that may stand where a line ends."""
     if args.words:
-        with suppress(RaconvertError, OSError):  # of a line that is not finished
+        with suppress(RaconvertError, OSError):  # an unfinished line may name anything
             for word in words_for(args.shell):
                 console.raw(word)
         return 0
@@ -100,9 +100,9 @@ def script(shell: str) -> str:
 
 
 def words_for(line: Sequence[str]) -> list[str]:
-    """The words that may stand in place of the last one of a line; none for names of files."""
+    """The words that may stand in place of the last one of a line; [] if it is a file's name."""
     *before, word = line or [""]
-    if word == "=":  # bash makes a word of it
+    if word == "=":  # bash splits words at it
         word = ""
     elif before[-1:] == ["="]:
         before.pop()
@@ -133,11 +133,12 @@ def words_for(line: Sequence[str]) -> list[str]:
 
 
 def _option(spec: Verb, flag: str) -> Opt | None:
+    """The option of a flag; None for any other word."""
     return next((option for option in spec.options if flag in option.flags), None)
 
 
 def _values(option: Opt, spec: Verb, before: Sequence[str], word: str) -> Iterable[str]:
-    """The words that an option takes."""
+    """The words that an option takes as its value; empty if they are unknown."""
     if option.choices:
         return option.choices
     if option.metavar == "FORMAT":
@@ -151,19 +152,19 @@ def _values(option: Opt, spec: Verb, before: Sequence[str], word: str) -> Iterab
 
 def _operands(spec: Verb, before: Sequence[str]) -> list[str]:
     """The words of a line that are neither options nor their values."""
-    operands, value = [], False
+    operands, is_value = [], False
     for word in before:
         option = _option(spec, word)
-        if not value and option is None and not word.startswith("-") and word not in VERBS:
+        if not is_value and option is None and not word.startswith("-") and word not in VERBS:
             operands.append(word)
-        value = option is not None and option.how in ("value", "append")
+        is_value = option is not None and option.how in ("value", "append")
     return operands
 
 
-def _said(flags: Sequence[str], before: Sequence[str]) -> str | None:
-    """The value of an option in a line."""
-    places = [number for number, word in enumerate(before[:-1]) if word in flags]
-    return before[places[-1] + 1] if places else None
+def _value_of(flags: Sequence[str], before: Sequence[str]) -> str | None:
+    """The value of the last of these flags in a line; None without one."""
+    indices = [at for at, word in enumerate(before[:-1]) if word in flags]
+    return before[indices[-1] + 1] if indices else None
 
 
 def _keys(reads: bool, spec: Verb, before: Sequence[str], word: str) -> Iterator[str]:
@@ -171,15 +172,19 @@ def _keys(reads: bool, spec: Verb, before: Sequence[str], word: str) -> Iterator
     from raconvert.inspect.info import format_details
     from raconvert.registry import by_name, by_suffix
 
-    named = _said(("--from", "--input-format") if reads else ("--to", "--output-format"), before)
-    files = _operands(spec, before) if reads else [_said(("-o", "--output"), before) or ""]
-    row = by_name(named) if named else by_suffix(files[0]) if files else None
+    if reads:
+        flags, files = ("--from", "--input-format"), _operands(spec, before)
+    else:
+        flags, files = ("--to", "--output-format"), [_value_of(("-o", "--output"), before) or ""]
+    row = by_suffix(files[0]) if files else None
+    if named := _value_of(flags, before):
+        row = by_name(named)
     if row is None:
         return
     for option in format_details(row.name)["read_options" if reads else "write_options"]:
         key = f"{option['name']}="
         choices = option["choices"] if isinstance(option["choices"], list) else []
-        yield from (f"{key}{one}" for one in choices) if word.startswith(key) else [key]
+        yield from (f"{key}{choice}" for choice in choices) if word.startswith(key) else [key]
 
 
 def _arrays(paths: Sequence[str]) -> Iterator[str]:
@@ -193,15 +198,15 @@ def _arrays(paths: Sequence[str]) -> Iterator[str]:
 
 
 def _files(word: str) -> list[str]:
-    """The files and folders whose names begin with a word, where verbs may stand, too."""
+    """The files and folders whose paths begin with a word; hidden ones only if it names them."""
     folder, name = os.path.split(word)
     try:
-        with os.scandir(folder or ".") as there:
-            entries = [one for one in there if one.name.startswith(name or word)]
+        with os.scandir(folder or ".") as listed:
+            entries = [entry for entry in listed if entry.name.startswith(name or word)]
     except OSError:
         return []
-    shown = [one for one in entries if name or not one.name.startswith(".")]
-    return sorted(os.path.join(folder, one.name) + "/" * one.is_dir() for one in shown)
+    shown = [entry for entry in entries if name or not entry.name.startswith(".")]
+    return sorted(os.path.join(folder, entry.name) + "/" * entry.is_dir() for entry in shown)
 
 
 # tcsh --------------------------------------------------------------------------------------------

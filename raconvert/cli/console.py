@@ -29,11 +29,11 @@ class Console:
         self._detects = getattr(args, "from_", None) is None
 
     def name(self, path: str, shown: str) -> None:
-        """Call a path otherwise in all that is printed."""
+        """Print `shown` in place of a path from now on."""
         self._names[path] = shown
 
     def result(self, text: str) -> None:
-        """Print lines of the result, all of them printable but for the marks of `bold`."""
+        """Print lines of the result, with control characters as escapes, except those of `bold`."""
         if _BOLD in text and colorful(sys.stdout, self._color):
             parts = [part.split(_RESET) for part in text.split(_BOLD)]
             self.raw(_BOLD.join(_RESET.join(map(printable, part)) for part in parts))
@@ -41,7 +41,7 @@ class Console:
             self.raw(printable(text))
 
     def raw(self, text: str) -> None:
-        """Print what is as it must be: pictures, words for a shell, names for sha256sum."""
+        """Print a text as it is: pictures, words for a shell, names for sha256sum."""
         for path, shown in self._names.items():
             text = text.replace(path, shown)
         write(sys.stdout, text + "\n")
@@ -62,24 +62,24 @@ class Console:
             write(sys.stderr, one_line(text) + "\n")
 
     def notes(self, texts: list[str], mark: str = "") -> None:
-        """Print remarks, of many the first ones and how many more there are."""
+        """Print the first of some remarks, and how many more there are."""
         for text in texts[:LISTED]:
             self.note(mark + text)
         if len(texts) > LISTED:
             self.note(f"{mark}and {len(texts) - LISTED} more notes")
 
     def detail(self, text: str) -> None:
-        """Print a remark that only -v asks for."""
+        """Print a remark if -v was given."""
         if self.verbose:
             self.note(text)
 
     def failure(self, error: RaconvertError) -> int:
-        """Print the error that ends the run, as JSON too if that was asked for."""
+        """Print the error that ends the run, with --json also as JSON; return its exit code."""
         if self.json:
-            print_it = self.result_line if self._printed_parts else self.result_json
+            print_json = self.result_line if self._printed_parts else self.result_json
             try:
-                print_it({"error": error_facts(error)})
-            except (RaconvertError, OSError):  # nobody can read it; the exit code says it too
+                print_json({"error": error_facts(error)})
+            except (RaconvertError, OSError):  # the standard output is gone; the exit code remains
                 silence(sys.stdout)
         return self.error(error)
 
@@ -88,7 +88,7 @@ class Console:
         return print_error(error, self._color, detects=self._detects)
 
     def bold(self, text: str) -> str:
-        """Return the text in bold where the standard output is a terminal."""
+        """Return the text in bold if the standard output takes color."""
         return f"{_BOLD}{one_line(text)}{_RESET}" if colorful(sys.stdout, self._color) else text
 
 
@@ -102,7 +102,7 @@ def colorful(stream: Any, when: str = "auto") -> bool:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON in printable ASCII; `json` itself leaves DEL as it is."""
+    """Return a value as JSON in printable ASCII, DEL escaped, too."""
     import json
 
     return json.dumps(value, indent=indent, allow_nan=False).replace("\x7f", r"\u007f")
@@ -141,6 +141,7 @@ def write(stream: Any, text: str) -> None:
 
 
 def _write(stream: Any, text: str) -> None:
+    """Write text in the encoding of the stream, or in UTF-8 with names byte for byte."""
     try:
         stream.write(text)
     except UnicodeEncodeError:
@@ -152,7 +153,7 @@ def _write(stream: Any, text: str) -> None:
 def print_error(error: RaconvertError, color: str = "auto", *, detects: bool = False) -> int:
     """Print an error, cause first, remedy last; return the exit code.
 
-    `detects`: the format of its file was found by content, and may be named.
+    `detects`: the format of its file was not given but detected, so that it is worth naming.
     """
     first, *more = error_lines(error, detects=detects)
     mark = "raconvert:"
@@ -188,7 +189,7 @@ def error_lines(error: RaconvertError, *, detects: bool) -> list[str]:
 
 
 def _as_format(cause: str, path: str) -> list[str]:
-    """Print as which format a damaged file was read, and why."""
+    """Return the lines that name the format as which a damaged file was read, and why."""
     from raconvert import registry
     from raconvert.files.source import Source
 
@@ -205,11 +206,11 @@ def _as_format(cause: str, path: str) -> list[str]:
 
 
 class Progress:
-    """Progress display: one line that changes, on a terminal; in a log a line now and then."""
+    """Progress display: on a terminal one line that changes; in a log a line every few seconds."""
 
     DELAY = 0.5  # seconds before the first line: short work needs none
-    INTERVAL = 0.1  # seconds between two lines
-    LOGGED = 5.0  # the same in a log
+    INTERVAL = 0.1  # seconds between two lines on a terminal
+    LOGGED = 5.0  # seconds between two lines in a log
 
     def __init__(self, label: str, *, log: bool = False) -> None:
         from time import monotonic
@@ -238,7 +239,7 @@ class Progress:
         self.show(text)
 
     def due(self) -> float | None:
-        """The seconds since the work began, if it is time for another line."""
+        """The seconds since the work began, if it is time for another line; else None."""
         now = self._clock()
         if now < self._next:
             return None
@@ -281,17 +282,16 @@ def duration(seconds: float) -> str:
 def progress_of(args: Any, console: Console, label: str) -> Progress | None:
     """Return the progress display, or None if --progress, -q or the terminal rule it out."""
     terminal = sys.stderr.isatty()
-    wanted = args.progress == "always" or (
-        args.progress == "auto" and not console.quiet and terminal
-    )
+    by_default = args.progress == "auto" and terminal and not console.quiet
+    wanted = args.progress == "always" or by_default
     return Progress(one_line(label), log=not terminal) if wanted else None
 
 
-# Streams that are closed, full, or read by nobody any more ----------------------------------------
+# Streams that are closed, full, or whose reader is gone -------------------------------------------
 
 
 def flush() -> None:
-    """Write what waits for the standard output."""
+    """Write the buffer of the standard output. Raises `RaconvertError` if that fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -301,7 +301,7 @@ def flush() -> None:
 
 
 def stdout_failed(error: OSError) -> RaconvertError:
-    """Our error for a standard output that cannot be written, and let go of it."""
+    """Silence a standard output that cannot be written; return our error for it."""
     silence(sys.stdout)
     return RaconvertError(f"the standard output cannot be written: {error.strerror}")
 
@@ -315,9 +315,9 @@ def silence(stream: Any) -> None:
 
 
 def fill_closed() -> None:
-    """Give closed standard streams (``>&-``) something, before a file of ours gets their number.
+    """Open closed standard streams (``>&-``), before a file of ours gets their number.
 
-    What is said to the standard error goes nowhere then; results that nobody can get are an error.
+    Messages to a closed standard error are dropped; results for a closed output are an error.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is not None:

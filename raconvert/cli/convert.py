@@ -1,4 +1,4 @@
-"""``raconvert SRC... -o DST``: convert, and say what was done."""
+"""``raconvert SRC... -o DST``: convert, and report the result."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def run(args: Any, console: Console) -> int:
     try:
         report = _convert(args, progress)
     except RaconvertError as error:
-        said = "as it was" in (error.remedy or "")
+        remedy_says_so = "as it was" in (error.remedy or "")
         begun = error.exit_code not in (UsageError.exit_code, UnknownFormat.exit_code)
-        if begun and not (args.fail_fast or said):
+        if begun and not (args.fail_fast or remedy_says_so):
             error.add_note("nothing was written")
         if journal is not None:
             _write_journal(journal, [_failure(args.src, error)])
@@ -46,6 +46,7 @@ def run(args: Any, console: Console) -> int:
 
 
 def _convert(args: Any, progress: Progress | None) -> Report:
+    """Call `convert` with the options that differ from their defaults."""
     given = vars(args)
     named = {
         option.name: value_of(option, given[option.name])
@@ -72,13 +73,13 @@ def value_of(option: Option, given: Any) -> Any:
         return given
     if option.kind == "pair":
         return dict(given or ())
-    return (
-        [word for group in given or () for word in group] if option.kind == "words" else given or ()
-    )
+    if option.kind == "words":
+        return [word for group in given or () for word in group]
+    return given or ()
 
 
 def _check(args: Any, console: Console) -> None:
-    """Refuse what cannot be meant, before anything is read."""
+    """Raise `UsageError` for options that contradict each other, before anything is read."""
     if not args.src and args.files_from is None:
         raise UsageError("no source is named", remedy="usage: raconvert SRC... -o DST")
     if args.output is None and args.out_dir is None:
@@ -96,7 +97,7 @@ def _check(args: Any, console: Console) -> None:
             )
 
 
-# What is said ----------------------------------------------------------------------------------
+# The report ------------------------------------------------------------------------------------
 
 
 def _print_report(report: Report, console: Console) -> int:
@@ -114,7 +115,7 @@ def _print_report(report: Report, console: Console) -> int:
     return RaconvertError.exit_code if report.failed else 0
 
 
-_MOST_LINES = 5  # about the same change of different arrays, before they become one
+_MOST_LINES = 5  # lines about one change of different arrays; more become one line
 
 
 def _equivalent(report: Report, verbose: int) -> list[str]:
@@ -134,7 +135,7 @@ def _equivalent(report: Report, verbose: int) -> list[str]:
 
 
 def _of_files(report: Report, verbose: int) -> list[str]:
-    """Return one line for each remark of a batch: the files, and what is said of them."""
+    """Return one line for each remark of a batch: its first file, how many others, its text."""
     files: dict[str, list[str]] = {}
     for remark, sources in report.about.items():
         for source in sources:
@@ -152,7 +153,7 @@ def _of_files(report: Report, verbose: int) -> list[str]:
 
 
 def _text_of(remark: str | Fit, report: Report, source: str) -> str:
-    """A note, change or loss; the array is not named where its name is that of the file."""
+    """The words for a note, a change or a loss; an array with the name of the file is not named."""
     stem = os.path.splitext(os.path.basename(source))[0]
     if isinstance(remark, str):
         return remark.removeprefix(f"array '{stem}': ")
@@ -186,6 +187,7 @@ def _left_out(report: Report, verbose: int) -> list[str]:
 
 
 def _print_plan(report: Report, console: Console) -> None:
+    """Print what a dry run would do."""
     console.result(one_line(str(report)))
     console.result(f"  to {report.target_format}")
     for name, type_name, shape, *_ in report.arrays if len(report.arrays) > 1 else ():
@@ -195,6 +197,7 @@ def _print_plan(report: Report, console: Console) -> None:
 
 
 def _print_details(report: Report, console: Console) -> None:
+    """Print the formats and the paths that were written, with -v."""
     if report.source_format:
         console.detail(f"read as {report.source_format}")
     if report.target_format:
@@ -204,22 +207,23 @@ def _print_details(report: Report, console: Console) -> None:
 
 
 def _print_failures(report: Report, console: Console) -> None:
-    """Print what failed in a batch; a remedy that was given once is not repeated."""
-    shown: set[str | None] = set()
-    for path, error in report.failed:
-        known = error if isinstance(error, RaconvertError) else RaconvertError(str(error))
-        if known.path is None:
-            known.path = path
-        if known.remedy in shown:
-            known.remedy = None
-        shown.add(known.remedy)
-        console.error(known)
+    """Print the errors of a batch, each remedy once."""
+    remedies: set[str | None] = set()
+    for path, failure in report.failed:
+        error = failure if isinstance(failure, RaconvertError) else RaconvertError(str(failure))
+        if error.path is None:
+            error.path = path
+        if error.remedy in remedies:
+            error.remedy = None
+        remedies.add(error.remedy)
+        console.error(error)
     if report.failed:
         total = max(report.source_count, len(report.failed))
         console.error(RaconvertError(f"{len(report.failed)} of {counted(total, 'file')} failed"))
 
 
 def _as_dict(report: Report) -> dict[str, Any]:
+    """The report as values of JSON."""
     fits = {
         name: [{**_fit(one), "sources": report.about.get(one, report.sources)} for one in listed]
         for name, listed in (("equivalent", report.equivalent), ("allowed", report.allowed))
@@ -249,6 +253,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
 
 
 def _fit(one: Fit) -> dict[str, str]:
+    """A change or loss as values of JSON."""
     return {"array": one.array, "property": one.property, "reason": one.reason}
 
 
@@ -256,7 +261,7 @@ def _fit(one: Fit) -> dict[str, str]:
 
 
 def _open_journal(args: Any) -> Target | None:
-    """Refuse a journal that exists before any work is done."""
+    """Open the journal of --report, if it was asked for. Raises for one that exists already."""
     if args.report is None:
         return None
     from raconvert.files.paths import check_target
@@ -269,6 +274,7 @@ def _open_journal(args: Any) -> Target | None:
 
 
 def _journal_lines(report: Report) -> list[dict[str, Any]]:
+    """The lines of the journal: what became of each file, and what was lost."""
     done = "planned" if report.planned else "written"
     return [
         *({"status": done, "path": path, "exit_code": 0} for path in report.written),
@@ -286,6 +292,7 @@ def _journal_lines(report: Report) -> list[dict[str, Any]]:
 
 
 def _failure(sources: list[str], error: Exception) -> dict[str, Any]:
+    """The line of the journal for a failure."""
     return {
         "status": "failed",
         "path": sources[0] if sources else None,
@@ -295,6 +302,7 @@ def _failure(sources: list[str], error: Exception) -> dict[str, Any]:
 
 
 def _write_journal(journal: Target, lines: list[dict[str, Any]]) -> None:
+    """Write the journal as lines of JSON."""
     import json
 
     from raconvert.files.copy import write_all

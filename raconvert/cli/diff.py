@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from raconvert.migration.compare import Finding
 
 _DIFFERENT = 1
-_ABSENT = object()
+_ABSENT = object()  # in place of a value that one side lacks
 _RULES = ("atol", "rtol", "bitwise", "ignore_meta", "ignore_singletons")
-_ALL = 8  # files that differ, which are shown without -v
+_ALL = 8  # up to so many files that differ are all shown, also without -v
 
 
 def run(args: Any, console: Console) -> int:
@@ -34,7 +34,7 @@ def run(args: Any, console: Console) -> int:
             return _run_trees(args, how, console)
         differences = _with_page(args, how, console) if args.html else _compared(args, how)
     except RaconvertError as error:
-        if error.exit_code == _DIFFERENT:  # what cannot be read does not differ
+        if error.exit_code == _DIFFERENT:  # a file that cannot be read is not one that differs
             error.exit_code = UsageError.exit_code
         raise
     if args.output == "-":
@@ -48,6 +48,7 @@ def run(args: Any, console: Console) -> int:
 
 
 def _compared(args: Any, how: dict[str, Any]) -> dict[str, Any]:
+    """Compare two files; return their differences."""
     a, b = args.files
     return diff(a, b, **how, **reading(args))
 
@@ -109,6 +110,7 @@ def _with_page(args: Any, how: dict[str, Any], console: Console) -> dict[str, An
 def _write_tree_page(
     args: Any, counts: dict[str, int], lists: dict[str, list[Finding]], console: Console
 ) -> None:
+    """Write the page about two folders, with the files that differ by verdict."""
     from raconvert.views.pages.comparison import tree_page
 
     rows = {word: [(one.path, one.reason) for one in some] for word, some in lists.items()}
@@ -121,18 +123,21 @@ def _write_tree_page(
 
 
 def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
-    """Compare the files of two folders by their names; many differences are summed up."""
+    """Compare the files of two folders by their names, and print a summary of many differences."""
     from raconvert.migration.compare import ERROR, MARKS, ONLY_HERE, ONLY_THERE, SAME, diff_trees
 
     a, b = args.files
     words = {**MARKS, ONLY_HERE: "only in a", ONLY_THERE: "only in b"}
     findings = list(diff_trees(a, b, how=how, **below(args), **reading(args)))
-    odd = {mark: [one for one in findings if one.mark == mark] for mark in words if mark != SAME}
-    same = not any(odd.values())
-    counts = {word: sum(one.mark == mark for one in findings) for mark, word in words.items()}
-    code = UsageError.exit_code if odd[ERROR] else 0 if same else _DIFFERENT
+    by_mark = {mark: [one for one in findings if one.mark == mark] for mark in words}
+    counts = {words[mark]: len(some) for mark, some in by_mark.items()}
+    del by_mark[SAME]
+    same = not any(by_mark.values())
+    code = 0 if same else _DIFFERENT
+    if by_mark[ERROR]:
+        code = UsageError.exit_code
     if args.html:
-        lists = {words[mark]: some for mark, some in odd.items()}
+        lists = {words[mark]: some for mark, some in by_mark.items()}
         _write_tree_page(args, counts, lists, console)
     if args.output == "-":
         return code
@@ -141,8 +146,8 @@ def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
         facts = {"a": a, "b": b, "same": same, "counts": counts}
         console.result_json({**facts, "files": files})
     elif not (same and console.quiet):
-        many = sum(map(len, odd.values())) > _ALL and not console.verbose
-        for mark, some in odd.items():
+        many = sum(map(len, by_mark.values())) > _ALL and not console.verbose
+        for mark, some in by_mark.items():
             for one in some[:1] if many else some:
                 reason = f"   {one.reason}" if one.reason else ""
                 console.result(one_line(f"{mark} {one.path}{reason}"))
@@ -154,10 +159,8 @@ def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
 
 
 def _lines(differences: dict[str, Any]) -> Iterator[str]:
-    several = (
-        len(differences["arrays"]) + len(differences["only_in_a"]) + len(differences["only_in_b"])
-        > 1
-    )
+    """Yield the lines about two files: their arrays, and the differences of the whole files."""
+    several = sum(len(differences[key]) for key in ("arrays", "only_in_a", "only_in_b")) > 1
     for array in differences["arrays"]:
         if several:
             yield f"{one_line(array['name'])}: {'same' if array['same'] else 'different'}"
@@ -180,6 +183,7 @@ def _lines(differences: dict[str, Any]) -> Iterator[str]:
 
 
 def _array_lines(array: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about two arrays."""
     if any(array["problems"]):
         for side, problem in zip("ab", array["problems"], strict=True):
             if problem:
@@ -199,6 +203,7 @@ def _array_lines(array: dict[str, Any]) -> Iterator[str]:
 
 
 def _sign(same: bool) -> str:
+    """The sign between two values."""
     return "=" if same else "≠"
 
 
@@ -207,6 +212,7 @@ def _shape(shape: list[int]) -> str:
 
 
 def _data(data: dict[str, Any] | None, *, same_shape: bool) -> str:
+    """Describe how the elements of two arrays differ."""
     if data is None:
         what = "the types differ" if same_shape else "the shapes differ"
         return f"not compared, {what}"
@@ -224,6 +230,7 @@ def _data(data: dict[str, Any] | None, *, same_shape: bool) -> str:
 
 
 def _field(item: dict[str, Any]) -> str:
+    """Describe how a field differs, with the types of values that look alike."""
     a, b = item.get("a", _ABSENT), item.get("b", _ABSENT)
     name = one_line(item["field"])
     if b is _ABSENT:

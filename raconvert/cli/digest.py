@@ -65,26 +65,26 @@ def _run_short(args: Any, console: Console) -> int:
         paths = expand([word], **below(args))
         code = each(paths, functools.partial(_digests, args=args), tell, console)
         codes.add(code)
-        if not code:
-            text = "".join(f"{line}\n" for line in sorted(lines))
-            digests.append((word, sha256(text.encode("utf-8", "surrogateescape")).hexdigest()))
-        else:
+        if code:
             console.note(f"{word}: has no digest, because not all of it can be read")
+            continue
+        text = "".join(f"{line}\n" for line in sorted(lines))
+        digests.append((word, sha256(text.encode("utf-8", "surrogateescape")).hexdigest()))
     _show(digests, console)
     return max(codes)
 
 
 def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
-    """Return (name, digest) of every array of a file, and why some have none.
+    """Return (name, digest) of every array of a file, and the errors of arrays without one.
 
-    Arrays of containers are FILE#NAME.
+    Arrays of containers are FILE#NAME. Raises the first error if no array has a digest.
     """
     digests: list[tuple[str, str]] = []
     problems: list[RaconvertError] = []
     with open_bundle(path, **reading(args)) as bundle:
         many = registry.by_name(bundle.format).many
         for array in bundle.arrays:
-            # A part of a file is not a file to sha256sum, and may be shown as it is safe.
+            # sha256sum needs the exact name of a file, but finds no array by any name.
             name = f"{bundle.path}#{quoted(array.name)}" if many else path
             try:
                 digests.append((name, digest_array(array, args.max_memory)))
@@ -109,9 +109,10 @@ def _digest_as(args: Any) -> str:
 
 
 def _show(digests: list[tuple[str, str]], console: Console) -> None:
+    """Print lines of name and digest as sha256sum does, or as JSON."""
     if console.json:
         console.result_json([{"name": name, "digest": digits} for name, digits in digests])
         return
     for name, digits in digests:
-        # sha256sum -c needs the very name; a terminal must not obey it.
+        # sha256sum -c needs the exact name; a terminal must not obey codes in it.
         console.raw(manifest_line(one_line(name) if sys.stdout.isatty() else name, digits))

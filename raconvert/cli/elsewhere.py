@@ -1,6 +1,6 @@
 """Options and verbs as other programs call them, and what they are here.
 
-Looked at when an option or a verb is unknown, so that the message names what was meant.
+They are looked up if an option or a verb is unknown, so that the message names the right one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# Options elsewhere -> what they are here: the first that the verb has, or all of them with "or".
-# ``{}`` is the word behind the option. What does not begin with a dash is advice in words, or a
-# command.
+# Options elsewhere -> options here: all of them are named (`_ALL`), or the first one that the verb
+# has (`_FIRST`). ``{}`` is the word behind the option. A text without a dash is advice in words, or
+# a command.
 _ALL: tuple[tuple[str, ...], ...] = (
     ("--format --fmt --filetype --file-type --driver", "--to {}", "--from {}"),
     ("-d", "--out-dir {}", "--array {}"),
@@ -105,50 +105,50 @@ _VERBS = {
     **dict.fromkeys(("usage", "man", "commands"), "help"),
 }
 _CLOSE = 0.75  # of the letters of two options are the same, in order
-# Words for one method of compression, of which a format knows one
+# Words for one method of compression; a format knows one of them
 _DEFLATE = ["deflate", "gzip", "zlib", "gz", "true", "yes"]
 _NOT_COMPRESSED = ["auto", "none", "no"]
 
 
 def verb_of(word: str) -> str | None:
-    """The verb that other programs call so."""
+    """The verb for a verb of other programs; None if there is no such verb."""
     return _VERBS.get(word.lower())
 
 
 def unknown_option(verb: str, word: str, words: Sequence[str]) -> UsageError:
-    """Return the error for an option that a verb does not have, with what was meant."""
+    """Return the error for an option that a verb does not have, with a suggestion."""
     flag, _, given = word.partition("=")
     behind = words[words.index(word) + 1 :]
-    value = given or next((one for one in behind[:1] if not one.startswith("-")), "")
+    value = given or next((other for other in behind[:1] if not other.startswith("-")), "")
     what = f"{verb} has no option '{flag}'"
     if flag in _COMPRESS:
         return _of_compression(what, flag, value, words)
-    meant = _meant(verb, flag, value)
-    options = [one for one in meant if one.startswith("-")]
+    advice = _advice(verb, flag, value)
+    options = [text for text in advice if text.startswith("-")]
     if options:
-        named = " or ".join(one if "'" in one else f"'{one}'" for one in options)
+        named = " or ".join(option if "'" in option else f"'{option}'" for option in options)
         return UsageError(f"{what}; did you mean {named}?")
-    if meant:
-        return UsageError(what, remedy=meant[0])
+    if advice:
+        return UsageError(what, remedy=advice[0])
     return _by_spelling(verb, flag, word, what)
 
 
-def _meant(verb: str, flag: str, value: str) -> list[str]:
-    """Return the advice for an option: options of this verb, else those of others, else words."""
+def _advice(verb: str, flag: str, value: str) -> list[str]:
+    """Return the advice for an option: options of this verb, a text, or which verbs have it."""
     rows: list[tuple[str, ...]]
     if flag == "-f":
         rows = [("--to {}", "--from {}") if _is_format(value) else ("--overwrite",)]
         several = True
     else:
-        rows = [tuple(advice) for flags, *advice in _ALL if flag in flags.split()]
+        rows = [tuple(texts) for flags, *texts in _ALL if flag in flags.split()]
         several = bool(rows)
-        rows = rows or [tuple(advice) for flags, *advice in _FIRST if flag in flags.split()]
-    advice = [one for row in rows for one in row]
-    fit = [one for one in advice if not one.startswith("-") or _takes(VERBS[verb], one)]
+        rows = rows or [tuple(texts) for flags, *texts in _FIRST if flag in flags.split()]
+    advice = [text for row in rows for text in row]
+    fit = [text for text in advice if not text.startswith("-") or _takes(VERBS[verb], text)]
     if fit:
         chosen = fit if several else fit[:1]
         return list(_filled(chosen, value))
-    named = [one.split()[0] for one in advice] or [flag]
+    named = [text.split()[0] for text in advice] or [flag]
     return [
         f"{name} is an option of {', '.join(others)}"
         for name in named
@@ -160,21 +160,22 @@ def _filled(advice: Sequence[str], value: str) -> Iterator[str]:
     """Yield advice with the value that was given, or without one."""
     from raconvert.files.quoting import shell
 
-    for one in advice:
-        if "{}" not in one:
-            yield one
+    for text in advice:
+        if "{}" not in text:
+            yield text
         elif value:
-            yield one.replace("{}", shell(value))
+            yield text.replace("{}", shell(value))
         else:
-            yield one.replace(" {}", "").replace("{}", "...")
+            yield text.replace(" {}", "").replace("{}", "...")
 
 
 def _has(spec: Verb, flag: str) -> bool:
+    """True if a verb has an option."""
     return any(flag in option.flags for option in spec.options)
 
 
 def _takes(spec: Verb, advice: str) -> bool:
-    """True if a verb has the option of an advice, and takes the value that is named there."""
+    """True if a verb has the option of an advice, and that takes the value of the advice."""
     flag, _, value = advice.partition(" ")
     return any(
         flag in option.flags and (not option.choices or value in ("", "{}", *option.choices))
@@ -196,7 +197,7 @@ def _is_format(word: str) -> bool:
 
 
 def _by_spelling(verb: str, flag: str, word: str, what: str) -> UsageError:
-    """The error for an option that nothing else explains: the nearest one by its letters."""
+    """The error for an option of no other program, with the nearest one by its letters."""
     from raconvert.files.quoting import operand
 
     spec = VERBS[verb]
@@ -224,25 +225,25 @@ def _of_compression(what: str, flag: str, value: str, words: Sequence[str]) -> U
 
     wanted = flag.lstrip("-") if flag[2:] in (*_DEFLATE, "lz4", "zstd") else value
     for option in format_details(name)["write_options"]:
-        said = _said(option["name"], option["choices"], wanted)
-        if said:
-            return UsageError(f"{what}; did you mean '--out-opt {said}'?")
+        setting = _setting(option["name"], option["choices"], wanted)
+        if setting:
+            return UsageError(f"{what}; did you mean '--out-opt {setting}'?")
     return UsageError(
         what, remedy=f"{name} is written uncompressed; its options: raconvert formats {name}"
     )
 
 
-def _said(name: str, choices: object, wanted: str) -> str | None:
-    """The words for an option of a format that compresses, with the value nearest to one given."""
+def _setting(name: str, choices: object, wanted: str) -> str | None:
+    """The setting of an option of a format that compresses, nearest to a word; None for others."""
     if name == "level":
         return f"level={wanted if wanted.isdecimal() else 9}"
     if name not in ("compress", "compression", "encoding", "gzip"):
         return None
     level = f"gzip:{wanted}"
-    known = list(map(str, choices)) if isinstance(choices, list) else ["gzip", level, "zstd"]
-    known = [one for one in known if one not in _NOT_COMPRESSED]
-    likely = [wanted, *[level] * wanted.isdecimal(), *_DEFLATE, *known]
-    return f"{name}={next(one for one in likely if one in known)}"
+    values = list(map(str, choices)) if isinstance(choices, list) else ["gzip", level, "zstd"]
+    values = [value for value in values if value not in _NOT_COMPRESSED]
+    likely = [wanted, *[level] * wanted.isdecimal(), *_DEFLATE, *values]
+    return f"{name}={next(value for value in likely if value in values)}"
 
 
 def _written(words: Sequence[str]) -> str | None:
@@ -251,9 +252,9 @@ def _written(words: Sequence[str]) -> str | None:
 
     behind = dict(pairwise(words))
     named = behind.get("--to") or behind.get("--output-format")
-    place = behind.get("-o") or behind.get("--output") or ""
+    destination = behind.get("-o") or behind.get("--output") or ""
     try:
-        row = by_name(named) if named else by_suffix(place)
+        row = by_name(named) if named else by_suffix(destination)
     except RaconvertError:
         return None
     return row.name if row is not None and row.writes else None

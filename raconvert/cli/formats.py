@@ -27,7 +27,7 @@ _MAGIC_SHOWN = 4  # bytes of a signature in the table
 
 
 def run(args: Any, console: Console) -> int:
-    """Print what was asked for."""
+    """Print the table of formats, or with a NAME or --why the answer about one format or file."""
     if args.why is not None:
         if args.name is not None:
             raise UsageError("formats takes a NAME or --why FILE, not both")
@@ -55,7 +55,7 @@ def run(args: Any, console: Console) -> int:
 
 
 def _fault_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Public faults of what the built-in formats use, in the versions that are installed."""
+    """Yield the known faults of the packages of built-in formats, in the installed versions."""
     from raconvert.inspect.advisories import known_faults
 
     needs = {name for row in rows if row["built_in"] for name in row["needs"]}
@@ -67,12 +67,14 @@ def _fault_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _table(cells: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the lines of a table whose columns are as wide as their longest cell."""
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     for row in cells:
         yield "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """The cells of a format in the table."""
     return (
         row["name"],
         ("r" if row["reads"] else "-") + ("w" if row["writes"] else "-"),
@@ -83,26 +85,27 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _kept(holds: Sequence[str]) -> str:
-    """The words of `MODEL` that a format holds; of most of them those that it does not hold."""
-    left = [word for word in MODEL if word not in holds]
-    if len(left) < len(holds):
-        return " but ".join(["all", " ".join(left)] if left else ["all"])
-    return " ".join(holds) or "-"
+    """The words of `MODEL` that a format holds; if it holds most, those that it does not hold."""
+    others = [word for word in MODEL if word not in holds]
+    if len(others) >= len(holds):
+        return " ".join(holds) or "-"
+    return f"all but {' '.join(others)}" if others else "all"
 
 
 def _cut(line: str) -> str:
-    """Cut a line after the last word that leaves room for a sign that there are more."""
+    """Cut a line of the table after a word, and mark that there are more."""
     return line[: line.rindex(" ", 0, _WIDEST - 1)] + " …"
 
 
 def _missing_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Lines for formats that cannot be used, or that come from another package."""
+    """Yield lines on formats that cannot be used, or that come from another package."""
     for row in rows:
         if row["broken"] or row["missing"] or not row["built_in"]:
             yield f"{row['name']}: {_plugin(row)}"
 
 
 def _detected_by(row: dict[str, Any]) -> str:
+    """Describe by what the files of a format are detected."""
     if row["broken"]:
         return "-"
     if not row["magic"]:
@@ -115,6 +118,7 @@ def _detected_by(row: dict[str, Any]) -> str:
 
 
 def _plugin(row: dict[str, Any]) -> str:
+    """Describe where the plugin of a format is from, and the packages that it uses or lacks."""
     if row["broken"]:
         return f"broken: {one_line(row['broken'])}"
     if row["missing"]:
@@ -126,6 +130,7 @@ def _plugin(row: dict[str, Any]) -> str:
 
 
 def _version(requirement: str) -> str:
+    """The version of an installed package."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -135,6 +140,7 @@ def _version(requirement: str) -> str:
 
 
 def _detail_lines(row: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about one format."""
     yield f"{row['name']}: {row['title']}"
     yield f"  specification: {row['spec'] or 'none given'}"
     yield f"  suffixes: {' '.join(row['suffixes'])}"

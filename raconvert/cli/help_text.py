@@ -119,9 +119,9 @@ def groups(actions: list[argparse.Action]) -> Iterator[tuple[str, list[argparse.
     if not any("--allow" in one.option_strings for one in actions):
         of_flag |= dict.fromkeys(_OF_READING, _SOURCES)
     for title in (*GROUPS, _OTHERS):
-        found = [one for one in actions if of_flag.get(one.option_strings[-1], _OTHERS) == title]
-        if found:
-            yield title, found
+        own = [one for one in actions if of_flag.get(one.option_strings[-1], _OTHERS) == title]
+        if own:
+            yield title, own
 
 
 def help_of(verb: str, parser: argparse.ArgumentParser) -> str:
@@ -140,7 +140,7 @@ def help_of(verb: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _examples(verb: str) -> str:
-    """Return the examples as a table; what one does goes below it where the line is short."""
+    """Return the examples as a table; in a narrow terminal with the explanations below them."""
     rows = [(f"  raconvert {line}", what) for line, what in EXAMPLES.get(verb, ())]
     wide = max((len(line) for line, _ in rows), default=0)
     narrow = any(wide + 2 + len(what) > width() for _, what in rows)
@@ -151,13 +151,13 @@ def _examples(verb: str) -> str:
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Help as wide as the terminal; finding that out must not import shutil."""
+    """A formatter of help as wide as the terminal; unlike argparse it does not import shutil."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=_INDENT, width=width())
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
-        """The flags of an option, and once what it takes."""
+        """The flags of an option, and behind them its value, which argparse repeats for each."""
         flags = ", ".join(action.option_strings)
         if action.nargs == 0:
             return flags

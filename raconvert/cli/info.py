@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 _LONGEST_VALUE = 60  # characters of a metadata value
-_LONGEST_LINE = 100  # characters of what one format knows
-_MOST_FILES = 10  # of folders, that are shown one by one
-_MOST_FIELDS = 20  # of metadata, for each array; -v and --json show all
+_LONGEST_LINE = 100  # characters of the fields of one format
+_MOST_FILES = 10  # files of folders; more are summed up
+_MOST_FIELDS = 20  # fields of metadata for each array; -v and --json show all
 
 
 def run(args: Any, console: Console) -> int:
     """Show every file; one that fails is reported and does not stop the others."""
-    if args.html or args.output is not None or args.full:
+    if args.html or args.output is not None or args.full or args.overwrite:
         return _write_page(args, console)
     entries: list[dict[str, Any]] = []
 
@@ -85,7 +85,7 @@ def short_lines(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
-    """Yield the lines of the long form."""
+    """Yield the lines about a file in the long form."""
     stored = facts["stored_bytes"]
     yield (
         f"{console.bold(one_line(facts['path']))}   {facts['title']} "
@@ -99,12 +99,12 @@ def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
             yield f"  {array_text(array)}"
             for line in _metadata(array, console):
                 yield f"    {line}"
-    about = list(_fields(facts["attributes"]))
-    if len(about) == 1:
-        yield f"  attributes: {about[0]}"
-    elif about:
+    attributes = list(_fields(facts["attributes"]))
+    if len(attributes) == 1:
+        yield f"  attributes: {attributes[0]}"
+    elif attributes:
         yield "  attributes:"
-        yield from (f"    {line}" for line in about)
+        yield from (f"    {line}" for line in attributes)
     if facts["sidecar"]:
         yield f"  sidecar: {one_line(facts['sidecar'])}"
     for note in facts["notes"][:LISTED]:
@@ -116,17 +116,17 @@ def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
         yield f"to RA: {_to_ra(facts)}"
 
 
-def _references(said: dict[str, Any]) -> Iterator[str]:
-    """Yield what is said of the files that a view names."""
-    if not said["files"]:
+def _references(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about the files that a view names."""
+    if not facts["files"]:
         return
-    digests = " and SHA-256" if said["digests"] else ""
-    proof = f"proof of size, time{digests} in {one_line(said['proof'])}"
-    yield f"  references: {said['files']} file{'s' * (said['files'] != 1)}, {proof}"
-    for row in said["odd"][:_MOST_FILES]:
+    digests = " and SHA-256" if facts["digests"] else ""
+    proof = f"proof of size, time{digests} in {one_line(facts['proof'])}"
+    yield f"  references: {facts['files']} file{'s' * (facts['files'] != 1)}, {proof}"
+    for row in facts["odd"][:_MOST_FILES]:
         yield f"    {row['problem'].upper()} {one_line(row['path'])}   {one_line(row['found'])}"
-    if len(said["odd"]) > _MOST_FILES:
-        yield f"    and {len(said['odd']) - _MOST_FILES} more (raconvert verify shows all)"
+    if len(facts["odd"]) > _MOST_FILES:
+        yield f"    and {len(facts['odd']) - _MOST_FILES} more (raconvert verify shows all)"
 
 
 def _tree(facts: dict[str, Any], console: Console) -> Iterator[str]:
@@ -135,23 +135,23 @@ def _tree(facts: dict[str, Any], console: Console) -> Iterator[str]:
     groups = {tuple(name.split("/")): own for name, own in facts["groups"].items()}
     width = max((2 * len(path) + len(one_line(path[-1])) for path in arrays), default=0)
     types = max((len(array["type"]) for array in facts["arrays"]), default=0)
-    for path, above in _in_tree_order([*arrays, *groups]):
+    for path, has_children in _in_tree_order([*arrays, *groups]):
         indent = "  " * len(path)
         name = f"{indent}{one_line(path[-1])}"
         if path in arrays:
             yield f"{name:<{width}}   {array_text(arrays[path], types)}"
             for line in _metadata(arrays[path], console):
                 yield f"{indent}    {line}"
-        if above or path in groups:
+        if has_children or path in groups:
             yield f"{name}/"
             for line in _fields(groups.get(path, {})):
                 yield f"{indent}    {line}"
 
 
 def _in_tree_order(paths: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield paths and those above them, each once, with what lies inside behind it.
+    """Yield paths and those of the groups above them, each once and before those inside it.
 
-    The second value tells whether something does.
+    The second value is True if there are paths inside.
     """
     inside: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
     for path in paths:
@@ -175,7 +175,7 @@ def array_text(array: dict[str, Any], width: int = 0) -> str:
 
 
 def _unless_broken(array: dict[str, Any], text: str) -> str:
-    """The line about an array, with the reason if it cannot be read, or that reason alone."""
+    """The line about an array, with the problem of a damaged one; without a type, that alone."""
     if array["problem"] is None:
         return text
     problem = f"cannot be read: {one_line(array['problem'])}"
@@ -191,6 +191,7 @@ def axes(array: dict[str, Any]) -> str:
 
 
 def _layout(array: dict[str, Any]) -> str:
+    """Describe how an array is stored: its offset, or the facts of its encoding."""
     layout = array["layout"]
     facts = array["storage"].items()
     parts = [_storage_text(name, value) for name, value in facts if value != []]
@@ -210,9 +211,9 @@ def _storage_text(name: str, value: Any) -> str:
 
 
 def _metadata(array: dict[str, Any], console: Console) -> Iterator[str]:
-    """Yield the lines of an array's metadata; what single formats know only in short, or with -v.
+    """Yield the lines of an array's metadata; without -v one short line for each single format.
 
-    Nearly all of that serves the exact way back, and nobody else.
+    Nearly all fields of these are only for the exact way back.
     """
     fields = array["metadata"]
     if console.verbose:
@@ -228,15 +229,17 @@ def _metadata(array: dict[str, Any], console: Console) -> Iterator[str]:
 
 
 def _cut(text: str, longest: int) -> str:
+    """The beginning of a text, with its number of characters if it is longer."""
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
 
 
 def _text(value: Any) -> str:
+    """A value of metadata in one line, a text in quotes."""
     return one_line(repr(value) if isinstance(value, str) else str(value))
 
 
 def _fields(fields: dict[str, Any], most: int | None = _MOST_FIELDS) -> Iterator[str]:
-    """Yield ``name = value`` lines of nested metadata, long values and all but `most` cut."""
+    """Yield ``name = value`` lines of nested metadata: the first `most`, with long values cut."""
     pairs = list(_flat(fields))
     for name, value in pairs[:most]:
         yield f"{one_line(name)} = {_cut(_text(value), _LONGEST_VALUE)}"
@@ -245,6 +248,7 @@ def _fields(fields: dict[str, Any], most: int | None = _MOST_FIELDS) -> Iterator
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the plain values of nested metadata with their dotted names."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _flat(item, f"{name}.{key}" if name else key)
@@ -256,9 +260,9 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _to_ra(facts: dict[str, Any]) -> str:
-    """Print what becomes of the file as .ra: exact, and what goes to the sidecar."""
+    """Describe the file as .ra: that elements are exact, and which fields go to the sidecar."""
     count = len(facts["arrays"])
-    kept = list(dict.fromkeys(f for array in facts["arrays"] for f in array["to_ra"]["sidecar"]))
+    fields = list(dict.fromkeys(f for array in facts["arrays"] for f in array["to_ra"]["sidecar"]))
     broken = sum(array["problem"] is not None for array in facts["arrays"])
     if broken:
         some = f"the other {count - broken}, exact" if count > broken else "nothing"
@@ -266,10 +270,10 @@ def _to_ra(facts: dict[str, Any]) -> str:
     text = "exact" if count == 1 else f"{counted(count, 'array')}, each exact in a file of its own"
     if any(array["layout"]["kind"] == "encoded" for array in facts["arrays"]):
         text += ", as far as headers tell"
-    return f"{text}; to the YAML sidecar: {', '.join(kept)}" if kept else text
+    return f"{text}; to the YAML sidecar: {', '.join(fields)}" if fields else text
 
 
-# Many files in few lines: what kinds there are, how many of each, and what failed ----------------
+# Many files in few lines: their kinds, the number of each, and the failures ----------------------
 
 
 _MOST_KINDS = 5
@@ -286,7 +290,7 @@ class Summary:
         self._failures: dict[str, list[str]] = {}
 
     def add(self, path: str, facts: dict[str, Any]) -> int:
-        """Count a file; the code is 0."""
+        """Count a file; return the exit code 0."""
         self._count += 1
         self._folders.add(path.rpartition("/")[0])
         self._stored += facts["stored_bytes"] or 0
@@ -306,7 +310,7 @@ class Summary:
         return error.exit_code
 
     def lines(self, name: str) -> Iterator[str]:
-        """Yield at most ten lines about the files, those of most files first."""
+        """Yield at most ten lines about the files, the most frequent kinds first."""
         folders = f" in {len(self._folders)} folders" if len(self._folders) > 1 else ""
         yield (
             f"{one_line(name)}   {counted(self._count, 'file')}{folders}   "
@@ -340,6 +344,7 @@ def _shapes(text: str, shapes: list[tuple[int, ...]]) -> str:
 
 
 def _tuple(shape: tuple[int, ...]) -> str:
+    """A shape as Python writes it, of very many axes only some."""
     return f"({few_lengths(shape, ', ')}{',' if len(shape) == 1 else ''})"
 
 
@@ -349,7 +354,7 @@ def _tuple(shape: tuple[int, ...]) -> str:
 def _write_page(args: Any, console: Console) -> int:
     """Write the page about one file, or about a folder."""
     if not args.html:
-        raise UsageError("-o and --full are for the page of --html")
+        raise UsageError("-o, --full and --overwrite are for the page of --html")
     if len(args.files) != 1 or args.output is None:
         raise UsageError(
             "--html writes a page about one file, or one folder",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from raconvert.migration.report import Event, Migration
 
 
-# What `migrate` shows while it runs: its plan, how far it is, or events as lines of JSON ---------
+# The display while `migrate` runs: its plan, its progress, or events as lines of JSON ------------
 
 
 class Display:
@@ -51,7 +51,7 @@ class Display:
 
 
 def as_json(event: Event) -> dict[str, Any]:
-    """Return an event as values of JSON; the facts of its kind are among the rest."""
+    """Return an event as values of JSON; the facts of its kind are fields like the others."""
     fields = event._asdict()
     facts = fields.pop("facts")
     fields["event"] = fields.pop("kind")
@@ -61,7 +61,7 @@ def as_json(event: Event) -> dict[str, Any]:
 
 
 def plan_lines(facts: dict[str, Any]) -> list[str]:
-    """A plan in a few lines."""
+    """Describe a plan in a few lines."""
     names = ", ".join(f"{count} {name}" for name, count in facts["formats"].items())
     formats = f" ({names})" if names else ""
     free = f"; {size(facts['free'])} free" if facts["free"] is not None else ""
@@ -76,10 +76,10 @@ def plan_lines(facts: dict[str, Any]) -> list[str]:
         lines.append(f"plan: {facts['refused']} cannot be converted")
     for reason, count in facts["left_out"].items():
         lines.append(f"plan: {count} left out: {reason}")
-    for one in facts.get("refusals", ()):
-        error = "; ".join(line.strip() for line in one["error"].splitlines())
+    for refusal in facts.get("refusals", ()):
+        error = "; ".join(line.strip() for line in refusal["error"].splitlines())
         error = error.removesuffix("; nothing was written")
-        looked = f"{one['files']} of {counted(facts['looked_at'], 'file')} looked at"
+        looked = f"{refusal['files']} of {counted(facts['looked_at'], 'file')} looked at"
         lines.append(f"plan: {looked} cannot be converted: {error}")
     return lines
 
@@ -102,24 +102,9 @@ def state_of(event: Event) -> str:
 
 
 def run(args: Any, console: Console) -> int:
-    """Migrate a tree, or tell how far one is; exit code 1 if a file failed."""
+    """Migrate a tree, or print how far a migration is; exit code 1 if a file failed."""
     if args.status is not None:
-        from raconvert.migration.resume import status
-
-        facts = status(args.status, args.journal)
-        if args.report:
-            from raconvert.migration.certificate import write_certificate
-
-            paths = write_certificate(
-                args.report, args.status, args.journal, overwrite=args.overwrite
-            )
-            console.note(f"wrote {' and '.join(paths)}")
-        if console.json:
-            console.result_json(facts)
-        else:
-            for line in facts["lines"]:
-                console.result(one_line(line))
-        return RaconvertError.exit_code if facts["failed"] else 0
+        return _print_status(args, console)
     if len(args.trees) != 2 or args.to is None:
         raise UsageError(
             "a migration has a source tree, a destination and a format",
@@ -133,26 +118,45 @@ def run(args: Any, console: Console) -> int:
         result = migrate(*args.trees, to=args.to, progress=display, **named)
     finally:
         display.clear()
-    return _tell(result, console)
+    return _print_result(result, console)
 
 
-def _tell(result: Migration, console: Console) -> int:
+def _print_status(args: Any, console: Console) -> int:
+    """Print how far the migration into a tree is, and write its certificate with --report."""
+    from raconvert.migration.resume import status
+
+    facts = status(args.status, args.journal)
+    if args.report:
+        from raconvert.migration.certificate import write_certificate
+
+        paths = write_certificate(args.report, args.status, args.journal, overwrite=args.overwrite)
+        console.note(f"wrote {' and '.join(paths)}")
+    if console.json:
+        console.result_json(facts)
+    else:
+        for line in facts["lines"]:
+            console.result(one_line(line))
+    return RaconvertError.exit_code if facts["failed"] else 0
+
+
+def _print_result(result: Migration, console: Console) -> int:
+    """Print the remarks, failures and totals of a migration; return the exit code."""
     failed = result.failed
-    if not console.json:  # where the last event has said it all
+    if not console.json:  # with --json, the last event has all of it
         for note in result.notes:
             console.note(note)
-        if console.verbose:  # the plan has said how many, and why
+        if console.verbose:  # the plan has their number and the reasons
             for path, reason in result.left_out:
                 console.note(f"left out: {path}: {reason}")
-        _tell_what_was_said(result.outcomes, console)
-        _tell_failures(failed, result.source, console)
+        _print_remarks(result.outcomes, console)
+        _print_failures(failed, result.source, console)
         if failed or not console.quiet:
             console.result(one_line(str(result)))
     return RaconvertError.exit_code if failed else 0
 
 
-def _tell_what_was_said(outcomes: list[tuple[Unit, Outcome]], console: Console) -> None:
-    """Print each remark once, with the first file that it is about and how many there are."""
+def _print_remarks(outcomes: list[tuple[Unit, Outcome]], console: Console) -> None:
+    """Print each remark once, with the first file that it is about and the number of others."""
     about: dict[str, tuple[str, list[str]]] = {}
     for unit, outcome in outcomes:
         for kind, items in (outcome.said or {}).items():
@@ -172,22 +176,23 @@ def _tell_what_was_said(outcomes: list[tuple[Unit, Outcome]], console: Console) 
 
 
 def _is_left_out(fit: Fit, unit: Unit) -> bool:
-    """True if the loss is about an array of a container, which has another name than the file."""
+    """True for lost elements of an array whose name is not that of its file."""
     stem = os.path.splitext(os.path.basename(unit.source))[0]
     return fit.property == "elements" and fit.array not in ("", stem)
 
 
 def _text_of(kind: str, fit: Fit, *, named: bool) -> str:
+    """The words for a change or loss; the array only if it is to be `named`."""
     return f"{kind}: {fit._replace(array=fit.array if named else '', flag=None)}"
 
 
 def _is_usual(item: object) -> bool:
-    """True if a note on a stack names neither gaps nor duplicates."""
+    """True for a note on a stack without gaps and duplicates."""
     return isinstance(item, str) and item.startswith("stacking ") and item.endswith(" order)")
 
 
-def _tell_failures(failed: list[tuple[str, RaconvertError]], root: str, console: Console) -> None:
-    """Print each reason once, with all files that failed for it, and what would let them pass."""
+def _print_failures(failed: list[tuple[str, RaconvertError]], root: str, console: Console) -> None:
+    """Print each reason once, with all files that failed for it, and the flags that allow them."""
     for error, (first, *others) in alike(failed):
         error.path = error.path or first
         if not error.path.startswith(root):

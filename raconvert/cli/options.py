@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Verb(Record):
-    """One command: its operands as shown, as (dest, nargs, help), its options, an epilog."""
+    """One command: its usage, its operands as (dest, nargs, help), its options, an epilog."""
 
     usage: str
     operand: tuple[str, str | int | None, str]
@@ -62,7 +62,7 @@ class Opt(_Opt):
         exclusive: str = "",
         const: object = None,
     ) -> Opt:
-        """Return the row; `dest` follows from the first long flag unless it is given."""
+        """Return the option; without `dest`, that is made from its first long flag."""
         names = tuple(flags.split())
         name = next((n for n in names if n.startswith("--")), names[0])
         if dest is None:
@@ -137,12 +137,12 @@ def count(text: str) -> int:
 
 
 def axis_or_none(text: str) -> int | bool:
-    """Return the number of an axis; True if none is given."""
+    """Return the number of an axis; True for an option without a value."""
     return whole(text) if text else True
 
 
 def width(text: str) -> int:
-    """Return the number of bits of scaled values."""
+    """Return the number of bits of scaled values: 8 or 16."""
     return int(one_of("--bits", ("8", "16"))(text))
 
 
@@ -152,9 +152,10 @@ def concat(text: str) -> tuple[str, int]:
 
 
 def one_of(flag: str, choices: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a check that a value is one of the words, with a suggestion if it is not."""
+    """Return a check that a value is one of the words."""
 
     def check(text: str) -> str:
+        """Return the word. Raises `UsageError` for another one, with a suggestion."""
         if text in choices:
             return text
         raise UsageError(
@@ -179,7 +180,7 @@ COMMON = (
 
 
 def _opt(option: Option) -> Opt:
-    """An option of a conversion as one of the command line."""
+    """The option of the command line for an option of a conversion."""
     return Opt(
         option.flags,
         option.help,
@@ -406,7 +407,7 @@ VERBS = {
 # The same options as keywords of Python ----------------------------------------------------------
 
 _WRITTEN = r"(--?[a-z][a-z-]*)(?:[ =](?:'([^']*)'|(.*?)))?(?= --?[a-z]|$)"
-_ARGUMENTS = {"output": "dst"}  # dest on the command line -> argument in Python
+_ARGUMENTS = {"output": "dst"}  # `dest` of an option -> argument in Python, if that is another
 
 
 def _all_options() -> dict[str, Opt]:
@@ -440,9 +441,11 @@ def keywords(text: str) -> str:
 
 
 def _keyword(name: str, option: Opt, values: list[str]) -> str:
-    """One argument with its value; the name alone where no value is said."""
-    if option.how in ("flag", "const") or (option.how == "maybe" and not values):
-        return f"{name}={_literal(option.const) if option.how == 'const' else True}"
+    """One argument with its value as Python has it; the name alone without a value."""
+    if option.how == "const":
+        return f"{name}={_literal(option.const)}"
+    if option.how == "flag" or (option.how == "maybe" and not values):
+        return f"{name}=True"
     if not values:
         return name
     if option.kind is pair:
@@ -461,7 +464,7 @@ def _keyword(name: str, option: Opt, values: list[str]) -> str:
 
 
 def _literal(value: object) -> str:
-    """A value as Python has it; an ellipsis where it is left open."""
+    """A value as Python has it; an ellipsis for an empty text, whose value is left open."""
     if not isinstance(value, str):
         return repr(value)
     from json import dumps

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def refuse_existing(output: str, *, overwrite: bool) -> None:
-    """Raise `TargetExists` for a page that is there, unless it may be replaced."""
+    """Raise `TargetExists` for a page that exists, unless it may be replaced."""
     if output != "-" and os.path.lexists(output) and not overwrite:
         raise TargetExists("exists already", path=output, remedy="--overwrite replaces it")
 
@@ -23,7 +23,10 @@ def refuse_existing(output: str, *, overwrite: bool) -> None:
 def write_page(
     page: str, output: str, console: Console, *, overwrite: bool, used: Iterable[str] = ()
 ) -> None:
-    """Write a page whole, or to the standard output for ``-``; never over a file that was read."""
+    """Write a whole page to a file, or to the standard output for ``-``.
+
+    Raises `UsageError` for one of the `used` files, which were read for it.
+    """
     from raconvert.files.copy import write_all
     from raconvert.files.paths import refuse_used, write_failed
     from raconvert.files.target import Target

@@ -32,7 +32,7 @@ argparse._ = str  # type: ignore[attr-defined]
 
 
 def parse(verb: str, words: list[str], summary: str = "") -> argparse.Namespace:
-    """Return the options and operands of a verb; `UsageError` for what it does not know.
+    """Return the options and operands of a verb. Raises `UsageError` for unknown options.
 
     Operands may stand anywhere among the options; everything behind ``--`` is an operand.
     """
@@ -54,7 +54,7 @@ def parse(verb: str, words: list[str], summary: str = "") -> argparse.Namespace:
 
 
 def _named(options: tuple[Opt, ...], words: list[str]) -> tuple[Opt, ...]:
-    """The options that words name; all of them if a word names none as a whole.
+    """The options that are among the words; all options if a word is not exactly one of them.
 
     Building all options of `convert` takes longer than converting a small file.
     """
@@ -66,13 +66,13 @@ def _named(options: tuple[Opt, ...], words: list[str]) -> tuple[Opt, ...]:
 
 
 def _joined(words: list[str], spec: Verb) -> list[str]:
-    """Join options with negative numbers behind them, which would be taken for options."""
+    """Join options with the negative numbers behind them, which argparse takes for options."""
     takes = {name for opt in spec.options if opt.how in ("value", "append") for name in opt.flags}
     takes |= {name for opt in spec.options if opt.kind for name in opt.flags}
     maybe = {name for opt in spec.options if opt.how == "maybe" for name in opt.flags}
     joined: list[str] = []
     for word in words:
-        if joined and joined[-1] in maybe:  # only a number is its value; a file comes next
+        if joined and joined[-1] in maybe:  # its value is a number; any other word is an operand
             joined[-1] += "=" + word * _is_whole(word)
             if _is_whole(word):
                 continue
@@ -91,21 +91,27 @@ def _is_whole(word: str) -> bool:
 
 
 def _operands(verb: str, spec: Verb, nargs: Any, operands: list[str]) -> Any:
-    """Check the number of operands: None is exactly one, `?` at most one."""
+    """Return the operands: a list, or for `nargs` of None or `?` the only one, else None.
+
+    Raises `UsageError` if they are too few or too many.
+    """
     least, most = {None: (1, 1), "?": (0, 1), "*": (0, None), "+": (1, None)}.get(
         nargs, (nargs, nargs)
     )
-    if len(operands) < least or (most is not None and len(operands) > most):
-        missing = len(operands) < least
-        odd = "an operand is missing" if missing else f"'{operands[most]}' is one too many"
-        raise UsageError(f"{verb}: {odd}", remedy=f"usage: raconvert {spec.usage}")
+    flaw = ""
+    if len(operands) < least:
+        flaw = "an operand is missing"
+    elif most is not None and len(operands) > most:
+        flaw = f"'{operands[most]}' is one too many"
+    if flaw:
+        raise UsageError(f"{verb}: {flaw}", remedy=f"usage: raconvert {spec.usage}")
     if nargs in (None, "?"):
         return operands[0] if operands else None
     return operands
 
 
 class _Formatter(argparse.HelpFormatter):
-    """The formatter that argparse asks for each option; to find out a width imports shutil."""
+    """The formatter that argparse makes for each option, with a width: else it imports shutil."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=80)
@@ -115,7 +121,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of exiting."""
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        """Let through what a check of ours says: a `UsageError` is a `ValueError` too."""
+        """Raise the `UsageError` of a check as it is; argparse would take it for a ValueError."""
         try:
             return super()._get_value(action, arg_string)
         except argparse.ArgumentError as error:
@@ -126,7 +132,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         what = message.removeprefix("argument ")
         remedy = f"see {self.prog} --help"
-        if what.startswith("--scale: expected one"):  # as it is without a value elsewhere
+        if what.startswith("--scale: expected one"):  # other programs have it without a value
             remedy = f"for physical values: --unscale\n{remedy}"
         raise UsageError(what, remedy=remedy)
 
@@ -166,6 +172,7 @@ def add_options(parser: argparse.ArgumentParser, spec: Verb) -> None:
 
 
 def _arguments(option: Opt) -> dict[str, Any]:
+    """The arguments of argparse for an option."""
     named = {
         "dest": option.dest,
         "help": option.help.replace("%", "%%"),

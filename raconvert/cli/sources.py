@@ -52,9 +52,9 @@ def no_destination(words: Sequence[str], verb: str = "") -> UsageError:
     if last and not os.path.lexists(last) and by_suffix(last):
         line = f"raconvert {verb}{' '.join(quoted_words[:-1])} -o {quoted_words[-1]}"
         return UsageError(f"-o is missing before the destination '{last}'", remedy=line)
-    sources = (
-        " ".join(quoted_words) if len(quoted_words) < 4 else f"{quoted_words[0]} ..."
-    ) or "SRC"
+    sources = " ".join(quoted_words) or "SRC"
+    if len(quoted_words) > 3:
+        sources = f"{quoted_words[0]} ..."
     return UsageError(
         "no destination is named",
         remedy=f"to convert: raconvert {verb}{sources} -o DST (or --to FORMAT --out-dir DIR)\n"
@@ -72,7 +72,7 @@ def is_tree(path: str) -> bool:
 
 
 def below(args: Any) -> dict[str, Any]:
-    """Return the options that say what of folders is meant, as `expand` takes them."""
+    """Return the options that choose files of folders, as `expand` takes them."""
     return {
         "recursive": args.recursive,
         "include": args.include or (),
@@ -81,7 +81,7 @@ def below(args: Any) -> dict[str, Any]:
 
 
 def chosen(args: Any) -> dict[str, Any]:
-    """Return the options that say which files of a whole tree are meant."""
+    """Return the options that choose files of a whole tree."""
     return {"include": args.include or (), "exclude": args.exclude or ()}
 
 
@@ -109,7 +109,7 @@ def expand(words: Sequence[str], *, views: bool = False, **gathering: Any) -> li
 def _views(
     folder: str, *, recursive: bool, include: Sequence[str], exclude: Sequence[str]
 ) -> list[str]:
-    """Return the views in a folder and its other files; nothing if it has no views."""
+    """Return the views in a folder and its other files; [] if it has no views."""
     from raconvert.conversion.inputs import gather, natural_sorted, wanted
     from raconvert.references.check import views_below
 
@@ -120,7 +120,7 @@ def _views(
     }
     if not views:
         return []
-    with suppress(ReadFailed):  # it holds nothing else
+    with suppress(ReadFailed):  # the folder has nothing but views
         views.update(gather([folder], recursive=recursive, include=include, exclude=exclude).paths)
     return natural_sorted(views)
 
@@ -145,11 +145,11 @@ def each(
     console: Console,
     fail: Callable[[str, RaconvertError], int] | None = None,
 ) -> int:
-    """Look at every file, tell what was found, and return the exit code.
+    """Call `look` for every file and `tell` for its result; return the exit code.
 
-    One that fails does not stop the rest; `fail` tells of it, and returns its code. The code of a
-    single kind of failure stays, several kinds are 1. What `look` returns is made of values of JSON
-    (`raconvert.conversion.isolated`).
+    One that fails does not stop the rest; `fail` reports it and returns its code. The code of a
+    single kind of failure stays, several kinds are 1. The result of `look` is made of values of
+    JSON (`raconvert.conversion.isolated`).
     """
     from raconvert.conversion.read import is_native
 
@@ -170,26 +170,26 @@ def each(
     return codes.pop() if len(codes) == 1 else int(bool(codes))
 
 
-# What `peek` and pages share: a source that is open for a look, and whose errors name it ---------
+# Steps of `peek` and of pages: open a source, and name it in errors ------------------------------
 
 
 @contextmanager
 def opened_to_look(path: str, args: Any) -> Iterator[Opened]:
     """Open one source; keep a remote one's cached state for the length of the block."""
     with open_spec(path, Settings(**reading(args))) as opened:
-        known = opened.seen.get(opened.bundle.path)
-        kept = None
-        if known is not None and is_remote(opened.bundle.path):
+        state = opened.seen.get(opened.bundle.path)
+        cached = None
+        if state is not None and is_remote(opened.bundle.path):
             from raconvert.files.remote.objects_by_ranges import object_at
 
-            kept = object_at(opened.bundle.path, known)
+            cached = object_at(opened.bundle.path, state)
         yield opened
-        del kept
+        del cached  # the cache lives as long as this reference
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Errors inside are about this file, if they name no other."""
+    """Set the path of errors of the block to this file, if they have none."""
     try:
         yield
     except RaconvertError as error:

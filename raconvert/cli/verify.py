@@ -10,6 +10,7 @@ from raconvert.cli.console import one_line
 from raconvert.cli.options import GATHERING
 from raconvert.cli.sources import below, each, expand, failing, is_tree, reading
 from raconvert.errors import UsageError, counted, listed
+from raconvert.files.paths import check_target
 from raconvert.inspect.verify import verify
 from raconvert.migration.compare import MARKS, SAME
 
@@ -27,8 +28,7 @@ _DIFFERENT = 1
 
 def run(args: Any, console: Console) -> int:
     """Verify every file; with --against one, which may differ from its sources (exit code 1)."""
-    trees = _trees(args)
-    if trees or args.certificate is not None:
+    if _are_trees(args) or args.certificate is not None:
         return compare(args, console)
     if args.combined is not None:
         raise UsageError(
@@ -65,8 +65,11 @@ def run(args: Any, console: Console) -> int:
     return code
 
 
-def _trees(args: Any) -> bool:
-    """True if FILE or what it is compared with is a folder that is only a tree of files."""
+def _are_trees(args: Any) -> bool:
+    """True for one FILE and one source of which the first is a tree of files, not one source.
+
+    With --combined, it is enough if the second is a tree.
+    """
     words = [*args.files, *(args.against or ())]
     if len(args.files) != 1 or len(words) != 2:
         return False
@@ -84,17 +87,18 @@ def _references(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about a file: one of counts with --against, else one for each array."""
     if "references" in facts:
         yield from _references(facts)
         return
     compared = facts.get("against")
     if compared is not None:
         parts = [f"ok {compared['ok']}"]
-        for what in ("changed", "missing", "extra"):
-            example = compared["examples"].get(what)
-            if what != "extra" or compared[what]:
+        for verdict in ("changed", "missing", "extra"):
+            example = compared["examples"].get(verdict)
+            if verdict != "extra" or compared[verdict]:
                 named = f" ({one_line(example)})" if example else ""
-                parts.append(f"{what} {compared[what]}{named}")
+                parts.append(f"{verdict} {compared[verdict]}{named}")
         if len(facts["arrays"]) == 1:
             parts.append(f"digest {facts['arrays'][0]['digest']}")
         yield "   ".join(parts)
@@ -120,32 +124,39 @@ def compare(args: Any, console: Console) -> int:
     """Compare a tree with another one or its certificate; exit code 1 if they differ."""
     if len(args.files) != 1:
         raise UsageError("one tree is compared", got=counted(len(args.files), "name"))
+    if args.combined is not None:  # refused before hours of comparing
+        check_target(args.combined, overwrite=False)
     findings = list(_findings(args))
-    counts = Counter(one.mark for one in findings)
+    counts = Counter(finding.mark for finding in findings)
+    same = counts[SAME] == len(findings)
     if args.combined is not None:
         _write(args.combined, findings)
     if console.json:
         console.result_json(
             {
                 "path": args.files[0],
-                "same": counts[SAME] == len(findings),
+                "same": same,
                 "counts": {words: counts[mark] for mark, words in MARKS.items()},
-                "files": [one._asdict() for one in findings],
+                "files": [finding._asdict() for finding in findings],
             }
         )
-        return 0 if counts[SAME] == len(findings) else _DIFFERENT
-    for one in findings:
-        if one.mark != SAME or args.combined is None:
-            reason = f"   {one_line(one.reason)}" if one.reason else ""
-            console.result(f"{one.mark} {one_line(one.path)}{reason}")
-    changed = sum(one.mark == SAME and one.reason.startswith("equivalent") for one in findings)
+        return 0 if same else _DIFFERENT
+    for finding in findings:
+        if finding.mark != SAME or args.combined is None:
+            reason = f"   {one_line(finding.reason)}" if finding.reason else ""
+            console.result(f"{finding.mark} {one_line(finding.path)}{reason}")
+    changed = sum(
+        finding.mark == SAME and finding.reason.startswith("equivalent") for finding in findings
+    )
     parts = [f"{counts[mark]} {words}" for mark, words in MARKS.items() if counts[mark]]
-    parts[:1] = [f"{parts[0]} ({changed} in another form)"] if changed else parts[:1]
+    if changed:
+        parts[0] += f" ({changed} in another form)"
     console.note(f"{args.files[0]}: {', '.join(parts) or 'nothing to compare'}")
-    return 0 if counts[SAME] == len(findings) else _DIFFERENT
+    return 0 if same else _DIFFERENT
 
 
 def _findings(args: Any) -> Iterator[Finding]:
+    """Yield what became of each file of the tree, by its certificate or by the other tree."""
     if args.certificate is not None:
         from raconvert.migration.check import check_tree
 
@@ -164,12 +175,13 @@ def _findings(args: Any) -> Iterator[Finding]:
 
 
 def _write(path: str, findings: Iterable[Finding]) -> None:
+    """Write the list of --combined: the mark and the path of each file."""
     from raconvert.files.copy import write_all
-    from raconvert.files.paths import check_target, write_failed
+    from raconvert.files.paths import write_failed
     from raconvert.files.target import Target
 
     check_target(path, overwrite=False)
-    text = "".join(f"{one.mark} {one_line(one.path)}\n" for one in findings)
+    text = "".join(f"{finding.mark} {one_line(finding.path)}\n" for finding in findings)
     try:
         with Target(os.path.abspath(path), overwrite=False) as target:
             write_all(target.open(), [text.encode()])

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def run(args: Any, console: Console) -> int:
-    """Print the version; nothing is imported to find out those of others."""
+    """Print the version, with -v those of libraries; no library is imported for that."""
     del args
     if not (console.json or console.verbose):
         console.result(f"raconvert {__version__}")
         return 0
-    found = {"raconvert": __version__, "python": sys.version.split()[0], **libraries()}
+    versions = {"raconvert": __version__, "python": sys.version.split()[0], **libraries()}
     if console.json:
-        console.result_json(found)
+        console.result_json(versions)
         return 0
-    for name, version in found.items():
+    for name, version in versions.items():
         console.result(f"{name} {version or 'is not installed'}")
     return 0
 
@@ -33,11 +33,11 @@ def libraries() -> dict[str, str | None]:
     """The versions of the packages that built-in formats use; None for one that is missing."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = {}
     needs = {need.partition(">")[0] for row in ROWS for _, need in row.needs}
     for name in sorted({"numpy", *needs}):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = None
-    return found
+            versions[name] = None
+    return versions

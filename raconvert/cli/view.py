@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(args: Any, console: Console) -> int:
-    """Serve until the user ends it."""
+    """Serve the page until the user interrupts the command."""
     viewer = Viewer(args.files[0], Settings(**reading(args)), args.port)
     try:
         console.note("Ctrl-C ends it")
@@ -35,7 +35,7 @@ def run(args: Any, console: Console) -> int:
 
 
 def _open(viewer: Viewer, console: Console) -> None:
-    """Open the browser of the desktop; one inside the terminal would take it."""
+    """Open the address in the browser of the desktop; one inside the terminal would occupy that."""
     desktop = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if not (desktop or os.environ.get("BROWSER") or sys.platform in ("darwin", "win32")):
         console.note("no browser was found; open the address in one on this machine")

@@ -1,9 +1,9 @@
-"""Known faults of the libraries that read files here: which versions have them, and who says so.
+"""Known faults of the libraries that read files here: which versions have them, and the sources.
 
-Only what touches a format or a function that is used here, and only from public sources: words of
-the project itself (announcement, advisory, release notes), an issue or a change in its repository,
-or an entry in the tracker of others. An entry is not the end of trust in a library, nor is its lack
-a reason for it: SECURITY.md says what is done in any case.
+Only faults that touch a format or a function that is used here, and only from public sources: words
+of the project itself (announcement, advisory, release notes), an issue or a change in its
+repository, or an entry in the tracker of others. An entry is not the end of trust in a library, nor
+is its lack a reason for it: SECURITY.md says what is done in any case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Advisory(NamedTuple):
     versions: str  # "<VERSION" or "<=VERSION"
     names: str
     what: str
-    source: str  # where it can be read: of the project where there is such a page
+    source: str  # the page about it, of the project itself if it has one
 
 
 HDF5 = "HDF5"
@@ -93,7 +93,7 @@ def concerns(advisory: Advisory, version: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a version without zeros at its end; of 2.1.0rc1 those of 2.1.0."""
+    """The numbers of a version without zeros at its end; 2.1.0rc1 counts as 2.1.0."""
     match = re.match(r"\d+(?:[.-]\d+)*", version)
     numbers = [int(part) for part in re.split("[.-]", match[0])] if match else []
     while numbers and not numbers[-1]:
@@ -112,7 +112,10 @@ def installed(distribution: str) -> str | None:
 
 
 def hdf5_version() -> str | None:
-    """The version of the HDF5 library of h5py; that of a wheel is asked without importing NumPy."""
+    """The version of the HDF5 library of h5py; a wheel has a library that is asked without NumPy.
+
+    None if h5py is not installed.
+    """
     from importlib.util import find_spec
 
     spec = find_spec("h5py")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def meta_of(array: Array) -> dict[str, Any]:
-    """The metadata of an array as fields; of a trailer its digest."""
+    """The metadata of an array as fields, with the digest of a trailer in its place."""
     fields = array.meta.to_dict()
     trailer = trailer_of(array.meta)
     if not hasattr(trailer, "offset"):
@@ -33,18 +33,19 @@ def without_traces(
     if not all(isinstance(fields.get("formats", {}), dict) for fields in (a, b)):
         return a, b
     names = set(a.get("formats", {})) & set(b.get("formats", {})) | set(formats)
-    kept = []
+    sides = []
     for fields in (a, b):
         spaces = {name: own for name, own in fields.get("formats", {}).items() if name in names}
         common = {name: value for name, value in fields.items() if name != "formats"}
-        kept.append({**common, **({"formats": spaces} if spaces else {})})
-    return kept[0], kept[1]
+        sides.append({**common, **({"formats": spaces} if spaces else {})})
+    return sides[0], sides[1]
 
 
 def item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str, Any] | None:
-    """The differences of the metadata of single items of two stacks, or None.
+    """The differences of the metadata of single items of two stacks; None without any.
 
-    ``differ`` counts the items, ``first`` is the index of the first, ``fields`` how that differs.
+    ``differ`` is the number of items that differ, ``first`` the index of the first of them,
+    ``fields`` its differences.
     """
     if a.meta.items is None and b.meta.items is None:
         return None
@@ -73,7 +74,7 @@ def differences_about(a: Bundle, b: Bundle) -> dict[str, Any]:
 
 
 def _form_differences(a: dict[str, str], b: dict[str, str]) -> list[dict[str, Any]]:
-    """The groups of another form in the other file, such as a struct array of MATLAB."""
+    """The groups whose forms differ, such as a struct array of MATLAB, with both forms."""
     sides = [("a", a), ("b", b)]
     return [
         {"field": path, **{side: forms[path] for side, forms in sides if path in forms}}
@@ -105,10 +106,10 @@ def _trailer_digest(trailer: Any) -> str:
 
 
 def meta_differences(a: Any, b: Any, name: str = "") -> list[dict[str, Any]]:
-    """Return the fields that differ: their dotted name, and both values (absent: only one).
+    """Return the fields that differ: their dotted name and both values, or the one that exists.
 
-    Values are equal only in one type, NaN to NaN; tuples are lists. A field has ``types`` if both
-    values look alike, as NaN in JSON and the text ``nan`` do.
+    Values of different types are different; NaN equals NaN, and tuples are lists. A field has
+    ``types`` if both values look alike, as NaN in JSON and the text ``nan`` do.
     """
     a, b = _settled(a), _settled(b)
     if _same_meta(a, b):
@@ -123,16 +124,16 @@ def meta_differences(a: Any, b: Any, name: str = "") -> list[dict[str, Any]]:
 
 
 def _part_differences(a: dict[Any, Any], b: dict[Any, Any], name: str) -> list[dict[str, Any]]:
-    """Compare what lies inside two mappings or two lists, as `_by_key` and `_by_number` give it."""
-    parts = []
+    """Return the fields that differ in two mappings or lists, made by `_by_key` or `_by_number`."""
+    differences = []
     for key in [*a, *(key for key in b if key not in a)]:
         inner = _joined(name, key[1])
         if key in a and key in b:
-            parts += meta_differences(a[key], b[key], inner)
+            differences += meta_differences(a[key], b[key], inner)
         else:
             side, value = ("a", a[key]) if key in a else ("b", b[key])
-            parts += _one_sided(side, value, inner)
-    return parts
+            differences += _one_sided(side, value, inner)
+    return differences
 
 
 def _by_key(fields: dict[Any, Any]) -> dict[tuple[type, str], Any]:
@@ -141,6 +142,7 @@ def _by_key(fields: dict[Any, Any]) -> dict[tuple[type, str], Any]:
 
 
 def _by_number(items: list[Any]) -> dict[tuple[type, str], Any]:
+    """Return the items of a list by their indices, as `_by_key` returns the values of a mapping."""
     return {(list, f"[{number}]"): item for number, item in enumerate(items)}
 
 
@@ -151,10 +153,12 @@ def _key_text(key: Any) -> str:
 
 
 def _joined(name: str, part: str) -> str:
+    """Return the dotted name of a part, or that of an index in brackets."""
     return f"{name}{part}" if part.startswith("[") or not name else f"{name}.{part}"
 
 
 def _field_difference(name: str, a: Any, b: Any) -> dict[str, Any]:
+    """Return a field that differs, with the types of values that look alike."""
     field = {"field": name, "a": plain(a), "b": plain(b)}
     if field["a"] == field["b"]:
         field["types"] = [_meta_type(a), _meta_type(b)]
@@ -187,6 +191,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _has_mapping(value: Any) -> bool:
+    """True for a list in which there is a mapping."""
     return isinstance(value, list) and any(isinstance(item, dict) for item in value)
 
 

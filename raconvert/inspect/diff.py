@@ -51,15 +51,15 @@ def diff(
 ) -> dict[str, Any]:
     """The differences of two files; ``same`` is True if nothing differs.
 
-    NaN equals NaN at the same place. Two numbers differ if ``abs(x - y) > atol + rtol * max(abs(x),
+    NaN equals NaN at the same index. Two numbers differ if ``abs(x - y) > atol + rtol * max(abs(x),
     abs(y))``; `bitwise` compares bytes instead, so that -0.0 is not 0.0 and NaN payloads count.
     With `ignore_singletons` axes of length 1 do not count: (1, 3, 4) is (3, 4).
     Containers are compared by name, two single arrays whatever their names are. ``metadata`` has
-    what the files say of themselves, ``groups`` what they say of their groups, and which empty ones
-    only one side has; ``aliases`` the further names that the files have for arrays and groups;
-    ``order`` is the first place at which the arrays that both have come in another order, or None.
-    Of what a format keeps about a file as a whole for its own way back (`Bundle.formats`), only the
-    forms of groups count. `a`, `b` and the options of reading as in `raconvert.open`.
+    the differences of the attributes of the files, ``groups`` those of their groups and of empty
+    groups that only one side has, ``aliases`` those of further names for arrays and groups;
+    ``order`` is the first index at which the arrays of both come in another order, or None.
+    The fields by which a format restores a whole file (`Bundle.formats`) are not compared, except
+    for the forms of groups. `a`, `b` and the options of reading as in `raconvert.open`.
 
     >>> found = raconvert.diff("grid.ra", "grid.ra")
     >>> found["same"], found["arrays"][0]["data"]["differ"]
@@ -71,7 +71,7 @@ def diff(
     max_memory = reading.get("max_memory", DEFAULT_MAX_MEMORY)
     rule = checked_rule(atol, rtol, bitwise, max_memory, singletons=not ignore_singletons)
     with ExitStack() as stack:
-        paths = [path_of(one, stack) for one in (a, b)]
+        paths = [path_of(side, stack) for side in (a, b)]
         left, right = (stack.enter_context(open_bundle(path, **reading)) for path in paths)
         found = compare_bundles(left, right, rule, ignore_meta=ignore_meta)
         return {"a": paths[0], "b": paths[1], **found}
@@ -87,7 +87,7 @@ def compare_bundles(
 ) -> dict[str, Any]:
     """The differences of two bundles, as `diff` returns them.
 
-    `watch` is asked for each pair of arrays for where to add the places of what differs.
+    `watch` is called for each pair of arrays; it may return where to count their differences.
     """
     pairs, only_a, only_b = pair_arrays(left, right)
     formats = left.format, right.format
@@ -121,7 +121,7 @@ def compare_bundles(
 def checked_rule(
     atol: float, rtol: float, bitwise: bool, max_memory: int, *, singletons: bool
 ) -> Rule:
-    """The rule of a comparison. Raises `UsageError` for tolerances that make no sense."""
+    """The rule of a comparison. Raises `UsageError` for a negative tolerance, or one of bytes."""
     if bitwise and (atol or rtol):
         raise UsageError("a bitwise comparison has no tolerance")
     if not (atol >= 0 and rtol >= 0):
@@ -133,32 +133,35 @@ def difference(differences: dict[str, Any]) -> str:
     """Summarise the result of `diff` in a few words; empty if there is no difference."""
     parts = []
     for array in differences["arrays"]:
-        said = []
+        of_array = []
         if not array["same_type"]:
-            said.append(f"type {array['type'][0]}, in b {array['type'][1]}")
+            of_array.append(f"type {array['type'][0]}, in b {array['type'][1]}")
         if not array["same_shape"]:
             shapes = [tuple(shape) for shape in array["shape"]]
-            said.append(f"shape {shapes[0]}, in b {shapes[1]}")
+            of_array.append(f"shape {shapes[0]}, in b {shapes[1]}")
         if array["data"] is not None and array["data"]["differ"]:
             data = array["data"]
-            said.append(f"{data['differ']} of {data['count']} elements differ")
+            of_array.append(f"{data['differ']} of {data['count']} elements differ")
         if array["metadata"] or array["items"]:
-            said.append("metadata differs")
-        said += [f"cannot be read: {problem}" for problem in array["problems"] if problem]
-        if said:
+            of_array.append("metadata differs")
+        of_array += [f"cannot be read: {problem}" for problem in array["problems"] if problem]
+        if of_array:
             name = f"{array['name']}: " if len(differences["arrays"]) > 1 else ""
-            parts.append(f"{name}{', '.join(said)}")
+            parts.append(f"{name}{', '.join(of_array)}")
     alone = {side: differences[f"only_in_{side}"] for side in ("a", "b")}
     parts += [f"only in {side}: {listed(names, 5)}" for side, names in alone.items() if names]
     return "; ".join(parts) or ("" if differences["same"] else "metadata of the file differs")
 
 
 def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[str], list[str]]:
-    """The pairs of arrays to compare, and the names that only one side has."""
+    """The pairs of arrays to compare, and the names that only one side has.
+
+    Raises `UsageError` if a container has no array of the name of the single array.
+    """
     many = [registry.by_name(bundle.format).many for bundle in (a, b)]
     if not all(many) and len(a.arrays) == len(b.arrays) == 1:
         return [(a.arrays[0], b.arrays[0])], [], []
-    names_a, names_b = set(a.names), set(b.names)  # their own: an alias is not another array
+    names_a, names_b = set(a.names), set(b.names)  # without aliases, which are not other arrays
     pairs = [(array, b[array.name]) for array in a.arrays if array.name in names_b]
     if not all(many) and not pairs:
         single, other = (b, a) if many[0] else (a, b)
@@ -184,27 +187,26 @@ def compare_arrays(
 ) -> dict[str, Any]:
     """The differences of two arrays in type, shape, elements and, unless ignored, metadata.
 
-    What a third format than the two `formats` keeps for its own way back is compared only where
-    both sides have it: it says through which files the data came, not what it is.
-    ``data`` is None where the shapes differ, so that elements cannot be compared by index, and
-    where the elements cannot be compared at all; `alone`, the latter raises `UsageError`.
-    ``problems`` are the reasons why either cannot be read, mostly None; such arrays are never the
-    same.
-    ``items`` tells how what the items of two stacks have of their own differs, or is None.
+    The fields of a third format than the two `formats` are compared only if both sides have them:
+    they say through which files the data came, not what it is.
+    ``data`` is None if the shapes differ, or the elements cannot be compared; with `alone`, the
+    latter raises `UsageError`. ``problems`` are the reasons why either array cannot be read, mostly
+    None; such arrays are never the same. ``items`` are the differences of the metadata of single
+    items of two stacks, or None.
     """
     if alone:
-        for one in (a, b):
-            if one.problem is not None:
-                raise one.problem
+        for side in (a, b):
+            if side.problem is not None:
+                raise side.problem
     broken = _problems(a, b)
     same_type = described(a.element) == described(b.element)
     same_shape = rule.shape_of(a) == rule.shape_of(b)
     data: dict[str, Any] | None = None
     differ = 0
-    odd = _incomparable(a, b, rule) if same_shape else None
-    if odd is not None and alone:
-        raise odd
-    if same_shape and odd is None and not any(broken):
+    error = _incomparable(a, b, rule) if same_shape else None
+    if error is not None and alone:
+        raise error
+    if same_shape and error is None and not any(broken):
         try:
             data = compare_data(a, b, rule, where)
             differ = data["differ"]
@@ -231,7 +233,7 @@ def compare_arrays(
 
 
 def _meta_of(array: Array, rule: Rule) -> dict[str, Any]:
-    """The metadata of an array, of axes that count."""
+    """The metadata of an array as fields; by the rule, without axes of length 1."""
     fields = meta_of(array)
     axes = fields.get("axes")
     if rule.singletons or not axes or len(axes) != array.ndim:
@@ -242,17 +244,18 @@ def _meta_of(array: Array, rule: Rule) -> dict[str, Any]:
 
 
 def _problems(a: Array, b: Array) -> list[str | None]:
+    """The reasons why two arrays cannot be read, None for one that can."""
     return [None if x.problem is None else why(x.problem) for x in (a, b)]
 
 
 def type_text(array: Array) -> str:
-    """Return the type with its description where the name alone hides it."""
+    """Return the type; for records and the like its description, which the name alone lacks."""
     element = little(array.element)
     return str(element.descr) if isinstance(element.descr, tuple) else type_name(element)
 
 
 def _incomparable(a: Array, b: Array, rule: Rule) -> UsageError | None:
-    """The reason why the elements of two arrays cannot be compared; None if they can."""
+    """The error for elements that cannot be compared; None if they can."""
     got = f"{type_text(a)} and {type_text(b)}"
     if not are_alike(a, b):
         return UsageError(

@@ -2,8 +2,8 @@
 
 Canonical: flags 0, little-endian, uncompressed, no trailer, in the index order of the format that
 the array is in, so that equal arrays of one format have equal digests. So the digest of a canonical
-.ra file is what `sha256sum` says of it, and a file in any other format can be
-checked against an .ra without writing one.
+.ra file is what `sha256sum` prints for it, and a file in any other format can be checked against an
+.ra without writing one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def digest(
 def digest_array(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> str:
     """Return the digest of an array, in bounded memory; every element is read and decoded.
 
-    `Corrupt` if there are fewer or more elements than the dimensions say.
+    Raises `Corrupt` if there are fewer or more elements than the dimensions say.
     """
     if array.row_major:
         from raconvert.arrays.transpose import as_listed
@@ -86,7 +86,7 @@ def digest_array(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> str:
 
 
 def hash_extent(state: Any, extent: Extent) -> None:
-    """Feed the bytes of an extent to a hash, little-endian, slab by slab; nothing is mapped."""
+    """Update a hash by the bytes of an extent, little-endian, slab by slab; nothing is mapped."""
     for slab in extent_slabs(extent, SLAB_BYTES):
         state.update(slab)
 

@@ -50,7 +50,7 @@ class Rule:
         self.max_memory: int = max_memory
 
     def shape_of(self, array: Array) -> tuple[int, ...]:
-        """The shape of an array, of axes that count."""
+        """The shape of an array; by the rule, without axes of length 1."""
         shape = array.shape
         return shape if self.singletons else tuple(length for length in shape if length != 1)
 
@@ -61,9 +61,10 @@ def order_of(a: Array, b: Array) -> Literal["C", "F"]:
 
 
 def compare_data(a: Array, b: Array, rule: Rule, where: Where | None = None) -> dict[str, Any]:
-    """Compare elements that can be compared, block by block; both sides in one stored order.
+    """Compare the elements of two arrays of one shape, block by block, in one stored order.
 
-    What differs is added to `where`, if it is given.
+    Returns the counts, and the largest differences with their indices. The elements that differ are
+    added to `where`, if it is given. Raises what reading elements raises.
     """
     if letter(a) != letter(b):
         a, b = as_characters(a), as_characters(b)
@@ -74,14 +75,14 @@ def compare_data(a: Array, b: Array, rule: Rule, where: Where | None = None) -> 
     for start, x, y in _side_by_side(*sides, block_bytes(rule.max_memory)):
         if x.dtype == y.dtype and _same_bytes_all(x, y):
             continue
-        odd = np.flatnonzero(~equal(x, y))
-        if odd.size:
-            findings.add(start, odd, x[odd], y[odd], rule)
+        unequal = np.flatnonzero(~equal(x, y))
+        if unequal.size:
+            findings.add(start, unequal, x[unequal], y[unequal], rule)
     return findings.to_dict()
 
 
 def _by_bytes(a: Array, b: Array, rule: Rule) -> bool:
-    """True if elements are equal only if their bytes are; always so for user types."""
+    """True if elements are equal only if their bytes are: by the rule, and for most user types."""
     return rule.bitwise or (
         a.element.kind == "user"
         and a.element.nbytes == b.element.nbytes
@@ -94,7 +95,7 @@ def _side_by_side(a: Array, b: Array, max_bytes: int) -> Iterator[tuple[int, Val
     if a.count == 0:
         return
     left, right = blocks(a, max_bytes), blocks(b, max_bytes)
-    x = y = np.empty(0)
+    x = y = np.empty(0)  # the rest of the block of each side
     done = 0
     while done < a.count:
         if not x.size:
@@ -108,6 +109,7 @@ def _side_by_side(a: Array, b: Array, max_bytes: int) -> Iterator[tuple[int, Val
 
 
 def _next(pieces: Iterator[Values], array: Array, done: int) -> Values:
+    """The next block with elements. Raises `Corrupt` if the array ends early."""
     for piece in pieces:
         if piece.size:
             return piece.reshape(-1)
@@ -121,12 +123,14 @@ def _as_bytes(values: Values) -> Values:
 
 
 def _same_bytes_all(x: Values, y: Values) -> bool:
+    """True if two pieces are equal byte for byte."""
     return np.array_equal(
         np.ascontiguousarray(x).view(np.uint8), np.ascontiguousarray(y).view(np.uint8)
     )
 
 
 def _same_bytes(x: Values, y: Values) -> Mask:
+    """True for each element whose bytes are equal in both."""
     return (_as_bytes(x) == _as_bytes(y)).all(axis=1)
 
 
@@ -154,7 +158,7 @@ def _same_values(x: Values, y: Values) -> Mask:
 
 
 def _same_text(x: Values, y: Values) -> Mask:
-    """Compare bytes with text: each byte is the character of its number."""
+    """True for each byte string that has the characters of the text, one in each byte."""
     units = [units_of(values) for values in (x, y)]
     width = max(unit.shape[-1] for unit in units)
     left, right = (
@@ -171,10 +175,12 @@ def _widened(values: Values) -> Values:
 
 
 def _same_float(x: Values, y: Values) -> Mask:
+    """True for each element that is equal in both, NaN with NaN."""
     return (x == y) | (np.isnan(x) & np.isnan(y))
 
 
 def _same_integer(integers: Values, floats: Values) -> Mask:
+    """True for each integer that is exactly the value of the float."""
     real = floats.real.astype(np.float64)
     top = _LARGEST_EXACT * (2 if integers.dtype.kind == "u" else 1)
     low = 0.0 if integers.dtype.kind == "u" else -_LARGEST_EXACT
@@ -184,7 +190,7 @@ def _same_integer(integers: Values, floats: Values) -> Mask:
 
 
 class _Findings:
-    """Counts what differs, and keeps the largest difference and where it is."""
+    """Counts of elements that differ, and the largest differences with their indices."""
 
     def __init__(
         self, shape: tuple[int, ...], order: Literal["C", "F"], where: Where | None
@@ -197,9 +203,9 @@ class _Findings:
         self.first: list[int] | None = None
         self.largest: dict[str, tuple[float, list[int]] | None] = {"abs": None, "rel": None}
 
-    def add(self, start: int, odd: Values, x: Values, y: Values, rule: Rule) -> None:
-        """Take in the elements at `start` + `odd`, whose values `x` and `y` are not equal."""
-        beyond = np.ones(odd.size, bool)
+    def add(self, start: int, unequal: Values, x: Values, y: Values, rule: Rule) -> None:
+        """Count the elements at the flat indices `start` + `unequal`; their values are x and y."""
+        beyond = np.ones(unequal.size, bool)  # the tolerance of the rule
         x, y = _widened(x), _widened(y)
         distance = None
         if x.dtype.kind in "iufc" and y.dtype.kind in "iufc":
@@ -208,30 +214,32 @@ class _Findings:
                 if rule.atol or rule.rtol:  # a distance may round to 0 between unequal values
                     close = distance <= rule.atol + rule.rtol * scale
                     beyond = ~close | np.isinf(distance)
-                self._keep_largest("abs", distance, start, odd)
-                self._keep_largest("rel", distance / scale, start, odd)
+                self._update_largest("abs", distance, start, unequal)
+                self._update_largest("rel", distance / scale, start, unequal)
             nan_x, nan_y = np.isnan(x), np.isnan(y)
             self.nan_only[0] += int((nan_x & ~nan_y).sum())
             self.nan_only[1] += int((nan_y & ~nan_x).sum())
         if self._where is not None and beyond.any():
             sizes = None if distance is None else distance[beyond]
-            self._where.add(start + odd[beyond], x[beyond], y[beyond], sizes)
+            self._where.add(start + unequal[beyond], x[beyond], y[beyond], sizes)
         self.differ += int(beyond.sum())
         if self.first is None and beyond.any():
-            self.first = self._index(start + int(odd[beyond][0]))
+            self.first = self._index(start + int(unequal[beyond][0]))
 
-    def _keep_largest(self, name: str, values: Values, start: int, odd: Values) -> None:
-        numbers = np.where(np.isnan(values), -1.0, values)
-        index = int(numbers.argmax())
+    def _update_largest(self, name: str, sizes: Values, start: int, unequal: Values) -> None:
+        """Replace the largest difference of this name if one of these is larger."""
+        numbers = np.where(np.isnan(sizes), -1.0, sizes)
+        at = int(numbers.argmax())
         best = self.largest[name]
-        if numbers[index] >= 0 and (best is None or numbers[index] > best[0]):
-            self.largest[name] = float(numbers[index]), self._index(start + int(odd[index]))
+        if numbers[at] >= 0 and (best is None or numbers[at] > best[0]):
+            self.largest[name] = float(numbers[at]), self._index(start + int(unequal[at]))
 
     def _index(self, flat: int) -> list[int]:
-        """Return the logical index of the element at this place in the compared order."""
+        """Return the logical index of the element at this flat index in the compared order."""
         return [int(i) for i in np.unravel_index(flat, self._shape, order=self._order)]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the findings as plain values."""
         count = 1
         for length in self._shape:
             count *= length

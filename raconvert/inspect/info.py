@@ -45,7 +45,7 @@ def info(
     """The content of a file: format, sizes, arrays with type and both axis views, metadata.
 
     Only headers are read; sizes are in bytes. `path` and the options as in `raconvert.open`;
-    `arrays` are the names or globs of those to show.
+    `arrays` are the names or globs of the arrays to show.
 
     >>> (one,) = raconvert.info("grid.ra")["arrays"]
     >>> one["type"], one["shape"], one["dims"], one["nbytes"]
@@ -64,6 +64,7 @@ def info(
 
 
 def _opened(local: str, settings: Settings, stack: ExitStack) -> dict[str, Any]:
+    """The facts about a file, which stays open as long as the stack."""
     opened = stack.enter_context(open_spec(local, settings))
     return describe(opened.bundle, local, opened.reason)
 
@@ -73,7 +74,7 @@ def describe(
 ) -> dict[str, Any]:
     """Return the facts of an open bundle; the keys are the same for every format.
 
-    `only` are those of its arrays that are described, else all are.
+    `only` are the arrays to describe; without it, all are.
     """
     row = registry.by_name(bundle.format)
     sidecar = bundle.path + ".yaml"
@@ -104,11 +105,12 @@ def _stored_bytes(path: str, row: Row) -> int | None:
         return None if row.folder else Source(path).size
     if not os.path.isdir(path):
         return os.stat(path).st_size
-    places = [os.path.join(folder, name) for folder, _, names in walk(path) for name in names]
-    return sum(os.lstat(folder).st_size for folder in places)
+    paths = (os.path.join(folder, name) for folder, _, names in walk(path) for name in names)
+    return sum(os.lstat(file).st_size for file in paths)
 
 
 def _is_sidecar(path: str) -> bool:
+    """True if a sidecar exists at this path or URL, and raconvert has written it."""
     if not is_remote(path) and not os.path.exists(path):
         return False
     from raconvert.metadata.sidecar import is_ours
@@ -149,6 +151,7 @@ def describe_array(array: Array, bundle: Bundle) -> dict[str, Any]:
 
 
 def _reason(problem: RaconvertError, path: str) -> str:
+    """The reason why an array cannot be read."""
     from raconvert.conversion.unreadable import why
 
     return why(problem, path)
@@ -162,7 +165,7 @@ def type_text(element: Element) -> str:
 
 
 def _to_ra(array: Array) -> dict[str, Any]:
-    """The metadata that an .ra of this array would leave to its sidecar."""
+    """The fields that an .ra of this array would leave to its sidecar, and whether it is exact."""
     if array.problem is not None:
         return {"exact": False, "sidecar": []}
     if not array.pending and array.bare:
@@ -177,8 +180,8 @@ def _to_ra(array: Array) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Return a value of metadata in the types of JSON.
 
-    Bytes become hex digits, dates ISO text, bytes left in a file their size, and the numbers that
-    JSON lacks the words ``nan``, ``inf`` and ``-inf``.
+    Bytes become hex digits, dates ISO text, bytes left in a file their offset and size, and the
+    numbers that JSON lacks the words ``nan``, ``inf`` and ``-inf``.
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -205,7 +208,7 @@ def plain(value: Any) -> Any:
 def formats() -> list[dict[str, Any]]:
     """Return one row per format, built-in and installed ones, without importing built-in plugins.
 
-    Formats whose packages are missing are listed with what has to be installed, and plugins that
+    Formats whose packages are missing are listed with the packages to install, and plugins that
     cannot be used, which neither read nor write anything, with the reason as ``broken``.
 
     >>> [row["suffixes"] for row in raconvert.formats() if row["name"] == "npy"]
@@ -218,7 +221,7 @@ def formats() -> list[dict[str, Any]]:
 
 
 def _broken_row(name: str, error: RaconvertError) -> dict[str, Any]:
-    """The name of a format whose plugin cannot be used, and the reason."""
+    """The row of a format whose plugin cannot be used: its name and the reason."""
     abilities: dict[str, Any]
     abilities = dict.fromkeys(("reads", "writes", "many", "lazy", "stream", "proof"), False)
     nothing: dict[str, Any] = {"suffixes": (), "magic": (), "needs": ()}
@@ -251,7 +254,7 @@ def _format_row(row: Row) -> dict[str, Any]:
 
 
 def format_details(name: str) -> dict[str, Any]:
-    """Return everything about one format, options and losses included; imports its plugin."""
+    """Return all facts about one format, options and losses included; imports its plugin."""
     from importlib import import_module
 
     row = registry.by_name(name)
@@ -282,8 +285,8 @@ _CHOICES = {int: "whole number", float: "number", bool: ["yes", "no"], str: "tex
 class Probe(Record):
     """The format that a file is taken for, and the reason.
 
-    `format` is None if no format claims the file, and `error` then says what it is and what can
-    be done.
+    `format` is None if no format claims the file; `error` then explains what the file is and what
+    can be done.
 
     >>> raconvert.probe("grid.ra")
     Probe(path='grid.ra', format='ra', reason='signature at byte 0', error=None)
@@ -324,9 +327,9 @@ def probe(path: Readable) -> Probe:
 
 
 def why(path: str) -> dict[str, Any]:
-    """The format that a file is taken for, and the answer of every candidate, even if all deny.
+    """The format that a file is taken for, and the verdict of every format on it.
 
-    `format` is None when detection refuses; `reason` then says why.
+    ``format`` is None if no format claims the file; ``reason`` then says why.
     """
     taken = probe(path)
     source = Source(taken.path)
@@ -342,7 +345,7 @@ def why(path: str) -> dict[str, Any]:
 
 
 def _verdict(source: Source, row: Row) -> dict[str, Any]:
-    """Ask one format about one file; a format that cannot answer says so."""
+    """The verdict of one format on one file, with its reason; ``unknown`` if it fails to answer."""
     try:
         verdict, reason = registry.ask(source, row) if row.reads else (NO, "is write only")
         word = registry.VERDICTS[verdict]

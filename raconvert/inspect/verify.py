@@ -52,19 +52,19 @@ def verify(
 ) -> dict[str, Any]:
     """Check a file, and with `against` compare it with the sources it was made from.
 
-    Every array is read and decoded to its end; damage raises `Corrupt`. With `go_on`, where other
+    Every array is read and decoded to its end; damage raises `Corrupt`. With `go_on`, if other
     arrays of the file are sound, it is the ``problem`` of its array, and the file is not the
     ``same``. The sidecar must describe the file (checked when it is opened) and have one entry per
     item. The sources are gathered and stacked as `convert` would, with the same options, at most
     `max_memory` bytes at once; without `against` the options are about the file itself. Elements
-    are compared by their index, whatever their order in the files; what was cast or permuted
-    differs. So does metadata, that of each item of a stack too, but for changes that a conversion
-    into the format names; with ``meta="ignore"`` none is compared.
-    In ``against``, ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared,
+    are compared by their index, whatever their order in the files; cast or permuted arrays differ.
+    Metadata is compared, too, that of each item of a stack included, except for the changes that a
+    conversion into the format reports; with ``meta="ignore"`` it is not.
+    In ``against``, ``ok``, ``changed``, ``missing`` and ``extra`` are counts of arrays or files,
     ``examples`` names the first of each.
 
-    Of a view (`raconvert.refs`) the files that it names are compared with its proof; ``problems``
-    has those that are not what they were, ``references`` counts them.
+    For a view (`raconvert.refs`), the files that it names are compared with its proof; ``problems``
+    lists those that have changed, ``references`` counts them.
 
     >>> raconvert.convert("grid.ra", "checked.npy").target
     'checked.npy'
@@ -74,12 +74,11 @@ def verify(
 
     Raises `Corrupt` for damage, `ReadFailed` and `UnknownFormat` for files that cannot be opened.
     """
-    given = normalized(options)
-    arrays = given.pop("arrays", None)
-    sources = {name: given.pop(name) for name in Opening.__annotations__ if name in given}
+    gathering = normalized(options)
+    arrays = gathering.pop("arrays", None)
+    sources = {name: gathering.pop(name) for name in Opening.__annotations__ if name in gathering}
     max_memory = sources.setdefault("max_memory", DEFAULT_MAX_MEMORY)
     sources.setdefault("meta", "auto")
-    gathering = given
     if against is None and gathering.get("files_from") is not None:
         against = []
     if isinstance(against, (str, os.PathLike)):
@@ -106,16 +105,16 @@ def verify(
             "notes": list(bundle.notes),
         }
         result["same"] = not bundle.unreadable
-        if damage is not None and result["same"]:  # it is in none of the arrays
+        if damage is not None and result["same"]:  # the damage is outside of the arrays
             raise damage
         for array in bundle.arrays:
             _check_items(array, bundle.path)
         if against is not None:
-            specs = [os.fspath(one) for one in against]
+            specs = [os.fspath(source) for source in against]
             compared = _against(bundle, specs, many, sources, gathering, chosen=bool(arrays))
             result["against"] = compared
-            odd = compared["changed"] or compared["missing"] or compared["extra"]
-            result["same"] = result["same"] and not odd
+            differs = compared["changed"] or compared["missing"] or compared["extra"]
+            result["same"] = result["same"] and not differs
     return result
 
 
@@ -130,7 +129,10 @@ def _checked(check: Check | None, source: Source) -> RaconvertError | None:
 
 
 def _read_all(bundle: Bundle, max_memory: int, *, go_on: bool) -> list[dict[str, Any]]:
-    """Read type, shape and digest of each array, or its error; raises if all fail."""
+    """The name, type, shape and digest of each array, or its problem; reads all elements.
+
+    Raises the first error without `go_on`, and if no array can be read.
+    """
     results = []
     for array in bundle.arrays:
         facts: dict[str, Any] = {
@@ -177,9 +179,9 @@ def _against(
     *,
     chosen: bool,
 ) -> dict[str, Any]:
-    """Compare an open file with its sources: a stack, one named array each, or one file.
+    """Compare an open file with its sources: a stack, files of one named array each, or one file.
 
-    If only some arrays of the file are `chosen`, one source may hold others.
+    If only some arrays of the file are `chosen`, a single source may have others.
     """
     from raconvert.conversion.inputs import gather
 
@@ -205,18 +207,20 @@ def _against(
 
 
 class _Verdict:
-    """Counts of what is as in the sources and what is not, with the first of each kind."""
+    """Counts of arrays or files that are as in the sources and that are not, with examples."""
 
     def __init__(self) -> None:
         self._counts = {"ok": 0, "changed": 0, "missing": 0, "extra": 0}
         self._examples: dict[str, str] = {}
 
-    def add(self, what: str, example: str) -> None:
-        self._counts[what] += 1
-        if what != "ok":
-            self._examples.setdefault(what, example)
+    def add(self, verdict: str, example: str) -> None:
+        """Count one; the first of each verdict but ``ok`` is its example."""
+        self._counts[verdict] += 1
+        if verdict != "ok":
+            self._examples.setdefault(verdict, example)
 
     def to_dict(self) -> dict[str, Any]:
+        """The counts by verdict, and the examples."""
         return {**self._counts, "examples": self._examples}
 
 
@@ -229,6 +233,7 @@ def _against_bundle(
     chosen: bool,
     ignore_meta: bool,
 ) -> None:
+    """Compare a file with its only source, array by array."""
     pairs, only_source, only_file = pair_arrays(source, bundle)
     rule = Rule(bitwise=True, max_memory=max_memory)
     changes = None if ignore_meta else Changes(source, bundle)
@@ -240,8 +245,8 @@ def _against_bundle(
         result.add("extra", f"{source.path}#{name}")
 
 
-# In the reason of a fit: others see it otherwise, and what is read back here is the same.
-_KEPT = ("other programs see ", "only raconvert finds ")
+# In the reason of a fit that concerns other programs only: raconvert reads the same metadata back.
+_FOR_OTHERS = ("other programs see ", "only raconvert finds ")
 
 
 class Changes:
@@ -254,10 +259,10 @@ class Changes:
         self._asked = False
 
     def excuse(self, *names: str) -> bool:
-        """True if a conversion says that it changes the metadata of an array of these names.
+        """True if a conversion reports that it changes the metadata of an array of these names.
 
-        True, too, if the format is only read, or takes no such arrays: nothing is known then. The
-        conversion is planned when this is first asked, after the elements have been read.
+        True, too, if a conversion cannot be planned: the format is only read, or takes no such
+        arrays. It is planned at the first call, after the elements have been read.
         """
         if not self._asked:
             self._named, self._asked = _changes_named(self._source, self._bundle), True
@@ -265,20 +270,21 @@ class Changes:
 
     def unexpected(self, source: Array, array: Array) -> str:
         """List the metadata of an array that differs though no conversion reports it; or ""."""
-        differ = lost_fields(source.meta.completed(), array.meta.completed())
+        fields = lost_fields(source.meta.completed(), array.meta.completed())
         if source.shape != array.shape:
-            differ = [field for field in differ if field not in ("axes", "space", "formats")]
-        return _differing(differ) if differ and not self.excuse(source.name, array.name) else ""
+            fields = [field for field in fields if field not in ("axes", "space", "formats")]
+        return _differing(fields) if fields and not self.excuse(source.name, array.name) else ""
 
 
 def _differing(fields: list[str]) -> str:
+    """Describe the fields of metadata that differ; empty without any."""
     return f"metadata differs in: {', '.join(fields)}" if fields else ""
 
 
 def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
-    """Return the arrays whose metadata a conversion reports to change; "" means all.
+    """Return the names of arrays whose metadata a conversion reports to change; "" means all.
 
-    None if the format is only read, or takes no such arrays: nothing is known of their metadata.
+    None if a conversion cannot be planned: the format is only read, or takes no such arrays.
     """
     row = registry.by_name(bundle.format)
     if not row.writes or not source.arrays:
@@ -290,25 +296,24 @@ def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
         report = write_bundle(run, source.like(arrays))
     except RaconvertError:
         return None
-    said = (*report.equivalent, *report.allowed)
     return {
         fit.array
-        for fit in said
+        for fit in (*report.equivalent, *report.allowed)
         if fit.property in ("metadata", "names", "index order")
-        and not any(words in fit.reason for words in _KEPT)
+        and not any(words in fit.reason for words in _FOR_OTHERS)
     }
 
 
 def _judge_pair(
     source: Array, array: Array, rule: Rule, changes: Changes | None
 ) -> tuple[str, str]:
-    """Return (ok or changed, where) for an array and what it was made from.
+    """Return the verdict on an array and the one it was made from, and an example for it.
 
-    The metadata counts too, unless there are no `changes` that it could be compared with.
+    The verdict is ``ok`` or ``changed``. Without `changes`, metadata is not compared.
     """
-    for one in (source, array):
-        if one.problem is not None:
-            return "changed", f"{one.name}: cannot be read: {why(one.problem)}"
+    for side in (source, array):
+        if side.problem is not None:
+            return "changed", f"{side.name}: cannot be read: {why(side.problem)}"
     if described(source.element) != described(array.element):
         return "changed", f"{source.name}: type {type_text(source)}, now {type_text(array)}"
     if source.shape != array.shape:
@@ -326,7 +331,7 @@ def _judge_pair(
 def _against_named(
     bundle: Bundle, paths: Sequence[str], reading: dict[str, Any], result: _Verdict
 ) -> None:
-    """Compare a container with files that each became one array of their stem's name."""
+    """Compare a container with files, each of which became an array with the name of its stem."""
     rule = Rule(bitwise=True, max_memory=reading["max_memory"])
     seen = set()
     for path in paths:
@@ -337,8 +342,8 @@ def _against_named(
                 name = stem if len(source.arrays) == 1 else f"{stem}/{array.name}"
                 seen.add(name)
                 if name in bundle:
-                    what, _ = _judge_pair(array, bundle[name], rule, changes)
-                    result.add(what, path)
+                    verdict, _ = _judge_pair(array, bundle[name], rule, changes)
+                    result.add(verdict, path)
                 else:
                     result.add("extra", path)
     for name in bundle.names:
@@ -347,7 +352,7 @@ def _against_named(
 
 
 def _is_stack_of(paths: Sequence[str], bundle: Bundle) -> bool:
-    """True if a container holds one array, and none that is named after one of the files."""
+    """True if a container has one array, which is not named after one of the files."""
     stems = {os.path.splitext(os.path.basename(path))[0] for path in paths}
     if len(bundle.arrays) != 1 or bundle.arrays[0].ndim == 0:
         return False
@@ -376,11 +381,11 @@ def _against_stack(
             for path in paths:
                 result.add("changed", f"{path}: {was}, now {now}")
             return
-        kept = list(item_digests(array, max_memory))
-        fresh = list(item_digests(stack, max_memory))
+        digests = list(item_digests(array, max_memory))
+        source_digests = list(item_digests(stack, max_memory))
         names = _item_names(bundle.arrays[0])
         items = None if reading["meta"] == "ignore" else _Items(source, bundle)
-        _align(kept, fresh, paths, names, items, result)
+        _align(digests, source_digests, paths, names, items, result)
 
 
 class _Items:
@@ -391,38 +396,41 @@ class _Items:
         was, now = stack.meta.completed(), array.meta.completed()
         self._common = [meta if meta.items is None else meta.replace(items=None)
                         for meta in (was, now)]  # fmt: skip
-        differ = lost_fields(*self._common)
+        fields = lost_fields(*self._common)
         if stack.shape == array.shape:
-            first = lost_fields(*(Metadata(axes=meta.axes[:1]) for meta in self._common))
+            of_first_axis = lost_fields(*(Metadata(axes=meta.axes[:1]) for meta in self._common))
         else:  # then the first axis and the common metadata are about other items
-            first = []
-            differ = [field for field in differ if field not in ("axes", "space", "formats")]
-        self._equal = not differ
+            of_first_axis = []
+            fields = [field for field in fields if field not in ("axes", "space", "formats")]
+        self._equal = not fields
         self._excused = self._items_excused = False
-        if differ or was.items is not None:
+        if fields or was.items is not None:
             names = (stack.name, array.name)
             common = source.like([stack.replace(meta=self._common[0])])
             self._excused = Changes(common, bundle).excuse(*names)
             self._items_excused = self._excused or Changes(source, bundle).excuse(*names)
-        self._common_differences = _differing(differ if self._items_excused else first)
+        self._common_differences = _differing(fields if self._items_excused else of_first_axis)
         self._was = _Rising(_items_of(was, stack.shape))
         self._now = _Rising(_items_of(now, array.shape))
 
     def unexpected(self, item: int, source: int) -> str:
         """List the metadata of an item that differs though no conversion reports it; or "".
 
-        Both numbers must not fall from call to call.
+        `item` is its index in the array, `source` that of its source; neither may fall from call
+        to call.
         """
-        if self._excused or self._items_excused or self._common_differences:
-            return "" if self._excused else self._common_differences
-        (was, own), (now, kept) = self._was[source], self._now[item]
-        if self._equal and own == kept:
+        if self._excused:
+            return ""
+        if self._items_excused or self._common_differences:
+            return self._common_differences
+        (was, own_before), (now, own_now) = self._was[source], self._now[item]
+        if self._equal and own_before == own_now:
             return ""
         return _differing(lost_fields(was(), now()))
 
 
 def _items_of(meta: Metadata, shape: tuple[int, ...]) -> Iterator[_Item]:
-    """Yield, per item, a function that makes its metadata, and the fields of that item alone."""
+    """Yield, for each item, a function that makes its metadata, and the fields of it alone."""
     from functools import partial
     from itertools import repeat
 
@@ -434,7 +442,7 @@ def _items_of(meta: Metadata, shape: tuple[int, ...]) -> Iterator[_Item]:
 
 
 class _Rising:
-    """The items that an iterator yields, by number; each number is the last one or higher."""
+    """The items of an iterator by index; each index that is asked for is the last one or higher."""
 
     def __init__(self, items: Iterator[_Item]) -> None:
         self._items = enumerate(items)
@@ -455,49 +463,49 @@ def item_digests(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Iterator
     if nbytes == 0:
         yield from [b""] * length
         return
-    state, have = hashlib.sha256(), 0
+    state, done = hashlib.sha256(), 0  # bytes of the item that are hashed
     for block in blocks(array, block_bytes(max_memory)):
         piece = block.reshape(-1).view(np.uint8).data
         while piece:
-            part = piece[: nbytes - have]
+            part = piece[: nbytes - done]
             state.update(part)
-            have += len(part)
+            done += len(part)
             piece = piece[len(part) :]
-            if have == nbytes:
+            if done == nbytes:
                 yield state.digest()
-                state, have = hashlib.sha256(), 0
+                state, done = hashlib.sha256(), 0
 
 
 def _item_names(array: Array) -> list[str]:
-    """Return the file names of the items as the sidecar kept them; empty where it did not."""
+    """Return the file names of items from the sidecar, "" for unnamed ones; [] without items."""
     if array.meta.items is None:
         return []
     return [str(item.get("file", "")) for item in array.meta.items()]
 
 
 def _align(
-    kept: list[bytes],
-    fresh: list[bytes],
+    digests: list[bytes],
+    source_digests: list[bytes],
     paths: list[str],
     names: list[str],
     items: _Items | None,
     result: _Verdict,
 ) -> None:
-    """Pair the items of a file with its sources, in order, when some may be missing or extra.
+    """Pair the items of a file with its sources, in order, if some may be missing or extra.
 
-    Where a pair differs and the lengths differ too, the nearest equal one within that slack
-    decides: sources skipped over are extra, items skipped over are missing.
+    If a pair differs, and the numbers of items and sources that are left differ too, the nearest
+    equal one within that slack decides: sources before it are extra, items before it are missing.
     """
     i = j = 0
-    while i < len(kept) and j < len(fresh):
-        if kept[i] == fresh[j]:
+    while i < len(digests) and j < len(source_digests):
+        if digests[i] == source_digests[j]:
             differ = items.unexpected(i, j) if items is not None else ""
             result.add(*(("changed", f"{paths[j]}: {differ}") if differ else ("ok", paths[j])))
             i, j = i + 1, j + 1
             continue
-        slack = (len(kept) - i) - (len(fresh) - j)
-        gone = _distance_to(fresh[j], kept, i, slack)
-        added = _distance_to(kept[i], fresh, j, -slack)
+        slack = (len(digests) - i) - (len(source_digests) - j)
+        gone = _distance_to(source_digests[j], digests, i, slack)
+        added = _distance_to(digests[i], source_digests, j, -slack)
         for item in range(i, i + gone):
             result.add("missing", _missing_name(item, i, i + gone, j, paths, names))
         for path in paths[j : j + added]:
@@ -507,14 +515,14 @@ def _align(
         else:
             result.add("changed", paths[j])
             i, j = i + 1, j + 1
-    for item in range(i, len(kept)):
-        result.add("missing", _missing_name(item, i, len(kept), j, paths, names))
+    for item in range(i, len(digests)):
+        result.add("missing", _missing_name(item, i, len(digests), j, paths, names))
     for path in paths[j:]:
         result.add("extra", path)
 
 
 def _distance_to(wanted: bytes, digests: list[bytes], start: int, slack: int) -> int:
-    """The distance of the wanted digest behind `start`, up to `slack`; 0 if it is not there."""
+    """The distance of a digest behind `start`, at most `slack`; 0 if it is not among these."""
     for step in range(1, slack + 1):
         if digests[start + step] == wanted:
             return step
@@ -524,10 +532,11 @@ def _distance_to(wanted: bytes, digests: list[bytes], start: int, slack: int) ->
 def _missing_name(
     item: int, first: int, stop: int, following: int, paths: list[str], names: list[str]
 ) -> str:
-    """Return the name of the source that an item had, one of `first` to `stop` that are missing.
+    """Return the name of the missing source of an item, one of a gap from `first` to `stop`.
 
-    As the sidecar kept it; else, between two sources whose numbers leave just this gap, by its
-    number; else the number of the item. `following` is the source after the gap.
+    It is from the sidecar; else made from the source before the gap, if the numbers of the sources
+    on both sides leave just this gap; else it is the index of the item. `following` is the index of
+    the source after the gap.
     """
     if item < len(names) and names[item]:
         return names[item]
@@ -539,7 +548,10 @@ def _missing_name(
 
 
 def _numbered(path: str, shift: int) -> str | None:
-    """Return the path with the last number of its name changed by `shift`, in the same width."""
+    """Return a path with the last number of its stem changed by `shift`, in the same width.
+
+    None without such a number, and if it would be negative.
+    """
     folder, name = os.path.split(path)
     stem, suffix = os.path.splitext(name)
     text = stem.rstrip("0123456789")

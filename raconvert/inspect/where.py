@@ -1,4 +1,4 @@
-"""Places in which two arrays differ, and sizes of the differences, counted block by block.
+"""Indices at which two arrays differ, and sizes of the differences, counted block by block.
 
 All counts are exact. Memory is bounded by `_PLANES`, whatever the number of elements.
 """
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 
-_PIECE = 1 << 16  # elements that are taken up at once
-_PLANES = 1 << 20  # planes that are counted one by one
-_EXAMPLES = 10  # elements that differ, the first ones, which are kept
+_PIECE = 1 << 16  # elements that are counted at once
+_PLANES = 1 << 20  # planes that are counted one by one; more are not counted
+_EXAMPLES = 10  # examples of elements that differ: the first ones
 # The ends of the ranges of a histogram: powers of ten, as far as float64 has them.
 _POWERS = tuple(range(-323, 309))
 _EDGES = np.array([float(f"1e{power}") for power in _POWERS])
 
 
 class Where:
-    """The places of the elements that differ.
+    """The indices of the elements that differ, and statistics of the differences.
 
     `low` and `high` are the first and the last index along each axis, both included, None without a
     difference. `planes` are the counts of the planes of the `outer` axes, in C order; None if
-    there are too many. `sizes` are counts by size: of power p, those from 10**p up to 10**(p + 1).
+    there are too many. `sizes` are counts by power: p is for sizes from 10**p up to 10**(p + 1).
     `larger` and `smaller` count the elements that are larger and smaller in b; `total` is the sum
-    of all b - a that are finite, of `finite` elements.
+    of all finite b - a, `finite` their number.
     """
 
     def __init__(
@@ -56,29 +56,30 @@ class Where:
             self.planes = np.zeros(prod(lengths), np.int64)
 
     def add(self, flat: Values, x: Values, y: Values, distance: Values | None) -> None:
-        """Take up elements that differ, by their places in the compared order.
+        """Count elements that differ, by their flat indices in the compared order.
 
-        `distance` is the size of each difference, None without numbers.
+        `distance` is the size of each difference; None if they are not numbers.
         """
         self.count += flat.size
         for at in range(0, flat.size, _PIECE):
             piece = slice(at, at + _PIECE)
-            self._place(flat[piece], x[piece], y[piece])
+            self._locate(flat[piece], x[piece], y[piece])
             if distance is not None:
                 self._measure(x[piece], y[piece], distance[piece])
 
-    def _place(self, flat: Values, x: Values, y: Values) -> None:
+    def _locate(self, flat: Values, x: Values, y: Values) -> None:
+        """Extend the bounds, the examples and the counts of planes."""
         index: tuple[Any, ...] = ()
         if self.shape:
             index = np.unravel_index(flat, self.shape, order=self.order)
-        low, high = [int(one.min()) for one in index], [int(one.max()) for one in index]
+        low, high = [int(along.min()) for along in index], [int(along.max()) for along in index]
         if self.low is None or self.high is None:
             self.low, self.high = low, high
         self.low = list(map(min, self.low, low))
         self.high = list(map(max, self.high, high))
         for number in range(min(flat.size, _EXAMPLES - len(self.examples))):
-            place = tuple(int(one[number]) for one in index)
-            self.examples.append((place, x[number], y[number]))
+            example = tuple(int(along[number]) for along in index)
+            self.examples.append((example, x[number], y[number]))
         if self.planes is None:
             return
         if self.outer:
@@ -89,17 +90,18 @@ class Where:
             self.planes[0] += flat.size
 
     def _measure(self, x: Values, y: Values, distance: Values) -> None:
+        """Count the differences by sign and by size."""
         real = x.dtype.kind != "c" and y.dtype.kind != "c"
         with np.errstate(all="ignore"):
             if real:
                 self.larger += int((y > x).sum())
                 self.smaller += int((y < x).sum())
-            there = np.isfinite(distance)
-            self.finite += int(there.sum())
+            finite = np.isfinite(distance)
+            self.finite += int(finite.sum())
             if real:
                 signs = np.where(y > x, 1.0, -1.0)
-                self.total += float((distance * signs)[there].sum())
-        sizes = distance[there & (distance > 0)]
+                self.total += float((distance * signs)[finite].sum())
+        sizes = distance[finite & (distance > 0)]
         powers, counts = np.unique(np.searchsorted(_EDGES, sizes, "right"), return_counts=True)
         for at, count in zip(powers.tolist(), counts.tolist(), strict=True):
             power = _POWERS[max(0, at - 1)]
@@ -107,7 +109,7 @@ class Where:
 
     @property
     def most(self) -> list[tuple[tuple[int, ...], int]]:
-        """The planes with differences, those with most first, each as its outer indices."""
+        """The planes with most differences, each as its outer indices and their number."""
         if self.planes is None or not self.count:
             return []
         lengths = [self.shape[axis] for axis in self.outer]
