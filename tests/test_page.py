@@ -6,8 +6,10 @@ import hashlib
 import os
 import re
 import subprocess
+import tracemalloc
 from base64 import b64encode
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import h5py
@@ -22,7 +24,8 @@ from raconvert.cli import main
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.errors import WouldLose
-from raconvert.views.pages.file import EQUIVALENT, EXACT, REFUSED, passport
+from raconvert.views.pages.array import section_of
+from raconvert.views.pages.file import EQUIVALENT, EXACT, REFUSED, _changed, passport
 from raconvert.views.pages.programs import Stored, programs, stored_of
 
 if TYPE_CHECKING:
@@ -538,3 +541,52 @@ def test_a_page_of_eight_terabytes_needs_no_more_memory(tmp_path: Path, meta: st
         (tmp_path / "x.ra.yaml").write_text(meta)
     words = ["info", str(tmp_path / "x.ra"), "--html", "-o", str(tmp_path / "x.html")]
     assert main(words) == 0
+
+
+def test_a_long_line_needs_no_memory_for_its_axis(tmp_path: Path) -> None:
+    meta = raconvert.Metadata(axes=[raconvert.Axis("time", spacing=0.5, origin=0.25, units="s")])
+    peaks = []
+    for count in (10**7, 4 * 10**7):  # either is sampled
+        values = np.zeros(count, "u1")
+        raconvert.write(tmp_path / "x.ra", values, meta=meta, overwrite=True)
+        del values
+        with raconvert.open(tmp_path / "x.ra") as array:
+            tracemalloc.start()
+            text = "".join(section_of(array))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        last = f"{0.25 + (count - 1) * 0.5:.6g}"
+        assert f"along time from 0.25 to {last} s" in text
+    assert peaks[1] < peaks[0] + (50 << 20)
+
+
+@pytest.mark.parametrize("step", [1e308, 1e-310])
+def test_absurd_steps_of_axes_are_left_out(tmp_path: Path, step: float) -> None:
+    axes = [raconvert.Axis(name, spacing=step, units="mm") for name in "yx"]
+    values = np.arange(120.0).reshape(10, 12)
+    raconvert.write(tmp_path / "x.ra", values, meta=raconvert.Metadata(axes=axes))
+    assert main(["info", str(tmp_path / "x.ra"), "--html", "-o", str(tmp_path / "x.html")]) == 0
+    text = (tmp_path / "x.html").read_text()
+    assert "<img" in text
+    assert "nan" not in text
+
+
+def test_a_time_that_no_calendar_has_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "x")
+    (tmp_path / "x").touch()
+    assert _changed(path).startswith("changed 2")
+    for seconds in (1e12, float(1 << 62)):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "stat", lambda _, seconds=seconds: SimpleNamespace(st_mtime=seconds))
+            assert _changed(path) == ""
+
+
+def test_the_words_of_a_page_are_refused_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.eye(2))
+    for words in (["--full"], ["--overwrite"], ["-o", str(tmp_path / "x.html")]):
+        assert main(["info", str(tmp_path / "x.npy"), *words]) == 2
+        assert "--html" in capsys.readouterr().err

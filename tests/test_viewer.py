@@ -259,6 +259,8 @@ def test_a_post_is_json_and_small(view: Callable[..., Client], grid: Path) -> No
         assert client.raw(path, "POST", b'{"id": "0", "name": "x.ra"}', Content_Type=kind)[0] == 415
     big = b" " * (MOST_BODY + 1)
     assert client.raw(path, "POST", big, Content_Type="application/json")[0] == 413
+    for length, expected in (("9" * 5000, 413), ("x", 411)):  # more digits than `int` takes
+        assert client.raw(path, "POST", b"{}", Content_Length=length)[0] == expected
     for odd in (b"", b"[", b"[]", b'{"id": 0}', b"[" * 60_000, b'{"id": {"x": "y"}}'):
         status, _, body = client.raw(path, "POST", odd, Content_Type="application/json")
         assert status == 422
@@ -397,8 +399,8 @@ def test_few_files_are_open(view: Callable[..., Client], tmp_path: Path) -> None
     client = view(tmp_path)
     for number in client.rows().values():
         client.about(number)
-    held = client.viewer.desk.tree._held
-    assert len(held) == tree.OPEN_FILES
+    files = client.viewer.desk.tree._files
+    assert len(files) == tree.OPEN_FILES
     first = client.about(client.rows()["0.npy"])  # it is opened again
     assert client.plane(first)[1].tolist() == [[0] * 4] * 3
 
@@ -717,6 +719,22 @@ def test_chunks_beyond_the_budget_are_decoded_around_the_middle(
     assert facts["text"] == ""
 
 
+@pytest.mark.parametrize("values", [np.array([["a", "b"], ["c", "d"]]), np.zeros((2, 2), "M8[s]")])
+def test_elements_without_numbers_are_not_drawn(
+    view: Callable[..., Client], tmp_path: Path, values: Values
+) -> None:
+    np.save(tmp_path / "x.npy", values)
+    client = view(tmp_path / "x.npy")
+    array = client.about()
+    assert array["form"] == "table"
+    for what, words in (
+        ("plane", {"down": 0, "right": 1, "top": 0, "bottom": 2, "left": 0, "end": 2}),
+        ("line", {"down": 0, "start": 0, "stop": 2}),
+    ):
+        status, body = client.ask(what, id=array["id"], index="0,0", **words)
+        assert (status, json.loads(body)["kind"]) == (422, "UsageError")
+
+
 def test_what_decodes_as_a_whole_is_decoded_once_or_refused(
     view: Callable[..., Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -728,7 +746,7 @@ def test_what_decodes_as_a_whole_is_decoded_once_or_refused(
     monkeypatch.setattr(type(raconvert.open(tmp_path / "x.npz", "x").data), "load", None)
     np.testing.assert_array_equal(client.plane(array, index="4,0,0")[1], values[4])
     monkeypatch.undo()
-    assert len(client.viewer.desk.tree.wholes._kept) == 1
+    assert len(client.viewer.desk.tree.wholes._cached) == 1
     monkeypatch.setattr(regions, "DECODED", 1000)
     client = view(tmp_path / "x.npz")
     status, body = client.ask("plane", id=client.about()["id"], down=1, right=2, index="0,0,0",

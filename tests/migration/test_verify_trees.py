@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.errors import Corrupt
+from raconvert.cli import main
+from raconvert.errors import Corrupt, TargetExists
 from raconvert.migration.check import check_tree
 from raconvert.migration.compare import compare_trees
 
@@ -202,6 +203,22 @@ def test_a_file_and_a_tree_are_not_compared(tree: Path, tmp_path: Path) -> None:
 
 
 # By the certificate -----------------------------------------------------------------------------
+
+
+def test_an_existing_list_is_refused_before_files_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("raconvert.migration.compare.compare_trees", fail)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "x.npy", np.eye(2))
+    (tmp_path / "list").write_text("mine")
+    trees = [str(tmp_path / "a"), "--against", str(tmp_path / "b")]
+    assert main(["verify", *trees, "--combined", str(tmp_path / "list")]) == TargetExists.exit_code
+    assert (tmp_path / "list").read_text() == "mine"
 
 
 def test_a_tree_is_checked_by_its_certificate(tree: Path, tmp_path: Path) -> None:
