@@ -96,11 +96,13 @@ def _with_page(args: Any, how: dict[str, Any], console: Console) -> dict[str, An
         if args.output != "-":
             refuse_used([args.output], used)
         left, right = (one.bundle for one in opened)
-        found = compare_bundles(left, right, rule, ignore_meta=how["ignore_meta"], watch=watch)
-        differences = {"a": args.files[0], "b": args.files[1], **found}
+        differences = compare_bundles(
+            left, right, rule, ignore_meta=how["ignore_meta"], watch=watch
+        )
+        differences = {"a": args.files[0], "b": args.files[1], **differences}
         pairs = [
             Compared(a, b, facts, where)
-            for (a, b, where), facts in zip(watched, found["arrays"], strict=True)
+            for (a, b, where), facts in zip(watched, differences["arrays"], strict=True)
         ]
         page = "".join(page_of(differences, pairs))
     write_page(page, args.output, console, overwrite=args.overwrite, used=used)

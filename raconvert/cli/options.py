@@ -213,6 +213,7 @@ _OPTIONS["stack"] = _STACK
 
 
 def _named(*names: str) -> tuple[Opt, ...]:
+    """The options of these names of a conversion."""
     return tuple(opt for name in names for opt in _OPTIONS[name])
 
 
@@ -286,7 +287,7 @@ VERBS = {
         "a folder is summed up with all folders in it: kinds, a sample, what differs; -v shows "
         "every file; "
         "of a container the largest array is shown, unless FILE#NAME or --array names another; "
-        "numbers are of the part that is shown, which is said, unless --full is given; --json has "
+        "numbers are of the part that is shown, and say so, unless --full is given; --json has "
         "the tree, the array and its numbers",
     ),
     "view": Verb(

@@ -73,8 +73,8 @@ def diff(
     with ExitStack() as stack:
         paths = [path_of(side, stack) for side in (a, b)]
         left, right = (stack.enter_context(open_bundle(path, **reading)) for path in paths)
-        found = compare_bundles(left, right, rule, ignore_meta=ignore_meta)
-        return {"a": paths[0], "b": paths[1], **found}
+        differences = compare_bundles(left, right, rule, ignore_meta=ignore_meta)
+        return {"a": paths[0], "b": paths[1], **differences}
 
 
 def compare_bundles(

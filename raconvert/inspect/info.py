@@ -230,6 +230,7 @@ def _broken_row(name: str, error: RaconvertError) -> dict[str, Any]:
 
 
 def _format_row(row: Row) -> dict[str, Any]:
+    """The row of a format."""
     missing = registry.missing_needs(row)
     return {
         "name": row.name,
@@ -269,6 +270,7 @@ def format_details(name: str) -> dict[str, Any]:
 
 
 def _option(option: Any) -> dict[str, Any]:
+    """An option of a format as values of JSON."""
     choices = option.choices
     words = list(choices) if isinstance(choices, tuple) else _CHOICES.get(choices, "text")
     return {

@@ -224,6 +224,7 @@ def _cropped(array: Array, parts: Sequence[Part]) -> Region:
     wanted = {axis: part for axis, part in enumerate(parts) if isinstance(part, range) and part}
 
     def chunks() -> int:
+        """The number of chunks that the wanted parts touch, at most."""
         return prod(ceil(len(_span(part)) / chunk[axis]) + 1 * (chunk[axis] > 1)
                     for axis, part in wanted.items())  # fmt: skip
 

@@ -277,4 +277,5 @@ def png_of(picture: Picture) -> bytes:
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:
+    """A chunk of a PNG file: length, kind, body and checksum."""
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

@@ -320,6 +320,7 @@ class _Reader:
         return most
 
     def _plane_bytes(self) -> int:
+        """The bytes of a plane with all its colors."""
         layout, seen = self.layout, self.seen
         colors = seen[layout.color] if layout.color >= 0 else 1
         return seen[layout.rows] * seen[layout.columns] * colors * self.item
@@ -396,6 +397,7 @@ class _Reader:
             yield partial(self._line_at, index, row)
 
     def _line_at(self, index: dict[int, int], row: int, columns: slice) -> Values:
+        """Read some columns of a row of the plane at an index of the outer axes."""
         key: dict[int, int | slice] = {**index}
         key |= {self.layout.rows: row, self.layout.columns: columns}
         return region(self.array, self._key(key))

@@ -43,35 +43,35 @@ class Compared(Record):
     where: Where | None
 
 
-def page_of(found: dict[str, Any], pairs: list[Compared]) -> Iterator[str]:
+def page_of(differences: dict[str, Any], pairs: list[Compared]) -> Iterator[str]:
     """Yield the page about two files, by the result of `diff`; their arrays are still open."""
-    names = [os.path.basename(found[side].rstrip("/")) or found[side] for side in "ab"]
-    yield from page("comparison", names, _lead(found), _body_of(found, pairs))
+    names = [os.path.basename(differences[side].rstrip("/")) or differences[side] for side in "ab"]
+    yield from page("comparison", names, _lead(differences), _body_of(differences, pairs))
 
 
-def _body_of(found: dict[str, Any], pairs: list[Compared]) -> Iterator[str]:
+def _body_of(differences: dict[str, Any], pairs: list[Compared]) -> Iterator[str]:
     """Yield the sections of the page about two files."""
-    paths = (f"{side.upper()} is {name_of(found[side])}" for side in "ab")
+    paths = (f"{side.upper()} is {name_of(differences[side])}" for side in "ab")
     yield f"<p>{', '.join(paths)}.</p>\n"
-    if len(pairs) == 1 and not (found["only_in_a"] or found["only_in_b"]):
+    if len(pairs) == 1 and not (differences["only_in_a"] or differences["only_in_b"]):
         yield from _array(pairs[0], _SIDE, "")
     else:
-        yield from _overview(found)
+        yield from _overview(differences)
         different = [pair for pair in pairs if not pair.facts["same"]]
         for pair in different[:_MOST_SHOWN]:
             yield from _array(pair, _SIDE // 2, pair.facts["name"])
         if len(different) > _MOST_SHOWN:
             more = len(different) - _MOST_SHOWN
             yield f"<p>{more:,} more arrays differ: see the table.</p>\n"
-    yield from _about(found)
+    yield from _about(differences)
 
 
-def _lead(found: dict[str, Any]) -> str:
+def _lead(differences: dict[str, Any]) -> str:
     """Describe in a line what differs between two files."""
-    if found["same"]:
+    if differences["same"]:
         return "the same"
     parts = ["different"]
-    arrays = found["arrays"]
+    arrays = differences["arrays"]
     if len(arrays) == 1:
         data = arrays[0]["data"]
         if data is not None and data["differ"]:
@@ -86,7 +86,7 @@ def _lead(found: dict[str, Any]) -> str:
         different = sum(not facts["same"] for facts in arrays)
         parts.append(f"{different:,} of {counted(len(arrays), 'array')} in both differ")
     for side in "ab":
-        alone = found[f"only_in_{side}"]
+        alone = differences[f"only_in_{side}"]
         parts += [f"{counted(len(alone), 'array')} only in {side.upper()}"] * bool(alone)
     return " · ".join(parts)
 
@@ -107,9 +107,9 @@ def _value_text(value: float | str | None) -> str:
 # Arrays of containers -----------------------------------------------------------------------------
 
 
-def _overview(found: dict[str, Any]) -> Iterator[str]:
+def _overview(differences: dict[str, Any]) -> Iterator[str]:
     """Yield the table of all arrays, those that differ first."""
-    arrays = sorted(found["arrays"], key=lambda facts: bool(facts["same"]))
+    arrays = sorted(differences["arrays"], key=lambda facts: bool(facts["same"]))
     rows = [
         f"<tr><td>{name_of(facts['name'])}</td><td>{_verdict(facts['same'])}</td>"
         f"<td>{_form(facts)}</td>{_numbers(facts)}</tr>\n"
@@ -119,12 +119,12 @@ def _overview(found: dict[str, Any]) -> Iterator[str]:
         f'<tr><td>{name_of(name)}</td><td class="refused">only in {side.upper()}</td>'
         "<td></td><td></td><td></td></tr>\n"
         for side in "ab"
-        for name in found[f"only_in_{side}"][:_MOST_ROWS]
+        for name in differences[f"only_in_{side}"][:_MOST_ROWS]
     ]
     yield "<h2>Arrays</h2>\n"
     heads = ("array", "verdict", "type and shape", ">differ", ">largest")
     yield from table(rows, *heads, kind="arrays")
-    counts = [len(arrays), len(found["only_in_a"]), len(found["only_in_b"])]
+    counts = [len(arrays), len(differences["only_in_a"]), len(differences["only_in_b"])]
     if more := sum(max(0, count - _MOST_ROWS) for count in counts):
         yield f"<p>and {more:,} more (<code>raconvert diff</code>)</p>\n"
 
@@ -144,6 +144,7 @@ def _form(facts: dict[str, Any]) -> str:
 
 
 def _both(pair: Sequence[str]) -> str:
+    """Two texts with the sign between them, or the one text that both are."""
     return pair[0] if pair[0] == pair[1] else f"{pair[0]} ≠ {pair[1]}"
 
 
@@ -397,6 +398,7 @@ def _facts_table(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _row(name: str, both: Sequence[str], *, same: bool) -> str:
+    """A row of a table with a value of both sides, and the sign between them."""
     sign = "=" if same else '<span class="refused">≠</span>'
     return (
         f"<tr><td>{text_of(cut(name))}</td><td>{text_of(cut(both[0]))}</td><td>{sign}</td>"
@@ -415,16 +417,18 @@ def _field(item: dict[str, Any]) -> str:
 # The files as a whole, and folders ----------------------------------------------------------------
 
 
-def _about(found: dict[str, Any]) -> Iterator[str]:
+def _about(differences: dict[str, Any]) -> Iterator[str]:
     """Yield the table of the differences of files as a whole, and of their groups."""
-    rows = [_field(item) for item in [*found["metadata"], *found["groups"]][:_MOST_ROWS]]
-    for item in found["forms"][:_MOST_ROWS]:
+    rows = [
+        _field(item) for item in [*differences["metadata"], *differences["groups"]][:_MOST_ROWS]
+    ]
+    for item in differences["forms"][:_MOST_ROWS]:
         forms = [str(item.get(side) or "a plain group") for side in "ab"]
         rows.append(_row(f"form of {item['field']}", forms, same=False))
-    rows += [_field(item) for item in found["aliases"][:_MOST_ROWS]]
-    if found["order"]:
-        name = f"array {found['order']['index']} in order"
-        rows.append(_row(name, [found["order"]["a"], found["order"]["b"]], same=False))
+    rows += [_field(item) for item in differences["aliases"][:_MOST_ROWS]]
+    if differences["order"]:
+        name = f"array {differences['order']['index']} in order"
+        rows.append(_row(name, [differences["order"]["a"], differences["order"]["b"]], same=False))
     if rows:
         yield "<h2>The files</h2>\n"
         yield from table(rows, "what", "A", "is", "B")
