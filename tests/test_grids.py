@@ -287,6 +287,16 @@ def test_arrays_are_sorted_where_scripts_run(browser: Any, tmp_path: Path) -> No
     }  # fmt: skip
 
 
+def test_groups_as_deep_as_a_file_may_have_them_are_listed(tmp_path: Path) -> None:
+    deep = "/".join(["d"] * 498)
+    np.savez(tmp_path / "x.npz", **{f"{deep}/g{number}/x": np.eye(3) for number in range(30)})
+    with raconvert.open_bundle(tmp_path / "x.npz") as bundle:
+        text = "".join(Grid(bundle, roles_of(bundle)).html())
+    found = Tiles(text)
+    assert len(found.tiles) == 30
+    assert text.count("<details") < 100
+
+
 # Notebooks ----------------------------------------------------------------------------------------
 
 

@@ -47,6 +47,7 @@ _BYTES = 24_000  # bytes of all pictures
 _DECODED = 24 << 20  # bytes read and decoded for all pictures
 _MOST_BYTES = 320_000  # bytes of the list; arrays beyond them are only counted
 _FLAT = 24  # up to so many groups are listed side by side; more are nested
+_DEEPEST = 32  # levels of nested groups; groups inside these are listed side by side
 _OPEN = 40  # if there are more arrays, all groups but the first are folded
 _MOST_BESIDE = 8  # names of coordinates listed with an array
 _COLUMNS = 3  # lines of an array of few columns
@@ -202,9 +203,9 @@ def _groups_of(bundle: Bundle, hidden: set[str]) -> dict[str, list[Array]]:
     return groups
 
 
-def _nested(groups: dict[str, list[Array]]) -> Groups:
-    """Groups as a tree; few of them stay side by side with their whole paths."""
-    if len(groups) <= _FLAT:
+def _nested(groups: dict[str, list[Array]], depth: int = 0) -> Groups:
+    """Groups as a tree; few of them, or deep ones, stay side by side with their whole paths."""
+    if len(groups) <= _FLAT or depth >= _DEEPEST:
         return {name: (arrays, {}) for name, arrays in groups.items()}
     inside: dict[str, dict[str, list[Array]]] = {}
     for path, arrays in groups.items():
@@ -213,14 +214,19 @@ def _nested(groups: dict[str, list[Array]]) -> Groups:
     nested: Groups = {}
     for name, inner in inside.items():
         own = inner.pop("", [])
-        nested[name] = own, _nested(inner) if inner else {}
+        nested[name] = own, _nested(inner, depth + 1) if inner else {}
     return nested
 
 
 def _all_in(group: tuple[list[Array], Groups]) -> list[Array]:
     """The arrays of a group and of all groups inside it."""
-    arrays, inner = group
-    return [*arrays, *(one for part in inner.values() for one in _all_in(part))]
+    arrays: list[Array] = []
+    waiting = [group]
+    while waiting:
+        own, inner = waiting.pop()
+        arrays += own
+        waiting += inner.values()
+    return arrays
 
 
 def _shape(array: Array) -> str:
