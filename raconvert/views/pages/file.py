@@ -192,9 +192,10 @@ def _lead(opened: Opened, facts: dict[str, Any], array: Array | None) -> Iterato
 
 def _changed(path: str) -> str:
     """Describe when a file was changed; empty for times beyond the year 9999."""
+    seconds = os.stat(path).st_mtime
     try:
-        changed = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
-    except (ValueError, OverflowError):
+        changed = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):  # by the size of the number
         return ""
     return f"changed {changed.isoformat(' ', 'seconds')[:19]} UTC"
 
