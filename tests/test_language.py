@@ -144,7 +144,7 @@ ONE_MEANING = {
         "raconvert/inspect/described.py", "raconvert/inspect/elements.py",
         "raconvert/inspect/info.py", "raconvert/metadata/json.py", "raconvert/metadata/yaml.py",
         "raconvert/metadata/plain.py", "raconvert/migration/report.py", "raconvert/views/peek.py",
-        "raconvert/viewer/answers.py", "raconvert/views/pages/fields.py",
+        "raconvert/viewer/answers.py",
         "plugins/hdf5/attributes.py",
     },
     "companion": {

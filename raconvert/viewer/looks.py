@@ -139,14 +139,14 @@ class Look:
 
 
 class Chosen(Record):
-    """The plane that is asked for: its two axes, the index along all axes, and a window of it.
+    """The plane that is asked for: its two axes, the index `at` which it lies, and a window of it.
 
     The window has the first index and the one behind the last, down and then to the right.
     """
 
     down: int
     right: int
-    index: tuple[int, ...]
+    at: tuple[int, ...]
     window: tuple[int, int, int, int]
     part: str = PARTS[0]
 
@@ -158,12 +158,12 @@ def plane_of(look: Look, chosen: Chosen) -> tuple[dict[str, Any], bytes]:
     """
     down, right = chosen.down, chosen.right
     look.check_numbers()
-    look.check(chosen.index)
+    look.check(chosen.at)
     rank = look.array.ndim
     if not (0 <= down < rank and 0 <= right < rank and down != right):
         raise UsageError(f"axes {down} and {right} do not make a plane of {rank} axes")
     color = look.color if look.color not in (down, right) else -1
-    parts: list[Part] = list(chosen.index)
+    parts: list[Part] = list(chosen.at)
     top, bottom = _within(look, down, chosen.window[:2])
     left, end = _within(look, right, chosen.window[2:])
     steps = [ceil((bottom - top) / SIDE), ceil((end - left) / SIDE)]

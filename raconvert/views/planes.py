@@ -79,14 +79,14 @@ def _cropped(array: Array, key: list[Any], budget: int) -> list[Any]:
     axes = [at for at, part in enumerate(key) if isinstance(part, slice)]
     inner = [min(chunks[at], n) for at, n in enumerate(array.shape) if at not in axes]
     each = prod(inner) * array.element.nbytes
-    lengths = _within(array, chunks, axes, each, budget)
-    decoded = each * prod(covered(lengths[at], chunks[at]) for at in axes)
+    cut = _within(array, chunks, axes, each, budget)
+    decoded = each * prod(covered(cut[at], chunks[at]) for at in axes)
     if decoded > max(budget, DECODED // 4):
         return []
     for at in axes:
-        if lengths[at] < array.shape[at]:
-            start = (array.shape[at] - lengths[at]) // 2 // chunks[at] * chunks[at]
-            key[at] = slice(start, start + lengths[at])
+        if cut[at] < array.shape[at]:
+            start = (array.shape[at] - cut[at]) // 2 // chunks[at] * chunks[at]
+            key[at] = slice(start, start + cut[at])
     return key
 
 
