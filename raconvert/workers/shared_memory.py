@@ -23,7 +23,7 @@ _AT_ONCE = 2  # pieces that a copy has at a time: one at work, one waiting
 
 
 def slot_count(jobs: int) -> int:
-    """Return how many pieces there is memory for if `jobs` copies work."""
+    """Return the number of pieces that have memory at once, if `jobs` copies work."""
     return jobs * _AT_ONCE + 1
 
 
