@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert.arrays import regions
 from raconvert.arrays.layout import layout_of
 from raconvert.cli import main
 from raconvert.plugin import Array, Axis, Metadata
@@ -34,6 +35,36 @@ def test_a_sample_does_not_beat_against_what_repeats_itself() -> None:
         assert len(set(digits[chosen].tolist())) > min(most, 10) // 2
     assert spread(7, 9) == [*range(7)]
     assert spread(101, 5)[2] == 50
+
+
+@pytest.mark.parametrize("shape", [(512, 600, 700), (7000, 9000)])
+def test_a_large_array_in_fortran_order_is_read_at_points(
+    shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are not read with all that lies between their elements: gigabytes for a picture."""
+    path = tmp_path / "x.npy"
+    values = np.lib.format.open_memmap(path, "w+", "<f4", shape, fortran_order=True)
+    values[..., ::50] = 1.5
+    del values
+    nbytes = []
+    read_at = regions.read_at
+
+    def counted(file: object, view: memoryview, offset: int) -> int:
+        nbytes.append(len(view))
+        return read_at(file, view, offset)
+
+    monkeypatch.setattr(regions, "read_at", counted)
+    with raconvert.open(path) as array:
+        shown = shown_of(array)
+    assert 0 < sum(nbytes) < 4 << 20
+    assert shown.sampled is not None
+    whole = np.load(path, mmap_mode="r")
+    for frame in shown.sampled.frames:
+        assert frame.values.shape == (40, 40)
+        plane = whole[int(frame.key[1:].split(",")[0])] if whole.ndim == 3 else whole
+        assert frame.size == plane.shape
+        rows, columns = (spread(length, 40) for length in plane.shape)
+        assert (frame.values == plane[np.ix_(rows, columns)]).all()
 
 
 @pytest.mark.parametrize("name", ["x.nii.gz", "x.nii", "x.npz", "x.nc"])

@@ -26,7 +26,7 @@ from raconvert.arrays.regions import full_key, slabs
 from raconvert.arrays.sources import Decoded
 from raconvert.errors import UsageError
 from raconvert.files.copy import check_extent, read_at, read_extent_into
-from raconvert.files.paths import close_file
+from raconvert.files.paths import close_file, is_remote
 from raconvert.files.source import DEFAULT_MAX_MEMORY, read_failed
 from raconvert.files.threads import ahead
 
@@ -64,6 +64,13 @@ class Transposed:
         self._max_memory = max_memory
         self.shape: tuple[int, ...] = tuple(array.dims[::-1][axis] for axis in axes)
         self.dtype: np.dtype[Any] = dtype_of(little(array.element))
+
+    def is_scattered(self, axis: int) -> bool | None:
+        """True if neighbours along an axis lie apart in a local file; None without such a file."""
+        extent = self._array.extent
+        if extent is None or is_remote(extent.path):
+            return None
+        return self._axes[axis] != len(self._axes) - 1
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield slabs in stored order, whole or in parts of at most `max_bytes`."""

@@ -46,6 +46,7 @@ FRAMES = 5  # planes shown per array
 ROWS = 192  # rows sampled from a plane that is over budget
 POINTS = 40  # points per side where even one row is over budget
 WINDOWS = 96  # windows sampled along an axis that is over budget
+PAGE = 4 << 10  # bytes that the system reads for an element that lies alone
 SHEET_SIDE = 128  # pictures up to so many rows and columns go on a contact sheet
 SHEET_FROM = 16  # fewer pictures are not worth a contact sheet
 
@@ -177,7 +178,13 @@ def is_coded(array: Array) -> bool:
     """True for an array whose elements are neither in memory nor in a file as they are."""
     if array.extent is not None or some_rows(array) is not None:
         return False
-    return not isinstance(array.data, np.ndarray)
+    return not isinstance(array.data, np.ndarray) and _is_scattered(array, 0) is None
+
+
+def _is_scattered(array: Array, axis: int) -> bool | None:
+    """True if neighbours along an axis lie apart in a local file; None without such a file."""
+    is_scattered = getattr(None if array.extent is not None else array.source, "is_scattered", None)
+    return None if is_scattered is None else is_scattered(axis)
 
 
 def spread(count: int, most: int) -> list[int]:
@@ -259,6 +266,9 @@ class _Reader:
         self.layout = layout
         self.seen = array.dims[::-1]
         self.item = array.element.nbytes
+        self.apart = self.item  # bytes read for an element of a row
+        if _is_scattered(array, layout.columns) and array.nbytes > budget:
+            self.apart, budget = max(PAGE, self.item), DECODED
         self.budget = budget
         self.frames = frames
         self.remote = remote
@@ -320,10 +330,10 @@ class _Reader:
         return most
 
     def _plane_bytes(self) -> int:
-        """The bytes of a plane with all its colors."""
+        """The bytes that are read for a plane with all its colors."""
         layout, seen = self.layout, self.seen
         colors = seen[layout.color] if layout.color >= 0 else 1
-        return seen[layout.rows] * seen[layout.columns] * colors * self.item
+        return seen[layout.rows] * seen[layout.columns] * colors * self.apart
 
     def _text(self, index: dict[int, int]) -> str:
         """The key of a plane in the words of Python, in logical order."""
