@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 def _by_numpy(slab: memoryview | bytearray, width: int) -> None:
+    """Reverse every number of `width` bytes in the slab, without the compiled loop."""
     import numpy as np
 
     numbers = np.frombuffer(slab, np.uint8)
@@ -81,7 +82,7 @@ def write_all(file: FileIO, pieces: Iterable[Any]) -> int:
 def reserve(file: FileIO, nbytes: int) -> None:
     """Allocate the disk blocks of a large file at once; a full disk shows here, before any work.
 
-    In memory there are none: that is done only if there may not be room enough.
+    A file system in memory has no blocks: there, that is done only if room may be lacking.
     """
     if nbytes < LARGE:
         return
@@ -109,6 +110,7 @@ def _in_memory(file: FileIO) -> bool:
 
 
 def _allocate(file: FileIO, nbytes: int) -> None:
+    """Allocate the disk blocks of a file, if the system can; `OSError` if there is no room."""
     if not hasattr(os, "posix_fallocate"):
         return
     try:
@@ -119,9 +121,9 @@ def _allocate(file: FileIO, nbytes: int) -> None:
 
 
 def check_room(file: FileIO, nbytes: int) -> None:
-    """Let a full disk show before any work, but reserve nothing while there is room.
+    """Raise `OSError` for a full disk before any work, but reserve nothing while there is room.
 
-    For data that is made while it is written: reserving memory takes a quarter of that time.
+    It is for data that is made while it is written: reserving memory takes a quarter of that time.
     """
     if hasattr(os, "fstatvfs"):
         disk = os.fstatvfs(file.fileno())
@@ -144,9 +146,9 @@ def copy_extent(
     try:
         begin = file.seek(0, os.SEEK_END) + len(header)
         end = begin + extent.nbytes
-        alike = begin == len(header) == extent.offset and extent.swap == 1
-        alike &= extent.checksum is None
-        if alike and _clone(source, file, end):
+        # The file is empty, and the data has the same offset and the same bytes in both.
+        same_layout = begin == len(header) == extent.offset and extent.swap == 1
+        if same_layout and extent.checksum is None and _clone(source, file, end):
             os.pwrite(file.fileno(), header, 0)
         else:
             ranges = list(_data_ranges(source, extent))
@@ -205,13 +207,13 @@ class _Copy:
     def _range(self, start: int, stop: int) -> None:
         """Copy one range; all writes but the first start on page borders.
 
-        Where numbers are swapped that lie across borders, up to one number before them.
+        If a number that is swapped lies across a border, the write starts with that number.
         """
         step = SLAB_BYTES * (STRETCH if self._compiled else 1)
         first = (self._begin + start) // SLAB_BYTES * SLAB_BYTES
         borders = iter(range(first, self._begin + stop, step))
 
-        def hand() -> Callable[[int], int]:
+        def new_worker() -> Callable[[int], int]:
             buffer = memoryview(bytearray(min(SLAB_BYTES + self._extent.swap, stop - start)))
 
             def work(border: int) -> int:
@@ -223,9 +225,9 @@ class _Copy:
         if stop - start >= SHARED and self._may_share():
             from raconvert.files.threads import shared
 
-            shared(borders, hand, self._progress)
+            shared(borders, new_worker, self._progress)
             return
-        work = hand()
+        work = new_worker()
         for border in borders:
             self._progress(work(border))
 
@@ -233,9 +235,11 @@ class _Copy:
         """True if two threads are faster than one, and the order of writes is free."""
         from raconvert.files.threads import processors
 
-        places = hasattr(os, "pwrite") and hasattr(os, "preadv") and isinstance(self._source, int)
+        at_offsets = (
+            hasattr(os, "pwrite") and hasattr(os, "preadv") and isinstance(self._source, int)
+        )
         ordered = self._extent.checksum is not None
-        return places and not ordered and _in_memory(self._file) and processors() > 1
+        return at_offsets and not ordered and _in_memory(self._file) and processors() > 1
 
     def _cut(self, border: int) -> int:
         """Round an offset in the file down to a whole number; return it relative to the extent."""
@@ -255,6 +259,7 @@ class _Copy:
         return max(0, stop - start)
 
     def _slab(self, slab: memoryview, start: int) -> None:
+        """Copy the bytes from `start` of the extent that fill the slab."""
         read_extent_into(self._source, slab, self._extent, start)
         self._running.add(slab)
         if self._extent.swap > 1:
@@ -269,15 +274,16 @@ class _Copy:
 def extent_slabs(extent: Extent, step: int, whole: Any = None) -> Iterator[memoryview]:
     """Yield the bytes of an extent, little-endian, `step` at a time, each in the same buffer.
 
-    `step` is a multiple of the width of a number. `whole` takes them all, one behind the other.
+    `step` is a multiple of the width of a number. If `whole` is given, a buffer of `extent.nbytes`
+    bytes, the slabs are its parts, one behind the other.
     """
     source = extent.open()
     try:
         running = Running(source, extent)
         buffer = memoryview(bytearray(min(step, extent.nbytes)) if whole is None else whole)
         for start in range(0, extent.nbytes, step):
-            at = 0 if whole is None else start
-            slab = buffer[at : at + min(step, extent.nbytes - start)]
+            begin = 0 if whole is None else start
+            slab = buffer[begin : begin + min(step, extent.nbytes - start)]
             read_extent_into(source, slab, extent, start)
             running.add(slab)
             if extent.swap > 1:
@@ -291,14 +297,14 @@ def extent_slabs(extent: Extent, step: int, whole: Any = None) -> Iterator[memor
 
 
 class Running:
-    """The checksum of an extent while its bytes pass, all of them and in order."""
+    """The running checksum of an extent, whose bytes are added all and in order."""
 
     def __init__(self, source: Handle, extent: Extent) -> None:
         self._source = source
         self._extent = extent
         self._value = 0
         if extent.checksum is not None:
-            self._pass(extent.checksum.begin, extent.offset)
+            self._add_range(extent.checksum.begin, extent.offset)
 
     def add(self, piece: memoryview) -> None:
         """Add the next bytes."""
@@ -308,11 +314,11 @@ class Running:
             self._value = crc32(piece, self._value)
 
     def finish(self) -> None:
-        """Add what lies behind the extent; `Corrupt` if the checksum is another."""
+        """Add the bytes behind the extent; raises `Corrupt` if the checksum differs."""
         extent, checksum = self._extent, self._extent.checksum
         if checksum is None:
             return
-        self._pass(extent.offset + extent.nbytes, checksum.end)
+        self._add_range(extent.offset + extent.nbytes, checksum.end)
         if self._value != checksum.expected:
             raise Corrupt(
                 "data is damaged",
@@ -322,7 +328,8 @@ class Running:
                 got=f"{self._value:08x}",
             )
 
-    def _pass(self, begin: int, end: int) -> None:
+    def _add_range(self, begin: int, end: int) -> None:
+        """Read the bytes from `begin` to `end` of the file, and add them."""
         slab = memoryview(bytearray(max(0, min(SLAB_BYTES, end - begin))))
         while begin < end:
             piece = slab[: end - begin]
@@ -344,10 +351,10 @@ def read_extent_into(source: Handle, slab: memoryview, extent: Extent, start: in
     done = 0
     while done < len(slab):
         try:
-            got = read_at(source, slab[done:], extent.offset + start + done)
+            count = read_at(source, slab[done:], extent.offset + start + done)
         except OSError as error:
             raise read_failed(extent.path, error) from error
-        if got == 0:
+        if count == 0:
             raise Corrupt(
                 "file became shorter while it was read",
                 path=extent.path,
@@ -355,11 +362,11 @@ def read_extent_into(source: Handle, slab: memoryview, extent: Extent, start: in
                 expected=f"{extent.nbytes} bytes of data",
                 got=f"{start + done}",
             )
-        done += got
+        done += count
 
 
 def read_at(source: Handle, slab: memoryview, offset: int) -> int:
-    """Fill the slab from byte `offset` of an open file as far as one call does; return how far."""
+    """Read from byte `offset` of an open file into the slab, by one call; return the count."""
     if not isinstance(source, int):
         return source.read_into(slab, offset)
     if hasattr(os, "preadv"):
@@ -371,7 +378,7 @@ def read_at(source: Handle, slab: memoryview, offset: int) -> int:
 
 
 def write_at(file: FileIO, slab: memoryview, offset: int) -> int:
-    """Write the slab to byte `offset` of a file as far as one call does; return how far."""
+    """Write the slab to byte `offset` of a file, by one call; return the bytes written."""
     if hasattr(os, "pwrite"):
         return os.pwrite(file.fileno(), slab, offset)
     file.seek(offset)
@@ -385,7 +392,7 @@ def handle_of(file: Any) -> Handle:
 
 
 def _data_ranges(source: Handle, extent: Extent) -> Iterator[tuple[int, int]]:
-    """Yield the (start, stop) of what is not a hole, relative to the extent, on element borders."""
+    """Yield (start, stop) of each range without holes in the extent, in whole elements."""
     if not isinstance(source, int):
         if extent.nbytes:
             yield 0, extent.nbytes
@@ -398,7 +405,7 @@ def _data_ranges(source: Handle, extent: Extent) -> Iterator[tuple[int, int]]:
         return
     end = extent.offset + extent.nbytes
     offset = extent.offset
-    if status.st_size < end:  # it became shorter: the usual copy says so
+    if status.st_size < end:  # it became shorter: the usual copy raises the error
         yield 0, extent.nbytes
         return
     while offset < end:

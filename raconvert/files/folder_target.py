@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 def check_folder(
     path: str, *, overwrite: bool, strangers: Callable[[str], str | None], what: str
 ) -> None:
-    """Refuse (`TargetExists`) a destination that is there, unless it is an empty folder.
+    """Raise `TargetExists` if a destination exists, unless it is an empty folder.
 
-    With `overwrite` a folder may be replaced if `strangers` finds nothing in it that is not ours.
-    `what` names it in messages.
+    With `overwrite` a folder may be replaced if `strangers` returns None for it: nothing in it is
+    of another kind. `what` names such a folder in messages. Raises `UsageError` for a path without
+    a name of its own.
     """
     if os.path.basename(path.rstrip("/" + os.sep)) in ("", os.curdir, os.pardir):
         raise UsageError(
@@ -57,6 +58,7 @@ def check_folder(
 
 
 def _strange(path: str, strange: str, what: str) -> TargetExists:
+    """Return the error for a folder in which the file `strange` is not part of `what`."""
     return TargetExists(
         f"holds files that are not part of {what}, such as '{strange}', and is left as it was",
         path=path,
@@ -67,7 +69,7 @@ def _strange(path: str, strange: str, what: str) -> TargetExists:
 class Folder(Target):
     """A folder to be written: as `temp` beside `path`, then renamed to it.
 
-    `WHAT` a folder of the format is called in messages; `strangers` finds what is not part of one.
+    `WHAT` names such a folder in messages; `strangers` looks for files that are not part of one.
     """
 
     __slots__ = ("_before",)
@@ -75,19 +77,19 @@ class Folder(Target):
     _before: dict[str, tuple[int, ...]] | None
 
     def strangers(self, folder: str) -> str | None:
-        """The path of what is not part of the format in a folder, or None. Raises nothing."""
+        """Return the path of an entry that is not part of the format, or None. Raises nothing."""
         raise NotImplementedError
 
     def __init__(self, path: str, **named: Any) -> None:
         super().__init__(path, **named)
-        self._before = None  # unless all that is there is kept: its files, and what each was
+        self._before = None  # after `keep`: the identity of each file of the old folder, by path
 
     def keep(self) -> None:
         """Begin with everything that is in the folder now: further names of the same files.
 
-        Files are copied where the system has no links. What is put into the new folder takes the
-        place of a name, never of the content that it has in the old one. The folder that it was
-        is compared when it is replaced: a file that is new or changed there brings it back.
+        Files are copied if the system has no links. A file that is put into the new folder replaces
+        a name, never the content that the old folder has under it. The old folder is compared when
+        it is replaced: if a file is new or changed in it, it comes back. Raises `WriteFailed`.
         """
         try:
             self._used = True
@@ -106,7 +108,10 @@ class Folder(Target):
             raise write_failed(self.path, error) from error
 
     def discard(self, file: str) -> None:
-        """Remove a file, or a folder with all in it, of those that were kept; it may be absent."""
+        """Remove a file, or a folder with all in it, that `keep` has taken over; it may be absent.
+
+        Raises `Unsafe` for a path that leads out of the folder, and `WriteFailed`.
+        """
         path = self._path_of(file)
         try:
             if os.path.isdir(path) and not os.path.islink(path):
@@ -129,9 +134,9 @@ class Folder(Target):
         return Target(path, max_memory=self.max_memory, progress=self.progress)
 
     def put(self, file: str, pieces: Iterable[Any]) -> None:
-        """Write one file of the folder, which nobody sees before all of it is there.
+        """Write one new file of the folder, which appears with all the others.
 
-        Raises `Unsafe` for a path that leads out of the folder, `WriteFailed` as all writing does.
+        Raises `Unsafe` for a path that leads out of the folder, and `WriteFailed`.
         """
         path = self._path_of(file)
         try:
@@ -150,7 +155,7 @@ class Folder(Target):
         return os.path.join(self.temp, *file.split("/"))
 
     def _make(self) -> None:
-        """Make the folder itself, for its owner alone; not what leads to it."""
+        """Make the folder itself, for its owner alone, but not its parents."""
         os.mkdir(self.temp)
         status = os.stat(self.temp)
         self._mode = S_IMODE(status.st_mode) & PERMISSIONS  # the mode that the umask leaves
@@ -166,7 +171,11 @@ class Folder(Target):
             raise write_failed(self.path, error) from error
 
     def rename(self) -> None:
-        """Put the folder in its place; what was there goes when the new one is."""
+        """Rename the folder to its destination, and then remove the folder that it replaces.
+
+        Raises `TargetExists` for what appeared meanwhile, `Changed` for a kept file that was
+        changed, and `WriteFailed`; the destination is then as it was.
+        """
         if self._before is None:
             check_folder(
                 self.path, overwrite=self.overwrite, strangers=self.strangers, what=self.WHAT
@@ -183,43 +192,45 @@ class Folder(Target):
         except OSError as error:
             raise write_failed(self.path, error) from error
         self._used = False
-        for left in (self.temp, self._aside):  # one of them is what was there
-            shutil.rmtree(left, ignore_errors=True)
+        for old_folder in (self.temp, self._aside):  # one of the two paths is that of the old one
+            shutil.rmtree(old_folder, ignore_errors=True)
 
     @property
     def _aside(self) -> str:
+        """The path of the old folder while the new one is renamed."""
         return f"{self.temp.removesuffix('.tmp')}-old.tmp"
 
     def _replace(self) -> None:
-        """Take the place of a folder: in one step where the system can, else by way of `_aside`.
+        """Replace a folder: in one step if the system can, else by way of `_aside`.
 
-        A process that is killed between two steps would leave nothing in the place. What somebody
-        put into the old folder meanwhile brings it back.
+        (A process that is killed between two steps leaves nothing at the destination.) If somebody
+        has put a file into the old folder meanwhile, it comes back, and the error names the file.
         """
-        if exchanged(self.temp, self.place):
-            there, back = self.temp, self.place
-        else:
+        in_one_step = exchanged(self.temp, self.place)
+        if not in_one_step:
             rename_by_way_of(self.temp, self.place, self._aside)
-            there, back = self._aside, self.place
-        strange = self._odd_in(there) if os.listdir(there) else None
+        old = self.temp if in_one_step else self._aside
+        strange = self._strange_in(old) if os.listdir(old) else None
         if strange is None:
             return
-        if there == self.temp:
-            exchanged(there, back)
+        if in_one_step:
+            exchanged(old, self.place)
         else:
-            os.rename(back, self.temp)
-            os.rename(there, back)
+            os.rename(self.place, self.temp)
+            os.rename(old, self.place)
         if self._before is not None:
             raise changed(os.path.join(self.path, strange))
         raise _strange(self.path, strange, self.WHAT)
 
-    def _odd_in(self, folder: str) -> str | None:
-        """The path of what keeps the old folder from being removed, or None."""
+    def _strange_in(self, folder: str) -> str | None:
+        """Return the path of a file for which the old folder must not be removed, or None."""
         if self._before is None:
             return self.strangers(folder)
         now = _files_of(folder)
-        odd = {file for file in (*now, *self._before) if now.get(file) != self._before.get(file)}
-        return min(odd, default=None)
+        files = {*now, *self._before}
+        return min(
+            (file for file in files if now.get(file) != self._before.get(file)), default=None
+        )
 
     def abort(self) -> None:
         """Remove what was written; the destination is as it was."""
@@ -244,7 +255,7 @@ def _files_of(folder: str) -> dict[str, tuple[int, ...]]:
 
 
 def _copy_name(path: str, new: str) -> None:
-    """Give a file a further name; a copy of it where the system does not."""
+    """Give a file a further name; copy it if the system has no links."""
     os.makedirs(os.path.dirname(new), exist_ok=True)
     if os.path.islink(path):
         os.symlink(os.readlink(path), new)

@@ -34,10 +34,10 @@ LIBDEFLATE_FROM = 2048  # inflated bytes; for less, zlib is as fast
 
 
 class Inflater:
-    """The bytes of one deflated stream, front to back, in pieces of bounded size.
+    """Decoder of one deflated stream, front to back, in pieces of bounded size.
 
-    `compressed` yields its bytes in order. `eof` is True once the stream has ended, checksum
-    included; `behind` are bytes that came after that.
+    `compressed` yields the bytes of the stream in order. `eof` is True once the stream has ended,
+    checksum included; `behind` are the bytes that were read after that.
     """
 
     def __init__(self, compressed: Iterable[bytes], wrapping: int, path: str) -> None:
@@ -81,7 +81,7 @@ class Inflater:
 
 
 def inflater(most: int, *, strict: bool = False) -> Callable[[bytes], bytes]:
-    """A function that inflates as `inflated` does, by libdeflate where that is worth it."""
+    """Return a function that inflates as `inflated` does, by libdeflate if that is faster."""
     inflate = partial(inflated, most=most, strict=strict)
     if most < LIBDEFLATE_FROM:
         return inflate
@@ -104,9 +104,10 @@ def inflater(most: int, *, strict: bool = False) -> Callable[[bytes], bytes]:
 
 
 def inflated(data: bytes, most: int, *, strict: bool = False) -> bytes:
-    """The content of one whole zlib stream, at most `most` bytes; `ValueError` says what is wrong.
+    """Return the content of one whole zlib stream.
 
-    `strict`: no bytes may stand behind the stream.
+    Raises `ValueError` for a damaged stream, for more than `most` bytes of content, and, if
+    `strict`, for bytes behind the stream.
     """
     stream = zlib.decompressobj()
     try:
@@ -149,10 +150,13 @@ class Part(Record):
 def decompressed(
     file: Any, members: Callable[..., Iterator[bytes]], part: Part, notes: list[str]
 ) -> Generator[Any, None, None]:
-    """Yield the bytes of a compressed part: skip, exactly the array's, and a checked end."""
+    """Yield exactly the bytes of the array in a compressed part, and check the end of the stream.
+
+    `members` yields the decoded bytes of an open file. Raises `Corrupt` and `Unsafe`.
+    """
     skip = part.skip
     if skip < 0:
-        # They are the last bytes of the stream; where they begin only its end tells.
+        # The array is counted from the end of the stream, which is decoded once to know its length.
         behind = -skip - 1
         total = sum(_limited(members(file, []), part, part.nbytes + behind))
         skip = total - part.nbytes - behind
@@ -162,16 +166,16 @@ def decompressed(
     chunks = members(file, notes)
     for chunk in chunks:
         if len(chunk) > skip:
-            yield from _first(memoryview(chunk)[skip:], chunks, part, notes)
+            yield from _array_bytes(memoryview(chunk)[skip:], chunks, part, notes)
             return
         skip -= len(chunk)
     raise too_short(part.nbytes + part.skip, part.skip - skip)
 
 
-def _first(
+def _array_bytes(
     chunk: memoryview, chunks: Iterator[bytes], part: Part, notes: list[str]
 ) -> Iterator[Any]:
-    """Yield the first bytes of what is left of the stream, and look at its end."""
+    """Yield the bytes of the array, which begin with `chunk`, and decode the rest of the stream."""
     left = part.nbytes
     while True:
         yield chunk[:left]
@@ -189,7 +193,10 @@ def _first(
 
 
 def _limited(chunks: Iterable[bytes], part: Part, wanted: int = 0, extra: int = 0) -> Iterator[int]:
-    """Yield the lengths of chunks; `Unsafe` once there are many more bytes than are wanted."""
+    """Yield the lengths of chunks; raises `Unsafe` once they are many more bytes than `wanted`.
+
+    `extra` bytes have been counted before.
+    """
     total, most = extra, part.source.limits.surplus_bytes
     for chunk in chunks:
         total += len(chunk)
@@ -204,7 +211,7 @@ def _limited(chunks: Iterable[bytes], part: Part, wanted: int = 0, extra: int = 
 
 
 def too_short(expected: int, got: int) -> Corrupt:
-    """The error for a stream that holds fewer bytes than its array needs."""
+    """Return the error for a stream that holds fewer bytes than its array needs."""
     return Corrupt(
         "data is cut off: its encoded bytes hold too few",
         expected=f"{expected} bytes",
@@ -221,7 +228,7 @@ def _gzip_members(file: Any, notes: list[str]) -> Iterator[bytes]:
         try:
             yield from member.pieces(CHUNK_BYTES)
         except Corrupt as error:
-            error.what, error.where = f"gzip: {error.what}", _place(file)
+            error.what, error.where = f"gzip: {error.what}", _position(file)
             raise
         data = _next_member(file, member.behind, b"\x1f\x8b", notes)
         if not data:
@@ -235,13 +242,13 @@ def _zlib_stream(file: Any, notes: list[str]) -> Iterator[bytes]:
     try:
         yield from stream.pieces(CHUNK_BYTES)
     except Corrupt as error:
-        error.what, error.where = f"zlib: {error.what}", _place(file)
+        error.what, error.where = f"zlib: {error.what}", _position(file)
         raise
     _next_member(file, stream.behind, b"", notes)
 
 
 def _bzip2_members(file: Any, notes: list[str]) -> Iterator[bytes]:
-    """Yield what all bzip2 streams hold that follow each other in the file."""
+    """Yield the decoded bytes of all consecutive bzip2 streams of the file."""
     from bz2 import BZ2Decompressor
 
     data = file.read(READ_BYTES) or b""
@@ -251,21 +258,21 @@ def _bzip2_members(file: Any, notes: list[str]) -> Iterator[bytes]:
             try:
                 piece = decoder.decompress(data, CHUNK_BYTES)
             except (OSError, ValueError) as error:
-                raise Corrupt(f"bzip2 data is damaged ({error})", where=_place(file)) from error
+                raise Corrupt(f"bzip2 data is damaged ({error})", where=_position(file)) from error
             if piece:
                 yield piece
             data = b""
             if not decoder.eof and decoder.needs_input:
                 data = file.read(READ_BYTES) or b""
                 if not data:
-                    raise Corrupt("bzip2 data is cut off", where=_place(file))
+                    raise Corrupt("bzip2 data is cut off", where=_position(file))
         data = _next_member(file, decoder.unused_data, b"BZh", notes)
         if not data:
             return
 
 
 def _next_member(file: Any, data: bytes, start: bytes, notes: list[str]) -> bytes:
-    """The bytes behind a member, if they are another one; a note where they are not."""
+    """Return the first bytes of the next member; empty, with a note, if something else follows."""
     while len(data) < len(start):
         more = file.read(READ_BYTES)
         if not more:
@@ -279,7 +286,7 @@ def _next_member(file: Any, data: bytes, start: bytes, notes: list[str]) -> byte
 
 
 def left_in(file: Any) -> int:
-    """The number of bytes that an open file has behind what was read of it."""
+    """Return the number of bytes from the position of an open file to its end."""
     offset = file.tell()
     left: int = file.seek(0, SEEK_END) - offset
     file.seek(offset)
@@ -287,7 +294,7 @@ def left_in(file: Any) -> int:
 
 
 def note_once(notes: list[str], note: str) -> None:
-    """Add a note; data may be decoded more than once."""
+    """Add a note, unless it is there: data may be decoded more than once."""
     if note not in notes:
         notes.append(note)
 
@@ -299,14 +306,15 @@ MEMBERS: dict[str, Callable[..., Iterator[bytes]]] = {
 }
 
 
-def _place(file: Any) -> str:
+def _position(file: Any) -> str:
+    """Return the position of an open file as messages have it."""
     return f"byte {file.tell()}"
 
 
 def start_of(source: Source, nbytes: int) -> bytes:
-    """The first bytes of a gzip file, decompressed: fewer where it ends, or is damaged there.
+    """Return the first `nbytes` decompressed bytes of a gzip file; fewer if it ends or is damaged.
 
-    They are looked for in the first 64 KiB. Raises what `Source.read_at` does.
+    Only its first 64 KiB are read. Raises what `Source.read_at` does.
     """
     data, start = source.read_at(0, source.limits.short_header_bytes), b""
     while data and len(start) < nbytes:
@@ -324,7 +332,7 @@ def length_mod_32(source: Source) -> int:
     return int.from_bytes(source.read_at(max(0, source.size - 4), 4), "little")
 
 
-# What ZIP members are compressed by: decoders that yield pieces in bounded memory ----------------
+# Compression methods of ZIP members: decoders that yield pieces in bounded memory ----------------
 
 
 ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA = 0, 8, 12, 14  # PKWARE APPNOTE 4.4.5
@@ -333,10 +341,12 @@ LZMA_HEADER = Struct("<HHBI")  # version, length of what follows: lc, lp and pb 
 
 
 def _stored(_: Source, file: FileIO, member: Member) -> Iterator[bytes]:
+    """Return the bytes of a stored member, in pieces."""
     return _raw(file, member.compressed)
 
 
 def _raw(file: FileIO, nbytes: int) -> Iterator[bytes]:
+    """Yield the next `nbytes` bytes of a file, in pieces; fewer if the file ends."""
     while nbytes:
         piece = file.read(min(MEMBER_CHUNK_BYTES, nbytes))
         if not piece:
@@ -346,7 +356,7 @@ def _raw(file: FileIO, nbytes: int) -> Iterator[bytes]:
 
 
 def _inflated(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
-    """Yield what a deflated member holds, in pieces of at most `CHUNK_BYTES`."""
+    """Yield the content of a deflated member, in pieces of at most `MEMBER_CHUNK_BYTES`."""
     stored = _raw(file, member.compressed)
     inflater = Inflater(stored, RAW_WBITS, source.path)
     yield from inflater.pieces(MEMBER_CHUNK_BYTES)
@@ -355,6 +365,7 @@ def _inflated(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
 
 
 def _bunzipped(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
+    """Return the content of a bzip2 member, in pieces."""
     from bz2 import BZ2Decompressor
 
     decoder = BZ2Decompressor()
@@ -362,7 +373,7 @@ def _bunzipped(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
 
 
 def _unlzma(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
-    """Yield what an LZMA member holds (APPNOTE 5.8.8): a header of its own, then a raw stream."""
+    """Return the content of an LZMA member in pieces (APPNOTE 5.8.8: a header, a raw stream)."""
     import lzma
 
     raw = _raw(file, member.compressed)
@@ -390,14 +401,17 @@ def _unlzma(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
 
 
 def _decoded(source: Source, raw: Iterator[bytes], decoder: Any, size: int) -> Iterator[bytes]:
-    """Yield what a decoder of Python's makes of the raw bytes, `CHUNK_BYTES` at a time."""
-    made = 0
+    """Yield the content that a decoder object makes of raw bytes, `MEMBER_CHUNK_BYTES` at a time.
+
+    `size` is the number of bytes that the content should have.
+    """
+    total = 0
     try:
         # LZMA data need not have an end of its own: it ends with the size.
-        while not decoder.eof and made <= size:
+        while not decoder.eof and total <= size:
             more = next(raw, b"") if decoder.needs_input else b""
             piece = decoder.decompress(more, MEMBER_CHUNK_BYTES)
-            made += len(piece)
+            total += len(piece)
             if piece:
                 yield piece
             elif not more and decoder.needs_input:

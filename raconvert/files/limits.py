@@ -204,11 +204,11 @@ DEFAULT = Limits()
 
 
 class Found:
-    """Pieces of one array that were looked for: how many there are, and how many there are not.
+    """Counts of the pieces of one array: how many exist in its store, and how many do not.
 
-    Counted while the array is read, for all threads that read it. `nbytes` is the size of a piece
-    when it is decoded; `asked` says that each absent piece costs a request to a server. `parts`
-    counts the smallest units that are there: chunks, also those of a shard.
+    They are counted while the array is read, for all threads that read it. `nbytes` is the size of
+    a decoded piece; `asked` is True if each absent piece costs a request to a server. `parts` is
+    the number of the smallest units that exist: chunks, also those of a shard.
     """
 
     __slots__ = (
@@ -245,12 +245,12 @@ class Found:
             raise self.too_many(most)
 
     def add_parts(self, count: int) -> None:
-        """Count units that are there. Raises nothing."""
+        """Count units that exist. Raises nothing."""
         with self._lock:
             self.parts += count
 
     def too_many(self, most: int) -> TooLarge:
-        """Return the error for an array of which nearly no chunk exists. Raises nothing."""
+        """Return the error for an array nearly none of whose chunks exist. Raises nothing."""
         return TooLarge(
             f"{self.what} is cut into many chunks, of which few exist", path=self.path,
             expected=f"at most {most} requests for chunks that are absent", got=self._counts(),
@@ -258,7 +258,7 @@ class Found:
         )  # fmt: skip
 
     def check(self) -> None:
-        """Refuse (`TooLarge`) elements that are little more than a fill value, or a few bytes."""
+        """Raise `TooLarge` if the elements are little more than a fill value, or a few bytes."""
         limits = self.limits
         filled = self.absent * self.nbytes
         room = limits.absent_ratio * (self.there + 1) * min(self.nbytes, limits.absent_piece_bytes)
@@ -281,9 +281,9 @@ class Found:
 
 
 class Work:
-    """Bytes that may still be decoded for one stored piece; `spend` counts them.
+    """Budget of the bytes that may be decoded for one stored piece; `spend` counts them.
 
-    `parts` are the units of the piece that began in what was read of it.
+    `parts` is the number of units of the piece that have been read, in whole or in part.
     """
 
     __slots__ = ("_left", "_most", "parts")
@@ -293,7 +293,7 @@ class Work:
         self.parts: int = 0
 
     def spend(self, nbytes: float, what: str, **where: Any) -> None:
-        """Count bytes that are decoded; `TooLarge` where all of them are spent."""
+        """Count decoded bytes; raises `TooLarge` once they are more than the budget."""
         self._left -= int(nbytes)
         if self._left < 0:
             raise TooLarge(

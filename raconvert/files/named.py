@@ -31,18 +31,18 @@ if TYPE_CHECKING:
         folders: list[str]
 
         def at(self, path: str) -> Source:
-            """The source of another file, by the same rules."""
+            """Return the source of another file, by the same rules."""
 
         def open(self) -> FileIO:
-            """The open file, which must be the one that was opened first."""
+            """Open the file, which must be the one that was opened first."""
 
 
 def first_there(source: Source, names: Iterable[str]) -> str | None:
-    """The first of these names that is one of a file in a folder of the source, or None."""
+    """Return the first name that a file in a folder of the source has, or None."""
     if is_remote(source.path):
         folder = source.path.rpartition("/")[0]
         return next((name for name in names if is_there(f"{folder}/{name}")), None)
-    folders = folders_of(source)
+    folders = source_folders(source)
     for name in names:
         for path in (os.path.join(folder, name) for folder in folders):
             if os.path.realpath(path) in source.stand_ins or os.path.lexists(path):
@@ -63,7 +63,7 @@ def resolve(source: Source, name: str, what: str) -> str:
     if _is_odd(name):
         raise Unsafe(f"{what} has a name that no file can have", path=source.path, got=ascii(name))
     shown = name if len(name) <= 200 else name[:197] + "..."
-    folders = folders_of(source)
+    folders = source_folders(source)
     if not source.trust_external and not any(_is_on_drive(folder, name) for folder in folders):
         raise _outside(source, what, folders[0], shown)
     candidates = [(folder, real_path(folder, name)) for folder in folders]
@@ -89,14 +89,19 @@ def _best_of(candidates: list[tuple[str, str]]) -> tuple[str, str]:
     """Return the first (folder, path) that exists and is allowed, else any that exists."""
     if len(candidates) == 1:
         return candidates[0]
-    return min(candidates, key=lambda at: (not os.path.lexists(at[1]), not _is_below(*at)))
+
+    def rank(candidate: tuple[str, str]) -> tuple[bool, bool]:
+        folder, path = candidate
+        return not os.path.lexists(path), not _is_below(folder, path)
+
+    return min(candidates, key=rank)
 
 
 def real_path(folder: str, name: str) -> str:
-    """`os.path.realpath` of a name in a folder whose own path has no links in it.
+    """Return `os.path.realpath` of a name in a folder whose own path has no links in it.
 
-    Where there is none below it either, only what is below it is looked at: a folder may hold many
-    thousands of files. Raises nothing.
+    If no part of the name is a link either, only these parts are looked at, not the whole path: it
+    is asked for many thousands of files of a folder. Raises nothing.
     """
     path = folder
     for part in name.split("/") if os.name == "posix" else ("..",):
@@ -119,6 +124,7 @@ def _is_odd(name: str) -> bool:
 
 
 def _resolve_url(source: Source, name: str, what: str) -> str:
+    """Return the URL of the file that a source at a URL names, and note it as used."""
     from raconvert.files.remote.listing import partner
 
     url = partner(source.path, name, what)
@@ -132,12 +138,15 @@ def _check_opened(source: Source, folder: str, path: str, what: str, shown: str)
     A folder on the way may have become a link since the path was looked at.
     """
     with source.at(path).open() as file:
-        if not _is_below(folder, _place_of(file.fileno(), path)):
+        if not _is_below(folder, _path_of_open(file.fileno(), path)):
             raise _outside(source, what, folder, shown)
 
 
-def _place_of(descriptor: int, path: str) -> str:
-    """Return the path of an open file without links; where no system tells it, that of its name."""
+def _path_of_open(descriptor: int, path: str) -> str:
+    """Return the real path of an open file, which was opened as `path`.
+
+    If the system does not tell, it is that of `path`; raises `Changed` if another file is there.
+    """
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:  # another system, or no /proc
@@ -148,6 +157,7 @@ def _place_of(descriptor: int, path: str) -> str:
 
 
 def _outside(source: Source, what: str, folder: str, shown: str) -> Unsafe:
+    """Return the error for a named file outside the folder of the file that names it."""
     return Unsafe(
         f"{what} lies outside the folder of the file that names it",
         path=source.path,
@@ -158,18 +168,18 @@ def _outside(source: Source, what: str, folder: str, shown: str) -> Unsafe:
 
 
 def _is_on_drive(folder: str, name: str) -> bool:
-    """True if a name leads to the drive, or share, of a folder; always so but on Windows.
+    """True if a name leads to the drive, or share, of a folder: always, except on Windows.
 
-    There a look at a share of another host alone already sends it the user's credentials.
+    On Windows, a mere look at a share of another host sends it the user's credentials.
     """
     drives = [os.path.splitdrive(path)[0] for path in (folder, os.path.join(folder, name))]
     return os.path.normcase(drives[0]) == os.path.normcase(drives[1])
 
 
-def folders_of(source: Source) -> list[str]:
-    """The folders in which a source lies: that of the file itself, then that of a link to it.
+def source_folders(source: Source) -> list[str]:
+    """Return the folders in which a source lies: that of the file, then that of a link to it.
 
-    As they are when they are first asked for.
+    They are determined once for each source.
     """
     if not source.folders:
         real = os.path.dirname(os.path.realpath(source.path))
@@ -185,7 +195,7 @@ def _is_below(folder: str, path: str) -> bool:
 
 
 def of_header(error: RaconvertError, header: str) -> RaconvertError:
-    """An error about a data file with the path of the header that names it."""
+    """Add to an error about a data file the path of the header that names it; return the error."""
     if error.path not in (None, header):
         error.what += f" (a data file of '{header}')"
     return error

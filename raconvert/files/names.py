@@ -38,8 +38,8 @@ def paths_of(
     """Return one relative path for each name, with ``/`` between folders; no two are alike.
 
     `beside` are the suffixes of further files that will lie next to each one, `reserved` the paths
-    of others in the same folder: none of them is given to an array. `known` are names that have a
-    path already: their groups keep their folders.
+    of other files in the same folder: none of them is given to an array. `known` maps names that
+    have a path already to it: their groups keep their folders.
     """
     folders: dict[tuple[str, ...], str] = {(): ""}
     for name, file in (known or {}).items():
@@ -53,10 +53,10 @@ def paths_of(
     for name in names:
         *groups, last = name.split("/")
         for depth in range(1, len(groups) + 1):
-            path = tuple(groups[:depth])
-            if path not in folders:
-                stem = folders[path[:-1]] + escaped(groups[depth - 1])
-                folders[path] = _free(stem, "", taken) + "/"
+            group = tuple(groups[:depth])
+            if group not in folders:
+                stem = folders[group[:-1]] + escaped(groups[depth - 1])
+                folders[group] = _free(stem, "", taken) + "/"
         paths.append(_free(folders[tuple(groups)] + escaped(last), suffix, taken, ends))
     return paths
 
@@ -88,24 +88,27 @@ class _Taken:
 
 
 def _free(stem: str, suffix: str, taken: _Taken, ends: tuple[str, ...] = ("",)) -> str:
-    """Return the path, with a counter where another one would be the same file.
+    """Return a path that no other file has: stem and suffix, with a counter between if need be.
 
-    `ends` are the ends of all files that will lie there. Counting goes on where it ended for
-    this stem, since what was taken stays so.
+    `ends` are the ends of all files that will have this path. Counting goes on from the last
+    counter of this stem, since no path becomes free again.
     """
     key = taken.key(stem), suffix
     number = taken.numbers.get(key, 1)
     path = f"{stem}%{number}{suffix}" if number > 1 else stem + suffix
-    while not taken.paths.isdisjoint(places := [taken.key(path + end) for end in ends]):
+    while not taken.paths.isdisjoint(keys := [taken.key(path + end) for end in ends]):
         number += 1
         path = f"{stem}%{number}{suffix}"
-    taken.paths.update(places)
+    taken.paths.update(keys)
     taken.numbers[key] = number
     return path
 
 
 def folded(path: str) -> str:
-    """The key that paths share if they are one file somewhere: macOS composes letters itself."""
+    """Return a key that paths share if some system takes them for one file.
+
+    Case may not count, and macOS composes letters itself.
+    """
     if path.isascii():
         return path.casefold()
     from unicodedata import normalize
@@ -128,7 +131,7 @@ def escaped(part: str) -> str:
 
 
 def _escaped_in_archives(part: str, *, first: bool) -> str:
-    """Return one part of a name as a part of a member; `first`: nothing stands before it."""
+    """Return one part of a name as a part of a member; `first`: it is the first one."""
     text = _ODD_IN_ARCHIVES.sub(
         lambda match: "".join(f"%{ord(letter):02X}" for letter in match.group()), part
     )
@@ -145,7 +148,7 @@ def is_inside(path: str) -> bool:
 
 
 def check_inside(path: str, what: str) -> None:
-    """Refuse (`Unsafe`) to write a file or member whose path leads out of its destination."""
+    """Raise `Unsafe` for a file or member (`what`) whose path leads out of its destination."""
     if not is_inside(path):
         raise Unsafe(
             f"would write {what} outside its destination", expected="a relative path without '..'",

@@ -2,8 +2,8 @@
 
 A process that is killed between two renames leaves a new file beside an old one, which may well
 fit each other in size. The text of the one therefore ends, or begins, with a line that holds the
-CRC-32 of the rest of that text, and size and checksum of the other file. A text that was edited, or
-rewritten by another program that carries comments along, says nothing any more.
+CRC-32 of the rest of that text, and size and checksum of the other file. If the text was edited, or
+rewritten by another program that carries comments along, its seal is ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAMPLES, SAMPLE_BYTES = 64, 4096
 
 
 def checksum(source: Source, start: int = 0, stop: int | None = None) -> str:
-    """Return a CRC-32 of a stretch of a file: of all of it, or of samples where it is large."""
+    """Return a CRC-32 of a stretch of a file as hex: of all of it, or of samples if it is large."""
     stop = source.size if stop is None else stop
     if stop - start <= WHOLE_BYTES:
         return f"{crc32(source.read_at(start, stop - start)):08x}"

@@ -54,7 +54,7 @@ def is_remote(path: str) -> bool:
 
 
 def public_name(word: str) -> str:
-    """Return a path as it is; of a URL the name that it has in messages (`remote.located`)."""
+    """Return the name of a file for messages: a path as it is, a URL without its secrets."""
     if "://" not in word:
         return word
     from raconvert.files.remote import located
@@ -75,7 +75,7 @@ def is_there(path: str) -> bool:
 
 
 def close_file(file: Handle) -> None:
-    """Close what `raconvert.files.source.opened` has returned. Raises nothing."""
+    """Close a file that `raconvert.files.source.opened` has opened. Raises nothing."""
     if isinstance(file, int):
         os.close(file)
     else:
@@ -83,8 +83,8 @@ def close_file(file: Handle) -> None:
 
 
 def folders_of(paths: Iterable[str]) -> set[str]:
-    """The folders before the names of files, separator included."""
-    if os.sep == "/":  # measured: worth it, since a data set has many names
+    """Return the folders in which files lie, with the separator at the end of each."""
+    if os.sep == "/":  # faster, which counts for the many files of a data set
         paths = list(paths)
         if paths:
             # Whatever sorts between two names shares the folder that both lie in.
@@ -98,7 +98,10 @@ def folders_of(paths: Iterable[str]) -> set[str]:
 
 
 def is_in_doubt(paths: Iterable[str]) -> bool:
-    """True if a note lies above a file that a set of files is not whole (`files.unfinished`)."""
+    """True if the folder of a file, or one above it, has notes on unfinished sets of files.
+
+    `raconvert.files.unfinished` writes and reads them.
+    """
     seen: set[str] = set()
     for folder in folders_of(paths):  # one or few, of many files
         if is_remote(folder):
@@ -113,14 +116,14 @@ def is_in_doubt(paths: Iterable[str]) -> bool:
 
 
 def temporary(path: str) -> str:
-    """Return a new hidden name beside a path, that no glob takes.
+    """Return a new hidden path beside a path, which no glob takes.
 
-    Short, so that it fits where the name itself just fits.
+    Its name is short, so that it fits even if the name of the path just fits.
     """
     return os.path.join(os.path.dirname(path), f"{temporary_prefix()}{os.urandom(4).hex()}.tmp")
 
 
-_MARK = [""]  # stands in the temporary names of this process
+_MARK = [""]  # letters in the temporary names of this process
 
 
 def temporary_prefix() -> str:
@@ -129,9 +132,9 @@ def temporary_prefix() -> str:
 
 
 def mark_temporaries(text: str) -> str:
-    """Put letters into temporary names from now on, by which they are found; return those before.
+    """Put letters into temporary names from now on, to find them by; return the letters before.
 
-    Numbers of processes say little where many machines write into one folder.
+    The number of the process is not enough if many machines write into one folder.
     """
     before, _MARK[0] = _MARK[0], text
     return before
@@ -156,20 +159,27 @@ def is_temporary(name: str) -> bool:
 
 
 def temporaries_of(folder: str, process: int) -> list[str]:
-    """Return the paths of what a process named with `temporary` in a folder and has left there."""
-    mine = f".raconvert-{process}-"
+    """Return the paths of the temporary files and folders that a process has left in a folder."""
+    start = f".raconvert-{process}-"
     try:
         names = os.listdir(folder or ".")
     except OSError:
         return []
-    return [os.path.join(folder, n) for n in names if n.startswith(mine) and is_temporary(n)]
+    return [
+        os.path.join(folder, name)
+        for name in names
+        if name.startswith(start) and is_temporary(name)
+    ]
 
 
 # Which may be written --------------------------------------------------------------------------
 
 
 def check_target(path: str, *, overwrite: bool) -> None:
-    """Refuse a destination that exists (exit 5), or that is not a regular file."""
+    """Raise `TargetExists` for a destination that is no regular file, or exists if not `overwrite`.
+
+    Raises `WriteFailed` for a path that no file can have.
+    """
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -200,15 +210,19 @@ def exists(path: str, what: str = "exists already") -> TargetExists:
 
 
 def refuse_used(paths: Iterable[str], used: Iterable[str]) -> None:
-    """Refuse destinations that are read themselves, or folders in which something read lies."""
-    there = {identity(path): path for path in paths}
-    there.pop(None, None)
-    folders = [path for path in there.values() if os.path.isdir(path)]
-    inside = tuple(os.path.join(os.path.realpath(path), "") for path in folders)
-    for file in used if there else ():
-        path = there.get(identity(file))
-        if inside and os.path.realpath(file).startswith(inside):
-            path = folders[0]
+    """Raise `TargetExists` for a destination that is read itself, or holds a file that is read."""
+    existing = {identity(path): path for path in paths}
+    existing.pop(None, None)
+    folders = {
+        os.path.join(os.path.realpath(path), ""): path
+        for path in existing.values()
+        if os.path.isdir(path)
+    }
+    for file in used if existing else ():
+        path = existing.get(identity(file))
+        if folders:
+            real = os.path.realpath(file)
+            path = next((folders[start] for start in folders if real.startswith(start)), path)
         if path is not None:
             raise TargetExists(
                 "is read by the source, and is left as it was",
@@ -226,7 +240,7 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def identity(path: str, *, follow: bool = True) -> tuple[int, int] | None:
-    """The identity of a file under all of its names; None for one that is not there."""
+    """Return the identity of a file, the same under all of its names; None if it does not exist."""
     try:
         status = os.stat(path) if follow else os.lstat(path)
     except (OSError, ValueError):
@@ -235,9 +249,9 @@ def identity(path: str, *, follow: bool = True) -> tuple[int, int] | None:
 
 
 def old_mode(path: str) -> int | None:
-    """Return the permissions of the file at a path, None where there is no file.
+    """Return the permissions of the regular file at a path, None if there is none.
 
-    What is a link still, after links were followed, is a loop: the error of the system says so.
+    Raises `OSError` if the system does not tell.
     """
     try:
         mode = os.lstat(path).st_mode
@@ -249,7 +263,7 @@ def old_mode(path: str) -> int | None:
 def write_failed(path: str, error: OSError | ValueError) -> RaconvertError:
     """Return the error for a refused write, with the system's reason; an error of ours stays.
 
-    (`ValueError` is what Python says of a path with a NUL byte.)
+    (Python raises `ValueError` for a path with a NUL byte.)
     """
     if isinstance(error, RaconvertError):
         return error
@@ -270,13 +284,13 @@ def write_failed(path: str, error: OSError | ValueError) -> RaconvertError:
 def create(path: str, mode: int | None) -> tuple[int, int]:
     """Create a file for its owner alone; return the descriptor and the mode that it is to have.
 
-    `mode` is that of the file which it will replace; a new one gets what the umask leaves.
+    `mode` is that of the file which it will replace, None for a new one: the umask decides.
     """
     if mode is None:
         mode = mode_of_new()
     if mode is not None:
         return os.open(path, CREATE_FLAGS, 0o600), mode
-    descriptor = os.open(path, CREATE_FLAGS, 0o666)  # the system tells, while the file is empty
+    descriptor = os.open(path, CREATE_FLAGS, 0o666)  # shows the umask; the file is empty
     mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & PERMISSIONS
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, 0o600)
@@ -284,9 +298,9 @@ def create(path: str, mode: int | None) -> tuple[int, int]:
 
 
 def mode_of_new() -> int | None:
-    """The mode that the umask leaves to a new file, as Linux shows it.
+    """Return the mode that the umask leaves to a new file; None if the system does not show it.
 
-    Asking `os.umask` changes it, for other threads too.
+    (`os.umask` would change it, for other threads too.)
     """
     try:
         descriptor = os.open("/proc/self/status", os.O_RDONLY)
@@ -314,9 +328,9 @@ def link(path: str, name: str, **how: Any) -> None:
 
 
 def rename_new(temp: str, path: str) -> bool:
-    """Give a file the name of what is not there; `FileExistsError` if it is, which is not replaced.
+    """Rename a file to a name that is free; raises `FileExistsError` otherwise.
 
-    False if the temporary name remains beside the new one, because it cannot be removed.
+    Returns False if the temporary name remains beside the new one, because it cannot be removed.
     """
     if os.name == "nt":  # on Windows os.rename refuses to replace
         os.rename(temp, path)
@@ -332,6 +346,7 @@ def rename_new(temp: str, path: str) -> bool:
 
 
 def _rename_new_without_links(temp: str, path: str) -> None:
+    """Rename a file to a name that is free, on a file system without links."""
     code = _renameat2(temp, path, _NOREPLACE)
     if code == errno.EEXIST:
         raise FileExistsError(code, os.strerror(code), path)
@@ -350,15 +365,15 @@ def exchanged(a: str, b: str) -> bool:
 
 
 def _renameat2(a: str, b: str, flags: int) -> int:
-    """Call the system's renameat2; return 0, or the number of its error."""
+    """Call renameat2 of Linux; return 0, or the number of its error."""
     try:
         import ctypes
 
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (ImportError, OSError, AttributeError, TypeError):  # no Linux, or an old C library
         return errno.ENOSYS
-    here = -100  # AT_FDCWD
-    failed = call(here, os.fsencode(a), here, os.fsencode(b), flags)
+    current = -100  # AT_FDCWD: relative paths begin in the current folder
+    failed = call(current, os.fsencode(a), current, os.fsencode(b), flags)
     return ctypes.get_errno() or errno.EIO if failed else 0
 
 
@@ -374,16 +389,16 @@ def remove(path: str) -> bool:
 
 
 def name_of_open(file: FileIO, path: str) -> str:
-    """Return a name of an open file for libraries that want one: of the file, not of its place.
+    """Return a path by which libraries that want one open the file that is open already.
 
-    Another file that takes its name meanwhile is not what they open.
+    If the system has such paths, they open this file even if another one takes its name meanwhile.
     """
     name = f"/proc/self/fd/{file.fileno()}"
     return name if os.path.exists(name) else path
 
 
 def make_folders(folder: str) -> list[str]:
-    """Make a folder and what leads to it; return those that were made."""
+    """Make a folder and its parents; return those that did not exist, the outermost first."""
     missing = []
     while folder and not os.path.isdir(folder):
         missing.append(folder)
@@ -401,7 +416,7 @@ def make_folders(folder: str) -> list[str]:
 
 
 def sync_folder(path: str) -> None:
-    """Make a rename in the folder of `path`, unless that is a link, durable, if the system can."""
+    """Make a rename in the folder of `path` durable, if the system can. Raises nothing."""
     if os.name != "posix":
         return
     try:
@@ -415,7 +430,7 @@ def sync_folder(path: str) -> None:
 
 
 def without_ending(path: str, ending: str) -> str:
-    """A path without its ending, where it has that, else without its last suffix."""
+    """Return a path without `ending`, if it has that (in any case), else without its suffix."""
     has = bool(ending) and path.lower().endswith(ending)
     return path[: -len(ending)] if has else os.path.splitext(path)[0]
 
@@ -424,7 +439,7 @@ def without_ending(path: str, ending: str) -> str:
 
 
 def rename_new_folder(new: str, path: str) -> None:
-    """Rename a folder to a name that is free or an empty folder; else raises `FileExistsError`."""
+    """Rename a folder to a name that is free or an empty folder; raises `FileExistsError` else."""
     try:
         os.rename(new, path)
     except OSError as error:
@@ -434,7 +449,7 @@ def rename_new_folder(new: str, path: str) -> None:
 
 
 def rename_by_way_of(new: str, path: str, old: str) -> None:
-    """Rename a folder to an existing name, whose old entry is renamed to `old` before."""
+    """Rename a folder to an existing path, after that has been renamed to `old`."""
     try:
         os.rename(path, old)
         os.rename(new, path)
@@ -457,19 +472,12 @@ def walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
         try:
             with os.scandir(above) as entries:
                 for entry in entries:
-                    (inner if _is_folder(entry) else names).append(entry.name)
+                    (inner if is_folder(entry) else names).append(entry.name)
         except OSError:  # gone, not to be read, or its path is too long
             continue
         paths = [os.path.join(above, name) for name in inner]
         yield above, inner, names
         left += [path for path in reversed(paths) if not os.path.islink(path)]
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
 
 
 # The closest name in a folder to that of a file which is not there -------------------------------
@@ -482,9 +490,9 @@ CLOSE = 0.7  # share of letters that similar names have in common, in order
 def did_you_mean_file(path: str, error: Exception | None = None) -> str:
     """Return ``; did you mean 'x'?`` for the closest file beside one that is not there, if any.
 
-    Of a link that leads nowhere it is said where it leads. A name of the same letters with other
-    numbers is another file, and not meant. Nothing is said of another `error` than that there is no
-    file. Raises nothing.
+    For a link that leads nowhere, the text has its destination instead. A name of the same letters
+    with other numbers is another file, and not suggested. The text is empty if `error` is any other
+    than that the file does not exist. Raises nothing.
     """
     if is_remote(path) or not (error is None or isinstance(error, FileNotFoundError)):
         return ""
@@ -516,14 +524,15 @@ def _likeness(name: str, other: str) -> float:
 
 
 def _numbers(text: str) -> list[int]:
+    """Return the numbers in a text, in order."""
     import re
 
     return [int(word) for word in re.findall("[0-9]{1,18}", text)]
 
 
-# Files of fixed names (journal, SHA256SUMS, notes), opened without following links
-# Anyone who may write into the folder can have put a link or a pipe in their place, since the
-# names are public. Neither is followed, read or written.
+# Files of fixed names (journal, SHA256SUMS, notes), opened without following links --------------
+# Anyone who may write into the folder can put a link or a pipe under these names, which are public.
+# Neither is followed, read or written.
 
 
 _FLAGS = (
@@ -538,7 +547,7 @@ def refuse_other(path: str) -> None:
     """Raise `Unsafe` if the path is a link, or exists and is not a regular file."""
     try:
         mode = os.lstat(path).st_mode
-    except OSError:  # not there; if it cannot be looked at, opening it tells
+    except OSError:  # it does not exist, or opening it raises the error
         return
     if not S_ISREG(mode):
         raise Unsafe(
@@ -549,7 +558,7 @@ def refuse_other(path: str) -> None:
 
 
 def open_own(path: str, flags: int = os.O_RDONLY) -> int:
-    """Open such a file; return its descriptor. Raises `Unsafe` and `OSError`."""
+    """Open a file of a fixed name; return its descriptor. Raises `Unsafe` and `OSError`."""
     refuse_other(path)
     descriptor = os.open(path, flags | _FLAGS, 0o666)
     if not S_ISREG(os.fstat(descriptor).st_mode):  # it can have been replaced since the check
@@ -559,7 +568,7 @@ def open_own(path: str, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
-# Trees of folders with the links in them, as somebody has asked for who names such a tree --------
+# Trees of folders, whose links are followed: who names a tree asks for that ---------------------
 
 
 def visible(folder: str) -> list[os.DirEntry[str]]:
@@ -573,25 +582,24 @@ def entries_below(
     is_whole: Callable[[str], bool] = lambda path: False,
     limits: Limits | None = None,
 ) -> Iterator[os.DirEntry[str]]:
-    """Yield all below a folder but folders; links are followed, not to a folder that they lie in.
+    """Yield the visible entries below a folder that are not folders, in folders of any depth.
 
-    A folder that `is_whole` is not looked into, but yielded.
-
-    Links that name one another make very many ways of few folders: `Limits.linked_folders` are
-    followed.
+    A folder for which `is_whole` is true for its path is yielded, and not its entries. Links are
+    followed, unless they lead to a folder that they lie in. Links that name one another make very
+    many ways of few folders: raises `Unsafe` for more than `Limits.linked_folders`.
     """
     linked = 0
-    # Each with the folders that links led through.
+    # Path, real path, and the real paths of the folders that links on the way led to.
     left = [(folder, os.path.realpath(folder), frozenset[str]())]
     while left:
-        parent, real, above = left.pop()
+        parent, real, passed = left.pop()
         for entry in visible(parent):
-            there = os.path.join(real, entry.name)
+            inner = os.path.join(real, entry.name)
             if not is_folder(entry) or is_whole(entry.path):
                 yield entry
             elif not entry.is_symlink():
-                left.append((entry.path, there, above))
-            elif (there := os.path.realpath(there)) not in above and not _is_in(real, there):
+                left.append((entry.path, inner, passed))
+            elif (inner := os.path.realpath(inner)) not in passed and not _is_in(real, inner):
                 linked += 1
                 if limits is None:
                     from raconvert.files.limits import DEFAULT  # only where there are links
@@ -604,7 +612,7 @@ def entries_below(
                         expected=f"at most {limits.linked_folders}",
                         remedy="name the folders that are meant",
                     )
-                left.append((entry.path, there, above | {there}))
+                left.append((entry.path, inner, passed | {inner}))
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -103,7 +103,7 @@ def _is_printable(text: str) -> bool:
 
 
 def _split_odd(text: str) -> list[tuple[bool, str]]:
-    """Return a text in parts: single unprintable characters, and the texts between them."""
+    """Split a text into (odd, part): unprintable characters one by one, and the texts between."""
     parts: list[tuple[bool, str]] = []
     for letter in text:
         odd = not _is_printable(letter)
@@ -124,5 +124,5 @@ def _in_double_quotes(text: str, escaped: str) -> str:
             )
             parts.append("".join(f"\\{byte:03o}" for byte in data))
         else:
-            parts.append("".join("\\" + one if one in escaped else one for one in part))
+            parts.append("".join("\\" + char if char in escaped else char for char in part))
     return '"' + "".join(parts) + '"'

@@ -1,7 +1,8 @@
 """Small files: read whole and written whole by few system calls, by their names in open folders.
 
-What is not as usual (no regular file, one that changes, a name that is taken, a full disk) is not
-told here but left to those who tell it: the answer is None then, and nothing has changed.
+Nothing raises here. For whatever is not as usual (no regular file, one that changes, a name that is
+taken, a full disk) the result is None, and nothing has changed: the caller takes the usual way,
+which raises the error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ POSSIBLE = hasattr(os, "O_TMPFILE")  # Linux has files without a name
 
 
 def open_folder(path: str) -> int | None:
-    """A descriptor of a folder."""
+    """Open a folder; return its descriptor, None if the system refuses."""
     try:
         return os.open(path or ".", _FOLDER)
     except (OSError, ValueError):
@@ -53,11 +54,10 @@ def read_small(name: str, folder: int) -> bytes | None:
 def write_small(
     name: str, beside: str, data: bytes, mode: int, folder: int, sync: int
 ) -> int | None:
-    """Make a new file of this mode, and return its time of change (ns).
+    """Write a new file of this mode; return its time of change (ns), None if it was not written.
 
-    It has no name until it is whole, and takes none that is taken, nor one beside which there is a
-    file `beside`. With `sync` its bytes are on
-    the disk then, but its name may not be.
+    It gets its name when it is whole. It is not written if that name is taken, or if there is a
+    file `beside`. With `sync` its bytes are on the disk when this returns, but its name may not be.
     """
     try:
         if os.access(beside, os.F_OK, dir_fd=folder, follow_symlinks=False):
@@ -78,12 +78,12 @@ def write_small(
     except (OSError, ValueError):
         pass
     finally:
-        mtime = _closed(descriptor, name, mtime, folder)
+        mtime = _close_new(descriptor, name, mtime, folder)
     return mtime
 
 
-def _closed(descriptor: int, name: str, mtime: int | None, folder: int) -> int | None:
-    """Close a new file; if that fails, it is not whole, and goes."""
+def _close_new(descriptor: int, name: str, mtime: int | None, folder: int) -> int | None:
+    """Close a new file; return `mtime`, or None, with the file removed, if closing it fails."""
     try:
         os.close(descriptor)
     except OSError:
@@ -102,7 +102,7 @@ def is_there(name: str, folder: int) -> bool:
 
 
 def look_at_all(names: list[str], folder: int) -> list[tuple[int, int] | None]:
-    """Size and time of change (ns) of each file in a folder; None for what is not a regular one."""
+    """Return size and time of change (ns) of each file in a folder; None unless it is regular."""
     sizes: list[tuple[int, int] | None] = []
     for name in names:
         try:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     Identity = tuple[int, int, int, int]
 
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
-DEFAULT_MAX_MEMORY = 1 << 30  # as of `Limits.memory`
-HELD_AT_MOST = 64  # descriptors at once: systems allow 256 to 1024, and stacks have many files
+DEFAULT_MAX_MEMORY = 1 << 30  # bytes; the default of `Limits.memory`
+HELD_AT_MOST = 64  # open descriptors: systems allow 256 to 1024, and stacks have many files
 _held: set[Handle] = set()  # descriptors that sources keep open
 # `O_NONBLOCK` keeps the open itself from hanging on a pipe without a writer.
 OPEN_FLAGS = (
@@ -55,8 +55,8 @@ class Extent:
     """The location of an array's bytes in one local file, contiguous and in stored order.
 
     `offset` and `nbytes` are bytes; `swap` is the width of the numbers that must be reversed to
-    become little-endian (1: none). `identity` is what the file was when it was first opened,
-    `checksum` is compared by whatever passes over all of the bytes. Made by `Source.extent`.
+    become little-endian (1: none). `identity` is that of the file when it was first opened;
+    `checksum` is compared by code that reads all of the bytes. Made by `Source.extent`.
     """
 
     __slots__ = ("checksum", "identity", "nbytes", "offset", "path", "swap")
@@ -82,7 +82,7 @@ class Extent:
         return Extent(self.path, self.offset + start, nbytes, self.swap, self.identity)
 
     def open(self) -> Handle:
-        """The open file, for `close_file`; raises `Changed` if it is not the one that it was."""
+        """Open the file; `close_file` closes it. Raises `Changed` if its identity is another."""
         return opened(self.path, self.identity)[0]
 
 
@@ -90,12 +90,12 @@ class Source:
     """A local file to read: `path`, `name` for messages, and bounded access to its bytes.
 
     `limits` bound what a parser may take; `max_memory` is one of them, the number of bytes that
-    decoding may hold at once. `trust_external` allows
-    the file to name others outside its own folder; `stand_ins` maps the real path of a file that
-    it names to another that is read in its place (what was written and is not yet renamed). Both
-    are for `raconvert.files.named`, which adds to `used` the path of every other file. `place`
-    is where the file will be, if it has not its name yet: there `beside` looks for partners. `seen`
-    maps the path of every file that was opened to what it was (`Identity`).
+    decoding may hold at once. `trust_external` allows the file to name others outside its own
+    folder; `stand_ins` maps the real path of a file that it names to that of a file which is read
+    instead (one that was written and is not yet renamed). Both are for `raconvert.files.named`,
+    which adds to `used` the path of every other file. `place` is the final path of a file that has
+    a temporary name still: `beside` looks for partners there. `seen` maps the path of every file
+    that was opened to its `Identity`.
 
     >>> source = Source("grid.ra")
     >>> source.name, source.stem, source.size, source.head[:8]
@@ -154,21 +154,22 @@ class Source:
     def beside(
         self, suffix: str | Sequence[str], what: str, *, appended: bool = False, ending: str = ""
     ) -> Source:
-        """The partner of this file: of the same name but for the suffix, in the same folder.
+        """Return the partner of this file, in the same folder: its name with another suffix.
 
-        Of several suffixes the first with which there is such a file. `appended`: it follows the
-        whole name; `ending`: it replaces that. `what` is in messages what the file is: "the
-        header". Raises what `named` does.
+        Of several suffixes, the first one counts with which there is a file. `appended`: the suffix
+        follows the whole name; `ending`: the suffix replaces this ending. `what` names the file in
+        messages: "the header". Raises what `named` does.
         """
         from raconvert.files.named import first_there
 
         name = os.path.basename(self.place)
         own = name if appended else without_ending(name, ending)
-        names = [own + suffix] if isinstance(suffix, str) else [own + one for one in suffix]
+        suffixes = [suffix] if isinstance(suffix, str) else suffix
+        names = [own + suffix for suffix in suffixes]
         return self.named(first_there(self, names) or names[0], what)
 
     def named(self, name: str, what: str) -> Source:
-        """The file that this one names, relative to its folder.
+        """Return the source of a file that this one names, relative to its folder.
 
         Raises `Unsafe` and `ReadFailed` as `raconvert.files.named.resolve` does.
         """
@@ -177,7 +178,7 @@ class Source:
         return self.at(resolve(self, name, what))
 
     def at(self, path: str) -> Source:
-        """The source of another file, with the same rules and the same `used`; raises nothing."""
+        """Return the source of another file, with the same rules and `used`. Raises nothing."""
         other = Source(
             path, max_memory=self.max_memory, stand_ins=self.stand_ins, limits=self._limits
         )
@@ -233,7 +234,7 @@ class Source:
         return file
 
     def _keep(self, file: Handle) -> None:
-        """Keep an open file for `read_at`, unless there is one, or too many sources keep theirs."""
+        """Keep a file open for `read_at`; close it if one is open, or too many sources have one."""
         if self._file == -1 and len(_held) < HELD_AT_MOST:
             _held.add(file)
             self._file = file
@@ -286,7 +287,7 @@ class Source:
         return data
 
     def open(self) -> FileIO:
-        """The open file, unbuffered; the caller closes it. Raises what `read_at` does."""
+        """Open the file, unbuffered; the caller closes it. Raises what `read_at` does."""
         file = self._open()
         if isinstance(file, int):
             return io.FileIO(file, "rb", closefd=True)
@@ -313,7 +314,7 @@ class Source:
 
 
 def path_of(source: Readable, stack: ExitStack) -> str:
-    """The path under which a source is read while `stack` is open."""
+    """Return the path under which a source can be read while `stack` is open."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
     from raconvert.files.streams import kept
@@ -348,12 +349,12 @@ def read_up_to(file: FileIO, nbytes: int) -> bytes:
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """The identity of a file: device, inode, size, time of change."""
+    """Return the identity of a file: device, inode, size, time of change."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def refuse_changed(seen: Mapping[str, Identity]) -> None:
-    """Raise `Changed` if any of the files was changed or replaced since it was opened."""
+    """Raise `Changed` if a file was changed or replaced since it had its identity in `seen`."""
     for path, known in seen.items():
         if is_remote(path):  # every range was read from one version
             continue
@@ -366,7 +367,7 @@ def refuse_changed(seen: Mapping[str, Identity]) -> None:
 
 
 def read_failed(path: str, error: Exception) -> RaconvertError:
-    """Convert an error of the system into `ReadFailed`; errors of ours stay the same."""
+    """Return the `ReadFailed` for an error of the system; an error of ours stays."""
     if isinstance(error, RaconvertError):
         return error
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -379,7 +380,10 @@ def read_failed(path: str, error: Exception) -> RaconvertError:
 
 
 def open_file(path: str) -> tuple[int, os.stat_result]:
-    """Open a regular file for reading, or refuse it (`Unsafe`); its descriptor and status."""
+    """Open a regular file for reading; return its descriptor and status.
+
+    Raises `Unsafe` for anything else than a regular file, `ReadFailed` if the system refuses.
+    """
     try:
         descriptor = os.open(path, OPEN_FLAGS)
     except (OSError, ValueError) as error:
@@ -395,7 +399,10 @@ def open_file(path: str) -> tuple[int, os.stat_result]:
 
 
 def opened(path: str, known: Identity | None = None) -> tuple[Handle, Identity]:
-    """An open file, local or at a URL, and what it is: what is `known` (else `Changed`)."""
+    """Open a file, local or at a URL; return it with its identity.
+
+    Raises `Changed` if that is not `known`, and what `open_file` raises.
+    """
     if is_remote(path):
         from raconvert.files.remote.source import RemoteFile
 
@@ -405,11 +412,12 @@ def opened(path: str, known: Identity | None = None) -> tuple[Handle, Identity]:
 
 
 def open_regular(path: str, known: Identity | None = None) -> int:
-    """The descriptor of a regular file, which must be the one that is `known` (else `Changed`)."""
+    """Open a regular file; return its descriptor. Raises what `opened` raises."""
     return _opened_here(path, known)[0]
 
 
 def _opened_here(path: str, known: Identity | None) -> tuple[int, Identity]:
+    """Open a local file as `opened` does."""
     descriptor, status = open_file(path)
     identity = identity_of(status)
     if known is not None and identity != known:
@@ -419,6 +427,6 @@ def _opened_here(path: str, known: Identity | None) -> tuple[int, Identity]:
 
 
 def check_unchanged(file: Handle, path: str, known: Identity | None) -> None:
-    """Refuse (`Changed`) what was read from an open file that was changed meanwhile."""
+    """Raise `Changed` if an open file has not the identity `known` any more."""
     if known is not None and isinstance(file, int) and identity_of(os.fstat(file)) != known:
         raise changed(path)

@@ -31,9 +31,9 @@ def is_given(source: object) -> bool:
 
 
 class Kept:
-    """The content of a source under a path, until it is closed.
+    """A path under which the content of a source can be read, until this is closed.
 
-    `shown` is what the source is called in messages.
+    `shown` is the name of the source in messages. Raises what `kept` raises.
     """
 
     def __init__(self, source: Any) -> None:
@@ -44,7 +44,7 @@ class Kept:
             return
         import tempfile
 
-        # What nobody closes goes at the end of the process.
+        # If nobody closes it, the folder is removed at the end of the process.
         self._folder = tempfile.TemporaryDirectory(prefix="raconvert-")
         self.path = os.path.join(self._folder.name, os.path.basename(self.shown) or _NAMELESS)
         try:
@@ -70,22 +70,22 @@ class Kept:
 
 @contextmanager
 def kept(source: Any) -> Iterator[str]:
-    """Give the path under which a source can be read inside a ``with`` block.
+    """Give a path under which the content of a source can be read inside a ``with`` block.
 
     Raises `ReadFailed` for a stream that cannot be read, `UsageError` for one of text.
     """
-    held = Kept(source)
+    content = Kept(source)
     try:
-        yield held.path
+        yield content.path
     except RaconvertError as error:
-        held.rename(error)
+        content.rename(error)
         raise
     finally:
-        held.close()
+        content.close()
 
 
 def standard_input() -> Any:
-    """The standard input as bytes; `UsageError` for a terminal."""
+    """Return the standard input as a file of bytes; raises `UsageError` for a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         raise UsageError(
             "the standard input is a terminal", remedy="send it a file: raconvert - -o DST < FILE"
@@ -94,13 +94,13 @@ def standard_input() -> Any:
 
 
 def _path_of(source: Any) -> str:
-    """The path of a file that is open, local, and at its beginning; else nothing."""
+    """Return the path of a local file that is open at its beginning; empty for any other source."""
     name = getattr(source, "name", None)
     if not isinstance(name, str) or not hasattr(source, "fileno"):
         return ""
     try:
-        here = os.path.samestat(os.fstat(source.fileno()), os.stat(name))
-        return name if here and source.tell() == 0 else ""
+        same_file = os.path.samestat(os.fstat(source.fileno()), os.stat(name))
+        return name if same_file and source.tell() == 0 else ""
     except (OSError, ValueError):
         return ""
 
@@ -116,6 +116,7 @@ def shown(source: Any) -> str:
 
 
 def _fill(file: IO[bytes], source: Any, shown: str) -> None:
+    """Write the content of a source, named `shown` in messages, into a file."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         file.write(source)
         return
@@ -132,7 +133,7 @@ def _fill(file: IO[bytes], source: Any, shown: str) -> None:
         raise ReadFailed(f"cannot be read: {error.strerror or error}", path=shown) from error
 
 
-# Readable files over bytes that are read at any place: the part of them that keeps a position ----
+# Readable files over bytes that can be read from any offset: the position of such a file --------
 
 
 class Positioned(io.RawIOBase):
@@ -143,7 +144,7 @@ class Positioned(io.RawIOBase):
         self._position = 0
 
     def fill(self, memory: memoryview, offset: int) -> int:
-        """Fill memory from byte `offset`, as far as one read does, and return how far."""
+        """Read from byte `offset` into memory, by one read; return the number of bytes."""
         raise NotImplementedError
 
     def readable(self) -> bool:
@@ -166,6 +167,6 @@ class Positioned(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer by one read, and move the position by the bytes read."""
-        got = self.fill(memoryview(buffer).cast("B"), self._position)
-        self._position += got
-        return got
+        count = self.fill(memoryview(buffer).cast("B"), self._position)
+        self._position += count
+        return count

@@ -44,12 +44,12 @@ class Target:
 
     `progress` is called with the number of bytes just written; `max_memory` is what encoding may
     hold at once. `partners` are further files that belong to this one, finished, renamed and
-    removed together with it (before it, so that what it names is there); `series` says that nothing
-    in them tells when one is missing, so that a note does until all are there. `place` is the file
-    itself: `path`, or where a link of that name leads (not with `follow=False`: a link is replaced
-    then, never what it leads to); partners lie beside it. `used` are files that no partner may
-    replace. Without `overwrite` what appears at the destination meanwhile is never replaced; None
-    is for callers that decide for themselves: the file is replaced, partners are not. `allow`
+    removed together with it (before it, so that what it names is there); `series` is True if no
+    content shows that one of them is missing, so that a note does until all are there. `place` is
+    the file itself: `path`, or the file to which a link of that name leads (with `follow=False` the
+    link itself is replaced); partners lie beside it. `used` are files that no partner may replace.
+    Without `overwrite` a file that appears at the destination meanwhile is never replaced; None is
+    for callers that decide for themselves: the file is replaced, partners are not. `allow`
     are the losses that may happen while data is written, `lost` those that did (`Fit`), `notes`
     what the user is to know. With `sync` the disk begins while a large file is still written, since
     `commit` will wait for it. Leaving a ``with`` block without `commit` removes temporary files.
@@ -129,10 +129,10 @@ class Target:
         return file
 
     def copied(self, header: bytes, extent: Extent, trailer: bytes = b"") -> FileIO:
-        """Create the file out of a stretch of another, behind a header and before a trailer.
+        """Create the file from a header, a stretch of another file and a trailer; return it open.
 
-        Numbers become little-endian; nothing is held in memory. Returns the open file. Raises
-        `WriteFailed`, and what reading the other file raises.
+        Numbers become little-endian; memory is bounded. Raises `WriteFailed`, and what reading the
+        other file raises.
         """
         from raconvert.files.copy import copy_extent, write_all
 
@@ -150,11 +150,11 @@ class Target:
         return loss in self.allow or "all" in self.allow
 
     def beside(self, suffix: str, *, appended: bool = False, ending: str = "") -> Target:
-        """The target of the partner of this file: of the same name but for the suffix.
+        """Return the target of the partner of this file: its name with another suffix.
 
-        `appended`: the suffix follows the whole name; `ending`: what it replaces, if that is more
-        than the last suffix. `Source.beside` finds it again. Raises `TargetExists` where such a
-        file exists and may not be replaced.
+        `appended`: the suffix follows the whole name; `ending`: the suffix replaces this ending, if
+        that is more than the last suffix. `Source.beside` finds it again. Raises `TargetExists` if
+        such a file exists and may not be replaced.
         """
         path = (self.place if appended else without_ending(self.place, ending)) + suffix
         refuse_used([path], self.used)
@@ -170,10 +170,10 @@ class Target:
         return other
 
     def counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
-        """Yield blocks, and report their bytes as progress when the next one is asked for.
+        """Yield blocks, and report the bytes of each as progress when the next one is asked for.
 
-        What is left of them when writing fails is closed by `abort`, threads and files included:
-        the error would keep it all. Raises what the blocks raise as they are read.
+        If writing fails, `abort` closes the iterator `blocks` with its threads and files, which the
+        error would keep alive. Raises what reading the blocks raises.
         """
         self._streams.append(blocks)
         for block in blocks:
@@ -196,17 +196,17 @@ class Target:
             raise write_failed(self.path, error) from error
 
     def written(self) -> FileIO:
-        """Return the open file, whoever has its name by now.
+        """Return the file that `open` has opened, even if another one has its name by now.
 
-        Raises `IndexError` unless it is open.
+        Raises `IndexError` if none is open.
         """
         return self._files[0]
 
     def rename(self) -> None:
-        """Put the finished files in their places, all or none, keeping the modes of old ones.
+        """Rename all finished files to their destinations, or none; modes of old files are kept.
 
-        Raises `WriteFailed`, or `TargetExists` for what appeared meanwhile; the destination is then
-        as it was.
+        Raises `WriteFailed`, or `TargetExists` for a file that appeared meanwhile; the destination
+        is then as it was.
         """
         if not self.series:
             self._rename_all()
@@ -218,6 +218,7 @@ class Target:
             self._rename_all()
 
     def _rename_all(self) -> None:
+        """Rename the file and its partners; if one fails, undo the others."""
         together = [*self._all()]
         done: list[Target] = []
         try:
@@ -234,6 +235,7 @@ class Target:
             target._forget()
 
     def _all(self) -> Iterator[Target]:
+        """Yield the targets of all partners, and this one last."""
         for partner in self.partners:
             yield from partner._all()
         yield self
@@ -246,8 +248,8 @@ class Target:
             open_files = [file for file in self._files if not file.closed]
             if open_files:
                 set_mode(open_files[0].fileno(), mode)
-            there = os.lstat(self.temp)
-            if self._identity not in (None, (there.st_dev, there.st_ino)):
+            status = os.lstat(self.temp)
+            if self._identity not in (None, (status.st_dev, status.st_ino)):
                 raise WriteFailed(
                     "another file took the place of its temporary file while it was written",
                     path=self.path,
@@ -256,14 +258,14 @@ class Target:
                 )
             for file in open_files:
                 file.close()
-            if not open_files and stat.S_IMODE(there.st_mode) != mode:
+            if not open_files and stat.S_IMODE(status.st_mode) != mode:
                 os.chmod(self.temp, mode)
         except OSError as error:
             raise write_failed(self.path, error) from error
         self._files.clear()
 
     def _take_place(self, *, keep: bool) -> None:
-        """Rename one file to its place; `keep` keeps an existing file under a second name."""
+        """Rename one file to its destination; `keep`: an old file gets a second name before."""
         try:
             if self._replaces:
                 if keep and os.path.lexists(self.place):
@@ -278,7 +280,7 @@ class Target:
             raise write_failed(self.path, error) from error
 
     def _keep(self) -> None:
-        # A second name, until all files are in their places.
+        """Give the old file at the destination a second name, until all files are renamed."""
         self._kept = f"{self.temp.removesuffix('.tmp')}-old.tmp"
         try:
             link(self.place, self._kept, follow_symlinks=False)
@@ -298,11 +300,12 @@ class Target:
             pass
 
     def _forget(self) -> None:
+        """Remove the second name of the old file."""
         if self._kept and remove(self._kept):
             self._kept = ""
 
     def commit(self, *, sync: bool = True) -> None:
-        """Finish and rename. Raises what they do."""
+        """Finish and rename the file. Raises what `finish` and `rename` raise."""
         self.finish(sync=sync)
         self.rename()
         if sync:
@@ -335,7 +338,7 @@ class Target:
 
 
 def _look(path: str) -> tuple[bool, bool]:
-    """Return two bools: the path is a link; nothing exists there."""
+    """Return two bools: if the path is a link, and if nothing exists at it."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode), False
     except FileNotFoundError:
@@ -347,7 +350,8 @@ def _look(path: str) -> tuple[bool, bool]:
 # Staging folders of uploads, and the uploader that may skip the local file -----------------------
 
 
-# By folder: what sends the file of a `Conversion` as it is made; False if it needs a local one.
+# By folder, a function that sends the file of a `Conversion` while it is made; it returns False if
+# the file must be made locally first.
 SENDERS: dict[str, Callable[[Any], bool]] = {}
 
 
@@ -386,21 +390,21 @@ def sync_tree(folder: str) -> None:
 
 
 def sync_files_below(folder: str, names: list[str]) -> None:
-    """Wait until these files below a folder, and the folders that they are in, are on the disk."""
+    """Wait until these files and folders below a folder, and their parents, are on the disk."""
     if len(names) > SYNC_EACH and _sync_file_system(folder):
         return
-    places = [os.path.join(folder, name) for name in names]
-    for above in places:
-        if os.path.isdir(above):
-            sync_tree(above)
+    paths = [os.path.join(folder, name) for name in names]
+    for path in paths:
+        if os.path.isdir(path):
+            sync_tree(path)
         else:
-            sync_file(above)
-    for parent in {os.path.dirname(above) for above in places}:
+            sync_file(path)
+    for parent in {os.path.dirname(path) for path in paths}:
         sync_folder(os.path.join(parent, "."))
 
 
 def _sync_file_system(path: str) -> bool:
-    """Wait for all that is to be written to a file system; False where no system call does it."""
+    """Wait until the file system of a path has written everything; False without such a call."""
     if sys.platform != "linux":
         return False
     try:
@@ -432,8 +436,8 @@ _WRITE = 2  # linux/fs.h: SYNC_FILE_RANGE_WRITE, begin to write what is not bein
 class WriteBack:
     """A progress callback that has the disk begin with what was written to `file`.
 
-    It is called with the number of bytes just written, and calls `progress` in turn. Systems
-    without `sync_file_range` (it is Linux's own) write when they are asked to wait.
+    It is called with the number of bytes just written, and calls `progress` in turn. Without
+    `sync_file_range`, which only Linux has, the disk begins with `fsync`.
     """
 
     def __init__(self, file: FileIO, progress: Callable[[int], object] | None) -> None:
@@ -441,15 +445,15 @@ class WriteBack:
         self._progress = progress
         self._waiting = 0  # bytes written since the last call
         self._begin: Callable[[int, int, int, int], int] | None = None
-        self._known = False
+        self._looked_up = False  # True once `_begin` is determined
 
     def __call__(self, nbytes: int) -> None:
         """Note that so many bytes were written."""
         self._waiting += nbytes
         if self._waiting >= EVERY:
             self._waiting = 0
-            if not self._known:
-                self._known, self._begin = True, _sync_file_range()
+            if not self._looked_up:
+                self._looked_up, self._begin = True, _sync_file_range()
             if self._begin is not None:
                 self._begin(self._file.fileno(), 0, 0, _WRITE)  # a hint: an error shows in fsync
         if self._progress is not None:
@@ -457,6 +461,7 @@ class WriteBack:
 
 
 def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
+    """Return the system call of this name; None if the system has none."""
     if sys.platform != "linux":
         return None
     try:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def ahead(pieces: Generator[Any, None, None], alive: int) -> Iterator[Any]:
     """Yield the pieces of a generator that runs in a thread.
 
-    At most `alive` (2 or more) pieces are there at once: the one in use, those that wait, and the
-    one being made. So the generator may fill as many buffers in turn; a piece is valid until the
-    next one is asked for. Errors of the generator are raised here, and it is closed, and the
-    thread ended, before this generator ends.
+    At most `alive` (2 or more) pieces exist at once: the one in use, those that wait, and the one
+    being made. So the generator may fill as many buffers in turn; a piece is valid until the next
+    one is asked for. Errors of the generator are raised here. When this generator ends, the other
+    one is closed, and the thread has ended.
     """
     from queue import SimpleQueue
     from threading import Semaphore, Thread
@@ -71,18 +71,18 @@ def ahead(pieces: Generator[Any, None, None], alive: int) -> Iterator[Any]:
 
 
 # Work that two threads share: each takes the next piece as soon as it is done with one -----------
-# For copies between memory and memory, which one processor cannot do as fast as two. Where there
-# is one processor, or no thread to be had, this thread does all.
+# For copies between memory and memory, which two processors do faster than one. If the system
+# allows no further thread, this one does all.
 
 
 def shared(
     pieces: Iterator[int],
-    hand: Callable[[], Callable[[int], int]],
+    new_worker: Callable[[], Callable[[int], int]],
     progress: Callable[[int], object],
 ) -> None:
-    """Do all pieces; `progress` is called here with the bytes of pieces that are done.
+    """Do the work of all pieces; `progress` is called by this thread with the bytes done.
 
-    `hand` returns, for each thread, a function that does one piece and returns its bytes. An
+    `new_worker` returns, for each thread, a function that does one piece and returns its bytes. An
     error of either thread, or an interruption, is raised here when both have ended.
     """
     from threading import Lock, Thread
@@ -98,7 +98,7 @@ def shared(
 
     def help_out() -> None:
         try:
-            work = hand()
+            work = new_worker()
             while (piece := take()) is not None:
                 done.append(work(piece))
         except BaseException as error:  # noqa: BLE001 - raised by the thread that asked
@@ -108,20 +108,21 @@ def shared(
     with suppress(RuntimeError):  # the system may allow fewer threads
         other.start()
     try:
-        work = hand()
+        work = new_worker()
         while (piece := take()) is not None:
-            progress(work(piece) + _taken(done))
+            progress(work(piece) + _drained(done))
     finally:
         stopped = True
         if other.ident is not None:
             other.join()
     if failed:
         raise failed[0]
-    if left := _taken(done):
+    if left := _drained(done):
         progress(left)
 
 
-def _taken(done: list[int]) -> int:
+def _drained(done: list[int]) -> int:
+    """Empty the list, to which another thread may add, and return the sum of its numbers."""
     total = 0
     while done:
         total += done.pop()
@@ -134,8 +135,8 @@ def _taken(done: list[int]) -> int:
 class Threads:
     """A few threads for tasks that release the interpreter lock, such as packing of chunks.
 
-    A context manager: at its end, tasks that have not begun are given up, those that have are
-    waited for.
+    A context manager: when it is left, tasks that have not begun are cancelled, and the others
+    are waited for.
     """
 
     def __init__(self, most: int) -> None:

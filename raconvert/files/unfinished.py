@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     from raconvert.files.limits import Limits
 
-# What reading raises of something else than a note: whoever may write there can have made it.
-_NOT_ONE = (
+# Errors of reading a file that is no note: whoever may write into the folder can have made it.
+_NOT_A_NOTE = (
     RaconvertError, OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError,
 )  # fmt: skip
 
-# What a note says: which of the files that were asked for are in it, and if others are.
-_Said = namedtuple("_Said", "common others")
+# The files of a note: those that were asked for (a set of paths), and if there are others (a bool).
+_Listed = namedtuple("_Listed", "common others")
 
 
 class Unfinished:
-    """A ``with`` block around the appearance of files; `begin` when the first one is about to.
+    """A ``with`` block around the renaming of files; call `begin` before the first one.
 
-    `single`: not even one of the files is read alone.
+    `single`: while the note is there, not even one of the files may be read alone.
     """
 
     def __init__(self, files: Iterable[str], *, single: bool = False) -> None:
@@ -44,7 +44,10 @@ class Unfinished:
         self._note = ""
 
     def begin(self) -> None:
-        """Write the note, where a set of files is about to change and the folder may be written."""
+        """Write the note, if there are several files and the folder may be written.
+
+        Raises `WriteFailed` if the system refuses for another reason.
+        """
         import json
 
         if len(self._files) < 2:
@@ -59,8 +62,8 @@ class Unfinished:
             _make(folder)
             self._note = note
             with open(os.open(note, CREATE_FLAGS, 0o644), "wb") as file:
-                said = {"single": self._single, "count": len(names)}
-                file.writelines(json.dumps(line).encode() + b"\n" for line in (said, *names))
+                header = {"single": self._single, "count": len(names)}
+                file.writelines(json.dumps(line).encode() + b"\n" for line in (header, *names))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -77,15 +80,17 @@ class Unfinished:
         self._end()
 
     def _take_away_older(self) -> None:
+        """Remove the notes of earlier runs that list none but the files of this one."""
         own = set(self._files)
-        for above in _above(os.path.dirname(os.path.dirname(self._note))):
-            for note in _notes(above):
-                said = _read(note, own) if note != self._note else None
-                if said is not None and not said.others:
+        for folder in _with_parents(os.path.dirname(os.path.dirname(self._note))):
+            for note in _notes(folder):
+                files = _read(note, own) if note != self._note else None
+                if files is not None and not files.others:
                     remove(note)
                     _remove_folder(note)
 
     def _end(self) -> None:
+        """Remove the note, if it was written."""
         if not self._note:
             return
         remove(self._note)
@@ -94,42 +99,46 @@ class Unfinished:
 
 
 def _make(folder: str) -> None:
+    """Make the folder of notes, which must not be a link."""
     if os.path.islink(folder):
         raise OSError(ELOOP, f"'{folder}' is a link")
     os.makedirs(folder, exist_ok=True)
 
 
 def _remove_folder(note: str) -> None:
+    """Remove the folder of a note, if it is empty."""
     try:
         os.rmdir(os.path.dirname(note))
     except OSError:  # another run has a note in the folder
         pass
 
 
-def _above(folder: str) -> Iterator[str]:
-    """Yield a folder and all that lead to it."""
+def _with_parents(folder: str) -> Iterator[str]:
+    """Yield a folder and its parents, the nearest first."""
     while True:
         yield folder
-        if folder == (folder := os.path.dirname(folder)):
+        parent = os.path.dirname(folder)
+        if parent == folder:
             return
+        folder = parent
 
 
 def refuse_unfinished(paths: Collection[str], *, single: bool = False) -> None:
-    """Raise `Corrupt` if files are of a set that a run has not finished.
+    """Raise `Corrupt` if a file is one of a set that a run has not finished.
 
-    `single`: they are read one by one, so that only sets of which no file stands alone count.
+    `single`: the files are read one by one, so that only notes count that forbid that, too.
     """
     notes = _notes_above({path.rpartition("/")[0] for path in paths})  # one or few, of many files
     notes = [note for note in notes if not single or _is_single(note)]
     if not notes:
         return
-    there = {os.path.abspath(path) for path in paths}
+    asked = {os.path.abspath(path) for path in paths}
     for note in notes:
-        said = _read(note, there)
-        if said is not None and said.common:
+        files = _read(note, asked)
+        if files is not None and files.common:
             raise Corrupt(
                 "is one of several files that were written together, and not all of them were",
-                path=min(said.common),
+                path=min(files.common),
                 where=f"'{note}'",
                 remedy="write them again with `--overwrite`; if they are right as they are, or the "
                 "run goes on still, wait or remove that note",
@@ -137,16 +146,16 @@ def refuse_unfinished(paths: Collection[str], *, single: bool = False) -> None:
 
 
 def holds_back(folder: str) -> bool:
-    """True if a file in a folder may be one that is not even to be read alone."""
+    """True if a folder may hold files that must not even be read one by one."""
     return any(map(_is_single, _notes_above([folder])))
 
 
 def _notes_above(folders: Iterable[str]) -> list[str]:
-    """The paths of the notes in some folders and in all that lead to them."""
+    """Return the paths of the notes in some folders and in all their parents."""
     seen: set[str] = set()
     notes: list[str] = []
     for folder in folders:
-        for above in _above(os.path.abspath(folder)):
+        for above in _with_parents(os.path.abspath(folder)):
             if above in seen:
                 break
             seen.add(above)
@@ -155,18 +164,18 @@ def _notes_above(folders: Iterable[str]) -> list[str]:
 
 
 def _is_single(note: str, limits: Limits = DEFAULT) -> bool:
-    """True if the first line of a note says that its files form one set."""
+    """True if the first line of a note forbids to read even one of its files alone."""
     import json
 
     try:
         with os.fdopen(open_regular(note), "rb") as file:
             return bool(json.loads(file.readline(limits.note_line_bytes))["single"])
-    except _NOT_ONE:
+    except _NOT_A_NOTE:
         return False
 
 
 def _notes(above: str) -> list[str]:
-    """The paths of the notes in a folder."""
+    """Return the paths of the notes on files in a folder or below it."""
     folder = os.path.join(above, FOLDER)
     try:
         return [os.path.join(folder, name) for name in os.listdir(folder)]
@@ -174,18 +183,18 @@ def _notes(above: str) -> list[str]:
         return []
 
 
-def _read(note: str, known: Collection[str], limits: Limits = DEFAULT) -> _Said | None:
-    """Read a note on the files of `known`; None if it is incomplete, as before the first begins.
+def _read(note: str, known: Collection[str], limits: Limits = DEFAULT) -> _Listed | None:
+    """Read the files of a note; None if it is incomplete, since no file is renamed before it is.
 
-    Anyone who may write into a folder above can forge it, so only files of `known` are returned.
+    Anyone who may write into a parent folder can forge a note, so that only the files of it that
+    are in `known` are returned.
     """
     import json
 
     above = os.path.dirname(os.path.dirname(note))
     try:
         with os.fdopen(open_regular(note), "rb") as file:
-            said = json.loads(file.readline(limits.note_line_bytes))
-            count = int(said["count"])
+            count = int(json.loads(file.readline(limits.note_line_bytes))["count"])
             common: set[str] = set()
             most = limits.note_line_bytes
             read = others = 0
@@ -195,6 +204,6 @@ def _read(note: str, known: Collection[str], limits: Limits = DEFAULT) -> _Said 
                 others += path not in known
                 if path in known:
                     common.add(path)
-    except _NOT_ONE:
+    except _NOT_A_NOTE:
         return None
-    return _Said(common, others > 0) if read == count else None
+    return _Listed(common, others > 0) if read == count else None

@@ -76,7 +76,7 @@ class Window(Source):
 
 
 class Held(Source):
-    """Bytes in memory seen as a file: what has just been written, or was inflated."""
+    """Bytes in memory seen as a file: a file that was just written, or inflated data."""
 
     __slots__ = ("_data",)
 

@@ -1,4 +1,4 @@
-"""ZIP archives: members found with every check, decoded in bounded memory, written in place.
+"""ZIP archives: members listed with every check, decoded in bounded memory, written in place.
 
 Specification: PKWARE APPNOTE 6.3. The Python library reads the central directory; what it takes
 for granted is checked here: local headers agree with the directory, members do not overlap, no
@@ -102,7 +102,7 @@ class Member(Record):
 
 
 def name_of_member(member: Member) -> str:
-    """The name of a member in its archive. Raises nothing."""
+    """Return the name of a member in its archive. Raises nothing."""
     return member.filename
 
 
@@ -137,17 +137,18 @@ def members(source: Source, name_of: Callable[[Member], str] = name_of_member) -
 
 
 def _shown(value: object) -> str:
-    """A name or number as messages show it; the first characters of a long one."""
+    """Return a name or number as messages show it; of a long one, the first characters."""
     shown = repr(value)
     return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
 
 
 def _refuse_overlap(source: Source, what: str, offset: int) -> None:
+    """Raise `Corrupt` for two parts of an archive (`what`) that overlap at an offset."""
     raise Corrupt(f"{what} overlap", path=source.path, where=f"byte {offset}")
 
 
 def _directory(source: Source, file: FileIO) -> tuple[list[ZipInfo], int]:
-    """Return the entries of the central directory, and where it begins."""
+    """Return the entries of the central directory, and its offset."""
     import zipfile
 
     try:
@@ -168,25 +169,30 @@ def directory_start(source: Source, file: FileIO) -> int:
 
 
 def trailing_bytes(source: Source) -> int:
-    """The number of bytes behind the end record of an archive and its comment."""
+    """Return the number of bytes behind the end record of an archive and its comment."""
     offset, raw = end_record(source)
-    return (
-        source.size - offset - END_BYTES - int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
-    )
+    comment_bytes = int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
+    return source.size - offset - END_BYTES - comment_bytes
 
 
 def end_record(source: Source) -> tuple[int, bytes]:
-    """Find the end record as Python's library does; return its offset, and the bytes from there."""
+    """Find the end record as Python's library does; return its offset, and the bytes from there.
+
+    A record without a comment is the end of the file, even if a field of it looks like its magic.
+    """
     begin = max(0, source.size - END_BYTES - MAX_NAME_BYTES)  # a comment is no longer than a name
     tail = source.read_at(begin, source.size - begin)
-    offset = tail.rfind(EMPTY_MAGIC)
+    offset = len(tail) - END_BYTES
+    if not (tail.startswith(EMPTY_MAGIC, offset) and tail.endswith(b"\0\0")):
+        offset = tail.rfind(EMPTY_MAGIC)
     return begin + offset, tail[offset:]
 
 
 def _check_count(source: Source, archive: ZipFile) -> None:
     """Refuse a directory that lists fewer or more members than the end record says.
 
-    A damaged length in one entry swallows those that follow, which Python's library takes as it is.
+    A damaged length in one entry swallows the entries that follow, which Python's library does not
+    notice.
     """
     end, raw = end_record(source)
     count, limit = int.from_bytes(raw[10:12], "little"), 1 << 16
@@ -214,7 +220,7 @@ class _Bounded:
         self._source = source
 
     def read(self, nbytes: int = -1) -> bytes:
-        """Read up to `nbytes` bytes; `Unsupported` where more than a directory may have."""
+        """Read up to `nbytes` bytes; raises `Unsupported` for more than a directory may have."""
         left = max(0, self._source.size - self.tell())
         nbytes = left if nbytes < 0 else min(nbytes, left)
         if nbytes > (most := self._source.limits.directory_bytes):
@@ -249,6 +255,7 @@ def _member(source: Source, file: FileIO, info: ZipInfo) -> Member:
 
 
 def _check_method(source: Source, info: ZipInfo) -> None:
+    """Raise `Unsupported` for a member that is encrypted, or of another compression method."""
     if info.flag_bits & _ENCRYPTED:
         raise Unsupported(
             "member is encrypted",
@@ -268,7 +275,8 @@ def _check_method(source: Source, info: ZipInfo) -> None:
 def _check_sizes(source: Source, info: ZipInfo) -> None:
     """Refuse a decoded size that no decoder could give, before anything is decoded.
 
-    For bzip2 and LZMA there is none: a few bytes may become a million, which is counted then.
+    bzip2 and LZMA are not checked here: a few bytes may become a million. They are counted when
+    they are decoded.
     """
     if info.compress_type in (ZIP_BZIP2, ZIP_LZMA):
         return
@@ -284,9 +292,10 @@ def _check_sizes(source: Source, info: ZipInfo) -> None:
 
 
 def _data_offset(source: Source, file: FileIO, info: ZipInfo) -> int:
-    """The offset of a member's data, from its local header, which must agree.
+    """Return the offset of a member's data, after comparing its local header with the directory.
 
-    CRC and sizes may follow the data (flag bit 3) or, in ZIP64, stand in the extra field.
+    CRC and sizes are not compared if they follow the data (flag bit 3), nor sizes that stand in the
+    extra field (ZIP64).
     """
     file.seek(max(0, info.header_offset))
     raw = file.read(LOCAL.size) or b""
@@ -320,7 +329,7 @@ class Decoded:
     """
 
     def __init__(self, source: Source, member: Member, file: FileIO | None = None) -> None:
-        """Read from `file`, the open archive, or open it; nobody else may move in it meanwhile."""
+        """Read from `file`, the open archive, whose position must not be moved, or open it."""
         self.path: str = source.path
         self.size: int = member.size
         self.limits: Limits = source.limits
@@ -329,7 +338,10 @@ class Decoded:
         self._rest = memoryview(b"")
 
     def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
-        """Return `nbytes` bytes of the beginning, which is kept; `Corrupt` names `what`."""
+        """Return `nbytes` bytes from `offset`; all bytes up to them are kept in memory.
+
+        Raises `Corrupt`, which names `what`, if the member ends before.
+        """
         end = offset + nbytes
         if end > self.size:
             raise Corrupt(
@@ -353,7 +365,7 @@ class Decoded:
         return self._start[offset:end]
 
     def read_into(self, view: memoryview) -> None:
-        """Fill the view with the bytes that come next; the caller knows that there are as many."""
+        """Fill the view with the bytes that come next; the caller checks that there are as many."""
         while view:
             if not self._rest:
                 self._rest = memoryview(next(self._pieces))
@@ -362,7 +374,7 @@ class Decoded:
             view, self._rest = view[length:], self._rest[length:]
 
     def finish(self) -> None:
-        """Decode to the end without keeping anything, so that size and CRC-32 are checked."""
+        """Decode the rest and discard it, so that size and CRC-32 are checked."""
         for _ in self._pieces:
             pass
 
@@ -405,7 +417,7 @@ def _pieces(
 # zipfile writes for the same members, at a fraction of its time for each.
 
 
-HELD_BYTES = 64 << 10  # members up to here are written in one go
+HELD_BYTES = 64 << 10  # members up to this size are written at once
 _ZIP64_EXTRA = Struct("<2H2Q")  # ID 1, length, size, compressed
 _CENTRAL = Struct("<4s4B4H3I5H2I")  # APPNOTE 4.3.12
 _END64 = Struct("<4sQ2H2I4Q")  # 4.3.14
@@ -422,11 +434,11 @@ class Archive:
     `directory` has the entry of each member so far.
     """
 
-    __slots__ = ("_file", "_place", "directory")
+    __slots__ = ("_file", "_offset", "directory")
 
     def __init__(self, file: FileIO) -> None:
         self._file = file
-        self._place = file.tell()
+        self._offset = file.tell()
         self.directory: list[bytes] = []
 
     def add(
@@ -439,16 +451,16 @@ class Archive:
     ) -> int:
         """Write the pieces (buffers of bytes) as one member; return the offset of its data.
 
-        What comes `header_bytes` after the start of a stored member is at a multiple of 64. The
-        directory lists the member with its `comment`. Raises `Unsafe` for a name that leads out of
-        the folder where somebody unpacks the archive.
+        In a stored member, the byte `header_bytes` behind the begin of the data is at a multiple of
+        64 in the file. The directory lists the member with its `comment`. Raises `Unsafe` for a
+        name that leads out of the folder where somebody unpacks the archive.
         """
         check_inside(filename, "a member")
         name = filename.encode()
-        padding = _padding(self._place + header_bytes, name) if method == ZIP_STORED else b""
-        begin = self._place
+        padding = _padding(self._offset + header_bytes, name) if method == ZIP_STORED else b""
+        begin = self._offset
         offset = begin + LOCAL.size + len(name) + len(padding) + ZIP64_EXTRA_BYTES
-        held = bytearray(offset - begin)
+        waiting = bytearray(offset - begin)  # begins with room for the header
         size = compressed = crc = 0
         written = False
         packer = None if method == ZIP_STORED else compressobj(-1, DEFLATED, -MAX_WBITS)
@@ -458,37 +470,37 @@ class Archive:
             data = piece if packer is None else packer.compress(piece)
             compressed += len(data)
             if not written and offset - begin + compressed <= HELD_BYTES:
-                held += memoryview(data)
+                waiting += memoryview(data)
                 continue
-            if held:
+            if waiting:
                 written = True
-                write_all(self._file, [held])
-                held.clear()
+                write_all(self._file, [waiting])
+                waiting.clear()
             write_all(self._file, [data])
         if packer is not None:
             data = packer.flush()
             compressed += len(data)
-            held += data
-        facts = name, method, crc, compressed, size
-        header = _local(*facts, padding)
+            waiting += data
+        fields = name, method, crc, compressed, size
+        header = _local(*fields, padding)
         if not written:
-            held[: len(header)] = header
-        write_all(self._file, [held])
-        self._place = offset + compressed
+            waiting[: len(header)] = header
+        write_all(self._file, [waiting])
+        self._offset = offset + compressed
         if written:
             self._file.seek(begin)
             write_all(self._file, [header])
-            self._file.seek(self._place)
-        self.directory.append(_central(*facts, begin, comment))
+            self._file.seek(self._offset)
+        self.directory.append(_central(*fields, begin, comment))
         return offset
 
-    def went_on(self, offset: int) -> None:
-        """Continue at this offset, up to which other code has written. Raises nothing."""
-        self._place = offset
+    def continue_at(self, offset: int) -> None:
+        """Continue at an offset, after other code has written up to it. Raises nothing."""
+        self._offset = offset
 
     def finish(self, comment: bytes = b"") -> None:
         """Write the directory, and the comment of the archive."""
-        count, begin = len(self.directory), self._place
+        count, begin = len(self.directory), self._offset
         write_all(self._file, [b"".join(self.directory)])
         size = sum(map(len, self.directory))
         end = begin + size
@@ -502,7 +514,7 @@ class Archive:
 
 
 def _local(name: bytes, method: int, crc: int, compressed: int, size: int, padding: bytes) -> bytes:
-    """The local header of a member."""
+    """Return the local header of a member, with its name and extra field."""
     flags = 0 if name.isascii() else UTF8
     extra = len(padding) + ZIP64_EXTRA_BYTES
     fixed = LOCAL.pack(
@@ -515,7 +527,7 @@ def _local(name: bytes, method: int, crc: int, compressed: int, size: int, paddi
 def _central(
     name: bytes, method: int, crc: int, compressed: int, size: int, begin: int, comment: bytes
 ) -> bytes:
-    """The entry of a member in the directory; the padding is of no use there."""
+    """Return the entry of a member in the directory, which has no padding."""
     flags = 0 if name.isascii() else UTF8
     large = [size, compressed] if max(size, compressed) > _LARGEST else []
     if large:

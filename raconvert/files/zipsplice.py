@@ -1,4 +1,4 @@
-"""A ZIP archive with members more, or other ones: all others are copied as they lie.
+"""A ZIP archive written anew with some members added or replaced: all others are copied.
 
 Specification: PKWARE APPNOTE 6.3. The bytes of a member stay what they are: local header, name,
 data, data descriptor; in the directory its entry with dates, modes, comment and extra fields. Where
@@ -28,15 +28,39 @@ if TYPE_CHECKING:
     Put = Callable[[Archive], None]  # adds one member or several to an archive
 
 _CENTRAL = Struct("<4s4B4H3I5H2I")  # APPNOTE 4.3.12
-_LENGTHS = slice(12, 15)  # the fields with the lengths of name, extra field and comment
+_ZIP64_VERSION = 45  # 4.4.3.2: the version needed to extract a member with ZIP64 fields
 _ZIP64_ID, _FIELD = 1, Struct("<2H")
 _LARGEST = ZIP64 - 1
 _MOST_EXTRA = 0xFFFF
 _PADDING_MARK = PADDING_ID.to_bytes(2, "little")
 
 
-class _Lying(Record):
-    """A member as it lies in an archive: up to where the next one begins; and its entry."""
+class _Entry(Record):
+    """The fixed fields of an entry in the directory; name, extra field and comment follow them."""
+
+    signature: bytes
+    made_version: int
+    made_system: int
+    version: int  # needed to extract
+    system: int  # likewise
+    flags: int
+    method: int
+    time: int
+    date: int
+    crc: int
+    compressed: int
+    size: int
+    name_bytes: int
+    extra_bytes: int
+    comment_bytes: int
+    disk: int
+    internal: int
+    external: int
+    begin: int  # offset of the local header
+
+
+class _Segment(Record):
+    """The bytes of a member in an archive, up to the begin of the next one; and its entry."""
 
     member: Member
     end: int
@@ -50,29 +74,30 @@ def spliced(
     instead: Mapping[str, Put | None],
     more: Sequence[Put],
 ) -> None:
-    """Write an archive anew, with members `instead` of some, by name, and more at the end.
+    """Write an archive anew, with functions that write members `instead` of some, or `more`.
 
-    None leaves a member out. `members` are those of `zips.members`. Entries of the directory keep
-    their order. Raises `Corrupt` and `Unsupported` for a directory that cannot be kept.
+    `members` are those of `zips.members`. `instead` maps names of members to functions; a member
+    with None is left out. Members of `more` come last. Entries of the directory keep their order.
+    Raises `Corrupt` and `Unsupported` for a directory that cannot be kept.
     """
     start, entries = _entries(source, len(members))
-    lying = _lying(members, entries, start)
-    first = lying[0].member.begin if lying else start
+    segments = _segments(members, entries, start)
+    first = segments[0].member.begin if segments else start
     _copy(source, file, 0, first)
     archive = Archive(file)
     written: dict[str, list[bytes]] = {}
-    for one in lying:
-        name, known = one.member.filename, len(archive.directory)
+    for segment in segments:
+        name, count = segment.member.filename, len(archive.directory)
         if name not in instead:
-            _keep(source, file, archive, one)
+            _keep(source, file, archive, segment)
         elif (put := instead[name]) is not None:
             put(archive)
-        written[name] = archive.directory[known:]
-    known = len(archive.directory)
+        written[name] = archive.directory[count:]
+    count = len(archive.directory)
     for put in more:
         put(archive)
-    last = archive.directory[known:]
-    archive.directory[:] = [e for m in members for e in written[m.filename]] + last
+    last = archive.directory[count:]
+    archive.directory[:] = [entry for m in members for entry in written[m.filename]] + last
     offset, raw = zips.end_record(source)
     length = int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
     archive.finish(raw[END_BYTES : END_BYTES + length])
@@ -89,39 +114,41 @@ def _entries(source: Source, count: int) -> tuple[int, list[bytes]]:
     for _ in range(count):
         if len(raw) - offset < _CENTRAL.size:
             raise Corrupt("ZIP directory is cut off", path=source.path, where=f"byte {start}")
-        fields = _CENTRAL.unpack_from(raw, offset)
-        end = offset + _CENTRAL.size + sum(fields[_LENGTHS])
+        fields = _Entry(*_CENTRAL.unpack_from(raw, offset))
+        lengths = fields.name_bytes + fields.extra_bytes + fields.comment_bytes
+        end = offset + _CENTRAL.size + lengths
         entries.append(raw[offset:end])
         offset = end
     return start, entries
 
 
-def _lying(members: Sequence[Member], entries: list[bytes], start: int) -> list[_Lying]:
-    """The members in the order in which they lie."""
+def _segments(members: Sequence[Member], entries: list[bytes], start: int) -> list[_Segment]:
+    """Return the members in the order of their offsets; `start` is that of the directory."""
     pairs = sorted(zip(members, entries, strict=True), key=lambda pair: pair[0].begin)
     ends = [*(member.begin for member, _ in pairs[1:]), start]
-    return [_Lying(member, end, entry) for (member, entry), end in zip(pairs, ends, strict=True)]
+    return [_Segment(member, end, entry) for (member, entry), end in zip(pairs, ends, strict=True)]
 
 
 def _copy(source: Source, file: FileIO, begin: int, end: int) -> None:
+    """Copy the bytes from `begin` to `end` of the old archive to the end of the new one."""
     if end > begin:
         copy_extent(b"", source.extent(begin, end - begin), file)
 
 
-def _keep(source: Source, file: FileIO, archive: Archive, one: _Lying) -> None:
-    """Copy a member, its data at the same place modulo 64 if it is stored."""
-    member, begin = one.member, file.tell()
+def _keep(source: Source, file: FileIO, archive: Archive, segment: _Segment) -> None:
+    """Copy a member; the offset of its data stays the same modulo 64 if it is stored."""
+    member, begin = segment.member, file.tell()
     head = source.read_at(member.begin, member.offset - member.begin)
     if member.method == ZIP_STORED and (begin - member.begin) % ALIGN:
         head = _aligned(head, begin, member.offset)
     write_all(file, [head])
-    _copy(source, file, member.offset, one.end)
-    archive.directory.append(_moved(source, one.entry, begin))
-    archive.went_on(file.tell())
+    _copy(source, file, member.offset, segment.end)
+    archive.directory.append(_moved(source, segment.entry, begin))
+    archive.continue_at(file.tell())
 
 
 def _aligned(head: bytes, begin: int, offset: int) -> bytes:
-    """A local header whose data, when it begins at `begin`, has the place of `offset` modulo 64."""
+    """Return a local header for the offset `begin` whose data begins at `offset` modulo 64."""
     local = zips.Local(*LOCAL.unpack_from(head))
     lead = LOCAL.size + local.name_bytes
     fields = _fields(head[lead:])
@@ -137,7 +164,7 @@ def _aligned(head: bytes, begin: int, offset: int) -> bytes:
 
 
 def _fields(extra: bytes) -> list[bytes] | None:
-    """The fields of an extra field, or None if its lengths do not fit."""
+    """Return the fields of an extra field, or None if their lengths do not fit."""
     fields, offset = [], 0
     while offset < len(extra):
         if len(extra) - offset < _FIELD.size:
@@ -151,22 +178,21 @@ def _fields(extra: bytes) -> list[bytes] | None:
 
 
 def _moved(source: Source, entry: bytes, begin: int) -> bytes:
-    """An entry of the directory for a member that begins elsewhere."""
-    fields = [*_CENTRAL.unpack_from(entry)]
-    compressed, size, name_bytes, extra_bytes = fields[10], fields[11], fields[12], fields[13]
-    if fields[15]:
+    """Return an entry of the directory for a member that now begins at `begin`."""
+    fields = _Entry(*_CENTRAL.unpack_from(entry))
+    if fields.disk:
         raise Unsupported("archive is one of several disks", path=source.path)
-    name_end = _CENTRAL.size + name_bytes
-    extra = entry[name_end : name_end + extra_bytes]
-    large = [value == ZIP64 for value in (size, compressed, fields[18])]
+    name_end = _CENTRAL.size + fields.name_bytes
+    extra_end = name_end + fields.extra_bytes
+    extra = entry[name_end:extra_end]
+    large = [value == ZIP64 for value in (fields.size, fields.compressed, fields.begin)]
     if not any(large) and begin <= _LARGEST:
-        fields[18] = begin
-        return _CENTRAL.pack(*fields) + entry[_CENTRAL.size :]
+        return _CENTRAL.pack(*fields._replace(begin=begin)) + entry[_CENTRAL.size :]
     parts = _fields(extra)
     if parts is None:
         raise Unsupported("directory has extra fields that do not fit", path=source.path)
     old = b"".join(part[4:] for part in parts if part[:2] == b"\1\0")
-    numbers = [old[at : at + 8] for at in range(0, len(old), 8)]
+    numbers = [old[start : start + 8] for start in range(0, len(old), 8)]
     kept = numbers[: large[0] + large[1]]
     if len(kept) != large[0] + large[1]:
         raise Corrupt("directory lacks the size of a member", path=source.path)
@@ -175,7 +201,7 @@ def _moved(source: Source, entry: bytes, begin: int) -> bytes:
     data = b"".join(kept)
     rest = b"".join(part for part in parts if part[:2] != b"\1\0")
     extra = (_FIELD.pack(_ZIP64_ID, len(data)) + data if data else b"") + rest
-    fields[13], fields[18] = len(extra), min(begin, ZIP64)
-    fields[3] = max(fields[3], 45) if data else fields[3]
-    behind = entry[name_end + extra_bytes :]
-    return _CENTRAL.pack(*fields) + entry[_CENTRAL.size : name_end] + extra + behind
+    version = max(fields.version, _ZIP64_VERSION) if data else fields.version
+    fields = fields._replace(version=version, extra_bytes=len(extra), begin=min(begin, ZIP64))
+    name, comment = entry[_CENTRAL.size : name_end], entry[extra_end:]
+    return _CENTRAL.pack(*fields) + name + extra + comment

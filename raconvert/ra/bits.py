@@ -32,7 +32,7 @@ SLAB_BYTES = 1 << 16  # encoded bytes at a time, 512 Ki elements
 
 
 def encoded_bytes(count: int) -> int:
-    """The number of bytes of the chunks of `count` elements: the `size` of the header."""
+    """Return the number of bytes of the chunks of `count` elements: the `size` of the header."""
     return -(-count // CHUNK_BITS) * CHUNK_BYTES
 
 

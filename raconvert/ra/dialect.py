@@ -1,8 +1,9 @@
 """Dialect of the encoded data of an RA file, if size and type alone do not decide it.
 
-Flag bit 1 and a `size` of elbyte times the dimensions: Julia says so of LEB128 data, whatever its
-length, and of raw floats; the C tool of an LZ4 block that is exactly as long as the decoded data.
-An LZ4 block is known by its own structure: it must decode to exactly that length.
+Flag bit 1 with a `size` of elbyte times the dimensions has three meanings: Julia writes it for
+LEB128 data, whatever its length, and for raw floats; the C tool for an LZ4 block that is exactly as
+long as the decoded data. An LZ4 block is recognised by its structure: it must decode to exactly
+that length.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from raconvert.files.source import Source
 
 WINDOW_BYTES = 1 << 16
-_MIN_MATCH = 4  # LZ4 block format: the shortest copy; 15 in half a token: more length bytes follow
-_WAYS = {RAW: "as plain numbers (Julia)", LEB128: "as LEB128 (Julia)"}
+_MIN_MATCH = 4  # bytes of the shortest copy (LZ4 block format)
+_MORE = 15  # in half a token: further bytes of the length follow
+_READ_AS = {RAW: "as plain numbers (Julia)", LEB128: "as LEB128 (Julia)"}
 
 
 def decide(
@@ -48,7 +50,7 @@ def decide(
         notes += [
             worded(
                 "the data fits two encodings: it is read as an LZ4 block (C tool), and could be "
-                f"read {_WAYS[other]} with `--in-opt encoding={other}`"
+                f"read {_READ_AS[other]} with `--in-opt encoding={other}`"
             )
             for other in others
             if other == RAW or _is_leb128(source, header)
@@ -62,35 +64,35 @@ def decide(
 def is_lz4(source: Source, offset: int, size: int, nbytes: int) -> bool:
     """True if the `size` bytes at `offset` are one LZ4 block of exactly `nbytes` bytes.
 
-    Only the structure is passed over, in bounded memory: nothing is decoded.
+    Only the structure is read, in bounded memory: nothing is decoded.
     """
     block = _Bytes(source, offset, size)
-    made = 0
+    decoded = 0  # bytes that the sequences so far become
     while True:
         token = block.byte()
         if token < 0:
             return False
         literals = block.length(token >> 4)
-        block.place += literals
-        made += literals
-        if literals < 0 or block.place > size or made > nbytes:
+        block.position += literals
+        decoded += literals
+        if literals < 0 or block.position > size or decoded > nbytes:
             return False
-        if block.place == size:  # the last sequence is literals only
-            return made == nbytes
-        back = block.byte() | block.byte() << 8
-        if not 0 < back <= made:
+        if block.position == size:  # the last sequence is literals only
+            return decoded == nbytes
+        distance = block.byte() | block.byte() << 8
+        if not 0 < distance <= decoded:
             return False
         match = block.length(token & 15)
-        made += match + _MIN_MATCH
-        if match < 0 or made > nbytes:
+        decoded += match + _MIN_MATCH
+        if match < 0 or decoded > nbytes:
             return False
 
 
 class _Bytes:
-    """The bytes of a block, one after the other; -1 at its end."""
+    """A reader of the bytes of a block, one after the other."""
 
     def __init__(self, source: Source, offset: int, size: int) -> None:
-        self.place = 0
+        self.position = 0
         self._source = source
         self._offset = offset
         self._size = size
@@ -98,20 +100,21 @@ class _Bytes:
         self._begin = 0
 
     def byte(self) -> int:
-        at = self.place - self._begin
-        if at >= len(self._window):
-            self._begin, at = self.place, 0
-            room = max(0, min(WINDOW_BYTES, self._size - self.place))
-            self._window = self._source.read_at(self._offset + self.place, room)
+        """Return the next byte, -1 at the end of the block."""
+        index = self.position - self._begin
+        if index >= len(self._window):
+            self._begin, index = self.position, 0
+            room = max(0, min(WINDOW_BYTES, self._size - self.position))
+            self._window = self._source.read_at(self._offset + self.position, room)
             if not self._window:
                 return -1
-        self.place += 1
-        return self._window[at]
+        self.position += 1
+        return self._window[index]
 
     def length(self, half: int) -> int:
-        """Read a length that begins with `half` a token; negative if the block ends within it."""
+        """Return a length that begins with `half` a token; negative if the block ends within it."""
         total = half
-        more = 255 if half == 15 else 0
+        more = 255 if half == _MORE else 0
         while more == 255:
             more = self.byte()
             if more < 0:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Encoded(Decoded):
-    """Elements in a data segment that has to be decoded; a subclass knows the encoding.
+    """Elements in a data segment that has to be decoded; a subclass for each encoding.
 
-    `dims` are those of the element that the file's own elements are read as (`header.carrier`).
+    `element`, `dims` and `swap` are those of `raconvert.ra.header.carrier`.
     """
 
-    decoding_bytes = 0  # that decoding holds at once, beside what it yields piece by piece
+    decoding_bytes = 0  # memory that decoding takes at once, beside the pieces that it yields
 
     def __init__(
         self, source: Source, header: Header, element: Element, dims: tuple[int, ...], swap: int
@@ -56,9 +56,11 @@ class Encoded(Decoded):
 
     @property
     def _offset(self) -> int:
+        """The offset of the data segment in the file."""
         return data_offset(len(self._header.dims))
 
     def _open(self) -> FileIO:
+        """Open the file at the begin of the data segment."""
         file = self._source.open()
         file.seek(self._offset)
         return file

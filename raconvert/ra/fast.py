@@ -107,7 +107,10 @@ def read(
 
 
 def _read_url(path: str, error: Exception, max_memory: int) -> np.ndarray[Any, Any]:
-    """Read what could not be opened as a local file, if its path is a URL."""
+    """Read the array at a URL; `error` is that of opening the path as a local file.
+
+    Raises the error of ours for it if the path is not a URL.
+    """
     public = public_name(path)
     if public == path and not is_remote(path):
         from raconvert.files.source import read_failed
@@ -146,17 +149,18 @@ def _read_any(path: str, out: np.ndarray[Any, Any] | None, max_memory: int) -> n
 
 
 def _check_out(out: np.ndarray[Any, Any], dtype: np.dtype[Any], count: int, path: str) -> None:
+    """Raise `UsageError` if `out` cannot take `count` elements of this type."""
     if not isinstance(out, np.ndarray):
         raise UsageError("`out` is not a numpy array", path=path, got=type(out).__name__)
     wanted, given = f"{dtype.str}, {count} elements", f"{out.dtype.str}, {out.size} elements"
     flags = {"C-contiguous": out.flags.c_contiguous, "writeable": out.flags.writeable}
     if wanted != given or not all(flags.values()):
-        kept = [name for name, is_set in flags.items() if is_set]
+        set_flags = [name for name, is_set in flags.items() if is_set]
         raise UsageError(
             "the array given as `out` does not suit the file",
             path=path,
             expected=", ".join([*flags, wanted]),
-            got=", ".join([*kept, given]),
+            got=", ".join([*set_flags, given]),
         )
 
 
@@ -182,12 +186,13 @@ def _fill(extent: Extent, memory: memoryview) -> None:
 
 
 def _fill_part(descriptor: Handle, offset: int, memory: memoryview, path: str) -> None:
+    """Fill memory with the bytes from an offset of an open file."""
     done = 0
     while done < memory.nbytes:
-        got = read_at(descriptor, memory[done:], offset + done)
-        if got == 0:
+        count = read_at(descriptor, memory[done:], offset + done)
+        if count == 0:
             raise ReadFailed("file became shorter while it was read", path=path)
-        done += got
+        done += count
 
 
 def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> None:
@@ -229,18 +234,18 @@ def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> No
 
 
 def _write_small(path: str, header: bytes, values: np.ndarray[Any, Any]) -> None:
-    """Write header and data with one call: what `Target` does, without its objects."""
+    """Write header and data with one call, and rename the file, as `Target` does at more cost."""
     mode = None
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         pass
-    if mode is not None and not S_ISREG(mode):  # a link, or what must not be replaced
+    if mode is not None and not S_ISREG(mode):  # a link, or a file that must not be replaced
         _write_any(path, values, sync=False)
         return
     folder = path[: path.rfind("/") + 1]
     temp = f"{folder}.raconvert-{os.getpid()}-{next(_COUNTER)}{_TOKEN}.tmp"
-    # A new file has from the start what it keeps; one that is replaced may be private.
+    # A new file has its mode from the start; one that is replaced may be private.
     descriptor = os.open(temp, CREATE_FLAGS, 0o666 if mode is None else 0o600)
     try:
         try:

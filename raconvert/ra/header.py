@@ -66,7 +66,7 @@ SHOWN_DIMS = 32  # in messages
 LZ4_RATIO = 255  # a byte of an LZ4 block adds at most 255 bytes to the output (LZ4 block format)
 
 RAW, LZ4, LEB128, BITARRAY = "none", "lz4", "leb128", "bits"  # encodings, as users name them
-AUTO = "auto"  # whichever the data is in
+AUTO = "auto"  # the encoding is found from header and data
 
 _WIDTHS = {0: None, 1: (1, 2, 4, 8), 2: (1, 2, 4, 8), 3: (2, 4, 8), 4: (8, 16), 5: (1, 2)}
 # Widths that exist in files and not in numpy: carried as bytes, the type kept in metadata.
@@ -149,6 +149,7 @@ class NeedMore(Exception):
 
 
 def _check_type(header: Header, path: str) -> None:
+    """Raise `Unsupported` or `Corrupt` for an element type, or a width, that no program writes."""
     flags, eltype, elbyte, _, _ = header
     if eltype not in _WIDTHS:
         raise Unsupported(
@@ -200,6 +201,7 @@ def _check_type(header: Header, path: str) -> None:
 
 
 def _check_dims(header: Header, path: str) -> None:
+    """Raise `Corrupt` for dims that no array in memory can have."""
     for axis, length in enumerate(header.dims):
         if length > LARGEST:
             raise Corrupt(
@@ -226,7 +228,7 @@ def _check_dims(header: Header, path: str) -> None:
 
 
 def encodings_of(header: Header, file_size: int, path: str) -> tuple[str, ...]:
-    """The encodings that the data segment can be in, with its length checked.
+    """Return the encodings that the data segment can be in, after checking its length.
 
     C (`ra compress`): flag 2, one LZ4 block, `size` is the compressed length. Julia on integers
     and bools: flag 2, LEB128 varints to the end of the file, `size` is the uncompressed length.
@@ -246,17 +248,17 @@ def encodings_of(header: Header, file_size: int, path: str) -> tuple[str, ...]:
         _check_present(size, present, path)
         _check_expansion(decoded, size * LZ4_RATIO, "the LZ4 block", path)
         return (LZ4,)
-    maybe = (LZ4,) if flags & ENCODED and present >= size else ()
+    lz4 = (LZ4,) if flags & ENCODED and present >= size else ()
     if flags & ENCODED and (eltype, header.elbyte) in _LEB128_TYPES:
         _check_expansion(count, present, "the LEB128 data", path)
-        return (*maybe, LEB128)
+        return (*lz4, LEB128)
     if flags & ENCODED and eltype not in (3, 4):
-        if maybe:
-            return maybe
+        if lz4:
+            return lz4
         raise unknown_dialect(header, path)
     _check_size(size, decoded, f"elbyte {header.elbyte} times {count} elements", path)
     _check_present(size, present, path)
-    return (*maybe, RAW)
+    return (*lz4, RAW)
 
 
 def unknown_dialect(header: Header, path: str) -> Unsupported:
@@ -270,6 +272,7 @@ def unknown_dialect(header: Header, path: str) -> Unsupported:
 
 
 def _check_size(size: int, wanted: int, why: str, path: str) -> None:
+    """Raise `Corrupt` if the `size` of a header is not the one that its dims give."""
     if size != wanted:
         raise Corrupt(
             "RA data size contradicts the dimensions",
@@ -281,7 +284,7 @@ def _check_size(size: int, wanted: int, why: str, path: str) -> None:
 
 
 def _check_expansion(wanted: int, most: int, what: str, path: str) -> None:
-    """Refuse encoded data that cannot possibly become what the header promises."""
+    """Raise `Corrupt` for encoded data (`what`) that cannot become as much as the header says."""
     if wanted > most:
         raise Corrupt(
             f"{what} is too short for the dimensions",
@@ -293,6 +296,7 @@ def _check_expansion(wanted: int, most: int, what: str, path: str) -> None:
 
 
 def _check_present(size: int, present: int, path: str) -> None:
+    """Raise `Corrupt` if the file has fewer bytes of data than the header says."""
     if present < size:
         raise Corrupt(
             f"RA data is cut off: {size - present} bytes are missing",
@@ -303,7 +307,7 @@ def _check_present(size: int, present: int, path: str) -> None:
 
 
 def carrier(header: Header) -> tuple[Element, tuple[int, ...], int]:
-    """Return (element, dims, swap) in which the data is handed out.
+    """Return (element, dims, swap) of the array that the data is read as.
 
     128-bit integers and floats and 256-bit complex become void bytes of their width, little-endian
     after a swap of `swap` bytes; complex32 becomes float16 with a new fastest axis of 2.
@@ -326,16 +330,16 @@ def carrier(header: Header) -> tuple[Element, tuple[int, ...], int]:
 
 
 def is_carried(header: Header) -> bool:
-    """True if `carrier` hides the header's own type (so that metadata must keep it)."""
+    """True if `carrier` gives another type than the header's, which metadata must keep then."""
     code = (header.eltype, header.elbyte)
     return code in _CARRIED or code == COMPLEX32
 
 
 def uncarried(header: Header, own: Mapping[str, Any]) -> Header:
-    """Undo `carrier`: give a header the type that the metadata of an RA source kept.
+    """Undo `carrier`: return a header with the type that the metadata of an RA source has.
 
-    `own` is the RA namespace of the metadata; it is honoured only where it still describes the
-    data (same width, or pairs of float16 for complex32).
+    `own` is the RA namespace of the metadata; it counts only if it still describes the data (same
+    width, or pairs of float16 for complex32).
     """
     code = (own.get("eltype"), own.get("elbyte"))
     if not all(isinstance(number, int) for number in code):  # a sidecar may say anything
@@ -348,12 +352,12 @@ def uncarried(header: Header, own: Mapping[str, Any]) -> Header:
 
 
 def canonical_header(array: Array) -> bytes:
-    """The header of the canonical .ra file that the array would become, as bytes."""
+    """Return the header of the canonical .ra file that the array would become, as bytes."""
     return pack(canonical(array))
 
 
 def canonical(array: Array) -> Header:
-    """The header of the canonical .ra file that the array would become."""
+    """Return the header of the canonical .ra file that the array would become."""
     own: Mapping[str, Any] = {}
     if array.described and RA in array.meta.formats:
         from raconvert.arrays.metadata import own_of

@@ -195,25 +195,29 @@ class DecodedBlocks:
                 remedy="the data is damaged, or the header names the wrong element type",
             )
 
-    def _cut_off(self, done: int, held: int) -> Corrupt:
-        """Return the error for a stream that ended after `done` elements and `held` bytes more."""
-        begun = f" and {held} bytes of the next" if held else ""
+    def _cut_off(self, done: int, carried: int) -> Corrupt:
+        """Return the error for a stream that ends `carried` bytes behind `done` elements."""
+        begun = f" and {carried} bytes of the next" if carried else ""
         return Corrupt(
             "the LEB128 data ends early",
             path=self._path,
-            where=f"element {done} of {self._count}, byte {self._offset + self.consumed + held}",
+            where=f"element {done} of {self._count}, byte {self._offset + self.consumed + carried}",
             expected=f"{self._count} elements",
             got=f"{done} elements{begun}",
             remedy="the file is cut off; get a complete copy",
         )
 
     def _type_name(self) -> str:
+        """Return the name of the element type for messages."""
         return "bool" if self._kind == "bool" else self._dtype.name
 
 
-def _fill(read: Callable[[int], bytes], slab: np.ndarray, held: int) -> int:
-    """Read behind the `held` bytes until the slab is full or the file ends; return its filling."""
-    filled = held
+def _fill(read: Callable[[int], bytes], slab: np.ndarray, carried: int) -> int:
+    """Read behind the `carried` bytes of a slab until it is full or the file ends.
+
+    Returns the number of bytes in the slab.
+    """
+    filled = carried
     while filled < SLAB_BYTES:
         piece = read(SLAB_BYTES - filled)
         if not piece:
@@ -226,7 +230,7 @@ def _fill(read: Callable[[int], bytes], slab: np.ndarray, held: int) -> int:
 def _join(
     slab: np.ndarray, starts: np.ndarray, ends: np.ndarray, limit: int
 ) -> tuple[np.ndarray, bool]:
-    """Return the values of all groups as unsigned words, and whether every one is sound."""
+    """Return the values of all groups as unsigned words, and True if every group is sound."""
     more = ends - starts  # bytes after the first
     longest = int(more.max()) + 1
     width = 2 if longest <= 2 else 4 if longest <= 4 else 8
@@ -251,7 +255,7 @@ def _join(
 def _add_last_bytes(
     words: np.ndarray, slab: np.ndarray, starts: np.ndarray, more: np.ndarray
 ) -> bool:
-    """Add the ninth and tenth byte where there is one; return whether 64 bits held everything."""
+    """Add the ninth and tenth bytes of groups that have them; return True if 64 bits suffice."""
     ninth = slab.take(starts + 8) & np.uint8(0x7F)
     ninth *= more >= 8
     tenth = slab.take(starts + 9)

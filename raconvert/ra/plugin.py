@@ -161,7 +161,7 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
         array.extent = source.extent(offset, header.size, swap)
     else:
 
-        def decoded() -> ArraySource:  # late: a sidecar may say by then what user elements are
+        def decoded() -> ArraySource:  # called late: a sidecar may change `array.element` before
             from raconvert.ra.encoded import BY_ENCODING
 
             return BY_ENCODING[encoding](source, header, array.element, dims, swap)
@@ -209,7 +209,7 @@ def plan(bundle: Bundle, *, encoding: str = RAW, profile: str = RAW) -> Plan:
 
 
 def span_fits(array: Array, encoding: str = RAW) -> list[Fit]:
-    """Refuse an array, an empty one, whose dims are beyond what readers of RA take for sound."""
+    """List a refusal if the dims of an array, empty axes left out, are too long for RA readers."""
     element_bytes = 8 if encoding == BITARRAY else array.element.nbytes
     too_far = spanned(array.dims, element_bytes) > MAX_SPAN
     reason = "axes span 2**63 bytes or more, empty ones left out; RA readers refuse that"
@@ -239,7 +239,7 @@ def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
 
 
 def pieces(array: Array, blocks: Iterable[Any]) -> Iterator[Any]:
-    """Yield what an .ra of the array consists of: header, its `blocks` as bytes, trailer."""
+    """Yield the bytes of an .ra of the array: header, its `blocks`, trailer."""
     yield canonical_header(array)
     for block in blocks:
         yield block.reshape(-1).view("u1")
@@ -260,18 +260,18 @@ def size_of(array: Array) -> int:
 
 
 def _trailer(array: Array) -> Extent | bytes:
-    """The bytes after the data; metadata from elsewhere may hold anything in their place."""
+    """Return the bytes after the data; metadata from elsewhere may hold any other value."""
     trailer = _own(array).get("trailer", b"")
     return trailer if isinstance(trailer, Extent | bytes) else b""
 
 
 def header_size(array: Array) -> int:
-    """The offset of the data in the .ra that `pieces` yields."""
+    """Return the offset of the data in the .ra that `pieces` yields."""
     return len(canonical_header(array))
 
 
 def _own(array: Array) -> Mapping[str, Any]:
-    """Return the metadata that only RA has a place for."""
+    """Return the metadata in the namespace of RA."""
     if not array.described or RA not in array.meta.formats:
         return {}
     from raconvert.arrays.metadata import own_of
@@ -280,6 +280,7 @@ def _own(array: Array) -> Mapping[str, Any]:
 
 
 def _write_encoded(array: Array, header: Header, encoding: str, target: Target) -> FileIO:
+    """Write header and encoded data; return the open file. Raises `TooLarge` for LZ4."""
     from raconvert.arrays.blocks import block_bytes, blocks
     from raconvert.files.copy import write_all
 
@@ -326,7 +327,7 @@ AXES = 16
 
 
 def fits(array: Array) -> list[Fit]:
-    """List what BART cannot read, and what is added for it. Raises nothing."""
+    """List the properties that BART cannot read, and the axes that are added. Raises nothing."""
     name, problems = array.name, []
     if little(array.element) != ELEMENT:
         problems.append(refused_type(array, "BART's .ra", "complex64"))
@@ -342,6 +343,7 @@ def fits(array: Array) -> list[Fit]:
 
 
 def _describes_axes(array: Array) -> bool:
+    """True if an array has metadata of its axes."""
     if not array.described:
         return False
     spaces = array.meta.formats.values()
@@ -349,7 +351,7 @@ def _describes_axes(array: Array) -> bool:
 
 
 def padded(bundle: Bundle) -> Bundle:
-    """The same arrays with 16 axes; for their headers, since the data stays as it is."""
+    """Return the bundle with 16 axes in each array; the data stays as it is."""
     arrays = []
     for array in bundle.arrays:
         data, extent = array.source, array.extent

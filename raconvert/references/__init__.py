@@ -1,7 +1,7 @@
 """Views of arrays where they lie: small files for other programs that name bytes of files.
 
-A view is as large as what is said about the arrays, whatever the size of their data. With it goes a
-proof: what each file was that it names, so that `verify` finds those that have changed since.
+The size of a view depends on the descriptions of the arrays, not on their data. With it goes a
+proof: size and time of change of each file that it names, so that `verify` finds changed files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PROOF_SUFFIX = ".refs.json"  # of the proof beside a view that has no room for i
 KEY = "raconvert"  # of the proof in its file
 VERSION = 1
 _PROOF = b'{"version":1,"raconvert":'  # how a file with a proof begins, without spaces
-_OWN = (  # and references that are a view themselves
+_OWN = (  # how references begin that are a view themselves
     _PROOF + b'{"references":1,"kind":"kerchunk",', b'{"version":1,"refs":', b'{"refs":',
 )  # fmt: skip
 KINDS: dict[str, tuple[tuple[str, ...], str]] = {  # --as: usual suffixes, and what the view is
@@ -28,7 +28,7 @@ KINDS: dict[str, tuple[tuple[str, ...], str]] = {  # --as: usual suffixes, and w
 
 
 def kind_of_suffix(path: str) -> str | None:
-    """The kind of view by the suffix of its name; None for any other suffix."""
+    """Return the kind of view by the suffix of its name; None for any other suffix."""
     for kind, (suffixes, _) in KINDS.items():
         if path.lower().endswith(suffixes):
             return kind
@@ -36,7 +36,7 @@ def kind_of_suffix(path: str) -> str | None:
 
 
 def proof_beside(path: str) -> str | None:
-    """The file with the proof of a view: itself, or the one beside it, or None.
+    """Return the path of the proof of a view: the view itself, or the file beside it, or None.
 
     References that are a view of their own, such as those in ``x.npy.refs.json``, are
     not the proof of ``x.npy``.
@@ -53,8 +53,9 @@ def proof_beside(path: str) -> str | None:
 
 
 def _begin(path: str) -> bytes:
+    """Return the first bytes of a file without blanks; none if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return b"".join(file.read(256).split())
-    except OSError:  # who asks for the proof says why it cannot be read
+    except OSError:  # reading the proof raises the error
         return b""

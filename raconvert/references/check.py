@@ -48,7 +48,7 @@ def view_of(path: str, max_memory: int) -> View:
 
 
 def views_below(folder: str, *, recursive: bool) -> Iterator[str]:
-    """The views in a folder that have a proof, and proofs whose view is gone."""
+    """Yield the paths of the views in a folder that have a proof, and of proofs without a view."""
     for above, _, names in walk(folder):
         for name in names:
             path = os.path.join(above, name)
@@ -62,7 +62,7 @@ def views_below(folder: str, *, recursive: bool) -> Iterator[str]:
 
 
 def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, Any]:
-    """Check the files of a view against its proof.
+    """Compare the files of a view with its proof; return the report of `raconvert.verify`.
 
     ``references`` counts the files that are ``ok``, ``changed``, ``cut`` and ``missing``;
     ``problems`` has a row for each file that is not ``ok``, and one if the view itself was changed.
@@ -74,13 +74,12 @@ def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, A
     states = [compared(file, source) for file in view.proof.files]
     counts = {word: sum(state == word for state, _ in states) for word in WORDS}
     arrays = _arrays_by_file(view.proof)
-    problems = [
-        {"path": file.path, "problem": word, "found": state_found, "arrays": arrays.get(number, [])}
-        for number, (file, (word, state_found)) in enumerate(
-            zip(view.proof.files, states, strict=True)
-        )
-        if word != "ok"
-    ]
+    problems = []
+    for number, (file, (word, reason)) in enumerate(zip(view.proof.files, states, strict=True)):
+        if word != "ok":
+            names = arrays.get(number, [])
+            problem = {"path": file.path, "problem": word, "found": reason, "arrays": names}
+            problems.append(problem)
     own = _own_problem(view)
     if own:
         problems.append({"path": view.path, "problem": "changed", "found": own, "arrays": []})
@@ -103,17 +102,21 @@ def _own_problem(view: View) -> str:
         same = sha256_of(view.path) == view.proof.sha256
     except RaconvertError as error:
         return error.what
-    if same and view.proof.kind == "envi":
-        return next(filter(None, (problem_of_link(view.path, f.path) for f in _data(view))), "")
-    return "" if same else "it was edited"
+    if not same:
+        return "it was edited"
+    for file in _data(view) if view.proof.kind == "envi" else ():
+        if problem := problem_of_link(view.path, file.path):
+            return problem
+    return ""
 
 
 def _data(view: View) -> list[File]:
-    """The files in which the arrays of a view lie."""
-    return [view.proof.files[n] for array in view.proof.arrays for n in array["files"]]
+    """Return the files in which the arrays of a view lie."""
+    return [view.proof.files[number] for array in view.proof.arrays for number in array["files"]]
 
 
 def _arrays_by_file(proof: Proof) -> dict[int, list[str]]:
+    """Map the number of each file to the names of the arrays in it."""
     names: dict[int, list[str]] = {}
     for array in proof.arrays:
         for number in array["files"]:
@@ -122,7 +125,7 @@ def _arrays_by_file(proof: Proof) -> dict[int, list[str]]:
 
 
 def summary(view: View) -> dict[str, Any]:
-    """Summarise a view without reading its files: kind, number of files, and those that look odd.
+    """Return a summary of a view, for which its files are not read.
 
     ``odd`` lists the files whose size or time of change differs from the proof.
     """
@@ -132,7 +135,11 @@ def summary(view: View) -> dict[str, Any]:
         "proof": view.proof_path,
         "files": len(states),
         "digests": all(file.sha256 for file in view.proof.files),
-        "odd": [{"path": p, "problem": word, "found": f} for p, word, f in states if word != "ok"],
+        "odd": [
+            {"path": file_path, "problem": word, "found": reason}
+            for file_path, word, reason in states
+            if word != "ok"
+        ],
     }
 
 
@@ -146,7 +153,7 @@ def shown(path: str, max_memory: int, by_format: Callable[[], dict[str, Any]]) -
 
 
 def described(view: View) -> dict[str, Any]:
-    """A view by its proof alone, with the keys that `raconvert.info` gives for any file."""
+    """Return the facts of a view by its proof alone, under the keys of `raconvert.info`."""
     arrays = [_described(array) for array in view.proof.arrays]
     return {
         "path": view.path,
@@ -168,6 +175,7 @@ def described(view: View) -> dict[str, Any]:
 
 
 def _described(array: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of an array by its proof, under the keys of `raconvert.info`."""
     shape = array["shape"]
     layout = {"kind": "encoded", "offset": None, "nbytes": None, "swap": None}
     storage = {"layout": "references", "pieces": array["pieces"]}

@@ -1,4 +1,4 @@
-"""The arrays of many files, each with the place where it lies and a name of its own."""
+"""The arrays of many files, each with its location and a name of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Collection:
-    """The arrays of all sources, where they lie, and what their files were."""
+    """The located arrays of all sources, and the identities of their files (`seen`).
+
+    Raises what opening the sources raises, and `UsageError` for two arrays of one name.
+    """
 
     def __init__(self, paths: Sequence[str], settings: Settings) -> None:
         self.arrays: list[Placed] = []
@@ -34,6 +37,7 @@ class Collection:
         self._check_names()
 
     def _take(self, path: str, stem: str, settings: Settings, *, alone: bool) -> None:
+        """Add the arrays of one source; `alone` if it is the only one."""
         with open_spec(path, settings) as opened:
             many = by_name(opened.bundle.format).many
             for array in opened.bundle.arrays:
@@ -48,6 +52,7 @@ class Collection:
             self.seen |= opened.seen
 
     def _check_names(self) -> None:
+        """Raise `UsageError` for two arrays of one name."""
         sources: dict[str, str] = {}
         for array in self.arrays:
             other = sources.setdefault(array.name, array.source)
@@ -62,7 +67,11 @@ class Collection:
         *,
         leave_out: bool,
     ) -> None:
-        """Refuse what cannot be shown (`WouldLose`), or leave it out and say so."""
+        """Raise `WouldLose` if an array cannot be shown, or with `leave_out` drop it with a note.
+
+        `problem_of` returns the reason why an array cannot be shown, or None; `notes_of` what is
+        not kept of it. Raises `Unsupported` if no array is left.
+        """
         kept = []
         for array in self.arrays:
             problem = problem_of(array)
@@ -90,7 +99,7 @@ class Collection:
 
 
 def _stems(paths: Sequence[str]) -> list[str]:
-    """The names of files without suffix: in one folder their own, else the paths from the top."""
+    """Return the names of files without suffix; if their folders differ, relative paths."""
     files = [split_spec(path)[0] for path in paths]
     folders = {os.path.dirname(os.path.abspath(path)) for path in files}
     if len(folders) == 1:

@@ -30,7 +30,7 @@ def problem_of(array: Placed) -> str | None:
 
 
 def content_of(arrays: Sequence[Placed]) -> bytes:
-    """The file, with units, description and attributes of the arrays."""
+    """Return the bytes of the HDF5 file, with units, description and attributes of the arrays."""
     import h5py
 
     with h5py.File("view", "w", driver="core", backing_store=False) as file:
@@ -50,7 +50,7 @@ def content_of(arrays: Sequence[Placed]) -> bytes:
 
 
 def attributes_of(array: Placed) -> list[tuple[str, str | int | float]]:
-    """The attributes of an array that are texts or numbers, its unit and its description."""
+    """Return the attributes of an array that are texts or numbers, its unit and description."""
     if array.meta is None:
         return []
     meta = array.meta
@@ -75,13 +75,13 @@ def notes_of(array: Placed) -> list[str]:
     fields = ("name", "kind", "units", "spacing", "origin", "labels")
     lost += facts_of_axes(
         array,
-        [[one for one in fields if getattr(axis, one) is not None] for axis in array.ra_axes],
+        [[field for field in fields if getattr(axis, field) is not None] for axis in array.ra_axes],
     )
     return [f"not kept: {', '.join(lost)}"] if lost else []
 
 
 def _fits(name: str, value: str | float) -> bool:
-    """True for what an attribute can hold: 64 KiB at most, numbers of 64 bits."""
+    """True if an attribute can hold a value: a text of 64 KiB at most, or a number of 64 bits."""
     if isinstance(value, int):
         return -(1 << 63) <= value < 1 << 63
     text = f"{name}{value}"

@@ -62,7 +62,7 @@ TYPES: dict[str, Mapping[tuple[str, int], str]] = {
 
 
 def problem_of(kind: str, array: Placed) -> str | None:
-    """Return the reason why such a header cannot describe an array, or None."""
+    """Return the reason why a header of this kind cannot describe an array, or None."""
     most = MOST_AXES[kind] - (kind == "nrrd" and array.element.kind == "complex")
     if (array.element.kind, array.element.nbytes) not in TYPES[kind]:
         return f"a view of kind {kind} has no {type_name(array.element)}"
@@ -85,6 +85,7 @@ def problem_of(kind: str, array: Placed) -> str | None:
 
 
 def _problem_of_path(kind: str, path: str) -> str | None:
+    """Return the reason why a header of this kind cannot name a file, or None."""
     odd = any(letter < " " or "\udc80" <= letter <= "\udcff" for letter in path)
     percent = kind in ("nrrd", "mhd") and "%" in path  # the pattern of many files
     if odd or percent or path != path.strip():
@@ -107,14 +108,14 @@ def notes_of(kind: str, array: Placed) -> list[str]:
 
 
 def _lost(kind: str, array: Placed) -> list[str]:
-    """The facts of an array that a header of this kind cannot hold."""
+    """Return the facts of an array that a header of this kind cannot hold."""
     if array.meta is None:
         return []
     meta, axes = array.meta, array.ra_axes
     kept = {"nrrd": ("name", "spacing", "origin", "units"), "mhd": ("spacing", "origin")}
     fields = ["name", "kind", "units", "spacing", "origin", "labels"]
     fields = [field for field in fields if field not in kept.get(kind, ())]
-    by_axis = [[one for one in fields if getattr(axis, one) is not None] for axis in axes]
+    by_axis = [[field for field in fields if getattr(axis, field) is not None] for axis in axes]
     if kind == "nrrd":
         of_space = _placed_in_nrrd(array, by_axis)[2]
     elif kind == "mhd":
@@ -131,7 +132,7 @@ def _lost(kind: str, array: Placed) -> list[str]:
 
 
 def text_of(kind: str, array: Placed, extent: Extent, path: str) -> bytes:
-    """The header of a view of one array, which will lie at `path`."""
+    """Return the header of a view of one array, which will lie at `path`."""
     word = TYPES[kind][array.element.kind, array.element.nbytes]
     if kind == "vrt":
         lines = _vrt(array, extent, word, os.path.dirname(os.path.abspath(path)))
@@ -141,11 +142,12 @@ def text_of(kind: str, array: Placed, extent: Extent, path: str) -> bytes:
 
 
 def _is_big(array: Placed) -> bool:
+    """True if the elements are big-endian."""
     return array.element.order == ">"
 
 
 def _line(text: Any) -> str:
-    """A text on one line."""
+    """Return a text on one line, with single blanks between its words."""
     return " ".join(str(text).split())
 
 
@@ -153,10 +155,13 @@ def _per_axis(array: Placed, field: str) -> list[Any]:
     """Return one field of each axis, the fastest first; empty if no axis has it."""
     axes = array.ra_axes
     values = [getattr(axis, field) for axis in axes]
-    return values if any(one is not None for one in values) and len(axes) == len(array.dims) else []
+    if len(axes) != len(array.dims) or all(value is None for value in values):
+        return []
+    return values
 
 
 def _numbers(values: list[Any], missing: str) -> str:
+    """Return numbers in a line, with the word `missing` for None and numbers that are not finite."""
     return " ".join(
         missing if value is None or not isfinite(value) else repr(float(value)) for value in values
     )
@@ -182,35 +187,38 @@ def _placed_in_nrrd(
         lost.append(f"frame of the space ({frame or 'unknown'})")
     others = [axis for axis in axes if axis.direction is None]
     units = [axis.units for axis in axes if axis.direction is not None]
-    said = [units[0] or ""] * world.rank
+    space_units = [units[0] or ""] * world.rank
     if len(world.spatial) == 3 == world.rank and len(others) == 1 and not is_component(others[0]):
         world, name = world.joined(axes), name and f"{name}-time"
-        said.append(others[0].units or "")
+        space_units.append(others[0].units or "")
     elif name and len(units) == 2 and all(map(is_component, others)) and world.is_flat(2):
-        flat = not any((world.origin or (0.0,) * 3)[2:])
-        world, name, said = (world.first(2), "", said[:2]) if flat else (world, name, said)
+        if not any((world.origin or (0.0,) * 3)[2:]):
+            world, name, space_units = world.first(2), "", space_units[:2]
     lines = [f"space: {name}" if name else f"space dimension: {world.rank}"]
     pairs = ["none"] * (array.element.kind == "complex")
     lines.append("space directions: " + " ".join([*pairs, *map(_vector, world.vectors)]))
     if len({*units}) > 1:
         for axis, fields in zip(axes, by_axis, strict=True):
             fields.extend(["units"] * (axis.direction is not None and axis.units is not None))
-    elif any(said):
-        lines.append(f"space units: {_quoted(said)}")
+    elif any(space_units):
+        lines.append(f"space units: {_quoted(space_units)}")
     if world.origin is not None:
         lines.append(f"space origin: {_vector(world.origin)}")
     return lines, world, lost
 
 
 def _vector(vector: Sequence[float] | None) -> str:
+    """Return a vector in the notation of NRRD; ``none`` for None."""
     return "none" if vector is None else f"({','.join(repr(float(part)) for part in vector)})"
 
 
 def _quoted(values: list[Any]) -> str:
+    """Return texts in quotes in a line; empty quotes for None."""
     return " ".join('"' + _line(value or "").replace('"', "'") + '"' for value in values)
 
 
 def _nrrd(array: Placed, extent: Extent, word: str) -> list[str]:
+    """Return the lines of a header of NRRD; `word` is its name of the element type."""
     pairs = array.element.kind == "complex"
     lines = ["NRRD0005", f"type: {word}", f"dimension: {len(array.dims) + pairs}"]
     lines.append(f"sizes: {'2 ' * pairs}{' '.join(map(str, array.dims))}")
@@ -219,9 +227,9 @@ def _nrrd(array: Placed, extent: Extent, word: str) -> list[str]:
     if array.meta is not None and array.meta.description:
         lines.append(f"content: {_line(array.meta.description)}")
     placing, world, _ = _placed_in_nrrd(array, [[] for _ in array.ra_axes])
-    in_space = (
-        [False] * len(array.dims) if world is None else [v is not None for v in world.vectors]
-    )
+    in_space = [False] * len(array.dims)
+    if world is not None:
+        in_space = [vector is not None for vector in world.vectors]
     lines += placing
     for field, name in (("spacing", "spacings"), ("origin", "axis mins")):
         values = _per_axis(array, field)
@@ -242,6 +250,7 @@ def _nrrd(array: Placed, extent: Extent, word: str) -> list[str]:
 
 
 def _mhd(array: Placed, extent: Extent, word: str) -> list[str]:
+    """Return the lines of a header of MetaImage; `word` is its name of the element type."""
     lines = ["ObjectType = Image", f"NDims = {len(array.dims)}", "BinaryData = True"]
     lines.append(f"BinaryDataByteOrderMSB = {_is_big(array)}")
     if array.meta is not None and array.meta.description:
@@ -264,12 +273,13 @@ def _mhd(array: Placed, extent: Extent, word: str) -> list[str]:
 
 
 def _image(array: Placed) -> tuple[int, int, int]:
-    """Columns, rows and bands."""
+    """Return the numbers of columns, rows and bands."""
     columns, rows, bands = (*array.dims, 1, 1)[:3]
     return columns, rows, bands
 
 
 def _envi(array: Placed, extent: Extent, word: str) -> list[str]:
+    """Return the lines of a header of ENVI; `word` is its code of the element type."""
     columns, rows, bands = _image(array)
     lines = ["ENVI"]
     if array.meta is not None and array.meta.description:
@@ -282,7 +292,10 @@ def _envi(array: Placed, extent: Extent, word: str) -> list[str]:
 
 
 def _vrt(array: Placed, extent: Extent, word: str, folder: str) -> list[str]:
-    """The lines of a VRT; data below its `folder` has a relative name, which GDAL 3.12 follows."""
+    """Return the lines of a VRT; the path of data below its `folder` is relative to that.
+
+    GDAL 3.12 follows such a path; `word` is its name of the element type.
+    """
     from xml.sax.saxutils import escape
 
     columns, rows, bands = _image(array)

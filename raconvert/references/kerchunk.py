@@ -31,13 +31,16 @@ def problem_of(array: Placed) -> str | None:
         return f"zarr format 2 has no {type_name(array.element)}"
     if any(part in _RESERVED or not part for part in array.name.split("/")):
         return "no array of zarr can have this name"
-    if "\udc80" <= max(array.name) <= "\udcff":
+    if any("\ud800" <= letter <= "\udfff" for letter in array.name):
         return "its name is not text"
     return None
 
 
 def references(arrays: Sequence[Placed]) -> dict[str, Any]:
-    """The mapping ``refs`` for arrays with different names."""
+    """Return the mapping ``refs`` for arrays with different names.
+
+    Raises `Unsupported` if the name of an array is that of a group of arrays, too.
+    """
     groups = {"": None}
     for array in arrays:
         parts = array.name.split("/")[:-1]
@@ -45,13 +48,14 @@ def references(arrays: Sequence[Placed]) -> dict[str, Any]:
     clash = groups.keys() & {array.name for array in arrays}
     if clash:
         raise Unsupported(f"'{min(clash)}' would be an array and a group of arrays")
-    said: dict[str, Any] = {f"{g}/.zgroup".lstrip("/"): json.loads(_GROUP) for g in groups}
+    metadata: dict[str, Any] = {f"{g}/.zgroup".lstrip("/"): json.loads(_GROUP) for g in groups}
     lengths: dict[str, int] = {}
     for array in arrays:
-        said[f"{array.name}/.zarray"] = _zarray(array)
-        said[f"{array.name}/.zattrs"] = attributes_of(array, lengths, alone=len(arrays) == 1)
-    refs: dict[str, Any] = {".zmetadata": _text({"zarr_consolidated_format": 1, "metadata": said})}
-    refs |= {key: _text(value) for key, value in said.items()}
+        metadata[f"{array.name}/.zarray"] = _zarray(array)
+        metadata[f"{array.name}/.zattrs"] = attributes_of(array, lengths, alone=len(arrays) == 1)
+    whole = {"zarr_consolidated_format": 1, "metadata": metadata}
+    refs: dict[str, Any] = {".zmetadata": _text(whole)}
+    refs |= {key: _text(value) for key, value in metadata.items()}
     urls: dict[str, str] = {}
     for array in arrays:
         step = -1 if array.index_order == "F" else 1
@@ -65,7 +69,7 @@ def references(arrays: Sequence[Placed]) -> dict[str, Any]:
 
 
 def url_of(path: str) -> str:
-    """The URL of a file for fsspec, which takes the path in it as it is.
+    """Return the URL of a file for fsspec, which takes the path in it as it is.
 
     Raises `Unsupported` for a path that JSON cannot hold, or that fsspec reads as a template.
     """
@@ -79,17 +83,19 @@ def url_of(path: str) -> str:
 
 
 def _text(value: Any) -> str:
+    """Return a value as compact JSON."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def _zarray(array: Placed) -> dict[str, Any]:
-    in_order_f = array.index_order == "F"
+    """Return the metadata of an array in zarr format 2, the content of ``.zarray``."""
+    is_fortran = array.index_order == "F"
     return {
         "zarr_format": 2,
         "shape": list(array.shape),
-        "chunks": list(array.chunk[::-1] if in_order_f else array.chunk),
+        "chunks": list(array.chunk[::-1] if is_fortran else array.chunk),
         "dtype": _type(array),
-        "order": "F" if in_order_f else "C",
+        "order": "F" if is_fortran else "C",
         "compressor": None,
         "filters": [{"id": name, **values} for name, values in array.filters] or None,
         "fill_value": array.fill,
@@ -97,7 +103,7 @@ def _zarray(array: Placed) -> dict[str, Any]:
 
 
 def _type(array: Placed) -> Any:
-    """The type in the notation of zarr; None if it has none."""
+    """Return the element type in the notation of zarr; None if zarr has no such type."""
     dtype = dtype_of(array.element)
     if dtype.names is None:
         return dtype.str if dtype.subdtype is None and dtype.kind != "O" else None
@@ -108,16 +114,21 @@ def _type(array: Placed) -> Any:
 
 
 def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dict[str, Any]:
-    """Return the attributes, names of dimensions included; `lengths` has those in use."""
+    """Return the attributes of an array, with the names of its dimensions.
+
+    `lengths` has the length of each dimension in use by its path, and gets those of the array:
+    dimensions of one name have one length.
+    """
     meta, attributes = array.meta, {}
     axes = () if meta is None else meta.axes
     axes = axes if len(axes) == len(array.shape) else ()
     names = [axis.name for axis in axes] or [None] * len(array.shape)
     if meta is not None:
-        attributes = {str(name): value for name, value in _held(meta.attributes.items())}
+        attributes = {str(name): value for name, value in _json_values(meta.attributes.items())}
         more = [("units", meta.units), ("long_name", meta.description)]
-        more.append(("axes", [axis.to_dict() for axis in axes] if any(map(_says, axes)) else None))
-        attributes |= dict(_held((key, value) for key, value in more if value))
+        if any(axis.to_dict().keys() - {"name"} for axis in axes):
+            more.append(("axes", [axis.to_dict() for axis in axes]))
+        attributes |= dict(_json_values((key, value) for key, value in more if value))
     own = array.name.rpartition("/")[2]
     unnamed = "dim" if alone else f"{own}_dim"
     attributes["_ARRAY_DIMENSIONS"] = dims = []
@@ -131,25 +142,22 @@ def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dic
 
 
 def _inside(array: Placed, dim: str) -> str:
+    """Return the path of a dimension in the group of an array."""
     return f"{array.name.rpartition('/')[0]}/{dim}"
-
-
-def _says(axis: Any) -> bool:
-    return bool(axis.to_dict().keys() - {"name"})
 
 
 def notes_of(array: Placed) -> list[str]:
     """List the metadata that is not kept: attributes that JSON cannot hold, and items."""
     if array.meta is None:
         return []
-    kept = {name for name, _ in _held(array.meta.attributes.items())}
+    kept = {name for name, _ in _json_values(array.meta.attributes.items())}
     lost = [f"attribute {name}" for name in array.meta.attributes if name not in kept]
     lost += ["items"] * (array.meta.items is not None)
     return [f"not kept: {', '.join(lost)}"] if lost else []
 
 
-def _held(pairs: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
-    """Yield the attributes that JSON can hold, as plain values."""
+def _json_values(pairs: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
+    """Yield the (name, value) pairs whose values JSON can hold, as plain values."""
     for name, given in pairs:
         value = given.tolist() if hasattr(given, "tolist") else given
         try:

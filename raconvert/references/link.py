@@ -22,7 +22,7 @@ class Link(Target):
 
     def make(self) -> None:
         """Make the link under its temporary name. Raises `WriteFailed`."""
-        if not self.overwrite:  # it is made in its place at once, where nothing is
+        if not self.overwrite:  # `_take_place` makes it at its destination, if that is free
             return
         try:
             os.symlink(self._data, self.temp)
@@ -35,6 +35,7 @@ class Link(Target):
         """Do nothing: a link has no permissions of its own."""
 
     def _take_place(self, *, keep: bool) -> None:
+        """Rename the link to its destination, or make it there; see `Target`."""
         if self.overwrite:
             super()._take_place(keep=keep)
             return
@@ -48,9 +49,9 @@ class Link(Target):
 
 
 def add_link(header: Target, data: str, *, overwrite: bool) -> None:
-    """Add the link to the data to the files that are written together with a header.
+    """Add to the partners of a header the link to its data, if programs need one.
 
-    Raises `TargetExists` where another file has its name, `WriteFailed`.
+    Raises `TargetExists` if another file has the name of the link, and `WriteFailed`.
     """
     path = place_of(header.path, data)
     if path is None:
@@ -64,9 +65,9 @@ def add_link(header: Target, data: str, *, overwrite: bool) -> None:
 
 
 def place_of(header: str, data: str) -> str | None:
-    """The path of the link beside a header; None where it needs none.
+    """Return the path of the link beside a header; None for a header beside its data.
 
-    That is a header beside its data: ``scan.npy.hdr`` or ``scan.hdr`` for ``scan.npy``.
+    Such a header is ``scan.npy.hdr`` or ``scan.hdr`` for ``scan.npy``.
     """
     stem, data = os.path.splitext(header)[0], os.path.abspath(data)
     return None if os.path.abspath(stem) in (data, os.path.splitext(data)[0]) else stem + SUFFIX
@@ -81,7 +82,7 @@ def problem_of_link(header: str, data: str) -> str:
         destination = os.readlink(path)
     except OSError:
         return f"its link '{os.path.basename(path)}' to the data is gone"
-    same = os.path.abspath(os.path.join(os.path.dirname(path), destination)) == os.path.abspath(
-        data
-    )
-    return "" if same else f"its link '{os.path.basename(path)}' leads to another file"
+    destination = os.path.abspath(os.path.join(os.path.dirname(path), destination))
+    if destination == os.path.abspath(data):
+        return ""
+    return f"its link '{os.path.basename(path)}' leads to another file"

@@ -64,7 +64,7 @@ def refs(
     destination = os.fspath(target)
     is_folder = destination.endswith(os.sep) or os.path.isdir(destination)
     kind = _kind(destination, kind)
-    one = kind in SINGLE
+    single = kind in SINGLE
     settings = Settings(**reading)
     words = [sources] if isinstance(sources, (str, os.PathLike)) else sources
     paths = gather(
@@ -74,22 +74,17 @@ def refs(
         check_target(destination, overwrite=overwrite)
     collection = Collection(paths, settings)
     collection.judge(*_JUDGES[kind], leave_out="arrays" in allow or "all" in allow)
-    if one:
+    if single:
         suffix = KINDS[kind][0][0]
-        views = dict(
-            zip(
-                _places(collection.arrays, destination, suffix, is_folder),
-                collection.arrays,
-                strict=True,
-            )
-        )
+        view_paths = _view_paths(collection.arrays, destination, suffix, is_folder)
+        views = dict(zip(view_paths, collection.arrays, strict=True))
     elif is_folder:
         raise UsageError(f"a view of kind {kind} is one file, not a folder", path=destination)
     used = dict.fromkeys([*files_of(collection.arrays), *sorted(collection.used)])
     proved = files_as_seen(collection.seen, used, digest=digest)
     refuse_changed(collection.seen)
     made = _Views(kind, proved, overwrite=overwrite)
-    if one:
+    if single:
         for path, array in views.items():
             refuse_used([path], used)
             made.write_single(path, array)
@@ -108,7 +103,7 @@ def refs(
 
 
 SINGLE = ("nrrd", "mhd", "envi", "vrt")  # of one array
-# Kind -> why it cannot show an array, and what it says otherwise
+# kind -> functions of an array: the reason why a view cannot show it, or None; notes on losses
 _JUDGES: dict[str, tuple[Callable[[Placed], str | None], Callable[[Placed], list[str]]]] = {
     kind: (partial(headers.problem_of, kind), partial(headers.notes_of, kind)) for kind in SINGLE
 }
@@ -117,6 +112,7 @@ _JUDGES["hdf5"] = (external.problem_of, external.notes_of)
 
 
 def _kind(path: str, kind: str | None) -> str:
+    """Return the kind of view, by its name or else the suffix of a path; raises `UsageError`."""
     if kind is None:
         kind = kind_of_suffix(path)
         if kind is None:
@@ -128,10 +124,10 @@ def _kind(path: str, kind: str | None) -> str:
     return kind
 
 
-def _places(arrays: Sequence[Placed], path: str, suffix: str, is_folder: bool) -> list[str]:
-    """The paths of the views of single arrays."""
+def _view_paths(arrays: Sequence[Placed], path: str, suffix: str, is_folder: bool) -> list[str]:
+    """Return the paths of the views of single arrays; raises `UsageError` for several in a file."""
     if is_folder:
-        names = members.files_of((a.name for a in arrays), suffix)
+        names = members.files_of((array.name for array in arrays), suffix)
         return [os.path.join(path, name) for name in names]
     if len(arrays) != 1:
         raise UsageError(f"a view of this kind is one of a single array; these are {len(arrays)}",
@@ -171,13 +167,13 @@ class _Views:
         self._write(path, content, [array], extent.path if self._kind == "envi" else "")
 
     def _write(self, path: str, content: bytes, arrays: Sequence[Placed], linked: str = "") -> None:
-        """Write a view, its proof beside it, and the link to the file `linked`, if it needs one."""
+        """Write a view, its proof beside it, and a link to the file `linked` if one is named."""
         folder = os.path.dirname(path)
         if folder:
             make_folders(folder)
-        own = {piece.path for array in arrays for _, piece in array.pieces}
-        own |= {array.source for array in arrays}
-        paths = {os.path.abspath(split_spec(one)[0]) for one in own}
+        sources = {piece.path for array in arrays for _, piece in array.pieces}
+        sources |= {array.source for array in arrays}
+        paths = {os.path.abspath(split_spec(source)[0]) for source in sources}
         files = [file for file in self._files if file.path in paths or len(arrays) != 1]
         proof = Proof(self._kind, files, [], os.path.basename(path), sha256(content).hexdigest())
         with Target(path, overwrite=self._overwrite) as target:
@@ -191,10 +187,12 @@ class _Views:
 
 
 def _json(value: Any) -> bytes:
+    """Return a value as compact JSON."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _put(target: Target, content: bytes) -> None:
+    """Write the content of a target; raises `WriteFailed`."""
     try:
         write_all(target.open(), [content])
     except OSError as error:

@@ -24,12 +24,12 @@ MOST_PIECES = 1 << 16  # of one array
 
 
 class Placed(Record):
-    """One array of a view: what it is, and where its bytes are.
+    """One array of a view: its description, and the location of its bytes.
 
-    `chunk` are the lengths of a piece, slowest axis first; `pieces` have their places in the grid
-    in the same order. `filters` are (name, values) in the order of writing; `fill` is the value of
-    the elements whose place in the grid has no piece. `row_major` is True for an array of a
-    row-major format that lies in Fortran order.
+    `chunk` are the lengths of a piece, slowest axis first; `pieces` are pairs of an index in the
+    grid of pieces, in the same order of axes, and an extent. `filters` are (name, values) in the
+    order of writing; `fill` is the value of the elements of absent pieces. `row_major` is True for
+    an array of a row-major format that lies in Fortran order.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Placed(Record):
 
     @property
     def extent(self) -> Extent | None:
-        """The bytes as one stretch, if they are one, undecoded."""
+        """The bytes as one stretch; None if they are encoded, or in several stretches."""
         if self.filters or not self.pieces:
             return None
         first = self.pieces[0][1]
@@ -81,7 +81,7 @@ def placed(array: Array, name: str, source: str) -> Placed | str:
     fields: dict[str, Any] = {"filters": (), "fill": None}
     pieces: list[tuple[tuple[int, ...], Extent]] = []
     if not array.nbytes:
-        chunk = tuple(max(1, n) for n in shape)
+        chunk = tuple(max(1, length) for length in shape)
     elif extent is not None:
         chunk, pieces = cut(shape, array.element.nbytes, extent)
     else:
@@ -107,12 +107,12 @@ def placed(array: Array, name: str, source: str) -> Placed | str:
 
 
 def _is_outside(piece: Extent) -> bool:
-    """True for a stretch that a damaged file puts behind its end."""
+    """True if a piece ends behind the end of its file, as in a damaged one."""
     return piece.identity is not None and piece.offset + piece.nbytes > piece.identity[2]
 
 
 def _as_stored(element: Element, swaps: set[int]) -> Element | None:
-    """Return the element in the byte order of the file; None for an order it cannot have."""
+    """Return the element type in the byte order of its pieces; None if it has no such order."""
     if not swaps or swaps == {needs_swap(element)}:
         return element
     unit = swap_unit(element.kind, element.nbytes)
@@ -124,8 +124,8 @@ def _as_stored(element: Element, swaps: set[int]) -> Element | None:
 def _in_pieces(array: Array) -> Pieces | Extent | str:
     """Ask the source of an array for its location in the file; return a reason if it has none."""
     try:
-        asked = getattr(array.data, "in_pieces", None)
-        pieces: Pieces | Extent | str = asked() if asked is not None else ""
+        locate = getattr(array.data, "in_pieces", None)
+        pieces: Pieces | Extent | str = locate() if locate is not None else ""
     except RaconvertError as error:
         pieces = error.what
     if isinstance(pieces, str) and not pieces:
@@ -140,17 +140,18 @@ def cut(
 ) -> tuple[tuple[int, ...], list[tuple[tuple[int, ...], Extent]]]:
     """Cut a stretch into equal pieces of about `PIECE_BYTES`, along its slowest axes.
 
-    `shape` has the slowest axis first. Each axis is cut by a divisor of its length: a piece at the
-    end of a zarr array that is not whole would reach beyond the data.
+    Returns the shape of a piece, and each piece with its index in the grid. `shape` has the slowest
+    axis first. Each axis is cut by a divisor of its length: a piece at the end of a zarr array that
+    is not whole would reach beyond the data.
     """
     chunk, count = list(shape), 1
     for axis, length in enumerate(shape):
         nbytes = prod(chunk) * itemsize
         if nbytes <= PIECE_BYTES:
             break
-        by = _divisor(length, -(-nbytes // PIECE_BYTES), MOST_PIECES // count)
-        chunk[axis] = length // by
-        count *= by
+        parts = _divisor(length, -(-nbytes // PIECE_BYTES), MOST_PIECES // count)
+        chunk[axis] = length // parts
+        count *= parts
         if chunk[axis] > 1:
             break
     nbytes = prod(chunk) * itemsize
@@ -161,19 +162,22 @@ def cut(
 
 
 def _divisor(length: int, wanted: int, most: int) -> int:
-    """The divisor of a length that is next to what is wanted: above, else below."""
+    """Return the divisor of a length that is next to `wanted`: above it, else below; at most `most`."""
     if wanted >= length:
-        return length if length <= most else _below(length, most)
+        return length if length <= most else _largest_divisor(length, most)
     above = range(wanted, min(length, most, 8 * wanted) + 1)
-    return next((n for n in above if length % n == 0), 0) or _below(length, min(wanted, most))
+    return next((n for n in above if length % n == 0), 0) or _largest_divisor(
+        length, min(wanted, most)
+    )
 
 
-def _below(length: int, most: int) -> int:
+def _largest_divisor(length: int, most: int) -> int:
+    """Return the largest divisor of a length that is at most `most`."""
     return next((n for n in range(min(length, most), 0, -1) if length % n == 0), 1)
 
 
 def files_of(arrays: Sequence[Placed]) -> Iterator[str]:
-    """The paths of the files in which arrays lie, each once."""
+    """Yield the paths of the files in which arrays lie, each once."""
     seen: set[str] = set()
     for array in arrays:
         for _, piece in array.pieces:

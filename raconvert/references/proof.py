@@ -1,4 +1,4 @@
-"""The proof of a view: what each file was that it names, and what became of them since."""
+"""The proof of a view: size, time and digest of each file that it names, and their comparison."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SLAB = 1 << 20
 
 
 class File(Record):
-    """A file that a view names: whole path, bytes, time of change in ns, SHA-256 or nothing."""
+    """A file that a view names: absolute path, bytes, time of change in ns, SHA-256 or empty."""
 
     path: str
     size: int
@@ -41,14 +41,14 @@ class File(Record):
 
 
 class Proof(Record):
-    """The files of which a view is made. `view` names the file beside, empty if it is the same."""
+    """The files that a view names. `view` is its name beside the proof; empty if it is one file."""
 
     kind: str
     files: list[File]
     arrays: list[dict[str, Any]]
     view: str = ""
     sha256: str = ""  # of the view, or of its ``refs``
-    refs: Any = None  # those of a view in the same file
+    refs: Any = None  # the references, for a view in the same file
 
 
 # Making -----------------------------------------------------------------------------------------
@@ -69,7 +69,10 @@ def files_as_seen(seen: dict[str, Identity], paths: Iterable[str], *, digest: bo
 
 
 def sha256_of(path: str, known: Identity | None = None) -> str:
-    """The SHA-256 of a regular file, as `sha256sum` prints it."""
+    """Return the SHA-256 of a regular file, as `sha256sum` prints it.
+
+    Raises `Changed` if its identity is not `known`, or changes, and `ReadFailed`.
+    """
     descriptor = open_regular(path, known)
     state = hashlib.sha256()
     try:
@@ -85,25 +88,28 @@ def sha256_of(path: str, known: Identity | None = None) -> str:
 
 
 def text_of_refs(refs: Any) -> bytes:
-    """References as JSON in the one layout of which the proof has the SHA-256."""
+    """Return references as JSON in the one layout whose SHA-256 is in the proof."""
     return json.dumps(refs, sort_keys=True, separators=(",", ":")).encode()
 
 
 def facts_of(proof: Proof, arrays: Sequence[Placed]) -> dict[str, Any]:
-    """A proof as JSON has it."""
-    places = {file.path: number for number, file in enumerate(proof.files)}
-    said = {"references": VERSION, "kind": proof.kind, "view": proof.view, "sha256": proof.sha256}
+    """Return a proof of arrays as plain values, for JSON."""
+    numbers = {file.path: number for number, file in enumerate(proof.files)}
     return {
-        **said,
+        "references": VERSION,
+        "kind": proof.kind,
+        "view": proof.view,
+        "sha256": proof.sha256,
         "files": [
             {name: value for name, value in file._asdict().items() if value != ""}
             for file in proof.files
         ],
-        "arrays": [_array_facts(array, places) for array in arrays],
+        "arrays": [_array_facts(array, numbers) for array in arrays],
     }
 
 
-def _array_facts(array: Placed, places: dict[str, int]) -> dict[str, Any]:
+def _array_facts(array: Placed, numbers: dict[str, int]) -> dict[str, Any]:
+    """Return the facts of an array in a proof; `numbers` are those of its files."""
     paths = dict.fromkeys(piece.path for _, piece in array.pieces)
     return {
         "name": array.name,
@@ -113,7 +119,7 @@ def _array_facts(array: Placed, places: dict[str, int]) -> dict[str, Any]:
         "index_order": array.index_order,
         "pieces": len(array.pieces),
         "nbytes": sum(piece.nbytes for _, piece in array.pieces),
-        "files": [places[os.path.abspath(path)] for path in paths],
+        "files": [numbers[os.path.abspath(path)] for path in paths],
     }
 
 
@@ -121,9 +127,9 @@ def _array_facts(array: Placed, places: dict[str, int]) -> dict[str, Any]:
 
 
 def load(path: str, max_memory: int) -> Proof:
-    """The proof in a file, every value of which has been looked at.
+    """Return the proof in a file, after checking each of its values.
 
-    Raises `Corrupt` for anything else, `Unsupported` for references without a proof, `TooLarge`.
+    Raises `Corrupt` for a damaged proof, `Unsupported` for references without one, and `TooLarge`.
     """
     source = Source(path)
     check_memory(source.size, max_memory, f"'{path}': references")
@@ -134,46 +140,48 @@ def load(path: str, max_memory: int) -> Proof:
         raise Corrupt("is not JSON", path=path, got=str(error)[:200]) from error
     finally:
         source.close()
-    said = whole.get(KEY) if isinstance(whole, dict) else None
-    if said is None:
+    facts = whole.get(KEY) if isinstance(whole, dict) else None
+    if facts is None:
         raise Unsupported(
             "has references without a proof: nothing says what the files were", path=path,
             remedy="make them with raconvert refs: verify finds changed files of such a view",
         )  # fmt: skip
     try:
-        return _proof(said, whole)
+        return _proof(facts, whole)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Corrupt("proof of the references is damaged", path=path,
                       got=f"{type(error).__name__}: {error}"[:200]) from error  # fmt: skip
 
 
-def _proof(said: dict[str, Any], whole: dict[str, Any]) -> Proof:
-    if said["references"] != VERSION:
-        raise ValueError(f"version {said['references']!r:.20}, not {VERSION}")
+def _proof(facts: dict[str, Any], whole: dict[str, Any]) -> Proof:
+    """Return the proof of these facts in a document; raises `ValueError` and `TypeError`."""
+    if facts["references"] != VERSION:
+        raise ValueError(f"version {facts['references']!r:.20}, not {VERSION}")
     files = [
         File(_text(f["path"]), _count(f["size"]), _count(f["mtime_ns"], -(1 << 63)),
              _digest(f.get("sha256", "")))
-        for f in said["files"]
+        for f in facts["files"]
     ]  # fmt: skip
     if any(not os.path.isabs(file.path) for file in files):
         raise ValueError("a path is not whole")
     if len({os.path.normpath(file.path) for file in files}) != len(files):
         raise ValueError("a file is listed twice")  # each is read for its digest
-    view = _text(said["view"])
+    view = _text(facts["view"])
     if view != os.path.basename(view) or view in (".", ".."):
         raise ValueError("the view is not beside its proof")
-    arrays = [_array(array, len(files)) for array in said["arrays"]]
+    arrays = [_array(array, len(files)) for array in facts["arrays"]]
     refs = None if view else whole["refs"]
     if refs is not None and (whole.keys() != {"version", KEY, "refs"} or whole["version"] != 1):
         raise ValueError("there is more than references")  # templates and rules make others of them
     if refs is not None and not isinstance(refs, dict):
         raise TypeError("refs are not a mapping")
-    if said["kind"] not in KINDS:
+    if facts["kind"] not in KINDS:
         raise ValueError("unknown kind of view")
-    return Proof(said["kind"], files, arrays, view, _digest(said["sha256"]), refs)
+    return Proof(facts["kind"], files, arrays, view, _digest(facts["sha256"]), refs)
 
 
 def _array(array: dict[str, Any], files: int) -> dict[str, Any]:
+    """Return the checked facts of an array in a proof of so many files."""
     shape = [_count(n) for n in array["shape"]]
     if array["index_order"] not in ("C", "F", None):
         raise ValueError("unknown index order")
@@ -194,18 +202,21 @@ def _array(array: dict[str, Any], files: int) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
+    """Return a text without NUL; raises `TypeError` for any other value."""
     if not isinstance(value, str) or "\0" in value:
         raise TypeError(f"{value!r:.40} is not a text")
     return value
 
 
 def _count(value: Any, least: int = 0) -> int:
+    """Return an integer of 64 bits; raises `ValueError` for any other value."""
     if type(value) is not int or not least <= value < 1 << 63:
         raise ValueError(f"{value!r:.40} is not a count")
     return value
 
 
 def _digest(value: Any) -> str:
+    """Return a SHA-256 as hex, or an empty text; raises an error for any other value."""
     if value != "" and not re.fullmatch("[0-9a-f]{64}", _text(value)):
         raise ValueError("a digest is not 64 hexadecimal digits")
     return str(value)
@@ -215,9 +226,9 @@ def _digest(value: Any) -> str:
 
 
 def state_of(file: File) -> tuple[str, str]:
-    """Compare size and time of a file with its record: return a word for its state, and why.
+    """Compare size and time of a file with its record; return a word for its state, and the reason.
 
-    ``ok``, ``touched`` (another time of change), ``changed``, ``cut``, ``missing``.
+    Words are ``ok``, ``touched`` (another time of change), ``changed``, ``cut`` and ``missing``.
     """
     try:
         status = os.stat(file.path)
@@ -234,16 +245,16 @@ def state_of(file: File) -> tuple[str, str]:
 
 
 def compared(file: File, source: Source) -> tuple[str, str]:
-    """Compare a file with its record, by the SHA-256 if the record has one.
+    """Compare a file with its record as `state_of` does, and by the SHA-256 if there is one.
 
-    `source` is the file that names it: what is outside its folder is read with `trust_external`
-    only (`Unsafe`).
+    `source` is the file that names it: raises `Unsafe` for a file with a SHA-256 outside its folder,
+    unless it has `trust_external`.
     """
     word, state = state_of(file)
     if word not in ("ok", "touched"):
         return word, state
     if not file.sha256:
-        return ("changed", state) if word == "touched" else (word, state)
+        return ("ok" if word == "ok" else "changed"), state
     path = resolve(source, file.path, "a file that has a digest")
     if sha256_of(path) == file.sha256:
         return "ok", ""

@@ -48,7 +48,7 @@ class Parser:
         self._settings = Settings(**options)
 
     def __call__(self, url: str, registry: Any) -> Any:
-        """The manifests of all arrays of a file; `registry` is handed on to what reads them."""
+        """Return the manifests of all arrays of a file, which `registry` has readers for."""
         if find_spec("virtualizarr") is None:
             raise MissingDependency("VirtualiZarr is not installed",
                                     remedy="pip install 'raconvert[virtualizarr]'")  # fmt: skip
@@ -64,7 +64,7 @@ class Parser:
 
 
 def _group(arrays: list[Placed], above: str) -> Any:
-    """The group of the arrays whose names begin with `above`."""
+    """Return the group of the arrays whose names begin with `above`."""
     from virtualizarr.manifests import ManifestGroup
 
     here = [array for array in arrays if array.name.startswith(above)]
@@ -84,6 +84,7 @@ def _group(arrays: list[Placed], above: str) -> Any:
 
 
 def _array(array: Placed, lengths: dict[str, int], *, alone: bool) -> Any:
+    """Return the virtual array of an array; `lengths` and `alone` as for its attributes."""
     from virtualizarr.manifests import ChunkManifest, ManifestArray
     from virtualizarr.manifests.utils import create_v3_array_metadata
 
@@ -112,8 +113,7 @@ def _array(array: Placed, lengths: dict[str, int], *, alone: bool) -> Any:
         paths[index], offsets[index], nbytes[index] = (
             kerchunk.url_of(piece.path), piece.offset, piece.nbytes,
         )  # fmt: skip
-    columns = (paths, offsets, nbytes)
     if array.index_order == "F":
-        columns = (paths.T, offsets.T, nbytes.T)
-    manifest = ChunkManifest.from_arrays(paths=columns[0], offsets=columns[1], lengths=columns[2])
+        paths, offsets, nbytes = paths.T, offsets.T, nbytes.T
+    manifest = ChunkManifest.from_arrays(paths=paths, offsets=offsets, lengths=nbytes)
     return ManifestArray(metadata=metadata, chunkmanifest=manifest)

@@ -29,7 +29,7 @@ _private: dict[str, str] = {}  # from the public name of a URL to the one with i
 
 
 def scheme_of(word: str) -> str:
-    """The scheme of a URL in small letters; empty for what is not a URL."""
+    """Return the scheme of a URL in small letters; empty for a word that is not a URL."""
     scheme, mark, _ = word.partition("://")
     letters = scheme.translate({ord(c): None for c in "+.-"})
     if not mark or len(scheme) < 2 or not (letters.isalnum() and scheme.isascii()):
@@ -43,7 +43,7 @@ def is_url(word: str) -> bool:
 
 
 def located(word: str) -> str:
-    """Return a word as it is used from here on: of a URL the public name, else a local path.
+    """Return the name by which a word is used from here on: of a URL the public name, or a path.
 
     ``file://`` names a local file. Raises `UsageError` for a scheme that is not known.
     """
@@ -51,15 +51,15 @@ def located(word: str) -> str:
     if scheme == "file":
         return _local(word)
     host = word.partition("://")[2].partition("/")[0]
-    kind = SCHEMES.get(scheme, ("",))[0]
-    if kind == "http":
+    protocol = SCHEMES.get(scheme, ("",))[0]
+    if protocol == "http":
         _check_port(word)
     # A secret key may have a slash in it; a bucket has no colon, unless it is "arn:aws:...".
-    colon = ":" in host and kind in ("s3", "gs") and not host.startswith("arn:")
-    proves = "@" in host or colon
-    if kind in ("http", "az") or (kind and not proves):
+    colon = ":" in host and protocol in ("s3", "gs") and not host.startswith("arn:")
+    has_secret = "@" in host or colon
+    if protocol in ("http", "az") or (protocol and not has_secret):
         return public(word)
-    if kind:
+    if protocol:
         raise UsageError(
             "a URL of a bucket has no user or password in it",
             path=f"{scheme}://{HIDDEN}" + (f"@{word.rpartition('@')[2]}" if "@" in word else ""),
@@ -76,7 +76,7 @@ def located(word: str) -> str:
 
 
 def _check_port(word: str) -> None:
-    """Refuse what does not begin with a host, without showing it: mostly a password with a '/'."""
+    """Raise `UsageError` for a URL without a host, and do not show it: it may have a password."""
     scheme, _, rest = word.partition("://")
     for mark in "/?#":
         rest = rest.partition(mark)[0]
@@ -91,6 +91,7 @@ def _check_port(word: str) -> None:
 
 
 def _local(url: str) -> str:
+    """Return the path of a ``file://`` URL; raises `UsageError` for that of another machine."""
     from urllib.parse import unquote
 
     host, slash, path = url.partition("://")[2].partition("/")
@@ -102,10 +103,10 @@ def _local(url: str) -> str:
 
 
 def public(url: str) -> str:
-    """Return a URL as it is in messages: ``***@`` in the place of user, password and query.
+    """Return the name of a URL in messages: ``***@`` replaces user, password and query.
 
-    The query of an address in the web may be all that tells two files apart: what is sent is kept
-    in this process, and the second of two that would have one name is numbered. Raises nothing.
+    The whole URL is remembered in this process. Two addresses in the web may differ only in their
+    queries: then the second name has a number. Raises nothing.
     """
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
@@ -121,22 +122,23 @@ def public(url: str) -> str:
     number = 1
     while True:
         count = "" if number == 1 else str(number)
-        known = f"{scheme}://{HIDDEN}{count}@{host}{slash}{path}"
-        if _private.setdefault(known, sent) == sent:
-            return known + sharp + fragment
+        name = f"{scheme}://{HIDDEN}{count}@{host}{slash}{path}"
+        if _private.setdefault(name, sent) == sent:
+            return name + sharp + fragment
         number += 1
 
 
 def private(url: str) -> str:
-    """The URL that is sent to the server for a public name.
+    """Return the URL that is sent to the server for a public name.
 
     Raises `UsageError` for the public name of a URL that this process was not given.
     """
     if url in _private or f"://{HIDDEN}" not in url:
         return _private.get(url, url)
-    host = url.partition("@")[0] + "@" + url.partition("@")[2].partition("/")[0]
-    for known, sent in _private.items():  # a file beside one with a password
-        if known.startswith(f"{host}/") and "?" not in sent:
+    user, _, rest = url.partition("@")
+    host = f"{user}@{rest.partition('/')[0]}"
+    for name, sent in _private.items():  # a file beside one with a password
+        if name.startswith(f"{host}/") and "?" not in sent:
             return sent.partition("@")[0] + url[url.index("@") :]
     raise UsageError(
         "is the name that messages have for a URL with a password or a signature",
@@ -146,7 +148,7 @@ def private(url: str) -> str:
 
 
 def name_of(url: str) -> str:
-    """The last part of a URL's path, as the name of a file."""
+    """Return the last part of a URL's path, as the name of a file."""
     return url.rstrip("/").rpartition("/")[2]
 
 

@@ -33,7 +33,7 @@ ATTEMPTS = 5
 FIRST_WAIT = 0.2  # seconds; each further one is three times as long: 8 seconds in all
 TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 THROTTLED = frozenset((429, 503))
-# What other libraries raise where the same may work a second later, by the names of their classes.
+# Classes of errors of other libraries after which a second attempt may succeed.
 CUT = frozenset((
     "ConnectionError", "TimeoutError", "FSTimeoutError", "ClientConnectionError",
     "ClientPayloadError", "HTTPClientError", "IncompleteRead", "IncompleteReadError",
@@ -61,9 +61,9 @@ _open: dict[Any, Any] = {}  # file systems by process, protocol, host and enviro
 
 
 def filesystem(url: str) -> Any:
-    """The fsspec file system of a URL (as `located` returns it), made once for its options.
+    """Return the fsspec file system of a URL (as `located` returns it), made once for its options.
 
-    `MissingDependency` names the install line.
+    Raises `MissingDependency`, which names the install line.
     """
     protocol, package = SCHEMES[scheme_of(url)]
     _check_packages(scheme_of(url), package)
@@ -82,7 +82,7 @@ def filesystem(url: str) -> Any:
 def cancel_requests() -> None:
     """Cancel the requests that nobody waits for any more, and wait until they have ended.
 
-    After an interruption: what a process that ends leaves pending is told on standard error.
+    It is for the end of an interrupted process: asyncio writes pending requests to standard error.
     """
     import asyncio
 
@@ -92,11 +92,8 @@ def cancel_requests() -> None:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
 
-    for loop in {
-        filesystem_found.loop
-        for filesystem_found in _open.values()
-        if getattr(filesystem_found, "loop", None)
-    }:
+    loops = {getattr(opened, "loop", None) for opened in _open.values()} - {None}
+    for loop in loops:
         with suppress(Exception):  # a loop that does not answer; the process ends all the same
             asyncio.run_coroutine_threadsafe(cancel(), loop).result(_CANCELLED)
 
@@ -114,6 +111,7 @@ def key_of(url: str) -> str:
 
 
 def _check_packages(scheme: str, package: str) -> None:
+    """Raise `MissingDependency` if fsspec, or the package for a scheme, is not installed."""
     missing = [name for name in ("fsspec", package) if name and find_spec(name) is None]
     if missing:
         ours = {"fsspec", "s3fs", "aiohttp"}.issuperset(missing)
@@ -124,7 +122,7 @@ def _check_packages(scheme: str, package: str) -> None:
 
 
 def _made(url: str, protocol: str) -> Any:
-    """Make a file system with the options of the environment; it keeps no listings."""
+    """Make a file system with the options of the environment; it caches no listings."""
     import fsspec
     from fsspec.config import conf, set_conf_env
 
@@ -149,12 +147,13 @@ def _made(url: str, protocol: str) -> Any:
 
 
 def attempted(work: Callable[[], T], url: str, *, writing: bool = False, repeat: bool = True) -> T:
-    """Do what may fail for a while, several times with growing waits; return its result.
+    """Return the result of `work`, which is repeated with growing waits if it fails for a while.
 
-    What it raises becomes an error of ours. `repeat=False`: for what must not be done twice.
+    An exception that it raises in the end becomes an error of ours (`failed`). `repeat=False` is
+    for work that must not be done twice.
     """
-    wait = FIRST_WAIT
-    for attempt in range(1, ATTEMPTS + 1):
+    attempt, wait = 1, FIRST_WAIT
+    while True:
         try:
             return work()
         except RaconvertError:
@@ -163,22 +162,22 @@ def attempted(work: Callable[[], T], url: str, *, writing: bool = False, repeat:
             if not repeat or attempt == ATTEMPTS or not is_transient(error):
                 raise failed(error, url, writing=writing, attempts=attempt) from error
         sleep(wait)
-        wait *= 3
-    raise AssertionError  # pragma: no cover - the last attempt returns or raises
+        attempt, wait = attempt + 1, wait * 3
 
 
 def is_transient(error: BaseException) -> bool:
-    """True if the same may work a second later."""
+    """True if a second attempt may succeed."""
     status = status_of(error)
     return status in TRANSIENT if status else _is_cut(error)
 
 
 def _is_cut(error: BaseException) -> bool:
+    """True if a connection was cut or refused."""
     return any(cls.__name__ in CUT for cls in type(error).__mro__)
 
 
 def status_of(error: BaseException | None) -> int:
-    """The HTTP status behind an error of a library, 0 if there is none."""
+    """Return the HTTP status behind an error of a library, 0 if there is none."""
     while error is not None:
         status = getattr(error, "status", None)
         if isinstance(status, int) and status >= 400:
@@ -192,7 +191,7 @@ def status_of(error: BaseException | None) -> int:
 
 
 def code_of(error: BaseException | None) -> str:
-    """The code of S3 behind an error, as ``SlowDown``; empty if missing."""
+    """Return the code of S3 behind an error, as ``SlowDown``; empty if there is none."""
     while error is not None:
         response = getattr(error, "response", None)
         if isinstance(response, dict):
@@ -202,13 +201,13 @@ def code_of(error: BaseException | None) -> str:
 
 
 def failed(error: BaseException, url: str, *, writing: bool, attempts: int = 1) -> RaconvertError:
-    """The error of ours for what a library raised about a URL."""
+    """Return the error of ours for an exception of a library about a URL."""
     kind = WriteFailed if writing else ReadFailed
     verb = "written" if writing else "read"
     status, code = status_of(error), code_of(error)
-    said = " ".join(
-        word for word in (str(status or ""), code if code != str(status) else "") if word
-    )
+    codes = str(status or "")
+    if code and code != str(status):
+        codes = f"{codes} {code}".lstrip()
     tries = f", {attempts} times" if attempts > 1 else ""
     protocol = SCHEMES[scheme_of(url)][0]
     if isinstance(error, FileNotFoundError) or status in (404, 410):
@@ -219,21 +218,21 @@ def failed(error: BaseException, url: str, *, writing: bool, attempts: int = 1) 
             "file changed while it was read", path=url, remedy="try again when nothing writes to it"
         )
     if isinstance(error, PermissionError) or status in (401, 403):
-        what = f"cannot be {verb}: access is refused ({said or error.__class__.__name__})"
+        what = f"cannot be {verb}: access is refused ({codes or error.__class__.__name__})"
         return kind(what, path=url, remedy=CREDENTIALS.get(protocol))
     if any(cls.__name__ in _WITHOUT for cls in type(error).__mro__):
         what = f"cannot be {verb}: no credentials found ({without_secrets(str(error))})"
         return kind(what, path=url, remedy=CREDENTIALS.get(protocol))
     if status in THROTTLED:
-        what = f"cannot be {verb}: the server asks to slow down ({said}{tries})"
+        what = f"cannot be {verb}: the server asks to slow down ({codes}{tries})"
         return kind(what, path=url, remedy="try again later, or with fewer `--jobs`")
     if status >= 500:
-        what = f"cannot be {verb}: the server failed ({said}{tries})"
+        what = f"cannot be {verb}: the server failed ({codes}{tries})"
         return kind(what, path=url, remedy="try again later")
     if _is_cut(error):
         what = f"cannot be {verb}: the connection was cut or refused ({_text(error)}{tries})"
         return kind(what, path=url, remedy="check the network and the address, and try again")
-    return kind(f"cannot be {verb}: {said + ': ' if said else ''}{_text(error)}", path=url)
+    return kind(f"cannot be {verb}: {codes + ': ' if codes else ''}{_text(error)}", path=url)
 
 
 def _text(error: BaseException) -> str:

@@ -34,7 +34,7 @@ class Entry(Record):
 def is_file(url: str) -> bool:
     """True if there is a file at a URL; raises `ReadFailed` if the server does not say.
 
-    Beside a file whose address is signed there is none: the signature is for that one alone.
+    False for a file beside one whose address is signed: the signature is for that one alone.
     """
     if f"://{HIDDEN}" in url and not _is_known(url):
         return False
@@ -48,6 +48,7 @@ def is_file(url: str) -> bool:
 
 
 def _is_known(url: str) -> bool:
+    """True if the whole URL of a public name is known."""
     try:
         private(url)
     except UsageError:
@@ -56,7 +57,7 @@ def _is_known(url: str) -> bool:
 
 
 def is_missing(error: ReadFailed) -> bool:
-    """True if what failed is that the file does not exist, or is a folder."""
+    """True if reading failed because the file does not exist, or is a folder."""
     cause = error.__cause__
     return isinstance(cause, FileNotFoundError | IsADirectoryError) or status_of(cause) in (
         404,
@@ -65,7 +66,7 @@ def is_missing(error: ReadFailed) -> bool:
 
 
 def split(spec: str) -> tuple[str, str | None]:
-    """Split ``URL#name``; of a bucket the whole is the file, if there is one of that name."""
+    """Split ``URL#name`` into URL and name; in a bucket, the whole may be the URL of a file."""
     if "#" not in spec or (is_listed(spec) and is_file(spec)):
         return spec, None
     path, _, name = spec.rpartition("#")
@@ -76,7 +77,7 @@ def split(spec: str) -> tuple[str, str | None]:
 
 
 def is_listed(url: str) -> bool:
-    """True if a URL is one of a store, which tells what it has; web servers do not."""
+    """True if a URL is one of a store, which lists its files; web servers do not."""
     return SCHEMES[scheme_of(url)][0] != "http"
 
 
@@ -87,13 +88,13 @@ def is_pattern(url: str) -> bool:
 
 
 def matching(pattern: str) -> list[str]:
-    """The URLs of the files that a pattern matches, in the order of their names."""
+    """Return the URLs of the files that a pattern matches, in the order of their names."""
     listed = attempted(lambda: filesystem(pattern).glob(key_of(pattern), detail=True), pattern)
     return [entry.url for entry in _entries(pattern, listed)]
 
 
 def is_folder(url: str) -> bool:
-    """True if there are files below a URL, and none at it."""
+    """True if there are files below a URL, and no file at it."""
     if not is_listed(url):
         return url.endswith("/")
     if not url.endswith("/") and is_file(url):
@@ -105,11 +106,11 @@ def candidates(
     url: str, recursive: bool, named: Callable[[str], object], *, every: bool,
     marks: Container[str] = (),
 ) -> list[str] | None:  # fmt: skip
-    """The files that a pattern or a folder stands for, None for a URL that is but a file.
+    """Return the URLs of the files that a pattern or folder stands for; None for any other URL.
 
-    `named`: true for what has the suffix of a format, which is never a folder. Of the files of one
-    those that it is true for, or every one; folders with a file of the names in `marks` are one
-    source each. Raises `ReadFailed` if it is missing.
+    `named` is true for a name with the suffix of a format, which is never taken for a folder. From
+    a folder come the files for which it is true, or with `every` all of them; an inner folder that
+    has a file of a name in `marks` is one source. Raises `ReadFailed` if there are no files.
     """
     if is_pattern(url):
         urls = matching(url)
@@ -125,9 +126,9 @@ def candidates(
 def files_in(
     url: str, recursive: bool, named: Callable[[str], object] = bool, marks: Container[str] = ()
 ) -> list[str]:
-    """The URLs of what `candidates` finds in a folder, without hidden files.
+    """Return the URLs of the sources in a folder, as `candidates` does, without hidden files.
 
-    `Unsafe` for a name that leads out of a folder.
+    Raises `Unsafe` for a name that leads out of a folder.
     """
     paths = {entry.url: below(url, entry.url) for entry in entries(url, recursive=recursive)}
     inside = folders_with(marks, paths.values())
@@ -139,19 +140,22 @@ def files_in(
 
 
 def folders_with(marks: Container[str], paths: Iterable[str]) -> dict[str, str]:
-    """The outermost folders in which a file has one of these names, by the paths of their files."""
+    """Map each path below a folder that has a file of these names to the outermost such folder."""
     paths = list(paths)
     roots = {folder for folder, _, name in (p.rpartition("/") for p in paths) if name in marks}
     folders = {}
     for path in paths if roots else ():
-        above = (path[:at] for at, letter in enumerate(path) if letter == "/")
+        above = (path[:end] for end, letter in enumerate(path) if letter == "/")
         if outermost := next((folder for folder in above if folder in roots), ""):
             folders[path] = outermost
     return folders
 
 
 def entries(url: str, *, recursive: bool) -> list[Entry]:
-    """The files of a folder, of all folders in it too if that is asked for, by their names."""
+    """Return the files of a folder by their names, with `recursive` also those of inner folders.
+
+    Raises `UsageError` for a web server, `ReadFailed` if the store does not answer.
+    """
     if not is_listed(url):
         raise UsageError(
             "a web server does not tell which files it has",
@@ -167,7 +171,7 @@ def entries(url: str, *, recursive: bool) -> list[Entry]:
 
 
 def folders_in(url: str) -> list[str]:
-    """The names of the folders that lie directly in a folder, sorted; those with odd names not."""
+    """Return the names of the folders directly in a folder, sorted, without unsafe names."""
     fs, key = filesystem(url), key_of(url).rstrip("/")
     listed = attempted(lambda: fs.ls(key, detail=True), url)
     folders = [info["name"].rstrip("/") for info in listed if info["type"] == "directory"]
@@ -176,9 +180,10 @@ def folders_in(url: str) -> list[str]:
 
 
 def _entries(url: str, listing: dict[str, Any]) -> list[Entry]:
+    """Return the files in a listing of fsspec, which maps keys to facts, by their names."""
     files = []
     for key, info in sorted(listing.items()):
-        if info["type"] != "file" or key.endswith("/"):  # a mark that there is a folder
+        if info["type"] != "file" or key.endswith("/"):  # an empty object may stand for a folder
             continue
         address = f"{url.partition('://')[0]}://{key.lstrip('/')}"
         files.append(Entry(address, listed(info)))
@@ -186,9 +191,9 @@ def _entries(url: str, listing: dict[str, Any]) -> list[Entry]:
 
 
 def below(folder: str, url: str) -> str:
-    """The path of a file in a folder, as a local file may have it below another folder.
+    """Return the path of a file relative to a folder, as it may be below a local folder.
 
-    `Unsafe` for a name that would lead elsewhere: stores take any text for a name.
+    Raises `Unsafe` for a path that would lead elsewhere: stores take any text for a name.
     """
     path = path_below(folder, url)
     if not is_safe(path):
@@ -205,13 +210,16 @@ def path_below(folder: str, url: str) -> str:
 
 
 def is_safe(path: str) -> bool:
-    """True if the name of a file below a folder leads nowhere else on a local disk."""
+    """True if a relative path stays below its folder on a local disk, too."""
     odd = path.startswith(("/", "../")) or path in ("", ".", "..") or "\\" in path or "\0" in path
     return path == normpath(path) and not odd
 
 
 def partner(url: str, name: str, what: str) -> str:
-    """The URL of a file that another one names, which must be there; else as `place_of_partner`."""
+    """Return the URL of a file that another one names, as `place_of_partner`; it must exist.
+
+    Raises `ReadFailed` otherwise.
+    """
     url_of_partner = place_of_partner(url, name, what)
     if not is_file(url_of_partner):
         raise ReadFailed(f"{what} '{name[:200]}' does not exist", path=url)
@@ -219,9 +227,9 @@ def partner(url: str, name: str, what: str) -> str:
 
 
 def place_of_partner(url: str, name: str, what: str) -> str:
-    """The URL that a file that another one names would have: in its own folder, or below.
+    """Return the URL of a file that the one at `url` names: in the same folder, or below it.
 
-    `what` says in messages what it is. `Unsafe` for any other, another URL above all.
+    `what` names the file in messages. Raises `Unsafe` for any other name, such as another URL.
     """
     path = normpath(name)
     odd = "://" in name or path.startswith(("/", "../")) or path in (".", "..")
@@ -245,16 +253,16 @@ def modified(url: str) -> float:
     return time / 1e9
 
 
-# What a store says of an object, and small things that it does with one --------------------------
+# Facts of a store about an object, and small requests about one ----------------------------------
 
 
 def is_s3(url: str) -> bool:
-    """True if a URL is of S3, or of what speaks like it."""
+    """True if a URL is one of S3, or of a store that speaks S3."""
     return SCHEMES[scheme_of(url)][0] == "s3"
 
 
 def exists(url: str, what: str = "exists already") -> TargetExists:
-    """The error for an object that is there and may not be replaced."""
+    """Return the error for an object that exists and may not be replaced."""
     return TargetExists(
         f"{what}, and is left as it was",
         path=url,
@@ -299,9 +307,9 @@ def stat(url: str) -> Facts | None:
 
 
 def uploads_below(prefix: str, limits: Limits = DEFAULT) -> list[tuple[str, str]]:
-    """URL and name of each upload below a URL that was begun and neither completed nor aborted.
+    """Return (URL, ID) of each upload below a URL that was neither completed nor aborted.
 
-    Empty where the store does not say. Raises nothing.
+    Empty if the store does not list them. Raises nothing.
     """
     fs = filesystem(prefix)
     bucket, _, key = key_of(prefix).partition("/")
@@ -312,8 +320,8 @@ def uploads_below(prefix: str, limits: Limits = DEFAULT) -> list[tuple[str, str]
             named = {"Bucket": bucket, "Prefix": key, **after}
             answer = attempted(partial(fs.call_s3, "list_multipart_uploads", **named), prefix)
             uploads += [
-                (prefix + one["Key"][len(key) :], one["UploadId"])
-                for one in answer.get("Uploads") or ()
+                (prefix + begun["Key"][len(key) :], begun["UploadId"])
+                for begun in answer.get("Uploads") or ()
             ]
             if not answer.get("IsTruncated"):
                 return uploads
@@ -337,9 +345,9 @@ def abort(url: str, upload: str) -> None:
 
 
 def uploads_of(url: str) -> list[str] | None:
-    """The uploads of one object that were begun and neither completed nor aborted.
+    """Return the IDs of the uploads of one object that were neither completed nor aborted.
 
-    None where the store does not say. Raises nothing.
+    None if the store does not list them. Raises nothing.
     """
     fs = filesystem(url)
     bucket, _, key = key_of(url).partition("/")
@@ -349,4 +357,5 @@ def uploads_of(url: str) -> list[str] | None:
         )
     except RaconvertError:
         return None
-    return [one["UploadId"] for one in answer.get("Uploads") or () if one["Key"] == key]
+    uploads = answer.get("Uploads") or ()
+    return [upload["UploadId"] for upload in uploads if upload["Key"] == key]

@@ -77,21 +77,21 @@ class Object:
         return _NO_DEVICE, int.from_bytes(digest), self.facts.size, self.facts.time
 
     def look(self) -> None:
-        """Ask for the first bytes and the facts."""
+        """Ask the server for the first bytes and the facts. Raises `ReadFailed`."""
         self.facts = attempted(self._ask, self.url)
         self.first = self.fetch(0, min(BLOCK_BYTES, self.facts.size)) if self.facts.size else b""
 
     def fetch(self, begin: int, end: int) -> bytes:
-        """The bytes of a range that lies inside the file; errors of ours if they are not to be had.
+        """Return the bytes of a range that lies inside the file.
 
-        `Changed` if the file is not the one any more of which `facts` tell.
+        Raises `ReadFailed`, or `Changed` if the file has other `facts` now.
         """
         if self.whole is not None:
             return os.pread(self.whole.fileno(), end - begin, begin)
         return attempted(lambda: self._range(begin, end), self.url)
 
     def near(self, offset: int) -> memoryview:
-        """The bytes from a place inside the file to the end of their block, which is kept."""
+        """Return the bytes from an offset in the file to the end of its block, which is cached."""
         number = offset // BLOCK_BYTES
         begin = number * BLOCK_BYTES
         with self._lock:
@@ -105,6 +105,7 @@ class Object:
         return memoryview(block)[offset - begin :]
 
     def _range(self, begin: int, end: int) -> bytes:
+        """Request a range once; raises any error of the library."""
         data = bytes(filesystem(self.url).cat_file(key_of(self.url), start=begin, end=end))
         if self._ask() != self.facts:
             raise self._changed()
@@ -113,8 +114,8 @@ class Object:
         return data
 
     def _ask(self) -> Facts:
-        fs = filesystem(self.url), key_of(self.url)
-        info = fs[0].info(fs[1])
+        """Request the facts; raises any error of the library."""
+        info = filesystem(self.url).info(key_of(self.url))
         if info["type"] != "file":
             folder = IsADirectoryError(self.url)
             raise ReadFailed("is a folder, not a file", path=self.url) from folder
@@ -131,13 +132,16 @@ class Object:
         )
 
     def _check(self, facts: Facts, span: str | None, begin: int, end: int) -> int:
-        """The number of bytes that an answer must have; it must be of our range and version."""
-        said = _RANGE.fullmatch(span or "")
-        if said is None:
+        """Return the number of bytes that an answer with these facts and this range must have.
+
+        Raises `ReadFailed` for another range than was asked for, `Changed` for another version.
+        """
+        match = _RANGE.fullmatch(span or "")
+        if match is None:
             raise ReadFailed("server answers with another range", path=self.url, got=span)
         if self.facts != Facts(0, "", 0) and facts != self.facts:
             raise self._changed()
-        low, high, size = map(int, said.groups())
+        low, high, size = map(int, match.groups())
         if (low, high) != (begin, min(end, size) - 1):
             raise ReadFailed(
                 "server answers with another range",
@@ -149,7 +153,7 @@ class Object:
 
 
 class Asked(Object):
-    """A file of which ranges are asked for in the event loop of its file system."""
+    """A file whose ranges are requested in the event loop of its file system."""
 
     def _range(self, begin: int, end: int) -> bytes:
         fs = filesystem(self.url)  # raises for a package that is not installed
@@ -158,10 +162,10 @@ class Asked(Object):
         return bytes(sync(fs.loop, self._in_time, fs, begin, end))
 
     async def _in_time(self, fs: Any, begin: int, end: int) -> bytes | bytearray:
-        """Do the work of `_got`; raises `ReadFailed` if the server is slower than the limit."""
+        """Request a range; raises `ReadFailed` if the server is slower than the limit."""
         try:
             async with asyncio.timeout(PATIENCE + (end - begin) / SLOWEST) as limit:
-                return await self._got(fs, begin, end, limit)
+                return await self._requested(fs, begin, end, limit)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -172,14 +176,15 @@ class Asked(Object):
                 remedy="try again later",
             ) from None
 
-    async def _got(
+    async def _requested(
         self, fs: Any, begin: int, end: int, limit: asyncio.Timeout
     ) -> bytes | bytearray:
+        """Return the bytes of a range; a subclass speaks the protocol."""
         raise NotImplementedError
 
 
 def listed(info: dict[str, Any]) -> Facts:
-    """Convert the facts of fsspec, or of S3, on a file; the version is an ETag, else the time."""
+    """Return the facts in a listing of fsspec or S3; the version is the ETag, else the time."""
     time = info.get("LastModified") or info.get("mtime") or info.get("last_modified")
     time = time or info.get("created")
     version = info.get("ETag") or info.get("etag") or info.get("generation") or time or ""
@@ -187,7 +192,7 @@ def listed(info: dict[str, Any]) -> Facts:
 
 
 def nanoseconds(time: Any) -> int:
-    """A time that a library tells in any of its ways, in nanoseconds; 0 for anything else."""
+    """Return a time in nanoseconds, from a `datetime` or seconds; 0 for anything else."""
     if hasattr(time, "timestamp"):
         return int(time.timestamp() * 1_000_000) * 1000
     return int(time * 1e9) if isinstance(time, int | float) else 0
@@ -210,10 +215,10 @@ class WebObject(Asked):
     whole: BinaryIO | None
 
     def look(self) -> None:
-        """Ask for the first bytes, which tell the facts."""
+        """Request the first bytes; the facts come with them. Raises `ReadFailed`."""
         self.first = attempted(lambda: self._range(0, BLOCK_BYTES), self.url)
 
-    async def _got(
+    async def _requested(
         self, fs: Any, begin: int, end: int, limit: asyncio.Timeout
     ) -> bytes | bytearray:
         from aiohttp import ClientTimeout
@@ -227,12 +232,15 @@ class WebObject(Asked):
         for _ in range(REDIRECTIONS + 1):
             async with session.get(url, **more) as answer:
                 if answer.status not in _LEADS:
-                    return await self._taken(answer, begin, end, limit)
+                    return await self._read_answer(answer, begin, end, limit)
                 url = self._led_to(answer.headers.get("Location", ""), url, fs)
         raise ReadFailed(f"server leads to more than {REDIRECTIONS} other places", path=self.url)
 
     def _led_to(self, location: str, url: Any, fs: Any) -> Any:
-        """The address to which a server leads; what proves who asks does not go to another one."""
+        """Return the address to which a server redirects; credentials do not go to another host.
+
+        Raises `ReadFailed` for an address that is not followed.
+        """
         try:
             there = url.join(type(url)(location))
             other = there.origin() != url.origin()
@@ -255,32 +263,34 @@ class WebObject(Asked):
             return there
         return there.with_user(url.user).with_password(url.password)
 
-    async def _taken(
+    async def _read_answer(
         self, answer: Any, begin: int, end: int, limit: asyncio.Timeout
     ) -> bytes | bytearray:
+        """Return the bytes of a range out of an answer, whatever form it has."""
         if answer.status == 416 and answer.headers.get("Content-Range", "") == "bytes */0":
-            found = self._of_headers(answer.headers, 0)
-            if self.facts != Facts(0, "", 0) and found != self.facts:
+            facts = self._facts_in(answer.headers, 0)
+            if self.facts != Facts(0, "", 0) and facts != self.facts:
                 raise self._changed()
-            self.facts = found
+            self.facts = facts
             return b""
         answer.raise_for_status()
         self._check_coding(answer.headers)
         if answer.status == 206:
-            return await self._part(answer, begin, end)
+            return await self._read_range(answer, begin, end)
         if answer.status != 200:
             raise ReadFailed(
                 "server does not send it", path=self.url, got=f"status {answer.status}"
             )
-        return await self._all(answer, begin, end, limit)
+        return await self._copy_whole(answer, begin, end, limit)
 
-    async def _part(self, answer: Any, begin: int, end: int) -> bytearray:
+    async def _read_range(self, answer: Any, begin: int, end: int) -> bytearray:
+        """Return the bytes of an answer that has just the range."""
         span = answer.headers.get("Content-Range")
         size = span.rpartition("/")[2] if span else ""
         if not size.isdecimal():
             raise ReadFailed("server does not tell how long the file is", path=self.url, got=span)
-        found = self._of_headers(answer.headers, int(size))
-        length = self._check(found, span, begin, end)
+        facts = self._facts_in(answer.headers, int(size))
+        length = self._check(facts, span, begin, end)
         if answer.headers.get("Content-Length") not in (None, str(length)):
             raise Cut(f"an answer of another length than {length} bytes")
         data = bytearray()
@@ -288,17 +298,17 @@ class WebObject(Asked):
             data += more
         if len(data) != length:
             raise Cut(f"{len(data)} of {length} bytes")
-        self.facts = found
+        self.facts = facts
         return data
 
-    async def _all(self, answer: Any, begin: int, end: int, limit: asyncio.Timeout) -> bytes:
-        """Keep a copy of the whole file, from a server that gives no ranges."""
+    async def _copy_whole(self, answer: Any, begin: int, end: int, limit: asyncio.Timeout) -> bytes:
+        """Copy an answer with the whole file to a temporary file; return the bytes of a range."""
         if self.facts != Facts(0, "", 0):
             raise self._changed()
-        said = answer.headers.get("Content-Length", "")
-        if not said.isdecimal() and answer.headers.get("Transfer-Encoding") != "chunked":
+        length = answer.headers.get("Content-Length", "")
+        if not length.isdecimal() and answer.headers.get("Transfer-Encoding") != "chunked":
             raise ReadFailed("server does not tell how long the file is", path=self.url)
-        whole = int(said) if said.isdecimal() else None
+        whole = int(length) if length.isdecimal() else None
         copy, room = _temporary(whole or 0, self.url)
         try:
             size = await self._fill(copy, room, whole, answer, limit)
@@ -307,13 +317,16 @@ class WebObject(Asked):
             raise
         self.whole = copy
         finalize(self, copy.close)
-        self.facts = self._of_headers(answer.headers, size)
+        self.facts = self._facts_in(answer.headers, size)
         return os.pread(copy.fileno(), end - begin, begin)
 
     async def _fill(
         self, copy: BinaryIO, room: int, whole: int | None, answer: Any, limit: asyncio.Timeout
     ) -> int:
-        """Write an answer into a file; its size, which must be the `whole`, if that is known."""
+        """Write an answer into the file `copy`; return its size.
+
+        Raises `ReadFailed` for more than `room` bytes, `Cut` if the size is not `whole`.
+        """
         async for piece in answer.content.iter_chunked(_COPY_BYTES):
             copy.write(piece)
             if copy.tell() > room:
@@ -325,6 +338,7 @@ class WebObject(Asked):
         return copy.tell()
 
     def _check_coding(self, headers: Any) -> None:
+        """Raise `ReadFailed` for an answer that is compressed."""
         coding = ", ".join(headers.getall("Content-Encoding", ["identity"]))
         if coding not in ("", "identity"):
             raise ReadFailed(
@@ -332,7 +346,8 @@ class WebObject(Asked):
             )
 
     @staticmethod
-    def _of_headers(headers: Mapping[str, str], size: int) -> Facts:
+    def _facts_in(headers: Mapping[str, str], size: int) -> Facts:
+        """Return the facts in the headers of an answer."""
         from email.utils import parsedate_to_datetime
 
         try:
@@ -343,9 +358,9 @@ class WebObject(Asked):
 
 
 def _temporary(nbytes: int, url: str) -> tuple[BinaryIO, int]:
-    """A file without a name for so many bytes, and how many it may get; refused without room.
+    """Return a nameless temporary file for `nbytes` bytes, and the number of bytes it may get.
 
-    0: nobody knows how many will come, and half of the room is for them.
+    If `nbytes` is 0, unknown, that is half of the free space. Raises `ReadFailed` without room.
     """
     from shutil import disk_usage
     from tempfile import TemporaryFile, gettempdir
@@ -357,6 +372,7 @@ def _temporary(nbytes: int, url: str) -> tuple[BinaryIO, int]:
 
 
 def _no_room(url: str, needed: str) -> ReadFailed:
+    """Return the error for a temporary copy that does not fit."""
     from tempfile import gettempdir
 
     return ReadFailed(
@@ -369,8 +385,8 @@ def _no_room(url: str, needed: str) -> ReadFailed:
     )
 
 
-# What is at a URL, as it was when it was first asked for, and the files of stores that speak S3
-# S3 is asked for no other version (``If-Match``), of other servers the answers are compared.
+# Objects by their URL and identity, and those of stores that speak S3 ---------------------------
+# S3 is asked for one version only (``If-Match``); answers of other servers are compared.
 
 
 class _S3Object(Asked):
@@ -390,7 +406,7 @@ class _S3Object(Asked):
             raise self._changed()
         return b""
 
-    async def _got(self, fs: Any, begin: int, end: int, _limit: asyncio.Timeout) -> bytes:
+    async def _requested(self, fs: Any, begin: int, end: int, _limit: asyncio.Timeout) -> bytes:
         bucket, _, name = key_of(self.url).partition("/")
         only = {"IfMatch": self.facts.version} if self.facts.version else {}
         answer = await fs._call_s3(
@@ -400,8 +416,8 @@ class _S3Object(Asked):
         try:
             span = answer.get("ContentRange")
             size = int(span.rpartition("/")[2]) if span else -1
-            found = Facts(size, answer.get("ETag", ""), nanoseconds(answer.get("LastModified")))
-            length = self._check(found, span, begin, end)
+            facts = Facts(size, answer.get("ETag", ""), nanoseconds(answer.get("LastModified")))
+            length = self._check(facts, span, begin, end)
             if answer.get("ContentLength") != length:
                 raise Cut(f"an answer of {answer.get('ContentLength')} bytes, not {length}")
             data = bytes(await body.read())
@@ -409,7 +425,7 @@ class _S3Object(Asked):
             body.close()
         if len(data) != length:
             raise Cut(f"{len(data)} of {length} bytes")
-        self.facts = found
+        self.facts = facts
         return data
 
     def _ask(self) -> Facts:
@@ -425,12 +441,12 @@ _seen: WeakValueDictionary[tuple[str, Identity], Object] = WeakValueDictionary()
 
 
 def notes_of(url: str, known: Identity) -> list[str]:
-    """Notes about how a file is read; empty if it is by ranges."""
-    facts = _seen.get((url, known))
-    if facts is None or facts.whole is None:
+    """Return the notes about how a file is read; none if it is read by ranges."""
+    cached = _seen.get((url, known))
+    if cached is None or cached.whole is None:
         return []
     return [
-        f"the server gives no ranges: all {facts.facts.size} bytes were copied to a temporary file"
+        f"the server gives no ranges: all {cached.facts.size} bytes were copied to a temporary file"
     ]
 
 

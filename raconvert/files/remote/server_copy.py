@@ -65,7 +65,7 @@ class Composed(Source):
 
 
 class CopiedUpload(S3Upload):
-    """An object whose elements the store has copied; what is there is compared with the source."""
+    """An object whose elements the store copies; `read_back` compares it with the source."""
 
     def __init__(self, url: str, header: bytes, extent: Extent, *, overwrite: bool) -> None:
         super().__init__(url, len(header) + extent.nbytes, overwrite=overwrite)
@@ -74,11 +74,11 @@ class CopiedUpload(S3Upload):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all of it; empty as long as nobody has read it."""
+        """The SHA-256 of the object; empty unless `read_back` has read it."""
         return self._read
 
     def read_back(self) -> bool:
-        """True if the bytes that are there are those of the source; both are read."""
+        """True if the object has the bytes of the header and the source; all of them are read."""
         state = sha256()
         for offset in range(0, self.nbytes, _PIECE):
             piece = range_of(self.url, offset, min(_PIECE, self.nbytes - offset))
@@ -93,16 +93,16 @@ class CopiedUpload(S3Upload):
 
 
 def can_copy(url: str, extent: Extent | None) -> bool:
-    """True if an extent lies in the store of a URL, as it is to be there."""
+    """True if the store of a URL holds an extent, whose bytes need no change."""
     if extent is None or extent.swap > 1 or extent.checksum is not None or not is_s3(url):
         return False
     return is_url(extent.path) and is_s3(extent.path) and filesystem(extent.path) is filesystem(url)
 
 
 def copied(url: str, header: bytes, extent: Extent, *, overwrite: bool) -> S3Upload | None:
-    """An upload of `header` and an extent of the same store, all but the request to appear.
+    """Upload `header` and an extent of the same store; return the upload, which can then appear.
 
-    None if the store does not copy ranges. Raises `Changed` if the source was changed meanwhile.
+    Returns None if the store does not copy ranges. Raises `Changed` if the source was changed.
     """
     source = object_at(extent.path, extent.identity)
     etag = source.facts.version
@@ -128,6 +128,7 @@ def copied(url: str, header: bytes, extent: Extent, *, overwrite: bool) -> S3Upl
 
 
 def _copy_rest(upload: CopiedUpload, extent: Extent, start: int, etag: str) -> None:
+    """Have the store copy the bytes of an extent from `start` on."""
     bucket, _, key = key_of(extent.path).partition("/")
     left = extent.nbytes - start
     step = max(COPIED_PART, -(-left // (MOST_PARTS - 1) // _STEP) * _STEP)
@@ -138,7 +139,7 @@ def _copy_rest(upload: CopiedUpload, extent: Extent, start: int, etag: str) -> N
 
 
 def _check_unchanged(url: str, etag: str) -> None:
-    """Look once more, for stores that do not know the condition of a copy."""
+    """Raise `Changed` if the object has another ETag now: some stores ignore the condition."""
     now = stat(url)
     if now is None or now.version != etag:
         raise Changed(

@@ -24,9 +24,9 @@ SEQUENTIAL_FROM = 256 << 10
 
 
 class RemoteFile:
-    """A file at a URL, open for reads at any place, from any thread; it has no position.
+    """A file at a URL, open for reads at any offset, from any thread; it has no position.
 
-    `known` is what it must be (`Changed` otherwise); `ReadFailed` if it cannot be read.
+    Raises `Changed` if its identity is not `known`, `ReadFailed` if it cannot be read.
     """
 
     __slots__ = (
@@ -59,9 +59,9 @@ class RemoteFile:
         return self._object.whole is not None
 
     def read_into(self, memory: memoryview, offset: int) -> int:
-        """Fill the memory from byte `offset` as far as one range does; return how far.
+        """Read from byte `offset` into memory, by one range at most; return the number of bytes.
 
-        0 at the end of the file. Raises `ReadFailed` and `Changed`.
+        It is 0 at the end of the file. Raises `ReadFailed` and `Changed`.
         """
         wanted = min(len(memory), self.size - offset)
         if wanted <= 0:
@@ -82,7 +82,10 @@ class RemoteFile:
         return len(data)
 
     def read(self, nbytes: int, offset: int) -> bytes:
-        """The bytes from `offset`, fewer only where the file ends; raises what `read_into` does."""
+        """Return up to `nbytes` bytes from `offset`: fewer only where the file ends.
+
+        Raises what `read_into` raises.
+        """
         data = bytearray(max(0, min(nbytes, self.size - offset)))
         view = memoryview(data)
         done = 0
@@ -91,7 +94,7 @@ class RemoteFile:
         return bytes(data)
 
     def close(self) -> None:
-        """Let go of what is in memory; raises nothing."""
+        """Free the cached bytes. Raises nothing."""
         with self._lock:
             self._window = 0, self._object.first
             self._next = None
@@ -104,7 +107,7 @@ class RemoteFile:
         return None
 
     def _forward(self, offset: int, length: int) -> Any:
-        """The next range of a file that is read from front to back, and ask for the one behind."""
+        """Return the next range of a file read front to back; a thread fetches the one behind."""
         if self._next is not None and self._next.begin == offset:
             data = self._next.result()
         else:
@@ -156,7 +159,7 @@ class RemoteReader(Positioned):
         self.name: str = handle.url
 
     def fill(self, memory: memoryview, offset: int) -> int:
-        """Fill memory as far as one range does."""
+        """Read from byte `offset` into memory, by one range; return the number of bytes."""
         return self.handle.read_into(memory, offset)
 
     def close(self) -> None:

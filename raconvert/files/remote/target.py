@@ -49,14 +49,14 @@ _STEP = 1 << 20  # bytes; sizes of parts are multiples of it
 _PIECE = 8 << 20  # bytes read at a time to compare
 NOT_WHAT_WAS_SENT = "the store does not hold what was sent to it, and the object was removed"
 _UNKNOWN_HEADER = frozenset((400, 501))  # HTTP codes for a header that a store does not know
-# HTTP codes (0: cut off) after which it may have been done all the same.
+# HTTP codes (0: cut off) after which a request may have been carried out all the same.
 _UNCLEAR = frozenset((0, 408, 500, 502, 504))
 _ABORTS = 3
 _KMS = ("aws:kms", "aws:kms:dsse")  # with this encryption the ETag is not a checksum
 
 
 def part_size(nbytes: int) -> int:
-    """The size of the parts of an object, so that there are at most 10,000."""
+    """Return the size in bytes of the parts of an object, so that there are at most 10,000."""
     return max(PART, -(-nbytes // MOST_PARTS // _STEP) * _STEP)
 
 
@@ -89,7 +89,7 @@ class S3Upload:
     # What it is made of ------------------------------------------------------------------------
 
     def write(self, piece: bytes | bytearray | memoryview) -> None:
-        """Add bytes. Raises `WriteFailed` where a part of them is not taken."""
+        """Add bytes. Raises `WriteFailed` if the store refuses a part."""
         view = memoryview(piece).cast("B")
         self._digest.update(view)
         while view:
@@ -100,13 +100,14 @@ class S3Upload:
             view = view[room:]
 
     def flush(self) -> None:
-        """Send what waits as a part."""
+        """Send the bytes that wait as a part."""
         if self._waiting:
             data = bytes(self._waiting)
             self._waiting.clear()
             self._send(data)
 
     def _send(self, data: bytes) -> None:
+        """Send bytes as a part."""
         digest = _md5(data)
         self._begin()
         answer = self._ask(
@@ -155,10 +156,12 @@ class S3Upload:
         self._note(result, nbytes, None if _has_other_etag(answer) else _as_md5(result))
 
     def _note(self, etag: str, nbytes: int, digest: bytes | None) -> None:
+        """Note a part that the store has; `digest` is its MD5, None if unknown."""
         self._parts.append({"ETag": etag, "PartNumber": len(self._parts) + 1})
         self._sent.append((nbytes, digest))
 
     def _begin(self) -> None:
+        """Begin an upload in parts, if none has begun."""
         if self._id:
             return
         before = uploads_of(self.url)
@@ -169,27 +172,27 @@ class S3Upload:
                 self._abort_others(before)
 
     def _abort_others(self, before: list[str]) -> None:
-        """Abort uploads of this object that were begun since, but for our own."""
-        for one in uploads_of(self.url) or ():
-            if one not in (self._id, *before):
-                self._quietly("abort_multipart_upload", UploadId=one)
+        """Abort uploads of this object that are not in `before`, except our own."""
+        for upload in uploads_of(self.url) or ():
+            if upload not in (self._id, *before):
+                self._quietly("abort_multipart_upload", UploadId=upload)
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all of it; empty if nobody knows."""
+        """The SHA-256 of the bytes so far; empty if they did not all pass here."""
         return self._digest.hexdigest()
 
     # How it appears ----------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Send what is left, so that `appear` is one request; nothing is visible yet."""
+        """Send the last part, so that `appear` is one request; nothing is visible yet."""
         if self._id:
             self.flush()
 
     def appear(self) -> None:
-        """Make it visible, and compare what is there.
+        """Make the object visible, and compare it with the bytes that were sent.
 
-        Raises `TargetExists` for what is there already, and `WriteFailed`.
+        Raises `TargetExists` for an object that exists already, and `WriteFailed`.
         """
         if self._id:
             self.flush()
@@ -212,6 +215,11 @@ class S3Upload:
         self._compare(answer, expected)
 
     def _appearing(self, method: str, expected: str, named: dict[str, Any]) -> Any:
+        """Make the request after which the object is visible; return its answer.
+
+        `expected` is the ETag that the object will have. Raises `TargetExists` and `WriteFailed`.
+        """
+
         def once() -> Any:
             only = {"IfNoneMatch": "*"} if self._exclusive else {}
             try:
@@ -238,7 +246,7 @@ class S3Upload:
             raise
 
     def _note_race(self) -> None:
-        """Look, where the store does not refuse to replace."""
+        """Raise `TargetExists` if an object exists; else note that the store may replace one."""
         if stat(self.url) is not None:
             raise exists(self.url)
         self.notes.append(
@@ -247,7 +255,7 @@ class S3Upload:
         )
 
     def _is(self, expected: str) -> bool:
-        """True if what is there is what was sent."""
+        """True if the object exists with the ETag of the bytes that were sent."""
         try:
             facts = stat(self.url)
         except RaconvertError:
@@ -277,9 +285,9 @@ class S3Upload:
         )
 
     def read_back(self) -> bool:
-        """True if the bytes that are there are those that were sent; they are all read.
+        """True if the object has the bytes that were sent; all of them are read.
 
-        Of parts that were copied the checksum must be known, else it is False.
+        False if the checksum of a copied part is unknown.
         """
         offset = 0
         for nbytes, digest in self._sent:
@@ -295,7 +303,7 @@ class S3Upload:
         return facts is not None and facts.size == offset
 
     def take_back(self) -> None:
-        """Remove the object, if it has appeared by this upload. Raises nothing."""
+        """Remove the object, if this upload has made it appear. Raises nothing."""
         if self._appeared:
             self._appeared = False
             self._quietly("delete_object")
@@ -303,38 +311,41 @@ class S3Upload:
     def abort(self) -> None:
         """Have the store forget the parts. Raises nothing."""
         self._waiting.clear()
-        known, self._id = self._id, ""
-        for _ in range(_ABORTS if known else 0):
-            self._quietly("abort_multipart_upload", UploadId=known)
+        upload, self._id = self._id, ""
+        for _ in range(_ABORTS if upload else 0):
+            self._quietly("abort_multipart_upload", UploadId=upload)
             # A part that was still on its way when another answer was lost keeps the upload.
-            if not self._lost or known not in (uploads_of(self.url) or ()):
+            if not self._lost or upload not in (uploads_of(self.url) or ()):
                 break
 
     def _quietly(self, method: str, **named: Any) -> None:
+        """Make a request whose failure does not matter. Raises nothing."""
         try:
             self._ask(method, **self._where, **named)
         except RaconvertError:  # the user gets the earlier error
             pass
 
     def _ask(self, method: str, **named: Any) -> Any:
+        """Make a request, several times if it fails; return the answer."""
         return attempted(lambda: self._call(method, **named), self.url, writing=True)
 
     def _call(self, method: str, **named: Any) -> Any:
+        """Make a request once; return the answer. Raises any error of the library."""
         from asyncio import run_coroutine_threadsafe
 
-        asked = run_coroutine_threadsafe(self._fs._call_s3(method, **named), self._fs.loop)
+        request = run_coroutine_threadsafe(self._fs._call_s3(method, **named), self._fs.loop)
         try:
-            return asked.result()
+            return request.result()
         except BaseException as error:
-            asked.cancel()  # after an interruption nobody waits for it
+            request.cancel()  # after an interruption nobody waits for it
             self._lost = self._lost or status_of(error) in _UNCLEAR
             raise
 
 
 def _does_not_know(error: BaseException) -> bool:
     """True if a store refuses a header that it does not know."""
-    known = code_of(error) in ("NotImplemented", "InvalidArgument", "InvalidRequest")
-    return status_of(error) in _UNKNOWN_HEADER and known
+    codes = ("NotImplemented", "InvalidArgument", "InvalidRequest")
+    return status_of(error) in _UNKNOWN_HEADER and code_of(error) in codes
 
 
 def _md5(data: bytes) -> bytes:
@@ -342,12 +353,13 @@ def _md5(data: bytes) -> bytes:
 
 
 def _as_md5(etag: str) -> bytes | None:
+    """Return the MD5 that an ETag is; None for another ETag."""
     digits = etag.strip('"')
     return bytes.fromhex(digits) if fullmatch("[0-9a-f]{32}", digits) else None
 
 
 def _etag_of_parts(digests: list[bytes | None]) -> str:
-    """The ETag of an object of parts with these MD5; empty if one is not known."""
+    """Return the ETag of an object whose parts have these MD5; empty if one is None."""
     known = [digest for digest in digests if digest is not None]
     if len(known) < len(digests):
         return ""
@@ -376,7 +388,7 @@ class OtherUpload:
         self._appeared = False
 
     def finish(self) -> None:
-        """Do nothing: all is sent at once."""
+        """Do nothing: the file is sent at once, by `appear`."""
 
     def appear(self) -> None:
         """Send the object, and compare it. Raises `TargetExists` and `WriteFailed`."""
@@ -389,6 +401,7 @@ class OtherUpload:
             raise self.is_not_what_was_sent()
 
     def _send(self) -> None:
+        """Send the file, so that the object appears whole."""
         if SCHEMES[scheme_of(self.url)][0] == "memory":  # elsewhere it would appear empty first
             with open(self._path, "rb") as file:
                 self._fs.pipe_file(self._key, file.read())
@@ -401,7 +414,7 @@ class OtherUpload:
         return WriteFailed(NOT_WHAT_WAS_SENT, path=self.url, remedy="try again")
 
     def read_back(self) -> bool:
-        """True if the bytes that are there are those that were sent; they are all read."""
+        """True if the object has the bytes that were sent; all of them are read."""
         offset = 0
         with open(self._path, "rb") as file:
             while piece := file.read(_PIECE):
@@ -412,7 +425,7 @@ class OtherUpload:
         return facts is not None and facts.size == offset
 
     def take_back(self) -> None:
-        """Remove the object, if it has appeared by this upload. Raises nothing."""
+        """Remove the object, if this upload has made it appear. Raises nothing."""
         if self._appeared:
             self._appeared = False
             remove(self.url)
@@ -422,7 +435,7 @@ class OtherUpload:
 
 
 def upload_of(url: str, path: str, *, overwrite: bool) -> S3Upload | OtherUpload:
-    """A finished local file on its way to a URL; nothing is visible yet."""
+    """Return an upload of a finished local file; nothing is visible yet."""
     if not is_s3(url):
         return OtherUpload(url, path, overwrite=overwrite)
     upload = S3Upload(url, os.path.getsize(path), overwrite=overwrite)
@@ -445,7 +458,7 @@ MANIFEST = "bundle.yaml"  # names the other files of its folder, and so appears 
 
 
 def check_writable(url: str) -> None:
-    """Refuse a URL to which nothing can be written, whoever asks."""
+    """Raise `UsageError` for a URL that nobody can write to."""
     if SCHEMES[scheme_of(url)][0] == "http":
         raise UsageError(
             "an address in the web can be read, not written",
@@ -457,11 +470,11 @@ def check_writable(url: str) -> None:
 
 
 class Remote:
-    """A private folder whose files go to a URL: `place` is what the URL is called in it.
+    """A private local folder whose files go to a URL: `place` is the path of the URL's file in it.
 
-    A context manager: what has not appeared when it is left never does. With `replaces` it may take
-    the place of what is there. `folder` is where all of it is made, `used` are files that were
-    read, `notes` what the user is to know.
+    A context manager: files that have not appeared when it is left never do. With `replaces`
+    objects that exist may be replaced. `folder` is the path of the folder, `used` are files that
+    were read, `notes` lines that the user is to know.
     """
 
     def __init__(self, url: str, *, replaces: bool = False) -> None:
@@ -494,40 +507,40 @@ class Remote:
         rmtree(self.folder, ignore_errors=True)
 
     def path_of(self, url: str) -> str:
-        """The path, in the local folder, of the file that will have this URL."""
+        """Return the path, in the local folder, of the file that will have this URL."""
         return os.path.join(self.folder, url[len(self._base) :])
 
     def url_of(self, path: str) -> str:
-        """The URL of a file of the folder; any other text as it is."""
+        """Return the URL of a file of the folder; any other text as it is."""
         inside = os.path.join(self.folder, "")
         return self._base + path[len(inside) :] if path.startswith(inside) else path
 
     def named(self, text: str) -> str:
-        """Return a text with URLs in the place of the files of the folder."""
+        """Return a text with the paths of files of the folder replaced by their URLs."""
         return text.replace(os.path.join(self.folder, ""), self._base)
 
     def renamed(self, error: RaconvertError) -> RaconvertError:
-        """Let an error speak of URLs, not of the folder."""
+        """Replace paths of the folder in an error by their URLs; return the error."""
         for part in ("path", "what", "where", "expected", "got", "remedy"):
-            said = getattr(error, part)
-            if isinstance(said, str):
-                setattr(error, part, self.named(said))
+            text = getattr(error, part)
+            if isinstance(text, str):
+                setattr(error, part, self.named(text))
         return error
 
     def keep(self, path: str, upload: S3Upload) -> None:
-        """Have an upload stand for a file of the folder, which is empty, until `publish`."""
+        """Make an empty file of the folder, for which `publish` completes an upload."""
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
         self._sent[path] = upload
 
     def facts(self) -> dict[str, tuple[int, str]]:
-        """Size and SHA-256 (empty: not known) of what is sent without a local file, by path."""
+        """Return size and SHA-256 (empty: unknown) of each upload without a local file, by path."""
         return {path: (upload.nbytes, upload.digest) for path, upload in self._sent.items()}
 
     def publish(self, paths: Iterable[str], *, verify: bool = False) -> list[str]:
-        """Have files, and all in folders, appear in this order; return their URLs.
+        """Make files, and all files in folders, appear in this order; return their URLs.
 
-        Raises `TargetExists` where something is there that may not be replaced, and `WriteFailed`;
-        what was not there before is not there then either. With `verify` all bytes are read back.
+        Raises `TargetExists` for an object that may not be replaced, and `WriteFailed`; new objects
+        are then removed again. With `verify` all bytes are read back.
         """
         files = {self.url_of(file): file for path in paths for file in self._files(path)}
         known, left = self._known([*files]), self._left_over([*files])
@@ -562,11 +575,13 @@ class Remote:
                 uploads[url].finish()
 
     def _upload(self, url: str, path: str, known: set[str]) -> Upload:
+        """Return the upload of a file; `known` are the URLs that exist and may be replaced."""
         return upload_of(url, path, overwrite=self.replaces or url in known)
 
     def _appear(
         self, url: str, path: str, uploads: dict[str, Upload], known: set[str], *, verify: bool
     ) -> None:
+        """Make one file appear, and remove it from the folder."""
         if url not in uploads:
             uploads[url] = self._upload(url, path, known)
         upload = uploads[url]
@@ -589,8 +604,8 @@ class Remote:
         return known
 
     def _left_over(self, urls: list[str]) -> list[str]:
-        """The metadata of files that were there, which goes with them."""
-        if len(urls) > _FEW:  # names that nobody has used: one look for each costs too much
+        """Return the URLs of metadata beside files that are replaced: it is removed with them."""
+        if len(urls) > _FEW:  # a request for each would cost too much
             return []
         beside = [url + SUFFIX for url in urls if not url.endswith((SUFFIX, ITEMS_SUFFIX))]
         sidecars = [url for url in beside if _is_sidecar(url)]
@@ -599,12 +614,12 @@ class Remote:
         return [*sidecars, *(url.removesuffix(SUFFIX) + ITEMS_SUFFIX for url in items)]
 
     def _is_left_over(self, url: str, urls: list[str]) -> bool:
-        """True if a file that is there is metadata of one that is not there any more."""
-        of = url.removesuffix(SUFFIX).removesuffix(ITEMS_SUFFIX)
-        return of != url and of in urls and _is_sidecar(of + SUFFIX)
+        """True if an object is metadata of a file that is written now."""
+        described = url.removesuffix(SUFFIX).removesuffix(ITEMS_SUFFIX)
+        return described != url and described in urls and _is_sidecar(described + SUFFIX)
 
     def _files(self, path: str) -> list[str]:
-        """A file, or all files in a folder, the one that names the others last."""
+        """Return the paths of a file, or of all files in a folder; the manifest is the last one."""
         if path in self._sent or not os.path.isdir(path):
             return [path]
         refuse_occupied(self.url_of(path))
@@ -613,14 +628,14 @@ class Remote:
 
 
 def _is_sidecar(url: str) -> bool:
-    """True if an object is there, and is metadata that was written here."""
+    """True if an object exists, and begins as metadata of raconvert."""
     if stat(url) is None:
         return False
     return range_of(url, 0, len(MARK)) == MARK
 
 
 def refuse_occupied(url: str) -> None:
-    """Refuse a folder at a URL in which there is anything."""
+    """Raise `TargetExists` if there are files in a folder at a URL."""
     fs, key = filesystem(url), key_of(url).rstrip("/") + "/"
     listed: Sequence[Any] = attempted(lambda: fs.find(key), url)
     if listed:
@@ -636,7 +651,8 @@ def replaceable(
 ) -> tuple[str, str] | None:
     """Return (URL, reason) if an existing object is kept; None if it may be written.
 
-    `newest` is the time in seconds to which it is compared for ``--update``. Raises `TargetExists`.
+    `newest` is the time of the source in seconds for ``--update``, else None. Raises
+    `TargetExists`.
     """
     facts = stat(url)
     if facts is None:
