@@ -151,7 +151,7 @@ def __dir__() -> list[str]:
 
 
 def _register() -> None:
-    """Give the lowest modules what they use of the highest ones, so that all imports lead down."""
+    """Hand functions of the highest modules to the lowest ones, so that all imports lead down."""
     from raconvert.declared import Shown
     from raconvert.errors import register_keywords
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 _ANY = 1 << 62  # bytes: as many as the machine has
 
-# Without a name the file decides what it gives, which type checkers cannot know: `Any`, as
-# numpy.load has it. `open_array` and `open_bundle` say it.
+# Without a name, the type of the result depends on the file, which type checkers cannot know: it is
+# `Any`, as for numpy.load. `open_array` and `open_bundle` have a type.
 if TYPE_CHECKING:
 
     @overload
@@ -59,8 +59,8 @@ def open(  # noqa: A001 - the verb that every array library uses
 ) -> Array | Bundle:
     """Open a file lazily; nothing but headers is read.
 
-    `path` is a path, ``FILE#name``, a URL, bytes, or a file that is open for bytes (what has no
-    name is kept in a temporary file until it is closed); a glob, a folder or a list of paths is
+    `path` is a path, ``FILE#name``, a URL, bytes, or a file that is open for bytes (content without
+    a path is kept in a temporary file until it is closed); a glob, a folder or a list of paths is
     stacked on a new first axis, as `convert` does: index i is path i of a list, globs and folders
     are sorted naturally (2 before 10).
 
@@ -149,20 +149,20 @@ def _open(
     array: str | None,
     options: Reading,
 ) -> Array | Bundle:
-    """Open a file whose arguments have been checked; for `open`, `open_array` and `open_bundle`."""
+    """Open a file as `open` does, whose options have been checked."""
     reading: dict[str, Any] = {**options, "arrays": () if array is None else (array,)}
     mmap = reading.pop("mmap", False)
     if not isinstance(path, (str, os.PathLike)) and is_given(path):
-        held = Kept(path)
+        content = Kept(path)
         try:
-            bundle = open_here(held.path, mmap=mmap, reading=reading)
+            bundle = open_here(content.path, mmap=mmap, reading=reading)
         except BaseException as error:
             if isinstance(error, RaconvertError):
-                held.rename(error)
-            held.close()
+                content.rename(error)
+            content.close()
             raise
-        bundle.close_with(held.close)
-        return _opened(bundle, held.path, array)
+        bundle.close_with(content.close)
+        return _opened(bundle, content.path, array)
     if isinstance(path, (str, os.PathLike)):
         word = os.fspath(path)
         several = is_pattern(word) or (os.path.isdir(word) and not registry.is_one_source(word))
@@ -172,18 +172,22 @@ def _open(
             bundle = open_here(path, mmap=mmap, reading=reading)
     else:
         paths: Any = path
-        word, bundle = "", _stacked([os.fspath(one) for one in paths], reading, mmap=mmap)
+        word, bundle = "", _stacked([os.fspath(part) for part in paths], reading, mmap=mmap)
     return _opened(bundle, word, array)
 
 
 def _stacked(words: list[str], reading: dict[str, Any], *, mmap: bool) -> Bundle:
+    """Open several files as one stack; raises `Unsupported` with `mmap`."""
     if mmap:
         raise Unsupported("several files are not one map", remedy="open each of them with mmap")
     return open_sources(words, **reading)
 
 
 def _opened(bundle: Bundle, path: str, array: str | None) -> Array | Bundle:
-    """The one array of a bundle that was opened by `path`, or all of a container."""
+    """Return the one array of a bundle that was opened by `path`, or the bundle of a container.
+
+    Raises `UsageError` if `array` matches several.
+    """
     chosen = array is not None or not _is_container(bundle)
     if not chosen and len(bundle.arrays) == 1 and path != bundle.path:
         chosen = True  # FILE#name
@@ -199,6 +203,7 @@ def _opened(bundle: Bundle, path: str, array: str | None) -> Array | Bundle:
 
 
 def _is_container(bundle: Bundle) -> bool:
+    """True if the format of a bundle holds many arrays."""
     return registry.by_name(bundle.format).many
 
 
@@ -241,12 +246,12 @@ def read(
                 return _views(opened)
             if not isinstance(opened, Bundle):
                 return _in_memory(opened, max_memory)
-            total = sum(one.nbytes for one in opened.arrays if one.problem is None)
+            total = sum(member.nbytes for member in opened.arrays if member.problem is None)
             check_memory(total, 1 << 62, f"reading all {len(opened)} arrays")
             arrays: dict[str, np.ndarray[Any, Any]] = {}
-            for one in opened.arrays:
-                if one.name not in arrays:  # of two of one name the first counts
-                    arrays[one.name] = _in_memory(one, max_memory)
+            for member in opened.arrays:
+                if member.name not in arrays:  # the first of two arrays of one name counts
+                    arrays[member.name] = _in_memory(member, max_memory)
             return arrays
     except RaconvertError as error:
         if error.path is None or is_given(path):
@@ -257,12 +262,14 @@ def read(
 
 
 def _views(opened: Array | Bundle) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays as views of the file."""
     if isinstance(opened, Array):
         return np.asarray(opened)
-    return {name: np.asarray(one) for name, one in opened.items()}
+    return {name: np.asarray(array) for name, array in opened.items()}
 
 
 def _in_memory(array: Array, max_memory: int) -> np.ndarray[Any, Any]:
+    """Return an array in its logical shape, in memory of its own."""
     values = as_ndarray(array, max_memory)
     return values.T if array.index_order == "F" else values
 
@@ -278,18 +285,18 @@ def write(
     """Write an ndarray (or an `Array`, a `Bundle`, or a mapping of names to them) to a file.
 
     The same checks and the same atomic rename as `convert`; `sync` also waits for the disk.
-    numpy arrays are written in C order, so that an RA file lists their shape reversed. `meta` as of
-    another array (``array.meta``) keeps what it says of each axis on the axis of that number; where
-    that cannot be (another rank, labels of another length), `UsageError`. As a word, such as
-    ``meta="drop"``, it says where metadata goes; this and the other options are those of `convert`;
-    `max_memory` is in bytes.
+    numpy arrays are written in C order, so that an RA file lists their shape reversed. `meta` is
+    metadata, such as that of another array (``array.meta``), whose fields of an axis stay with the
+    axis of that number; raises `UsageError` if they do not fit (another rank, labels of another
+    length). As a word, such as ``meta="drop"``, it says where metadata goes; this and the other
+    options are those of `convert`; `max_memory` is in bytes.
 
     A dask array, also that of a DataArray or Dataset, is computed block by block while it is
     written, and never held as a whole.
 
     A DataArray, Dataset, Series, DataFrame or Index keeps its dimensions, coordinates, attributes,
     columns and index (`raconvert.arrays.interop.from_libraries`); each node of a DataTree becomes
-    a group. What has no place is refused or named in the report.
+    a group. Metadata that the format cannot hold is refused or named in the report.
 
     >>> report = raconvert.write("new.npz", {"x": np.zeros((2, 3)), "y": np.arange(4)})
     >>> report.target_format, report.nbytes
@@ -302,53 +309,57 @@ def write(
     Raises `TargetExists`, `WouldLose` (type, names, metadata with `meta`), `UnknownFormat` for a
     suffix that no format has, `WriteFailed`; the destination is untouched then.
     """
-    how = {"sync": False, **options, "meta": meta if isinstance(meta, str) else "auto"}
-    settings = Settings(**how)
-    own = None if isinstance(meta, str) else meta
+    named = {"sync": False, **options, "meta": meta if isinstance(meta, str) else "auto"}
+    settings = Settings(**named)
+    metadata = None if isinstance(meta, str) else meta
     word = os.fspath(path)
     if "://" in word:
         from raconvert.conversion.remote import write_to_url
 
         local = settings.replace(overwrite=False, skip_existing=False, sync=False)
-        return write_to_url(word, settings, lambda made: _write(made, arrays, own, local))
-    return _write(word, arrays, own, settings)
+        return write_to_url(word, settings, lambda made: _write(made, arrays, metadata, local))
+    return _write(word, arrays, metadata, settings)
 
 
 def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) -> Report:
+    """Write arrays, as `write` does, to the local file that a word names."""
     path, name = target_spec(word, settings.to)
     row = registry.target_row(path, settings.to, container=bool(name or settings.name))
     stem = name or stem_of(path)
     changes: list[tuple[str, str]] = []
     if kind_of(arrays):
         bundle = bundle_of(arrays, stem, changes, several=row.many and name is None)
-    elif isinstance(arrays, Bundle):  # with what it says of itself: attributes, groups, aliases
+    elif isinstance(arrays, Bundle):  # keeps its attributes, groups and aliases
         bundle = arrays.like([array_of(array) for array in arrays.arrays])
     elif isinstance(arrays, Group):
         bundle = _bundle_of_group(arrays)
     elif hasattr(arrays, "keys") and not isinstance(arrays, Array):
         keys = list(arrays.keys())
-        named = [_named_array(arrays[key], key, changes) for key in keys]
-        bundle = Bundle(following(named, [("", _name_of(arrays[key], key)) for key in keys]))
+        members = [_named_array(arrays[key], key, changes) for key in keys]
+        bundle = Bundle(following(members, [("", _name_of(arrays[key], key)) for key in keys]))
     else:
-        own = arrays.name if isinstance(arrays, Array) else ""
-        bundle = Bundle([array_of(arrays, name or own or stem)])
+        own_name = arrays.name if isinstance(arrays, Array) else ""
+        bundle = Bundle([array_of(arrays, name or own_name or stem)])
     for array in bundle.arrays:
         array.meta = meta_for(array, array.meta if meta is None else meta)
         if array.meta.attributes:
-            held, said = spelled(array.meta.attributes)
-            if said:
-                array.meta = array.meta.replace(attributes=held)
-                changes += [(array.name, what) for what in said]
+            attributes, spelled_out = spelled(array.meta.attributes)
+            if spelled_out:
+                array.meta = array.meta.replace(attributes=attributes)
+                changes += [(array.name, what) for what in spelled_out]
     changes += _spell_file(bundle)
     report = Report([])
     if not prepare_target(path, row, [], settings, report, name):
         return report
-    report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
+    report.equivalent.add(equivalent(owner, "metadata", what) for owner, what in changes)
     return write_bundle(Conversion(path, row, settings, report, name=name), bundle)
 
 
 def _spell_file(bundle: Bundle) -> list[tuple[str, str]]:
-    """Replace times in the attributes of file and groups by texts, as no format has their types."""
+    """Replace times in the attributes of file and groups by texts; return what was changed.
+
+    No format has their types.
+    """
     changes = []
     own, spelled_out = spelled(bundle.attributes)
     if spelled_out:
@@ -363,28 +374,33 @@ def _spell_file(bundle: Bundle) -> list[tuple[str, str]]:
 
 
 def _bundle_of_group(group: Group) -> Bundle:
-    """The arrays of a group, and what its file says of it and of what is inside."""
+    """Return a bundle of a group: its arrays, and attributes, groups and aliases inside it."""
     inside = f"{group.path}/"
     groups, aliases = group.bundle.groups, group.bundle.aliases
     return Bundle(
         [array_of(group[name], name) for name in group.names],
         attributes=group.attributes,
-        groups={at.removeprefix(inside): groups[at] for at in groups if at.startswith(inside)},
+        groups={
+            path.removeprefix(inside): attributes
+            for path, attributes in groups.items()
+            if path.startswith(inside)
+        },
         aliases={
-            at.removeprefix(inside): to.removeprefix(inside)
-            for at, to in aliases.items()
-            if at.startswith(inside) and to.startswith(inside)
+            alias.removeprefix(inside): name.removeprefix(inside)
+            for alias, name in aliases.items()
+            if alias.startswith(inside) and name.startswith(inside)
         },
     )
 
 
 def _name_of(values: Any, name: str) -> str:
-    """The name that an array had before it was given another one."""
+    """Return the name that an object of another library has, else the one that it is given here."""
     own = getattr(values, "name", None)
     return own if isinstance(own, str) and own else name
 
 
 def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
+    """Return one array of a mapping; changes of its metadata are added to `changes`."""
     if not isinstance(name, str):
         raise UsageError("names of arrays are texts", expected="str", got=repr(name)[:100])
     return array_among(values, name, changes) if kind_of(values) else array_of(values, name)
@@ -412,8 +428,11 @@ def array_of(values: Any, name: str = "") -> Array:
 
 
 def _delayed(values: Any, name: str) -> Array:
-    """An `Array` over a dask array, whose blocks are computed when they are asked for."""
-    if any(length != length for length in values.shape):  # noqa: PLR0124 - NaN: not known
+    """Return an `Array` over a dask array, whose blocks are computed when they are read.
+
+    Raises `UsageError` for one of unknown shape.
+    """
+    if any(length != length for length in values.shape):  # noqa: PLR0124 - NaN: unknown
         raise UsageError(
             "the dask array does not know its shape", got=values.shape,
             remedy="call its compute_chunk_sizes() before",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import NamedTuple as Record
     from typing import TypedDict as Options
 
-    # What is read: a path or URL, content, or a file that is open for bytes.
+    # A source: a path or URL, content, or a file that is open for bytes.
     Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 
     P = ParamSpec("P")
@@ -48,7 +48,7 @@ if not TYPE_CHECKING:
             cls.__annotations__ = {name: text for one in own for name, text in one.items()}
 
     class _Maker(type):
-        """Makes a tuple with named fields out of the fields of a class body."""
+        """Metaclass that makes a named tuple from the annotated fields of a class body."""
 
         def __new__(cls, name, bases, body):
             """Return the class; one that inherits its fields declares none."""
@@ -182,7 +182,7 @@ def _is_metadata(value: Any) -> bool:
     return type(value).__name__ == "Metadata"
 
 
-# What a signature declares -> the check, and the words for it. With ``| None`` None is right, too.
+# Declared type -> its check, and the words for it in messages. ``| None`` allows None as well.
 _DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
     PATH: (_is_path, "a path (str or os.PathLike, without NUL)"),
     "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": (_is_paths, "a path or several"),
@@ -215,19 +215,20 @@ _DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 @functools.cache
 def _rule_of(declared: str) -> tuple[tuple[Callable[[Any], bool], str] | None, bool]:
-    """Return the check for a declared type and its wording, or None; and if None is allowed."""
+    """Return the row of a declared type in `_DECLARED`, or None, and True if None is allowed."""
     return _DECLARED.get(declared.removesuffix(" | None")), declared.endswith(" | None")
 
 
 def check(name: str, value: Any, declared: str) -> None:
-    """Refuse (`UsageError`) a value that is not of a declared type."""
+    """Raise `UsageError` for a value that is not of a declared type."""
     rule, or_none = _rule_of(declared)
     if rule is not None and not (value is None and or_none) and not rule[0](value):
-        got = f"{type(value).__name__} {value!r:.60}" if _is_short(value) else type(value).__name__
+        got = type(value).__name__ + (f" {value!r:.60}" if _is_plain(value) else "")
         raise UsageError(f"argument {name} is of the wrong type", expected=rule[1], got=got)
 
 
-def _is_short(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
+    """True for a value whose text belongs into a message."""
     return isinstance(value, bytes | str | int | float | tuple | list | None.__class__)
 
 
@@ -242,7 +243,7 @@ class Shown:
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function check its arguments before it does anything."""
+    """Return the function with a check of its arguments before it is called."""
     return _checking(function, ())
 
 
@@ -269,6 +270,7 @@ def accepts(
 
 
 def _checking(function: Callable[P, T], options: tuple[Any, ...]) -> Callable[P, T]:
+    """Return the function with a check of its own arguments and of `options`."""
     own = _arguments(function)
     types = {name: function.__annotations__.get(name, "") for name in own}
     types |= {option.name: option.type for option in options}
@@ -291,16 +293,16 @@ def _checking(function: Callable[P, T], options: tuple[Any, ...]) -> Callable[P,
 
 
 def _arguments(function: Callable[..., object]) -> tuple[str, ...]:
-    """The arguments that a function declares one by one."""
+    """Return the names of the arguments that a function declares one by one."""
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _outline(function: Callable[..., object], options: tuple[Any, ...]) -> FunctionType:
-    """A function that shows all arguments to `inspect.signature`, which is too slow to import.
+    """Return a function with all arguments for `inspect.signature`; it cannot be called.
 
-    `inspect` follows ``__wrapped__``, and reads names and defaults of the function that is there.
-    It is at the lines of `function`, whose source `inspect` so finds; it cannot be called.
+    `inspect`, which is slow to import, follows ``__wrapped__`` to it, and reads its names and
+    defaults. It has the line numbers of `function`, so that `inspect` shows the source of that.
     """
     code = function.__code__
     names = (*_arguments(function), *(option.name for option in options))
@@ -335,7 +337,7 @@ _WIDTH = 100  # characters of a line of documentation
 
 
 def _listed(doc: str, options: tuple[Any, ...]) -> str:
-    """Lines that continue a docstring, indented as its last one: what each option does."""
+    """Return lines on each option that continue a docstring, indented as its last line."""
     indent = doc[doc.rindex("\n") + 1 :]
     lines = []
     for option in options:
@@ -354,9 +356,10 @@ _BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0"
 
 
 def chosen(option: Any, value: Any, flag: str) -> Any:
-    """The value of an option of a format (`raconvert.plugin.Option`), of the type it declares.
+    """Return the value of an option of a format (`raconvert.plugin.Option`) in its declared type.
 
-    Words become ints, floats or bools. `UsageError`, which names the flag, for what is not allowed.
+    Words become ints, floats or bools. Raises `UsageError`, which names the flag, for a value that
+    is not allowed.
     """
     choices = option.choices
     if isinstance(choices, tuple):

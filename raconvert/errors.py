@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# What a terminal obeys, or shows as something else, or cannot show: control characters, marks of
-# the direction of writing, separators of lines, halves of surrogate pairs, tags.
+# Characters that a terminal obeys, shows as something else, or cannot show: control characters,
+# marks of the direction of writing, separators of lines, halves of surrogate pairs, tags.
 _ODD = ((0, 32), (127, 160), (0x61C, 0x61D), (0x200E, 0x2010), (0x2028, 0x202F), (0x2066, 0x206A),
         (0xD800, 0xE000), (0xFEFF, 0xFF00), (0xE0000, 0xE0080))  # fmt: skip
 LISTED = 20  # names in one message, and notes of one file
 
 
 def quoted(text: str, *, lines: bool = False) -> str:
-    r"""Return text from elsewhere as it may be shown: what is odd as ``\xNN`` or ``\uNNNN``.
+    r"""Return text from elsewhere as it may be shown: odd characters as ``\xNN`` or ``\uNNNN``.
 
-    With `lines`, newlines stay, which are ours.
+    With `lines`, newlines stay: they are ours.
     """
     if (text.replace("\n", "") if lines else text).isprintable():
         return text
@@ -58,6 +58,7 @@ def quoted(text: str, *, lines: bool = False) -> str:
 
 
 def _escaped(letter: str) -> str:
+    """Return a character that is not printable as it may be shown."""
     code = ord(letter)
     if letter == "\n":
         return r"\n"
@@ -82,14 +83,14 @@ def flags_named() -> bool:
 
 
 def name_flags(as_flags: bool) -> bool:
-    """Choose how messages name options, as flags or keywords; return what it was before."""
+    """Choose how messages name options, as flags or keywords; return the choice before."""
     global _as_flags
     before, _as_flags = _as_flags, as_flags
     return before
 
 
 def register_keywords(keywords: Callable[[str], str]) -> None:
-    """Have messages name options in Python as `keywords` does, which knows the table of options."""
+    """Set the function that turns flags in messages into keywords of Python."""
     global _keywords  # noqa: PLW0603 - one hook of the process
     _keywords = keywords
 
@@ -128,7 +129,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = LISTED) -> str:
-    """Return names as a message lists them: of many the first ones, and how many more there are."""
+    """Return names as a message lists them: at most the first `most`, and the number of others."""
     more = f", and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(quoted(name) for name in names[:most]) + more
 
@@ -195,7 +196,7 @@ class RaconvertError(Exception):
         return without_secrets(text) if "://" in text else text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Keep the parts when the error crosses a process border."""
+        """Return what pickles the error with all its parts, for other processes."""
         return (type(self), (self.__dict__["what"],), self.__dict__)
 
     def as_written(self, part: str) -> str | None:
@@ -212,14 +213,14 @@ class RaconvertError(Exception):
 class _SystemError(RaconvertError, OSError):
     """An error of ours that is an `OSError` too, with its attributes."""
 
-    _number: int | None = None  # of `errno`, where the class says it
+    _number: int | None = None  # the `errno` of all errors of a class
 
     def __init__(self, what: str, **parts: Any) -> None:
         super().__init__(what, **parts)
         self.errno: int | None = self._number
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Keep the number as well, which `__dict__` does not hold."""
+        """Return what pickles the error with its number as well, which `__dict__` lacks."""
         return (type(self), (self.__dict__["what"],), {**self.__dict__, "errno": self.errno})
 
     @property
@@ -378,12 +379,12 @@ class TargetExists(_SystemError, FileExistsError):
     _number = EEXIST
 
 
-# What reading elements raises. No failure of a destination, nor a value that does not fit there.
+# Errors of reading elements: no failures of a destination, nor values that do not fit there.
 UNREADABLE: tuple[type[RaconvertError], ...] = (Corrupt, ReadFailed, Unsafe)
 
 
 def changed(path: str, *, shorter: bool = False) -> Changed:
-    """The error for a file that is not the one any more that was first opened."""
+    """Return the error for a file that was changed after it was first opened."""
     return Changed(
         f"file {'became shorter' if shorter else 'changed'} while it was read",
         path=path,
@@ -394,10 +395,10 @@ def changed(path: str, *, shorter: bool = False) -> Changed:
 def did_you_mean(word: str, known: list[str], cutoff: float = 0.6) -> str:
     """Return ``; did you mean 'x'?`` for the closest of `known`, or an empty string.
 
-    `cutoff` is how alike the two are at least, from 0 to 1.
+    `cutoff` is the least likeness of the two, from 0 to 1.
     """
     from difflib import get_close_matches
 
     close = get_close_matches(word, known, cutoff=cutoff)
-    close.sort(key=lambda one: sorted(one) != sorted(word))  # letters that changed places
+    close.sort(key=lambda name: sorted(name) != sorted(word))  # the same letters come first
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,7 +1,7 @@
-"""Files of formats that are not supported: the table of what they are called, and what is said.
+"""Files of formats that are not supported: the table of them, and the messages about them.
 
-A file is named by the first row of `FOREIGN` that fits it. `formats` and `wrappers` are refused
-before the suffix of a file decides, all others only when no format claims the file.
+The first row of `FOREIGN` that fits a file names it. Rows of the kinds ``format`` and ``wrapper``
+are refused before the suffix of a file decides, all others only when no format claims the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Foreign(Record):
-    """A format that is known only to be named.
+    """A format that is recognised only to name it in a refusal.
 
     `kind` is how it is recognised and refused: ``format`` and ``wrapper`` (compression around a
     file) by content or, without `magic`, by suffix; ``wrapped`` by its suffix, if its content is
@@ -48,12 +48,12 @@ _PICKLE = (
 
 
 def _by_python(module: str, code: str) -> str:
-    """Return the remedy for a file that a line of Python can turn into an array."""
+    """Return the remedy for a file from which a line of Python makes an array."""
     return f"in Python: import numpy, {module}; numpy.save('x.npy', {code})"
 
 
 def _all_by_python(module: str, code: str) -> str:
-    """Return the remedy for a file of which a line of Python makes arrays by name."""
+    """Return the remedy for a file from which a line of Python makes arrays by name."""
     return f"in Python: import numpy, {module}; numpy.savez('x.npz', **{code})"
 
 
@@ -325,14 +325,14 @@ FOREIGN: tuple[Foreign, ...] = (
 
 
 def of_kind(kind: str) -> tuple[Foreign, ...]:
-    """The rows of one kind, in their order."""
+    """Return the rows of one kind, in their order."""
     return tuple(row for row in FOREIGN if row.kind == kind)
 
 
 def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
-    """The error for a destination that no format has the suffix of.
+    """Return the error for a destination with a suffix that no format has.
 
-    `broken` are the formats of installed plugins that cannot be loaded: it may be one of theirs.
+    `broken` are the formats of installed plugins that cannot be loaded: one may have the suffix.
     """
     plugins = f"{len(broken)} installed plugin{'s' if len(broken) > 1 else ''}"
     what = f"{plugins} cannot be loaded: {listed(broken)} (see `raconvert formats`)"
@@ -340,7 +340,7 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
     known = ", ".join(row.suffixes[0] for row in ROWS if row.writes and row.suffixes)
     name = path.lower()
     for foreign in of_kind("format"):
-        if name.endswith(foreign.suffixes or ("\0",)):
+        if name.endswith(foreign.suffixes):
             return NotSupportedYet(
                 f"{foreign.title} is not supported yet as a destination",
                 path=path,
@@ -377,14 +377,14 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
 
 
 def refuse_foreign(source: Source, *, named: bool) -> None:
-    """Name a recognised format that has no plugin (`NotSupportedYet`, exit code 3).
+    """Raise `NotSupportedYet` for a file of a recognised format that has no plugin.
 
-    `named`: its suffix is that of a format which somebody has installed.
+    `named`: the suffix of the file is that of an installed plugin, so that it names no other.
     """
     head = source.head
     for foreign in of_kind("format"):
-        by_name = not foreign.magic and head and source.path.lower().endswith(foreign.suffixes)
-        by_name = by_name and not named
+        suffix_counts = bool(head) and not foreign.magic and not named
+        by_name = suffix_counts and source.path.lower().endswith(foreign.suffixes)
         by_content = any(head.startswith(text, at) for at, text in foreign.magic)
         if foreign.read_as is None and (by_content or by_name):
             raise NotSupportedYet(
@@ -403,10 +403,11 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
                         path=source.path,
                         remedy=_for(source, foreign.remedy),
                     )
-            inner = next((name[: -len(s)] for s in wrapper.suffixes if name.endswith(s)), name)
+            suffix = next((end for end in wrapper.suffixes if name.endswith(end)), "")
+            inner = name.removesuffix(suffix)
             known = [(row.title, row.suffixes) for row in ROWS]
             known += [(row.title, row.suffixes) for row in of_kind("format")]
-            inside = next((title for title, ends in known if inner.endswith(ends or ("\0",))), None)
+            inside = next((title for title, ends in known if inner.endswith(ends)), None)
             what = f"by its name {inside} inside" if inside else "with unknown content"
             raise NotSupportedYet(
                 f"is {wrapper.title}-compressed ({what}), not supported yet",
@@ -416,9 +417,9 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
 
 
 def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
-    """The error for a file that no format claims, with its kind and a remedy.
+    """Return the error for a file that no format claims, with its kind and a remedy.
 
-    `silent` tells which formats could not be asked, and why.
+    `silent` are the formats that could not be asked, with the reasons.
     """
     from raconvert.files.quoting import operand
 
@@ -437,7 +438,7 @@ def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
 
 
 def _for(source: Source, remedy: str) -> str:
-    """The remedy with the path of the file."""
+    """Return a remedy with the path of the file for FILE and WORD."""
     from raconvert.files.quoting import operand, python
 
     words = {"FILE": python(source.path), "WORD": operand(source.path)}
@@ -445,14 +446,15 @@ def _for(source: Source, remedy: str) -> str:
 
 
 def known_content(source: Source) -> tuple[str, str] | None:
-    """Name a file that no format claims, by its first bytes, with a remedy; None if unknown."""
+    """Return a name for the content of a file by its first bytes, and a remedy; None if unknown."""
     head = source.head
     binary = any(byte < 9 or 13 < byte < 32 for byte in head)
     name = source.path.lower()
     for row in of_kind("binary"):
         if row.suffixes and not name.endswith(row.suffixes):
             continue
-        if any(head.startswith(m, at) and (binary or len(m) > 3) for at, m in row.magic):
+        matching = (text for at, text in row.magic if head.startswith(text, at))
+        if any(binary or len(text) > 3 for text in matching):
             return row.title, row.remedy
     if head.startswith(b"PK\3\4"):
         inside = (row for row in of_kind("archive") if row.magic[0][1] in head)
@@ -481,10 +483,10 @@ def _is_text(head: bytes) -> bool:
 
 
 def _table(head: bytes) -> tuple[str, str] | None:
-    """The answer for lines of values between the same delimiters."""
+    """Return title and remedy for lines with equally many delimiters; None for other text."""
     lines = [line for line in head.splitlines()[:6] if line.strip()]
     for title, mark in (("CSV", b","), ("TSV", b"\t"), ("CSV", b";")):
-        counts = {line.count(mark) for line in lines[: 5 if len(lines) > 5 else None]}
+        counts = {line.count(mark) for line in lines[:5]}
         if lines and counts != {0} and len(counts) == 1:
             return title, "if it is a table, read it as one with `--from csv`"
     return None

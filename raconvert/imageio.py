@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-    class _Base:  # of imageio's class, which has no types
+    class _Base:  # imageio's class has no types
         """The part of `PluginV3` that is used here."""
 
         request: Request
@@ -135,8 +135,8 @@ class RaPlugin(_Base):
     def metadata(self, index: Any = None, exclude_applied: bool = True) -> dict[str, Any]:
         """Return header and sidecar of the file: everything beside the elements.
 
-        With `exclude_applied` that is the metadata of the sidecar; without it also what reading
-        has made use of: ``dims`` (fastest axis first), ``element``, ``index_order``.
+        With `exclude_applied` that is the metadata of the sidecar; without it also the fields that
+        reading has applied: ``dims`` (fastest axis first), ``element``, ``index_order``.
         """
         array = self._opened(index)
         fields = array.meta.to_dict()
@@ -147,7 +147,7 @@ class RaPlugin(_Base):
         return fields
 
     def close(self) -> None:
-        """Close the file, and hand over what was written."""
+        """Close the file; imageio then gets the bytes that were written."""
         array, self._array = self._array, None
         if array is not None:
             array.close()
@@ -170,7 +170,7 @@ def _stacked(ndimage: Any) -> Any:
     """Return an array as it is, or the arrays of a list on a new first axis."""
     if not isinstance(ndimage, list | tuple):
         return ndimage
-    shapes = {np.shape(one) for one in ndimage}
+    shapes = {np.shape(array) for array in ndimage}
     if len(shapes) != 1:
         raise UsageError(
             "a list to be stacked needs arrays of one shape", expected="one shape",
@@ -181,7 +181,7 @@ def _stacked(ndimage: Any) -> Any:
 
 
 def _metadata(fields: dict[str, Any]) -> Metadata | None:
-    """Return the metadata that keyword arguments name; other arguments are errors."""
+    """Return the metadata that keyword arguments name; raises `UsageError` for other arguments."""
     if unknown := set(fields) - set(Metadata.FIELDS):
         raise UsageError(
             f"RA files have no option or metadata field '{min(unknown)}'",

@@ -11,24 +11,24 @@ state, no registration by import:
     Lazy: checks headers, maps or promises data. `closers` of the bundle close what was opened.
 ``plan(bundle, *, named options) -> Plan``
     What the file will be, worked out once, from types, shapes, names and metadata, before any data
-    is read: `fits` (what would be changed or lost; nothing to say means exact), `names` (under
-    which the arrays are found again, where a format cannot keep every name or every order), and
-    `write(target)`, which writes through `target.open()` or below `target.temp`; the core renames,
-    or removes, it. What only shows while data is read goes to `Target.lost`, where
-    `Target.allows` it, and to `Target.notes`.
+    is read: `fits` (changes and losses; empty if the file is exact), `names` (those under which the
+    arrays are read again, if a format cannot keep every name or every order), and `write(target)`,
+    which writes through `target.open()` or below `target.temp`; the core renames, or removes, that.
+    Losses that only show while data is read go to `Target.lost`, if `Target.allows` them, and to
+    `Target.notes`.
 
-Optional functions, of which the Protocols below say shapes, units and errors: ``add`` (an array
-more in a container that exists), ``read_stack`` (many small files as one array), ``read_together``
-(the files of a folder as one source), ``check`` (what `verify` looks at besides), ``target``,
-``check_target`` (of a format that is not one file), ``data_range`` (for sidecars), ``split``
-(formats of low rank), ``programs`` (how other libraries read an array).
+Optional functions, whose shapes, units and errors are in the Protocols below: ``add`` (further
+arrays in a container that exists), ``read_stack`` (many small files as one array),
+``read_together`` (the files of a folder as one source), ``check`` (further checks of `verify`),
+``target``, ``check_target`` (for a format that is not one file), ``data_range`` (for sidecars),
+``split`` (formats of low rank), ``programs`` (how other libraries read an array).
 
 A plugin that reads files which its file names asks `Source.named` for each, and `Source.beside` for
-one of its own name; one that writes a second file takes it from `Target.beside`. `facts_of` names
-what the metadata of an array says, field by field, for a fit that says what is lost; `file_fits`
-names what is lost of file and groups where a format keeps arrays only; ``Bundle.formats``, for its
-own way back, does not count as lost. A container with ``meta="all"`` keeps ``Bundle.aliases``; for
-the others the core names that loss. The property of a `Fit` is one of `PROPERTIES`.
+one of its own name; one that writes a second file takes it from `Target.beside`. `facts_of` lists
+the facts in the metadata of an array, for a fit that names the losses; `file_fits` returns the
+losses in file and groups for a format that keeps arrays only; ``Bundle.formats``, which is for a
+way back, does not count as lost. A container with ``meta="all"`` keeps ``Bundle.aliases``; for the
+others the core names that loss. The property of a `Fit` is one of `PROPERTIES`.
 
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
 of raw data use `raconvert.arrays.blocks.write_raw`, others `raconvert.arrays.blocks`.
@@ -58,20 +58,20 @@ if TYPE_CHECKING:
     # `dims` fastest axis first; array sources are sliced slowest axis first.
 
     class Sniff(Protocol):
-        """`NO`, `MAYBE` or `SURE`, by a look at `head`, `name`, `size` and `read_at` of a source.
+        """Return `NO`, `MAYBE` or `SURE`, by `head`, `name`, `size` and `read_at` of a source.
 
-        Never raises on foreign bytes: what cannot be understood is `NO`.
+        Never raises on foreign bytes: a file that cannot be understood is `NO`.
         """
 
         def __call__(self, source: Source, /) -> int: ...
 
     class Read(Protocol):
-        """The arrays of a file, lazily: each with element type, dims, index order and metadata.
+        """Return the arrays of a file, lazily: with element type, dims, index order and metadata.
 
-        Raises `Corrupt` for a damaged file, `Unsupported` for what the plugin does not read,
-        `TooLarge` for what needs more than `source.max_memory`, `Unsafe` for a file outside the
-        folder that the source names, `MissingDependency` without its package. An array that alone
-        cannot be read is `Array.unreadable`. Reading its data raises the same errors.
+        Raises `Corrupt` for a damaged file, `Unsupported` for a file that the plugin does not read,
+        `TooLarge` for one that needs more than `source.max_memory`, `Unsafe` if the source names a
+        file outside its folder, `MissingDependency` without its package. An array that alone cannot
+        be read is `Array.unreadable`. Reading its data raises the same errors.
         """
 
         def __call__(self, source: Source, /, **options: Any) -> Bundle: ...
@@ -79,9 +79,9 @@ if TYPE_CHECKING:
     class MakePlan(Protocol):
         """Plan the file that will hold a bundle, before any data is read.
 
-        Raises nothing for what the format cannot hold: that is a `Fit` of the plan, made by
-        `refused`. `Plan.write` raises `WouldLose` for what only shows in the data, `TooLarge`, and
-        what reading the arrays raises; errors of the system become `WriteFailed`.
+        An array that the format cannot hold raises nothing: it is a `Fit` of the plan, made by
+        `refused`. `Plan.write` raises `WouldLose` for losses that only the data shows, `TooLarge`,
+        and what reading the arrays raises; errors of the system become `WriteFailed`.
         """
 
         def __call__(self, bundle: Bundle, /, **options: Any) -> Plan: ...
@@ -89,12 +89,12 @@ if TYPE_CHECKING:
     class Add(Protocol):
         """Plan the container that results when the arrays of a bundle are added to it.
 
-        `source` is the container, `held` what `read` finds in it (no arrays if it finds none).
-        `Plan.write` writes all of the new container, in which everything else is as it was, byte
-        for byte: also what `read` leaves out. Each name of `Plan.names` that `held` has is replaced
-        with `overwrite`; without it, and for anything else of that name, raises `TargetExists`
-        (`array_exists`, `not_an_array`). Raises `Unsupported` for a container that it cannot keep
-        as it is, and what reading it raises; `Fit`s are made as by `plan`.
+        `source` is the container, `held` the bundle that `read` returns of it (no arrays if it has
+        none). `Plan.write` writes all of the new container, in which everything else is as it was,
+        byte for byte: also parts that `read` leaves out. With `overwrite`, arrays of `held` with a
+        name in `Plan.names` are replaced; without it, and for anything else of that name, raises
+        `TargetExists` (`array_exists`, `not_an_array`). Raises `Unsupported` for a container that
+        cannot be kept as it is, and what reading it raises; `Fit`s are made as by `plan`.
         """
 
         def __call__(
@@ -109,22 +109,22 @@ if TYPE_CHECKING:
         ) -> Plan: ...
 
     class ReadStack(Protocol):
-        """Many files of one shape and type as one lazy array, for formats of small files.
+        """Return many files of one shape and type as one lazy array, for formats of small files.
 
         The files are the items along a new slowest axis, the last of `dims`. The array source may
         have `notes` (lines) and, complete when its `stream` has ended, `common` (metadata of all
-        files, as of `Metadata.to_dict`) and `items` (a function that yields a mapping per file of
-        what differs, or None). Raises `UsageError` for files that are not alike, and what `read`
-        raises, with the path of the file.
+        files, as of `Metadata.to_dict`) and `items` (a function that yields for each file a mapping
+        of the metadata that differs, or None). Raises `UsageError` for files that are not alike,
+        and what `read` raises, with the path of the file.
         """
 
         def __call__(self, paths: list[str], /, *, max_memory: int, **options: Any) -> Array: ...
 
     class ReadTogether(Protocol):
-        """The arrays of several files that belong together, in an order that the files tell.
+        """Return the arrays of several files that belong together, in an order from their content.
 
         `folder` is the path of the folder that holds all of them, or None for a list of files. A
-        file of a folder that is of no use is left out with a note. Raises what `read` raises, with
+        useless file of a folder is left out with a note. Raises what `read` raises, with
         the path of the file.
         """
 
@@ -133,20 +133,21 @@ if TYPE_CHECKING:
         ) -> Bundle: ...
 
     class Check(Protocol):
-        """Check for `verify` what decoding the arrays does not check; raises `Corrupt`."""
+        """Make the checks of `verify` that decoding the arrays does not make; raises `Corrupt`."""
 
         def __call__(self, source: Source, /) -> None: ...
 
     class MakeTarget(Protocol):
-        """The target of a format that is not one file; raises nothing, its methods as `Target`'s.
+        """Return the target of a format that is not one file, with the methods of `Target`.
 
-        Named: `max_memory`, `progress` (called with numbers of bytes), `overwrite`.
+        Named arguments are `max_memory`, `progress` (called with numbers of bytes) and `overwrite`.
+        Raises nothing.
         """
 
         def __call__(self, path: str, /, **named: Any) -> Target: ...
 
     class CheckTarget(Protocol):
-        """Raises `TargetExists` or `UsageError` if a destination may not be written."""
+        """Raise `TargetExists` or `UsageError` if a destination may not be written."""
 
         def __call__(self, path: str, /, *, overwrite: bool) -> None: ...
 
@@ -167,7 +168,7 @@ if TYPE_CHECKING:
         def __call__(self, array: Array, /) -> int: ...
 
     class Programs(Protocol):
-        """Programs by which other libraries read an array of a file: language -> lines to paste.
+        """Return programs by which other libraries read an array of a file, by their language.
 
         Languages as in `raconvert.views.pages.programs`; one without a library that gives this very
         array, its values in this shape, is left out. `FILE`, `NAME` and `PATH` stand for the names
@@ -186,12 +187,12 @@ __all__ = [
 ]  # fmt: skip
 
 API = 2  # the version of this contract
-NO, MAYBE, SURE = 0, 1, 2  # what a sniffer answers
-EQUIVALENT, REFUSED = "equivalent", "refused"  # the outcomes of `fits` worth a word
-MODEL = (  # what the core knows of an array besides its elements; `Metadata` has it
+NO, MAYBE, SURE = 0, 1, 2  # answers of a sniffer
+EQUIVALENT, REFUSED = "equivalent", "refused"  # outcomes of fits
+MODEL = (  # properties of an array besides its elements, in `Metadata`
     "names", "labels", "spacing", "space", "scale", "units", "description", "attributes",
 )  # fmt: skip
-PROPERTIES = (  # what a fit is about
+PROPERTIES = (  # subjects of fits
     "type", "shape", "names", "metadata", "index order", "precision", "nulls", "elements",
     "storage",
 )  # fmt: skip
@@ -208,7 +209,7 @@ class Format(Record):
     api: version of the contract
     magic: ((offset, bytes), ...): any of them must be there
     proof: True if the magic alone proves the format
-    bare: a file may lack the magic; where nobody is sure, `sniff` is asked all the same
+    bare: a file may lack the magic; if no format is sure, `sniff` is asked all the same
     reads: has `sniff` and `read`
     writes: has `plan`
     many: holds many named arrays; without it a bundle always has exactly one
@@ -216,7 +217,7 @@ class Format(Record):
     lazy: data is read when it is asked for
     stream: is written front to back, so that `-o -` works; sources are always files
     meta: how much common metadata it can hold: "all", "some" or "none"
-    holds: the words of `MODEL` that it has a place for, at least for some arrays
+    holds: the words of `MODEL` that it can store, at least for some arrays
     index_orders: those it can store without moving data: "C", "F", "CF"; "" if it defines none
     needs: packages, ((import name, requirement), ...)
     sidecar: "asked": on request; "auto": where needed; "never": its parts have their own
@@ -230,10 +231,10 @@ class Format(Record):
     read_options: rows of `Option`, one for each named parameter of `read`
     write_options: rows of `Option`, one for each named parameter of `plan`
     float8: names of the floats of one byte that it has; all others are refused for it
-    refuses: kinds of elements, "SUmM", of which it refuses some that only the values tell
+    refuses: kinds of elements, "SUmM", that it refuses for some values only
     samples: {file name: bytes}: small whole files that `sniff` must be sure of
     spec: where the format is defined
-    losses: what cannot be held, in a line or two for `raconvert formats NAME`
+    losses: what it cannot store, in a line or two for `raconvert formats NAME`
 
     Raises `TypeError` for an argument that is not one of the fields.
     """
@@ -285,8 +286,8 @@ class Fit(Record):
     """One thing that writing `array` would change, or the reason why it cannot be written.
 
     `outcome` is `EQUIVALENT` or `REFUSED`; `property` is one of `PROPERTIES`; `reason` is a clause
-    without the array's name; `flag` is what would allow a refused one, as the command line has it
-    (None: no flag can). Byte order is not part of the value: a change of it makes no fit.
+    without the array's name; `flag` is the flag of the command line that allows a refused one (None
+    if there is none). Byte order is not part of the value: a change of it makes no fit.
     """
 
     outcome: str
@@ -317,7 +318,7 @@ def _marked(flags: str) -> str:
 
 
 def equivalent(array: str, property: str, reason: str) -> Fit:
-    """Every value is kept, the form changes. Raises nothing.
+    """Return the fit of an array whose values are kept in another form. Raises nothing.
 
     >>> str(equivalent("x", "type", "bool is stored as uint8"))
     "array 'x': type: bool is stored as uint8"
@@ -326,7 +327,7 @@ def equivalent(array: str, property: str, reason: str) -> Fit:
 
 
 def refused(array: str, property: str, reason: str, flag: str | None = None) -> Fit:
-    """Values, elements or whole arrays would be lost. Raises nothing.
+    """Return the fit of an array that would lose values, elements or all. Raises nothing.
 
     >>> print(refused("x", "type", "TOY has no complex64", "--dtype float64"))
     array 'x': type: TOY has no complex64 (allow with dtype="float64")
@@ -335,7 +336,9 @@ def refused(array: str, property: str, reason: str, flag: str | None = None) -> 
 
 
 def refused_type(array: Array, title: str, dtype: str) -> Fit:
-    """Format `title` has no such elements; numbers may become `dtype`. Raises nothing.
+    """Return the fit of an array whose type format `title` lacks; numbers may become `dtype`.
+
+    Raises nothing.
 
     >>> print(refused_type(Array(element("float", 2), (3,), name="x"), "TOY", "float64"))
     array 'x': type: TOY has no float16 (allow with dtype="float64")
@@ -347,9 +350,9 @@ def refused_type(array: Array, title: str, dtype: str) -> Fit:
 class Plan:
     """Plan of a file that will hold a bundle, made once, before any data is read.
 
-    `fits` lists what would be changed or lost; `names`, parallel to the arrays, says under which
-    names they are found again, read with `in_opts`; `write` fills a `Target`. `header` makes what
-    is before the elements of any name (`write_raw`); `whole` makes all of a file of its elements.
+    `fits` lists changes and losses; `names`, parallel to the arrays, are those under which they are
+    read again, with `in_opts`; `write` fills a `Target`. `header` returns the bytes before the
+    elements, whatever their name is (`write_raw`); `whole` returns a whole file from its elements.
     `notes` are lines that the user is to know before anything is written.
 
     >>> Plan([], lambda target: None, names=["x"]).names
@@ -381,7 +384,7 @@ _FUNCTIONS = (
 class Plugin:
     """The functions of a loaded plugin, checked once; an optional one that it lacks is None.
 
-    `Unsupported` if `module`, what was imported, lacks a function that its `FORMAT` promises.
+    Raises `Unsupported` if `module` lacks a function that its `FORMAT` promises.
     """
 
     __slots__ = (
@@ -391,19 +394,15 @@ class Plugin:
 
     def __init__(self, module: Any) -> None:
         self.FORMAT: Format = module.FORMAT
-        own = vars(module)  # of a module that lacks a function, `getattr` takes long to say so
-        usual = type(module) is ModuleType and "__getattr__" not in own
-
+        own = vars(module)  # `getattr` takes long for a function that a module lacks
+        is_plain = type(module) is ModuleType and "__getattr__" not in own
         functions: dict[str, Any] = {}
         reads, writes = self.FORMAT.reads, self.FORMAT.writes
         for name in _FUNCTIONS:
-            function = own.get(name) if usual else getattr(module, name, None)
+            function = own.get(name) if is_plain else getattr(module, name, None)
             functions[name] = function
-            if not callable(function) and (
-                function is not None
-                or (reads and name in ("sniff", "read"))
-                or (writes and name == "plan")
-            ):
+            is_promised = (reads and name in ("sniff", "read")) or (writes and name == "plan")
+            if not callable(function) and (is_promised or function is not None):
                 raise _lacking(module, name)
         self.sniff: Sniff = functions["sniff"]
         self.read: Read = functions["read"]
@@ -420,6 +419,7 @@ class Plugin:
 
 
 def _lacking(module: Any, name: str) -> Unsupported:
+    """Return the error for a plugin without a function that it promises."""
     return Unsupported(
         f"plugin {module.__name__} has no function `{name}`",
         expected=f"what version {API} of the plugin contract asks for",
@@ -428,7 +428,7 @@ def _lacking(module: Any, name: str) -> Unsupported:
 
 
 def file_fits(bundle: Bundle, title: str) -> list[Fit]:
-    """The losses of a format that keeps arrays only: attributes and forms of file and groups.
+    """Return the losses of a format that keeps arrays only: attributes of file and groups, forms.
 
     >>> [str(fit) for fit in file_fits(Bundle([], attributes={"title": "t"}), "TOY")]
     ['metadata: TOY has no place for attributes of the file: title']
@@ -455,7 +455,10 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
 
 
 def stack_fits(array: Array) -> list[Fit]:
-    """The losses of a container in the metadata of single items of a stack. Raises nothing."""
+    """Return the losses of a container in the metadata of single items of a stack.
+
+    Raises nothing.
+    """
     if array.meta.items is not None:
         reason = "metadata of single items of the stack is left out"
         return [equivalent(array.name, "metadata", reason)]
@@ -480,9 +483,9 @@ def facts_of(array: Array, *held: str) -> list[str]:
     if not meta:
         return []
     facts = [(name, name) for name in ("description", "units", "encoding") if getattr(meta, name)]
-    said = [fields_of_axes([axis], *Axis.FIELDS) for axis in array.ra_axes]
-    if any(said):
-        facts += [("axes", words) for words in facts_of_axes(array, said)]
+    fields = [fields_of_axes([axis], *Axis.FIELDS) for axis in array.ra_axes]
+    if any(fields):
+        facts += [("axes", words) for words in facts_of_axes(array, fields)]
     if meta.space is not None and meta.space.to_dict():
         facts.append(("space", "space"))
     if meta.attributes:
@@ -495,11 +498,11 @@ def facts_of(array: Array, *held: str) -> list[str]:
 
 
 def fields_of_axes(axes: Sequence[Axis], *fields: str) -> list[str]:
-    """Return those of the fields that any axis says. Raises nothing."""
+    """Return those of the fields that any of the axes has. Raises nothing."""
     return [field for field in fields if any(getattr(axis, field) is not None for axis in axes)]
 
 
-_MOST_CHANNELS = 4  # a last axis that is longer is never taken for channels
+_MOST_CHANNELS = 4  # a longer last axis is never taken for channels
 
 
 def split(array: Array) -> int:
@@ -553,7 +556,7 @@ def trailing_note(nbytes: int, after: str = "the data") -> str:
 
 
 def first_of(names: Sequence[str], count: int = 5) -> str:
-    """Return names as a message lists them: of many the first ones. Raises nothing.
+    """Return names as a message lists them: at most the first `count`. Raises nothing.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b, and 1 more'

@@ -45,9 +45,9 @@ class Candidate(Record):
 
 
 class Detection(Record):
-    """The format that a file is taken for, the reason, and all that were asked.
+    """The format that a file is taken for, the reason, and the answers of all formats.
 
-    A format with other first bytes is not asked.
+    A format whose magic the file lacks is not asked.
     """
 
     row: Row
@@ -61,7 +61,7 @@ _broken: dict[str, RaconvertError] = {}
 
 
 def refresh() -> None:
-    """Forget the scanned entry points: newly installed plugins are found. Raises nothing.
+    """Forget the scanned entry points, so that they are scanned again. Raises nothing.
 
     >>> raconvert.refresh()
     >>> "ra" in [row["name"] for row in raconvert.formats()]
@@ -74,8 +74,8 @@ def refresh() -> None:
 def third_party() -> tuple[Row, ...]:
     """Return a row for every installed third-party format; scanned once, until `refresh`.
 
-    Built-in names win. A plugin that cannot be used is left out and known to `broken`, and so are
-    two distributions that claim one name: it stands in nobody's way but theirs.
+    Built-in names win. A plugin that cannot be used is left out, and so are two distributions that
+    claim one name; `broken` lists them, and no other format is affected.
     """
     global _third_party
     _third_party = _scanned() if _third_party is None else _third_party
@@ -89,6 +89,7 @@ def broken() -> dict[str, RaconvertError]:
 
 
 def _scanned() -> tuple[Row, ...]:
+    """Scan the entry points; return a row for each usable plugin, and put others into `_broken`."""
     from importlib.metadata import entry_points
 
     _broken.clear()
@@ -107,7 +108,10 @@ def _scanned() -> tuple[Row, ...]:
 
 
 def _claimed(name: str, modules: list[str]) -> Row:
-    """Return the row of the one plugin that claims a name; whatever goes wrong names the plugin."""
+    """Return the row of the one plugin that claims a name.
+
+    Raises `UsageError` for several, and `Unsupported`, which names the plugin, for an unusable one.
+    """
     if len(modules) > 1:
         raise UsageError(
             f"two installed plugins claim the format name '{name}': {' and '.join(modules)}",
@@ -152,13 +156,14 @@ def rows() -> tuple[Row, ...]:
 def by_name(name: str) -> Row:
     """Return the format of this name, whatever its case, or of the files with this suffix.
 
-    `UnknownFormat` suggests the nearest one; the name of a broken plugin raises what is wrong with
-    that.
+    Raises `UnknownFormat`, which suggests the nearest one; for the name of a broken plugin, raises
+    its error.
     """
-    row = _called(name, ROWS) or _as_said(name, ROWS) or _called(name, third_party())
+    row = _called(name, ROWS) or _meant_by(name, ROWS) or _called(name, third_party())
     if row is None and name in broken():
         raise _broken[name]
-    if row := row or _as_said(name, third_party()):
+    row = row or _meant_by(name, third_party())
+    if row is not None:
         return row
     names = [row.name for row in rows()]
     remedy = f"known formats: {', '.join(names)}"
@@ -170,30 +175,32 @@ def by_name(name: str) -> Row:
 
 
 def _called(name: str, rows: tuple[Row, ...]) -> Row | None:
+    """Return the row of exactly this name, or None."""
     return next((row for row in rows if row.name == name), None)
 
 
-def _as_said(word: str, rows: tuple[Row, ...]) -> Row | None:
-    """The format that a word means: its name in capitals, a suffix of its files, a program."""
+def _meant_by(word: str, rows: tuple[Row, ...]) -> Row | None:
+    """Return the format that a word means: its name in any case, a suffix, a program; or None."""
     word = word.lower().lstrip(".")
     return _called(ALSO_CALLED.get(word, word), rows) or by_suffix(f".{word}", rows)
 
 
 def folder_row() -> Row:
-    """The format of a folder that nothing says more of."""
+    """Return the format of a folder if neither its name nor its content tells one."""
     return next(row for row in ROWS if row.folder)
 
 
 def is_one_source(folder: str) -> bool:
-    """True for a folder of which some format makes one source (`row_of_folder`)."""
-    there = any(os.path.isfile(os.path.join(folder, mark)) for mark in _MARKS)
-    return there or row_together(folder) is not None
+    """True if a folder is one source of some format (`row_of_folder`)."""
+    has_mark = any(os.path.isfile(os.path.join(folder, mark)) for mark in _MARKS)
+    return has_mark or row_together(folder) is not None
 
 
 def row_of_folder(path: str) -> Row | None:
-    """The format of which a folder is one source, by the files in it; None for any other.
+    """Return the format of which a folder is one source, by the files in it; else None.
 
-    Of several formats with such a file, the first one that is sure of it, else the last.
+    If several formats have a file in it as their mark, the first one that is sure of that file
+    counts, else the last.
     """
     marked = _marked(path)
     for row, mark in marked[:-1]:
@@ -203,39 +210,39 @@ def row_of_folder(path: str) -> Row | None:
 
 
 def _marked(folder: str) -> list[tuple[Row, str]]:
-    """The formats with a mark that is a file in the folder, each with its first such mark."""
-    there = {mark for mark in _MARKS if os.path.isfile(os.path.join(folder, mark))}
-    if not there:
+    """Return the formats with a mark that is a file in the folder, each with its first one."""
+    marks = {mark for mark in _MARKS if os.path.isfile(os.path.join(folder, mark))}
+    if not marks:
         return []
-    pairs = ((row, next((mark for mark in row.marks if mark in there), "")) for row in _MARKED)
+    pairs = ((row, next((mark for mark in row.marks if mark in marks), "")) for row in _MARKED)
     return [(row, mark) for row, mark in pairs if mark]
 
 
 _MARKED = [row for row in ROWS if row.marks]
 _MARKS = tuple(dict.fromkeys(mark for row in _MARKED for mark in row.marks))
 _SHARED_MARKS = {mark for mark in _MARKS if sum(mark in row.marks for row in _MARKED) > 1}
-FIRST_BYTES = 512  # in which such a magic lies
-PROBED = 8  # files of a folder, without a suffix that is known, of which the first bytes are read
+FIRST_BYTES = 512  # bytes that have the magic of each format whose files are read together
+PROBED = 8  # files of a folder, without a known suffix, whose first bytes are read
 
 
 def row_together(path: str) -> Row | None:
-    """The format of the files of a folder, if those are read together; None for any other folder.
+    """Return the format of the files of a folder, if they are read together, else None.
 
-    The first file in the order of names decides that has the suffix of a format that is read, or
-    the first bytes of one whose files are read together.
+    By the order of names, the first file decides that has the suffix of a format that is read, or
+    the magic of one whose files are read together.
     """
     try:
         with os.scandir(path) as entries:
-            there = sorted((one.name, one.path) for one in entries if one.name[0] != ".")
+            files = sorted((entry.name, entry.path) for entry in entries if entry.name[0] != ".")
     except OSError:
         return None
-    return first_together((file for _, file in there if os.path.isfile(file)), _first_bytes)
+    return first_together((file for _, file in files if os.path.isfile(file)), _first_bytes)
 
 
 def first_together(files: Iterable[str], first_bytes: Callable[[str], bytes]) -> Row | None:
-    """The format of files in the order of their names, if they are read together, else None.
+    """Return the format of files in the order of their names, if they are read together, else None.
 
-    `first_bytes` gets those of a file that has no suffix which is known.
+    `first_bytes` returns the first bytes of a file, and is called if its suffix is unknown.
     """
     for probed, file in enumerate(files, 1):
         row = by_suffix(os.path.basename(file))
@@ -264,6 +271,7 @@ def _is_sure(row: Row, folder: str, mark: str) -> bool:
 
 
 def _first_bytes(path: str) -> bytes:
+    """Return the first bytes of a file; none if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(FIRST_BYTES)
@@ -278,7 +286,7 @@ def names_folder(path: str) -> bool:
 
 
 def load(row: Row) -> Plugin:
-    """Import the plugin of a format; `MissingDependency` names the install line."""
+    """Import the plugin of a format; raises `MissingDependency` with the install line."""
     missing = missing_needs(row) if row.needs else ()
     if missing:
         raise MissingDependency(
@@ -309,12 +317,12 @@ def _importable(module: str) -> bool:
 
 
 def readable() -> tuple[Row, ...]:
-    """The formats that can be read."""
+    """Return the built-in formats that can be read."""
     return tuple(row for row in ROWS if row.reads)
 
 
 def matches(magic: tuple[tuple[int, bytes], ...], head: bytes) -> bool:
-    """True if any of the (offset, bytes) pairs is found in the head of a file."""
+    """True if the head of a file has the bytes of any of the (offset, bytes) pairs."""
     for at, text in magic:  # noqa: SIM110 - measured: `any` takes twice the time
         if head.startswith(text, at):
             return True
@@ -330,7 +338,7 @@ def begins_native(head: bytes) -> bool:
 
 
 def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
-    """Return the format with the longest suffix that the name ends with."""
+    """Return the format with the longest suffix that the name ends with, or None."""
     name = path.lower()
     if candidates is ROWS:
         for start in range(name.rfind("/") + 1, len(name)):
@@ -348,10 +356,11 @@ def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
 def target_row(path: str, to: str | None = None, *, container: bool = False) -> Row:
     """Return the format to write: by name, else by the suffix of the destination.
 
-    `container`: an array is named in it, so that a folder, or a file, which is one says what it is.
+    `container`: an array in it is named, so that the content of an existing container counts, too.
+    Raises `UnknownFormat`, and `Unsupported` for a format that is read only.
     """
-    there = path.rstrip("/" + os.sep) if names_folder(path) else path
-    row = by_name(to) if to else by_suffix(there) or by_suffix(there, third_party())
+    name = path.rstrip("/" + os.sep) if names_folder(path) else path
+    row = by_name(to) if to else by_suffix(name) or by_suffix(name, third_party())
     if row is None and container:
         row = row_of_folder(path)
     if row is not None and container and not to:
@@ -366,7 +375,7 @@ def target_row(path: str, to: str | None = None, *, container: bool = False) -> 
 
 
 def _row_of_file(path: str, row: Row) -> Row:
-    """The container that a file is by its magic, of the formats that share its suffix; else `row`.
+    """Return the container format of a file by its magic, if that is not the one of `row`.
 
     A `.nc` is netCDF-4 or netCDF classic.
     """
@@ -378,23 +387,23 @@ def _row_of_file(path: str, row: Row) -> Row:
     head = source.head
     source.close()
     rows = [] if matches(row.magic, head) else ROWS
-    fitting = (one for one in rows if one.proof and one.many and one.writes)
-    return next((one for one in fitting if matches(one.magic, head)), row)
+    containers = (other for other in rows if other.proof and other.many and other.writes)
+    return next((other for other in containers if matches(other.magic, head)), row)
 
 
 def detect(source: Source, name: str | None = None) -> Detection:
-    """Decide which format a file is in.
+    """Detect the format of a file.
 
     An explicit `name` wins; then a sure match by content, then maybe plus suffix, then third-party
     plugins, then the table of foreign formats (which only names them in the refusal), then the
-    suffix alone. `UnknownFormat` lists every candidate and its reason.
+    suffix alone. Raises `UnknownFormat`, which names the formats that could not be asked.
     """
     if name:
         row = by_name(name)
         return Detection(row, "named explicitly", [Candidate(name, "sure", "named explicitly")])
     likely = by_suffix(source.path)
     if likely and likely.reads and likely.proof and matches(likely.magic, source.head):
-        verdict, reason = ask(source, likely)  # what all others would say changes nothing
+        verdict, reason = ask(source, likely)  # no other answer would change anything
         return Detection(likely, reason, [Candidate(likely.name, VERDICTS[verdict], reason)])
     candidates: list[Candidate] = []
     match = _by_content(source, ROWS, candidates) or _by_content(source, third_party, candidates)
@@ -416,13 +425,17 @@ def detect(source: Source, name: str | None = None) -> Detection:
 
 
 def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple[Row, str] | None:
-    """Return the row whose plugin is sure, else the one that is not, but has the suffix."""
+    """Return the format that is sure of a file, else the one that may be it and has its suffix.
+
+    It comes with the reason; None if there is no such format. `rows` is `ROWS`, or a function that
+    returns rows; each answer is added to `candidates`. Raises `UnknownFormat` for equal claims.
+    """
     head = source.head
-    asked = _possible(head) if rows is ROWS else rows()
-    rows = [row for row in asked if row.reads]
+    possible = _possible(head) if rows is ROWS else rows()
+    rows = [row for row in possible if row.reads]
     likely: list[tuple[Row, str]] = []
     certain: list[tuple[Row, str]] = []
-    # Those without it are only asked where nobody with one is sure: it takes their plugins.
+    # Formats without a magic are asked if no other one claims the file: that imports their plugins.
     name = source.path.lower()
     fitting = {row.name for row in rows if name.endswith(row.suffixes)}
     late = {row.name for row in rows if _is_asked_late(row, head)}
@@ -467,9 +480,9 @@ def _is_asked_late(row: Row, head: bytes) -> bool:
 
 @functools.cache
 def _by_first_byte() -> dict[int, dict[bytes, set[int]]]:
-    """The numbers of the built-in formats, by place and first byte of each magic.
+    """Return the numbers of the built-in formats by offset and first byte of each magic.
 
-    Those without a magic are at place -1.
+    Formats without a magic are at offset -1.
     """
     numbers: dict[int, dict[bytes, set[int]]] = {}
     for number, row in enumerate(ROWS):
@@ -481,44 +494,48 @@ def _by_first_byte() -> dict[int, dict[bytes, set[int]]]:
 
 
 def _possible(head: bytes) -> list[Row]:
-    """The built-in formats that a file with these first bytes may be in, in order."""
+    """Return the built-in formats that a file with these first bytes may be in, in order."""
     numbers: set[int] = set()
-    for at, there in _by_first_byte().items():
-        numbers |= there.get(head[at : at + 1] if at >= 0 else b"", set())
+    for offset, by_byte in _by_first_byte().items():
+        first = head[offset : offset + 1] if offset >= 0 else b""
+        numbers |= by_byte.get(first, set())
     return [ROWS[number] for number in sorted(numbers)]
 
 
 def ask(source: Source, row: Row) -> tuple[int, str]:
-    """Ask one format: the magic from the table, and its sniffer only where that is not proof."""
+    """Return verdict and reason of one format: by its magic, and unless that is proof, its sniffer.
+
+    Raises what loading and calling its plugin raises.
+    """
     head = source.head if row.magic else b""
-    known = matches(row.magic, head)
-    if row.magic and not known and not row.bare:
+    has_magic = matches(row.magic, head)
+    if row.magic and not has_magic and not row.bare:
         return NO, "other first bytes"
-    if row.proof and known:
-        where = next((at for at, text in row.magic if head.startswith(text, at)), 0)
-        return SURE, f"signature at byte {where}"
+    if row.proof and has_magic:
+        offset = next((offset for offset, text in row.magic if head.startswith(text, offset)), 0)
+        return SURE, f"signature at byte {offset}"
     verdict = load(row).sniff(source)
     return verdict, f"content, {VERDICTS[verdict]}"
 
 
 def suffix_of(path: str, row: Row) -> str:
-    """The longest suffix of a format that a name ends with, as the format writes it."""
-    return max((s for s in row.suffixes if path.lower().endswith(s)), key=len)
+    """Return the longest suffix of a format that a name ends with, as the format writes it."""
+    return max((suffix for suffix in row.suffixes if path.lower().endswith(suffix)), key=len)
 
 
 def check_options(row: Row, kind: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a `read` or `write` with their types, as its `FORMAT` declares them.
+    """Return the options for reading or writing a format, in the types that it declares.
 
-    `kind` is ``read`` or ``write``. Words from the command line become ints, floats or bools;
-    unknown names are `UsageError`s with a suggestion.
+    `kind` is ``read`` or ``write``. Words from the command line become ints, floats or bools.
+    Raises `UsageError`, with a suggestion, for an unknown name.
     """
     if not options:
         return {}
     declared = {option.name: option for option in getattr(load(row).FORMAT, f"{kind}_options")}
     flag = "--in-opt" if kind == "read" else "--out-opt"
     checked = {}
-    for said, value in options.items():
-        name = said.replace("-", "_")
+    for word, value in options.items():
+        name = word.replace("-", "_")
         if name not in declared:
             known = ", ".join(declared) or "none"
             raise UsageError(

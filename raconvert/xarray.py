@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
 
-    class _Engine:  # of xarray's class, which need not be there for type checkers
+    class _Engine:  # xarray need not be installed for type checkers
         """Base class of engines, for type checkers."""
 
 else:
     from xarray.backends import BackendEntrypoint as _Engine
 
-# Suffixes that are left to the engines for them, unless this one is named.
+# Suffixes that have engines of their own, which xarray takes unless this one is named.
 _OTHERS = (".h5", ".hdf5", ".he5", ".nc", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
@@ -123,7 +123,7 @@ class RaconvertBackend(_Engine):
                     drop_variables,
                     inside=f"{path}/" if path else "",
                     formats={} if path else bundle.formats,
-                    around={str(dim): n for one in above for dim, n in one.sizes.items()},
+                    around={str(dim): n for outer in above for dim, n in outer.sizes.items()},
                 )
             datasets = {f"/{path}": decoded(made[path], **decoders) for path in groups}
         except BaseException:
@@ -148,7 +148,7 @@ class RaconvertBackend(_Engine):
 
 
 def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of `raconvert.open`, checked, and the rest, which is for `decoded`."""
+    """Split options into those of `raconvert.open`, checked, and those of `decoded`."""
     reading = {name: options.pop(name) for name in _READING if name in options}
     reading = {name: value for name, value in reading.items() if value is not None}
     for name, value in reading.items():
@@ -157,22 +157,24 @@ def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _above(path: str) -> list[str]:
-    """The paths of the groups around a group, from the root inwards."""
+    """Return the paths of the groups around a group, from the root inwards."""
     parts = path.split("/")
     return ["/".join(parts[:depth]) for depth in range(len(parts))] if path else []
 
 
-def _path(given: Any) -> str:
-    if isinstance(given, str | os.PathLike):
-        return os.fspath(given)
+def _path(source: Any) -> str:
+    """Return a path or URL; raises `UsageError` for any other source."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
     raise UsageError(
         "the engine 'raconvert' opens files by their paths or URLs",
         expected="str or PathLike",
-        got=type(given).__name__,
+        got=type(source).__name__,
     )
 
 
 def _dataset(bundle: Bundle, group: str | None, dropped: str | Iterable[str] | None) -> Dataset:
+    """Return the arrays of a bundle, or of a group of it, as a Dataset without decoding."""
     path = (group or "").strip("/")
     if not path:
         return dataset_of(bundle.arrays, bundle.attributes, dropped, formats=bundle.formats)

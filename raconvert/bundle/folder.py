@@ -61,7 +61,10 @@ def is_bundle(path: str) -> bool:
 
 
 def folder_of(names: Iterable[str], path: str) -> str:
-    """The path before ``bundle.yaml`` in an archive: empty, or one folder and ``/``."""
+    """Return the path before ``bundle.yaml`` in an archive: empty, or one folder and ``/``.
+
+    Raises `Unsupported` if several folders have one.
+    """
     listed = [name for name in names if name.split("/")[-1] == MANIFEST and name.count("/") < 2]
     if len(listed) > 1 and MANIFEST not in listed:
         raise Unsupported(f"holds several bundles: {first_of(listed)}", path=path)
@@ -72,7 +75,7 @@ def folder_of(names: Iterable[str], path: str) -> str:
 
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:
-    """Return the arrays of the bundle whose folder, or ``bundle.yaml``, is named."""
+    """Return the arrays of a bundle; the path of the source is its folder or ``bundle.yaml``."""
     folder = source.path if os.path.isdir(source.path) else os.path.dirname(source.path)
     listing = source.at(os.path.join(folder, MANIFEST))
     source.used.add(listing.path)
@@ -89,9 +92,9 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
 
 def check_target(path: str, *, overwrite: bool) -> None:
-    """Refuse (`TargetExists`) an existing destination, unless it is an empty folder.
+    """Raise `TargetExists` if the destination exists, unless it is an empty folder.
 
-    With `overwrite` a bundle may be replaced, if every file in it is one of the bundle's.
+    With `overwrite` a bundle may be replaced, if every file in it is part of the bundle.
     """
     check_folder(path, overwrite=overwrite, strangers=_strangers, what="a bundle")
 
@@ -107,11 +110,11 @@ def _strangers(folder: str) -> str | None:
     own = {MANIFEST}
     for entry in entries:
         own |= {entry.file, sidecar.path_of(entry.file), sidecar.items_path_of(entry.file)}
-    folders = {file[:at] for file in own for at, letter in enumerate(file) if letter == "/"}
+    folders = {file[:end] for file in own for end, letter in enumerate(file) if letter == "/"}
     for parent, inner, names in walk(folder):
-        above = (
-            "" if parent == folder else os.path.relpath(parent, folder).replace(os.sep, "/") + "/"
-        )
+        above = ""
+        if parent != folder:
+            above = os.path.relpath(parent, folder).replace(os.sep, "/") + "/"
         links = [name for name in inner if os.path.islink(os.path.join(parent, name))]
         strange = {above + name for name in (*names, *links)} - own
         strange |= {above + name for name in {*inner} - {*links}} - folders
@@ -147,15 +150,15 @@ def plan(bundle: Bundle) -> Plan:
 
 
 def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
-    """The folder with all that is in it, each array beside it, and the manifest; see `Add`."""
+    """Plan the folder with its files, those of further arrays, and a new manifest; see `Add`."""
     folder = os.path.dirname(source.path)
     content = manifest.load(source.at(os.path.join(folder, MANIFEST)))
-    there = [
+    existing = [
         os.path.relpath(os.path.join(above, name), folder).replace(os.sep, "/")
         for above, inner, names in walk(folder)
         for name in (*names, *inner)
     ]
-    added = members.Added(bundle, content, folder, there, overwrite=overwrite)
+    added = members.Added(bundle, content, folder, existing, overwrite=overwrite)
 
     def write(target: FolderTarget) -> None:
         target.keep()
@@ -169,6 +172,7 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
 def _write(
     bundle: Bundle, files: list[str], target: FolderTarget, text: bytes | None = None
 ) -> None:
+    """Write the arrays to these files, their sidecars, and the manifest `text`."""
     for array, file in zip(bundle.arrays, files, strict=True):
         path = target.member(file)
         with path:
@@ -181,6 +185,7 @@ def _write(
 
 
 def _write_file(target: FolderTarget, file: str, content: Iterable[bytes]) -> None:
+    """Write one file of the folder; raises `WriteFailed`."""
     with target.member(file) as path:
         try:
             write_all(path.open(), content)

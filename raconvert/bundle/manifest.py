@@ -6,12 +6,12 @@
     groups: {mnist: {title: digits}}      # attributes of groups; groups without arrays
     aliases: {digits: mnist/images}       # further names of arrays and groups
     attributes: {source: scanner 3}       # of the whole
-    formats: {hdf5: {...}}                # what single formats need to know about the whole
+    formats: {hdf5: {...}}                # metadata of the whole for single formats
     ...
 
-The last line is YAML's end of a document: without it the file is cut off. `index_order` says how
-[i,j,k] are counted, so that an array means the same wherever the bundle is converted to; without it
-the axes are only listed, fastest first, as RA does it.
+The last line is YAML's end of a document: without it the file is cut off. `index_order` is the
+order of the indices [i,j,k], so that they mean the same element in any format that the bundle is
+converted to; without it the axes are only listed, fastest first, as RA does it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 VERSION = 1
 KEY = "raconvert_bundle"
 MARK = f"{KEY}: ".encode()
-END = b"\n...\n"  # at the start of a line, where no text of the content can be
+END = b"\n...\n"  # no text of the content stands at the start of a line
 
 
 class Entry(Record):
@@ -73,6 +73,7 @@ def text_with(content: Manifest, entries: list[Entry], gone: Collection[str]) ->
 
 
 def _text(entries: list[Entry], about: dict[str, Any]) -> bytes:
+    """Return ``bundle.yaml`` with these entries and the fields `about` the whole."""
     listed = [
         {key: value for key, value in zip(Entry._fields, entry, strict=True) if value is not None}
         for entry in entries
@@ -82,7 +83,10 @@ def _text(entries: list[Entry], about: dict[str, Any]) -> bytes:
 
 
 def load(source: Source) -> Manifest:
-    """The checked content of ``bundle.yaml``; raises `Corrupt`, `Unsafe` or `Unsupported`."""
+    """Return the checked content of ``bundle.yaml``.
+
+    Raises `Corrupt`, `Unsafe` or `Unsupported`.
+    """
     limits = source.limits
     if source.size > limits.hierarchy_bytes:
         raise Corrupt(
@@ -118,7 +122,7 @@ def load(source: Source) -> Manifest:
 
 
 def _check_known(fields: dict[str, Any], known: tuple[str, ...], source: Source) -> None:
-    """Refuse fields of later versions: they may change the meaning of the arrays."""
+    """Raise `Corrupt` for fields of later versions: they may change the meaning of the arrays."""
     unknown = [str(name) for name in fields if name not in known]
     if unknown:
         raise Corrupt(
@@ -129,7 +133,7 @@ def _check_known(fields: dict[str, Any], known: tuple[str, ...], source: Source)
 
 
 def _entry(item: Any, source: Source) -> Entry:
-    """Return one entry of the list of arrays."""
+    """Return an entry of the list of arrays, checked; raises `Corrupt` and `Unsafe`."""
     fields = item if isinstance(item, dict) else {}
     if not all(isinstance(fields.get(key), str) for key in ("name", "file")):
         raise Corrupt(
@@ -158,6 +162,7 @@ def _entry(item: Any, source: Source) -> Entry:
 
 
 def _check_unique(entries: list[Entry], source: Source) -> None:
+    """Raise `Corrupt` for a name or a file that two entries have."""
     for field in ("name", "file"):
         seen: set[str] = set()
         for entry in entries:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "bundle.yaml"
 SUFFIX = ".ra"
-HELD_BYTES = 64 << 10  # arrays up to here are known from memory when their sidecar is made
+HELD_BYTES = 64 << 10  # arrays up to this size are in memory still when their sidecar is made
 MAX_PATH_BYTES = 2048  # systems take 4096, the folder that the bundle lies in included
 READ_OPTIONS = (Option("metadata", True, bool, "read the sidecars of the arrays"),)
 LOSSES = "nothing that RA and its sidecars can hold"
@@ -46,7 +46,7 @@ SPEC = "docs/guide/containers.md, Bundles"
 
 
 def _unchecked(_: str) -> None:
-    """Check nothing: these members have no checksums."""
+    """Do nothing: these members have no checksums."""
 
 
 def read(
@@ -55,8 +55,10 @@ def read(
 ) -> Bundle:  # fmt: skip
     """Return the bundle whose members `find` gives; `path` is for messages.
 
-    `check` compares the checksum of a member that is not read as an extent; `remedy` is a further
-    line for an archive without a manifest.
+    `check` compares the checksum of a member that is not read as an extent; `remedy` is added to
+    that for an archive without a manifest. Raises `Unsupported` without a manifest, and what
+    `raconvert.bundle.manifest.load` raises; an array that alone cannot be read is
+    `Array.unreadable`.
     """
     listing = find(MANIFEST)
     if listing is None:
@@ -80,12 +82,11 @@ def read(
 def _array(
     find: Find, entry: manifest.Entry, path: str, check: Callable[[str], None], *, metadata: bool
 ) -> Array:
+    """Return the array of an entry, lazily, with its metadata; arguments as of `read`."""
     source = find(entry.file)
     if source is None:
-        raise Corrupt(
-            f"file '{_cut(entry.file)}' of array '{_cut(entry.name)}' is missing from the bundle",
-            path=path,
-        )
+        file, name = _shortened(entry.file), _shortened(entry.name)
+        raise Corrupt(f"file '{file}' of array '{name}' is missing from the bundle", path=path)
     try:
         array = ra.read(source).arrays[0]
         if metadata:
@@ -101,14 +102,15 @@ def _array(
     return array if order == array.index_order else array.listed(order)
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
+    """Return a text with 200 characters at most."""
     return text if len(text) <= 200 else text[:197] + "..."
 
 
 def _located(error: RaconvertError, path: str, file: str) -> RaconvertError:
-    """Return an error about an archive with the member that it is about."""
+    """Add the name of a member to an error about its archive at `path`; return the error."""
     if error.path == path:
-        error.where = f"'{_cut(file)}'" + (f", {error.where}" if error.where else "")
+        error.where = f"'{_shortened(file)}'" + (f", {error.where}" if error.where else "")
     return error
 
 
@@ -148,6 +150,7 @@ class _Member:
 
 
 def _with_sidecar(array: Array, source: Source, find: Find, file: str) -> Array:
+    """Return an array with the metadata of its trailer and of the sidecar of its file."""
     array = sidecar.read_trailer(array, source)
     beside = find(sidecar.path_of(file))
     fields = None if beside is None else sidecar.load_from(beside, source, ra.data_range)
@@ -183,19 +186,22 @@ def fits(bundle: Bundle, files: list[str]) -> list[Fit]:
 
 
 class Added:
-    """A bundle with further arrays: its new listing, the files to add and the members to drop.
+    """Further arrays for a bundle: the new manifest, the files to add and the members to drop.
 
-    `files` are the paths of the new arrays; `gone` those of the members of arrays in whose place
-    they come, by the name of the array.
+    `files` are the paths of the new arrays; `gone` has, by the name of each array that is replaced,
+    the paths of its members.
     """
 
     __slots__ = ("entries", "files", "gone", "text")
 
     def __init__(
-        self, bundle: Bundle, content: manifest.Manifest, path: str, there: Iterable[str], *,
+        self, bundle: Bundle, content: manifest.Manifest, path: str, existing: Iterable[str], *,
         overwrite: bool,
     ) -> None:  # fmt: skip
-        """`path` is for messages; `there` are the paths of all members. Raises `TargetExists`."""
+        """Compare the arrays of `bundle` with the manifest `content` of the other bundle.
+
+        `path` is for messages; `existing` are the paths of all members. Raises `TargetExists`.
+        """
         known = {entry.name: entry.file for entry in content.entries}
         for name in bundle.names:
             if (name in known or name in content.aliases) and not overwrite:
@@ -205,12 +211,14 @@ class Added:
             for name, file in known.items()
             if name in bundle.names
         }
-        left = {file for files in self.gone.values() for file in files}
+        gone = {file for files in self.gone.values() for file in files}
         self.files: list[str] = files_of(
-            bundle.names, SUFFIX, known=known, paths=[file for file in there if file not in left]
+            bundle.names, SUFFIX, known=known, paths=[file for file in existing if file not in gone]
         )
-        pairs = zip(bundle.arrays, self.files, strict=True)
-        new = {a.name: manifest.Entry(a.name, file, a.index_order) for a, file in pairs}
+        new = {
+            array.name: manifest.Entry(array.name, file, array.index_order)
+            for array, file in zip(bundle.arrays, self.files, strict=True)
+        }
         entries = [new.pop(entry.name, entry) for entry in content.entries]
         self.entries: list[manifest.Entry] = [*entries, *new.values()]
         self.text: bytes = manifest.text_with(content, self.entries, bundle.names)
@@ -222,7 +230,7 @@ def paths_of(bundle: Bundle) -> list[str]:
 
 
 def pieces_of(array: Array, file: str, target: Target) -> tuple[Iterator[Any], Source | None]:
-    """Return the bytes of an array's .ra in pieces and, if they are few, as a source."""
+    """Return the bytes of an array's .ra in pieces and, if they are few, as a source, else None."""
     from raconvert.arrays.blocks import block_bytes, blocks
 
     pieces = ra.pieces(array, target.counted(blocks(array, block_bytes(target.max_memory))))
@@ -260,5 +268,5 @@ def files_of(
     have a path already, whose groups keep their folders; `paths` are those that are not free.
     """
     taken = {MANIFEST, *paths}
-    taken |= {path[:at] for path in taken for at, letter in enumerate(path) if letter == "/"}
+    taken |= {path[:end] for path in taken for end, letter in enumerate(path) if letter == "/"}
     return free_paths(names, suffix, beside=(SIDECAR, ITEMS_SUFFIX), reserved=taken, known=known)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "add", "plan", "read", "sniff"]
 
 _NAME = MANIFEST.encode()
-_PROBED = 16  # members without a manifest that rule out a bundle, if they are all
+_PROBED = 16  # members whose names are compared with that of the manifest
 SAMPLES = "\nof samples (KEY.EXTENSION) it is read with `--from webdataset`"
 
 # one array x = [1, 2, 3] of uint8, packed by Python's tarfile
@@ -80,7 +80,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first member is ``bundle.yaml``; maybe if a later one is, or can be."""
+    """Sure if the first member is ``bundle.yaml``; maybe if a later one is, or may be."""
     if source.head[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
         return NO
     if source.head.startswith(_NAME + b"\0"):
@@ -113,10 +113,10 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
 
 def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str, int, int]], int]:
-    """Return the regular files by name, all members in order, and where the last one ends.
+    """Return the regular files by name, all members in order, and the offset of the end.
 
-    A file is its offset and size; the last of a name counts. A member is its name, where its
-    headers begin and where its data ends.
+    A file is a pair of offset and size; the last one of a name counts. A member is its name, the
+    offset of its headers, and that of the next member.
     """
     extents: dict[str, tuple[int, int]] = {}
     in_order: list[tuple[str, int, int]] = []
@@ -178,11 +178,13 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
 
 
 def _copy(source: Source, file: FileIO, begin: int, end: int) -> None:
+    """Copy the bytes from `begin` to `end` of the old archive to the end of the new one."""
     if end > begin:
         copy_extent(b"", source.extent(begin, end - begin), file)
 
 
 def _write(bundle: Bundle, files: list[str], target: Target) -> None:
+    """Write an archive with the arrays as these files."""
     try:
         file = target.open()
         _add(file, MANIFEST, [manifest.text_of(bundle, files)])
@@ -206,7 +208,7 @@ def _write_array(file: FileIO, array: Array, path: str, target: Target, above: s
 
 
 def _add(file: FileIO, name: str, pieces: Iterable[Any], size: int | None = None) -> int:
-    """Write one member and return where its data begins; without a size, `pieces` is a list."""
+    """Write one member; return the offset of its data. Without a `size`, `pieces` is a list."""
     check_inside(name, "a member")
     size = sum(map(len, pieces)) if size is None else size
     write_all(file, [tars.header_of(name, size)])

@@ -73,7 +73,7 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure if the first member is ``bundle.yaml``, maybe for other ZIPs, no for known kinds."""
+    """Sure if the first member is ``bundle.yaml``; no for another known kind of ZIP; else maybe."""
     head = source.head
     if not head.startswith((zips.LOCAL_MAGIC, zips.EMPTY_MAGIC)):
         return NO
@@ -124,13 +124,13 @@ def plan(bundle: Bundle) -> Plan:
 
 def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
     """Plan the archive with its members copied, the arrays added and a new manifest; see `Add`."""
-    there = zips.members(source)
-    above = folder_of([member.filename for member in there], source.path)
-    listing = next((member for member in there if member.filename == above + MANIFEST), None)
+    existing = zips.members(source)
+    above = folder_of([member.filename for member in existing], source.path)
+    listing = next((member for member in existing if member.filename == above + MANIFEST), None)
     if listing is None or listing.method != ZIP_STORED:
         raise Unsupported("holds no stored bundle.yaml to add an array to", path=source.path)
     window = Window(source, MANIFEST, listing.offset, listing.size, listing.crc)
-    paths = [member.filename.removeprefix(above) for member in there]
+    paths = [member.filename.removeprefix(above) for member in existing]
     added = members.Added(bundle, manifest.load(window), source.path, paths, overwrite=overwrite)
 
     def write(target: Target) -> None:
@@ -150,7 +150,7 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
             else:
                 more.append(put(array, file))
         try:
-            spliced(source, target.open(), there, puts, more)
+            spliced(source, target.open(), existing, puts, more)
         except OSError as error:
             raise write_failed(target.path, error) from error
 
@@ -158,6 +158,7 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
 
 
 def _write(bundle: Bundle, files: list[str], target: Target) -> None:
+    """Write an archive with the arrays as these files."""
     try:
         archive = Archive(target.open())
         archive.add(MANIFEST, [manifest.text_of(bundle, files)])
@@ -182,12 +183,13 @@ def _write_array(
 
 
 def check(source: Source) -> None:
-    """Read every member to its end; `Corrupt` where a CRC-32 is not what the archive promises."""
+    """Read every member to its end; raises `Corrupt` if a CRC-32 differs from the directory's."""
     for member in zips.members(source):
         _check(source, member)
 
 
 def _check(source: Source, member: zips.Member) -> None:
+    """Raise `Corrupt` if the bytes of a member do not have the CRC-32 of the directory."""
     if member.method == ZIP_STORED and member.size <= HEAD_BYTES:
         data = source.read_at(member.offset, member.size)
         if len(data) == member.size and crc32(data) == member.crc:

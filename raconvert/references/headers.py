@@ -161,7 +161,7 @@ def _per_axis(array: Placed, field: str) -> list[Any]:
 
 
 def _numbers(values: list[Any], missing: str) -> str:
-    """Return numbers in a line, with the word `missing` for None and numbers that are not finite."""
+    """Return numbers in a line; the word `missing` stands for None, infinities and NaN."""
     return " ".join(
         missing if value is None or not isfinite(value) else repr(float(value)) for value in values
     )
@@ -191,9 +191,11 @@ def _placed_in_nrrd(
     if len(world.spatial) == 3 == world.rank and len(others) == 1 and not is_component(others[0]):
         world, name = world.joined(axes), name and f"{name}-time"
         space_units.append(others[0].units or "")
-    elif name and len(units) == 2 and all(map(is_component, others)) and world.is_flat(2):
-        if not any((world.origin or (0.0,) * 3)[2:]):
-            world, name, space_units = world.first(2), "", space_units[:2]
+    elif (
+        name and len(units) == 2 and all(map(is_component, others)) and world.is_flat(2)
+        and not any((world.origin or ())[2:])
+    ):  # fmt: skip
+        world, name, space_units = world.first(2), "", space_units[:2]
     lines = [f"space: {name}" if name else f"space dimension: {world.rank}"]
     pairs = ["none"] * (array.element.kind == "complex")
     lines.append("space directions: " + " ".join([*pairs, *map(_vector, world.vectors)]))

@@ -162,13 +162,12 @@ def cut(
 
 
 def _divisor(length: int, wanted: int, most: int) -> int:
-    """Return the divisor of a length that is next to `wanted`: above it, else below; at most `most`."""
+    """Return a divisor of a length next to `wanted`, above it if possible, and at most `most`."""
     if wanted >= length:
         return length if length <= most else _largest_divisor(length, most)
     above = range(wanted, min(length, most, 8 * wanted) + 1)
-    return next((n for n in above if length % n == 0), 0) or _largest_divisor(
-        length, min(wanted, most)
-    )
+    divisor = next((n for n in above if length % n == 0), None)
+    return divisor or _largest_divisor(length, min(wanted, most))
 
 
 def _largest_divisor(length: int, most: int) -> int:

@@ -247,8 +247,8 @@ def state_of(file: File) -> tuple[str, str]:
 def compared(file: File, source: Source) -> tuple[str, str]:
     """Compare a file with its record as `state_of` does, and by the SHA-256 if there is one.
 
-    `source` is the file that names it: raises `Unsafe` for a file with a SHA-256 outside its folder,
-    unless it has `trust_external`.
+    `source` is the file that names it: raises `Unsafe` for a file with a SHA-256 outside its
+    folder, unless it has `trust_external`.
     """
     word, state = state_of(file)
     if word not in ("ok", "touched"):
