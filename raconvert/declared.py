@@ -223,12 +223,12 @@ def check(name: str, value: Any, declared: str) -> None:
     """Raise `UsageError` for a value that is not of a declared type."""
     rule, or_none = _rule_of(declared)
     if rule is not None and not (value is None and or_none) and not rule[0](value):
-        got = type(value).__name__ + (f" {value!r:.60}" if _is_plain(value) else "")
+        got = type(value).__name__ + (f" {value!r:.60}" if _has_short_text(value) else "")
         raise UsageError(f"argument {name} is of the wrong type", expected=rule[1], got=got)
 
 
-def _is_plain(value: Any) -> bool:
-    """True for a value whose text belongs into a message."""
+def _has_short_text(value: Any) -> bool:
+    """True for a value whose text is part of a message."""
     return isinstance(value, bytes | str | int | float | tuple | list | None.__class__)
 
 

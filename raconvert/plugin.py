@@ -395,11 +395,11 @@ class Plugin:
     def __init__(self, module: Any) -> None:
         self.FORMAT: Format = module.FORMAT
         own = vars(module)  # `getattr` takes long for a function that a module lacks
-        is_plain = type(module) is ModuleType and "__getattr__" not in own
+        is_usual = type(module) is ModuleType and "__getattr__" not in own
         functions: dict[str, Any] = {}
         reads, writes = self.FORMAT.reads, self.FORMAT.writes
         for name in _FUNCTIONS:
-            function = own.get(name) if is_plain else getattr(module, name, None)
+            function = own.get(name) if is_usual else getattr(module, name, None)
             functions[name] = function
             is_promised = (reads and name in ("sniff", "read")) or (writes and name == "plan")
             if not callable(function) and (is_promised or function is not None):

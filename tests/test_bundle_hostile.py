@@ -28,6 +28,7 @@ from cases import rounds, some
 import raconvert
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.files import tars
 from raconvert.files.limits import DEFAULT
 from raconvert.inspect.verify import verify
 from raconvert.ra.plugin import data_range
@@ -640,6 +641,13 @@ def test_hostile_tars(outcome: Callable[..., Any], tmp_path: Path, case: str) ->
     kind, told = outcome(tmp_path / "evil.tar")
     assert kind in ("Corrupt", "Unsupported", "UnknownFormat"), told
     assert words in told
+
+
+@pytest.mark.parametrize("field", [b"-0000000003\0", b"-77777777777", b"           x", bytes(12)])
+def test_a_block_without_a_length_is_not_a_header(field: bytes) -> None:
+    block = tars.header_of("x.ra", 59)
+    assert tars.size_in(block) == 59
+    assert tars.size_in(block[:124] + field + block[136:]) is None
 
 
 def test_extended_headers_that_say_nothing_are_passed_over(tmp_path: Path) -> None:

@@ -463,6 +463,22 @@ def test_bytes_before_an_archive_and_a_comment_behind(
         assert zips.trailing_bytes(Source(str(path))) == 1
 
 
+def test_an_offset_that_looks_like_the_end_record(tmp_path: Path) -> None:
+    """The directory begins where the four bytes of its offset are the magic of the record."""
+    data = bytearray(archive_of(b"text", b"text", zipfile.ZIP_STORED))
+    directory = data.index(b"PK\1\2")
+    start = int.from_bytes(b"PK\5\6", "little")
+    struct.pack_into("<I", data, directory + 42, start - directory)
+    struct.pack_into("<I", data, len(data) - 6, start)
+    path = tmp_path / "x.zip"
+    with path.open("wb") as file:
+        file.seek(start - directory)  # a hole of 101 MB
+        file.write(data)
+    assert data.count(b"PK\5\6") == 2
+    assert zipfile.ZipFile(path).read("x.npy") == decoded(path) == b"text"
+    assert zips.trailing_bytes(Source(str(path))) == 0
+
+
 def test_members_that_touch_and_overlap(tmp_path: Path) -> None:
     """One that begins where another ends is beside it; one byte before, it is inside."""
     first = archive_of(b"text", b"text", zipfile.ZIP_STORED)

@@ -7,6 +7,7 @@ datasets, members of a bundle, sidecars. A destination may be more files than on
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from raconvert import convert
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import ReadFailed, TargetExists, Unsafe, WriteFailed
 from raconvert.files.named import resolve
+from raconvert.files.paths import refuse_used
 from raconvert.files.source import Source
 from raconvert.files.target import Target
 
@@ -424,6 +426,15 @@ def test_an_interruption_never_takes_a_single_file_away(
     with pytest.raises(KeyboardInterrupt):
         convert("z.npy", "x.npy", overwrite=True)
     assert np.array_equal(np.load("x.npy"), OTHER)
+
+
+def test_the_folder_that_holds_a_file_which_is_read_is_named(here: Path) -> None:
+    for name in ("a", "b", "c"):
+        os.mkdir(name)
+    shutil.copy("x.npy", "b")
+    with pytest.raises(TargetExists) as caught:
+        refuse_used(["a", "b", "c"], ["b/x.npy"])
+    assert caught.value.path == "b"
 
 
 def test_modes_are_kept_and_nothing_is_left_behind(here: Path) -> None:

@@ -41,7 +41,7 @@ from raconvert.errors import (
     WouldLose,
     WriteFailed,
 )
-from raconvert.references import pieces
+from raconvert.references import kerchunk, pieces
 from raconvert.references.virtual import Parser
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
@@ -409,6 +409,16 @@ def test_what_has_no_place_is_refused_with_the_reason(here: Path) -> None:
     made = raconvert.refs(["a.npy", "z.nrrd"], "v.json", allow=["arrays"])
     assert made["arrays"] == 1
     assert "z.nrrd" in made["notes"][0]
+
+
+@pytest.mark.parametrize("name", ["x\udc80", "x\udc80\U0001f600", "\ud800/x"])
+def test_names_that_are_not_text_have_no_references(here: Path, name: str) -> None:
+    np.save("a.npy", VALUES)
+    with raconvert.open_array("a.npy") as array:
+        placed = pieces.placed(array, name, "a.npy")
+    assert isinstance(placed, pieces.Placed)
+    assert kerchunk.problem_of(placed) == "its name is not text"
+    assert kerchunk.problem_of(placed._replace(name="x\U0001f600")) is None
 
 
 def test_destinations_and_names(here: Path) -> None:

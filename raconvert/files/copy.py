@@ -110,7 +110,7 @@ def _in_memory(file: FileIO) -> bool:
 
 
 def _allocate(file: FileIO, nbytes: int) -> None:
-    """Allocate the disk blocks of a file, if the system can; `OSError` if there is no room."""
+    """Allocate the disk blocks of a file, if the system can; raises `OSError` for a full disk."""
     if not hasattr(os, "posix_fallocate"):
         return
     try:

@@ -176,9 +176,10 @@ def temporaries_of(folder: str, process: int) -> list[str]:
 
 
 def check_target(path: str, *, overwrite: bool) -> None:
-    """Raise `TargetExists` for a destination that is no regular file, or exists if not `overwrite`.
+    """Raise `TargetExists` for a destination that may not be written.
 
-    Raises `WriteFailed` for a path that no file can have.
+    It exists, unless `overwrite` is True, or is not a regular file. Raises `WriteFailed` for a path
+    that no file can have.
     """
     try:
         mode = os.stat(path).st_mode

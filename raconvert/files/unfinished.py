@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from raconvert.files.limits import Limits
 
-# Errors of reading a file that is no note: whoever may write into the folder can have made it.
+# Errors of reading anything else than a note: whoever may write into the folder can have made it.
 _NOT_A_NOTE = (
     RaconvertError, OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError,
 )  # fmt: skip
