@@ -146,7 +146,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names, without those that are imported for internal use."""
+    """Return the public names, without those that are imported for internal use."""
     return sorted([*_PUBLIC, "ra", "__doc__", "__version__"])
 
 

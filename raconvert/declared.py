@@ -44,14 +44,16 @@ if not TYPE_CHECKING:
 
         def __init_subclass__(cls, *, total=True):
             """Declare the options of the bases as well; `total` is for type checkers."""
-            own = [base.__annotations__ for base in reversed(cls.__mro__[:-1])]
-            cls.__annotations__ = {name: text for one in own for name, text in one.items()}
+            declared = {}
+            for base in reversed(cls.__mro__[:-1]):
+                declared.update(base.__annotations__)
+            cls.__annotations__ = declared
 
     class _Maker(type):
         """Metaclass that makes a named tuple from the annotated fields of a class body."""
 
         def __new__(cls, name, bases, body):
-            """Return the class; one that inherits its fields declares none."""
+            """Return the class; a class without fields of its own inherits those of its base."""
             fields = tuple(body.get("__annotations__", ()))
             if fields:
                 body["_fields"] = body["__match_args__"] = fields
@@ -146,7 +148,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, Sequence) and all(isinstance(one, str) for one in value)
+    return isinstance(value, Sequence) and all(isinstance(text, str) for text in value)
 
 
 def _is_flag(value: Any) -> bool:

@@ -334,10 +334,11 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
 
     `broken` are the formats of installed plugins that cannot be loaded: one may have the suffix.
     """
-    plugins = f"{len(broken)} installed plugin{'s' if len(broken) > 1 else ''}"
-    what = f"{plugins} cannot be loaded: {listed(broken)} (see `raconvert formats`)"
-    others = [what] * bool(broken)
-    known = ", ".join(row.suffixes[0] for row in ROWS if row.writes and row.suffixes)
+    others = []
+    if broken:
+        plugins = f"{len(broken)} installed plugin{'s' if len(broken) > 1 else ''}"
+        others = [f"{plugins} cannot be loaded: {listed(broken)} (see `raconvert formats`)"]
+    suffixes = ", ".join(row.suffixes[0] for row in ROWS if row.writes and row.suffixes)
     name = path.lower()
     for foreign in of_kind("format"):
         if name.endswith(foreign.suffixes):
@@ -345,7 +346,7 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
                 f"{foreign.title} is not supported yet as a destination",
                 path=path,
                 remedy="\n".join(
-                    filter(None, [foreign.remedy, f"destinations that are: {known}", *others])
+                    filter(None, [foreign.remedy, f"destinations that are: {suffixes}", *others])
                 ),
             )
     for wrapper in of_kind("wrapper"):
@@ -359,7 +360,7 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
         return UnknownFormat(
             "videos are not written",
             path=path,
-            expected=f"one of {known}",
+            expected=f"one of {suffixes}",
             remedy="\n".join(["one file for each frame: `-o 'frame{:05d}.png'`", *others]),
         )
     written = [suffix for row in ROWS if row.writes for suffix in row.suffixes]
@@ -371,7 +372,7 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
     return UnknownFormat(
         what + (did_you_mean(ending, swapped or written) if ending else ""),
         path=path,
-        expected=f"one of {known}",
+        expected=f"one of {suffixes}",
         remedy="\n".join(["or name the format with `--to`", *others]),
     )
 
@@ -405,9 +406,8 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
                     )
             suffix = next((end for end in wrapper.suffixes if name.endswith(end)), "")
             inner = name.removesuffix(suffix)
-            known = [(row.title, row.suffixes) for row in ROWS]
-            known += [(row.title, row.suffixes) for row in of_kind("format")]
-            inside = next((title for title, ends in known if inner.endswith(ends)), None)
+            formats = (*ROWS, *of_kind("format"))
+            inside = next((row.title for row in formats if inner.endswith(row.suffixes)), None)
             what = f"by its name {inside} inside" if inside else "with unknown content"
             raise NotSupportedYet(
                 f"is {wrapper.title}-compressed ({what}), not supported yet",
@@ -423,11 +423,13 @@ def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
     """
     from raconvert.files.quoting import operand
 
-    known = known_content(source) if source.size else None
+    content = known_content(source) if source.size else None
     what = "no format claims this file" if source.size else "file is empty: no format claims it"
-    if known is not None:
-        what += f"; its first bytes are those of {known[0]}"
-    lines = [_for(source, known[1])] if known else []
+    lines = []
+    if content is not None:
+        title, remedy = content
+        what += f"; its first bytes are those of {title}"
+        lines.append(_for(source, remedy))
     if silent:
         lines.append(f"not asked: {listed(silent)}")
     lines.append(

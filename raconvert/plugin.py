@@ -8,7 +8,7 @@ state, no registration by import:
 ``sniff(source) -> NO | MAYBE | SURE``
     Pure look at a `Source` (`head`, `name`, `size`, `read_at`); never raises on foreign bytes.
 ``read(source, *, named options) -> Bundle``
-    Lazy: checks headers, maps or promises data. `closers` of the bundle close what was opened.
+    Lazy: checks headers, maps or promises data. `closers` of the bundle close the opened files.
 ``plan(bundle, *, named options) -> Plan``
     What the file will be, worked out once, from types, shapes, names and metadata, before any data
     is read: `fits` (changes and losses; empty if the file is exact), `names` (those under which the
@@ -469,7 +469,7 @@ def stack_fits(array: Array) -> list[Fit]:
 
 
 def facts_of(array: Array, *held: str) -> list[str]:
-    """Return the names of the facts in the metadata of an array, as a fit lists what is lost.
+    """Return the names of the facts in the metadata of an array, as a fit lists losses.
 
     Left out are the fields of `Metadata` and the namespaces in `held`, which the format holds.
 

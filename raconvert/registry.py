@@ -197,7 +197,7 @@ def is_one_source(folder: str) -> bool:
 
 
 def row_of_folder(path: str) -> Row | None:
-    """Return the format of which a folder is one source, by the files in it; else None.
+    """Return the format that a folder is one source of, by the files in it; else None.
 
     If several formats have a file in it as their mark, the first one that is sure of that file
     counts, else the last.
@@ -537,11 +537,11 @@ def check_options(row: Row, kind: str, options: dict[str, Any]) -> dict[str, Any
     for word, value in options.items():
         name = word.replace("-", "_")
         if name not in declared:
-            known = ", ".join(declared) or "none"
+            names = ", ".join(declared) or "none"
             raise UsageError(
                 f"format {row.name} has no {kind} option '{name}'"
                 f"{did_you_mean(name, list(declared))}",
-                remedy=f"`{flag}` options of {row.name}: {known}",
+                remedy=f"`{flag}` options of {row.name}: {names}",
             )
         checked[name] = chosen(declared[name], value, flag)
     return checked

@@ -93,8 +93,8 @@ class RaconvertBackend(_Engine):
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         suffix = os.path.splitext(os.fspath(filename_or_obj))[1].lower()
-        known = {own for row in ROWS for own in row.suffixes}
-        return suffix in known and suffix not in _OTHERS
+        readable = {own for row in ROWS for own in row.suffixes}
+        return suffix in readable and suffix not in _OTHERS
 
     def open_groups_as_dict(
         self,
@@ -113,13 +113,13 @@ class RaconvertBackend(_Engine):
             groups: dict[str, list[Array]] = {"": [], **{path: [] for path in bundle.groups}}
             for array in bundle.arrays:
                 groups.setdefault(array.name.rpartition("/")[0], []).append(array)
-            known = {**bundle.groups, "": bundle.attributes}
+            attributes = {**bundle.groups, "": bundle.attributes}
             made: dict[str, Dataset] = {}
             for path in sorted(groups, key=lambda path: path.count("/") + bool(path)):
                 above = [made[group] for group in _above(path) if group in made]
                 made[path] = dataset_of(
                     groups[path],
-                    known.get(path, {}),
+                    attributes.get(path, {}),
                     drop_variables,
                     inside=f"{path}/" if path else "",
                     formats={} if path else bundle.formats,

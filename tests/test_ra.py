@@ -824,6 +824,18 @@ def test_trailer_behind_encoded_data(encoding: str, tmp_path: Path) -> None:
     assert (tmp_path / "z.ra").read_bytes() == contents
 
 
+@pytest.mark.parametrize("tail", [b"", b"tail"])
+def test_bytes_behind_leb128_are_noted(tail: bytes, tmp_path: Path) -> None:
+    """They are lost, since a reader finds their beginning only when it has decoded the rest."""
+    values = np.arange(-100_000, 100_000, dtype="<i4")
+    raconvert.write(tmp_path / "x.ra", values, out_opts={"encoding": "leb128"})
+    with (tmp_path / "x.ra").open("ab") as file:
+        file.write(tail)
+    report = raconvert.convert(tmp_path / "x.ra", tmp_path / "y.ra")
+    assert list(report.notes) == ["4 bytes after the data were ignored"] * bool(tail)
+    assert np.array_equal(raconvert.read(tmp_path / "y.ra"), values)
+
+
 def test_trailer_behind_leb128_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "x.ra", ra_file(2, 1, (3,), b"abc", trailer=b"note"))
 

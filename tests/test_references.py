@@ -689,6 +689,24 @@ def test_fortran_order_is_said_or_refused(here: Path) -> None:
         raconvert.refs("f.npy", "f.h5")
 
 
+@pytest.mark.parametrize(
+    ("suffix", "reworded"),
+    [(".nhdr", "description, axes (name)"), (".mhd", "description"), (".hdr", "description")],
+)
+def test_texts_that_a_header_spells_otherwise_are_named(
+    here: Path, suffix: str, reworded: str
+) -> None:
+    axes = [raconvert.Axis(name=name) for name in ("z", 'the "y"', "x")]
+    for description in ("two\nlines", "two lines"):
+        meta = raconvert.Metadata(description=description, axes=axes)
+        raconvert.write("x.ra", VALUES, meta=meta, overwrite=True)
+        words = reworded if "\n" in description else reworded.removeprefix("description")
+        words = words.removeprefix(", ")
+        notes = raconvert.refs("x.ra", f"x{suffix}", overwrite=True)["notes"]
+        spelled = [note for note in notes if "spelled" in note]
+        assert spelled == [f"x: spelled in the characters of the header: {words}"] * bool(words)
+
+
 def test_metadata_goes_along_or_is_named(here: Path) -> None:
     axes = [raconvert.Axis(name=name, spacing=n + 1, origin=n, units="mm", labels=None)
             for n, name in enumerate("zyx")]  # fmt: skip

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Numbers in the other byte order, in place: by a compiled loop, else by numpy --------------------
-# `copy_stretch` does that from file to file; None where it could not be compiled.
+# `copy_stretch` copies from file to file in the same way; None without the compiled module.
 
 
 def _by_numpy(slab: memoryview | bytearray, width: int) -> None:
@@ -139,8 +139,8 @@ def copy_extent(
 ) -> None:
     """Write `header` and then the bytes of `extent` at the end of `file`, in bounded memory.
 
-    Bytes are swapped on the way if the extent says so; holes stay holes. A source that became
-    shorter meanwhile raises `Corrupt`.
+    Numbers of `extent.swap` bytes are swapped on the way; holes stay holes. Raises `Corrupt` for a
+    source that became shorter meanwhile, `Changed` for any other change.
     """
     source = extent.open()
     try:
@@ -247,12 +247,13 @@ class _Copy:
         return offset - offset % self._extent.swap
 
     def _stretch(self, buffer: memoryview, start: int, stop: int) -> int:
-        """Copy some slabs; what the compiled loop cannot read is read, or refused, by `_slab`."""
+        """Copy some slabs; return the bytes. `_slab` does the rest if the compiled loop fails."""
         extent, offset, source = self._extent, start, self._source
         if self._compiled and isinstance(source, int) and start < stop:
-            begins = extent.offset + start, self._begin + start, stop - start
-            how = extent.swap, SLAB_BYTES, buffer
-            offset += self._compiled(source, self._file.fileno(), *begins, *how)
+            offsets = extent.offset + start, self._begin + start
+            offset += self._compiled(
+                source, self._file.fileno(), *offsets, stop - start, extent.swap, SLAB_BYTES, buffer
+            )
         most = len(buffer) // extent.swap * extent.swap
         for begin in range(offset, stop, most):
             self._slab(buffer[: min(most, stop - begin)], begin)

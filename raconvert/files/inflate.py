@@ -57,14 +57,14 @@ class Inflater:
         return self._decoder.unused_data
 
     def pieces(self, max_bytes: int = PIECE_BYTES) -> Iterator[bytes]:
-        """Yield what is left, in pieces of at most `max_bytes`, none of them empty."""
+        """Yield the rest of the content, in pieces of 1 to `max_bytes` bytes."""
         while piece := self.read(max_bytes):
             yield piece
 
     def read(self, max_bytes: int) -> bytes:
         """Read up to `max_bytes` of decoded data; empty only at the end of the stream.
 
-        Raises `Corrupt` for damaged data, and where the input ends before the stream does.
+        Raises `Corrupt` for damaged data, and if the input ends before the stream does.
         """
         while not self._decoder.eof:
             more = self._decoder.unconsumed_tail or next(self._compressed, b"")
@@ -138,7 +138,7 @@ READ_BYTES = 1 << 17  # bytes read at once; a decompressor copies any input that
 class Part(Record):
     """The part of one file that belongs to an array: `nbytes` stored bytes from `offset` on.
 
-    `skip` bytes of what is decoded come first (negative: count from the end).
+    `skip` decoded bytes come before the array (negative: the array is counted from the end).
     """
 
     source: Source

@@ -109,7 +109,7 @@ class Limits(Record):
     absent_piece_bytes: bytes of an absent piece that `absent_ratio` counts
     absent_requests: requests that a server may answer with "not there", if it has no more
     counted_files: files of a folder that are counted when it is opened
-    listed_files: files of a folder of which the names are kept
+    listed_files: files of a folder whose names are kept
     listed_pages: pages of 1000 of a list that a server gives of unfinished uploads
     linked_folders: folders that links in a folder lead to
     note_bytes: bytes of a note that a set of files is not whole

@@ -321,7 +321,7 @@ def set_mode(descriptor: int, mode: int) -> None:
 
 
 def link(path: str, name: str, **how: Any) -> None:
-    """Give a file a second name; `OSError` (ENOTSUP) also where the system has no such call."""
+    """Give a file a second name; raises `OSError`, ENOTSUP if the system has no such call."""
     try:
         os.link(path, name, **how)
     except (AttributeError, NotImplementedError) as error:
@@ -361,7 +361,7 @@ def _rename_new_without_links(temp: str, path: str) -> None:
 
 
 def exchanged(a: str, b: str) -> bool:
-    """Exchange two paths in one step (Linux); False where that is not possible."""
+    """Exchange two paths in one step (Linux); return False if that is not possible."""
     return _renameat2(a, b, _EXCHANGE) == 0
 
 

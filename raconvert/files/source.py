@@ -132,7 +132,7 @@ class Source:
 
     @property
     def limits(self) -> Limits:
-        """The bounds of what a parser may take, counted or read of this source."""
+        """The bounds for parsers of this source."""
         if self._limits is None:
             from raconvert.files import limits
 
@@ -247,7 +247,7 @@ class Source:
         >>> Source("grid.ra").read_at(108, 8).hex()
         '0b000000'
 
-        Raises `ReadFailed`, or `Changed` if the file is not what it was when it was first opened.
+        Raises `ReadFailed`, or `Changed` if the file was changed since it was first opened.
         """
         head = self.head
         if offset + nbytes <= len(head):

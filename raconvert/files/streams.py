@@ -24,7 +24,7 @@ _PIECE = 1 << 20
 
 
 def is_given(source: object) -> bool:
-    """True for bytes and for open files: what has no path."""
+    """True for bytes and for open files, which are given without a path."""
     return isinstance(source, (bytes, bytearray, memoryview)) or (
         hasattr(source, "read") and not isinstance(source, os.PathLike)
     )

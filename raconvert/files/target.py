@@ -113,7 +113,7 @@ class Target:
 
         try:
             if self.follow and os.path.islink(self.place):
-                os.stat(self.place)  # a loop of links: the system's error says so
+                os.stat(self.place)  # raises the error of the system for a loop of links
             mode = None if self._absent else old_mode(self.place)
             self._used = True
             descriptor, self._mode = create(self.temp, mode)
@@ -296,7 +296,7 @@ class Target:
                 self._forget()  # renaming does nothing if both names are of one file
             elif self._identity and identity(self.place, follow=False) == self._identity:
                 os.unlink(self.place)  # it was renamed to a free name
-        except OSError:  # the disk is failing: what was kept stays under its second name
+        except OSError:  # the disk is failing: the old file stays under its second name
             pass
 
     def _forget(self) -> None:

@@ -28,7 +28,7 @@ END = bytes(2 * BLOCK)
 
 
 class Member(Record):
-    """One member: `begin` is where its headers begin, `end` where those of the next one do."""
+    """One member: `begin` is the offset of its headers, `end` that of those of the next one."""
 
     name: str
     kind: str  # "file", "folder", or what else it is, in words

@@ -189,7 +189,7 @@ def end_record(source: Source) -> tuple[int, bytes]:
 
 
 def _check_count(source: Source, archive: ZipFile) -> None:
-    """Refuse a directory that lists fewer or more members than the end record says.
+    """Raise `Corrupt` if the directory does not list as many members as the end record says.
 
     A damaged length in one entry swallows the entries that follow, which Python's library does not
     notice.
@@ -273,7 +273,7 @@ def _check_method(source: Source, info: ZipInfo) -> None:
 
 
 def _check_sizes(source: Source, info: ZipInfo) -> None:
-    """Refuse a decoded size that no decoder could give, before anything is decoded.
+    """Raise `Corrupt` for a decoded size that no decoder can give, before anything is decoded.
 
     bzip2 and LZMA are not checked here: a few bytes may become a million. They are counted when
     they are decoded.
@@ -325,7 +325,7 @@ def _data_offset(source: Source, file: FileIO, info: ZipInfo) -> int:
 class Decoded:
     """The decoded bytes of one member, front to back in bounded memory.
 
-    The end is only reached if size and CRC-32 are what the directory says; `Corrupt` otherwise.
+    Reading to the end raises `Corrupt` if size or CRC-32 are not those of the directory.
     """
 
     def __init__(self, source: Source, member: Member, file: FileIO | None = None) -> None:
@@ -386,7 +386,7 @@ class Decoded:
 def _pieces(
     source: Source, member: Member, opened: FileIO | None = None
 ) -> Generator[bytes, None, None]:
-    """Yield the decoded bytes of a member, none of the pieces empty; check size and CRC-32."""
+    """Yield the decoded bytes of a member in pieces that are not empty; check size and CRC-32."""
     total = crc = 0
     with source.open() if opened is None else nullcontext(opened) as file:
         file.seek(member.offset)

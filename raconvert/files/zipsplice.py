@@ -193,12 +193,12 @@ def _moved(source: Source, entry: bytes, begin: int) -> bytes:
         raise Unsupported("directory has extra fields that do not fit", path=source.path)
     old = b"".join(part[4:] for part in parts if part[:2] == b"\1\0")
     numbers = [old[start : start + 8] for start in range(0, len(old), 8)]
-    kept = numbers[: large[0] + large[1]]
-    if len(kept) != large[0] + large[1]:
+    sizes = numbers[: large[0] + large[1]]
+    if len(sizes) != large[0] + large[1]:
         raise Corrupt("directory lacks the size of a member", path=source.path)
     if begin > _LARGEST:
-        kept.append(begin.to_bytes(8, "little"))
-    data = b"".join(kept)
+        sizes.append(begin.to_bytes(8, "little"))
+    data = b"".join(sizes)
     rest = b"".join(part for part in parts if part[:2] != b"\1\0")
     extra = (_FIELD.pack(_ZIP64_ID, len(data)) + data if data else b"") + rest
     version = max(fields.version, _ZIP64_VERSION) if data else fields.version

@@ -36,5 +36,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names: what is imported on the way is not for use."""
+    """Return the public names, without those that are imported for internal use."""
     return sorted([*_PUBLIC, "__doc__"])

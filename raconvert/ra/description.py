@@ -35,7 +35,7 @@ def query(path: str | os.PathLike[str]) -> str:
       - 3
     ...
 
-    Raises `Corrupt` for what is not an RA header, `ReadFailed` for what cannot be read.
+    Raises `Corrupt` for a file without an RA header, `ReadFailed` if it cannot be read.
     """
     source = Source(os.fspath(path))
     header = read_header(source, unknown_flags=True)

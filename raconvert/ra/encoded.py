@@ -11,6 +11,8 @@ from raconvert.arrays.memory import check_memory
 from raconvert.arrays.sources import Decoded
 from raconvert.errors import TooLarge
 from raconvert.files.copy import swap_in_place
+from raconvert.files.inflate import note_once
+from raconvert.plugin import trailing_note
 from raconvert.ra.header import BITARRAY, LEB128, LZ4, data_offset
 
 TYPE_CHECKING = False
@@ -29,14 +31,16 @@ if TYPE_CHECKING:
 class Encoded(Decoded):
     """Elements in a data segment that has to be decoded; a subclass for each encoding.
 
-    `element`, `dims` and `swap` are those of `raconvert.ra.header.carrier`.
+    `element`, `dims` and `swap` are those of `raconvert.ra.header.carrier`; `notes` are those of
+    the bundle, and may grow while data is decoded.
     """
 
     decoding_bytes = 0  # memory that decoding takes at once, beside the pieces that it yields
 
     def __init__(
-        self, source: Source, header: Header, element: Element, dims: tuple[int, ...], swap: int
-    ) -> None:
+        self, source: Source, header: Header, element: Element, dims: tuple[int, ...], swap: int,
+        notes: list[str],
+    ) -> None:  # fmt: skip
         super().__init__(
             dims[::-1],
             dtype_of(little(element)),
@@ -47,6 +51,7 @@ class Encoded(Decoded):
         self._header = header
         self._element = element
         self._swap = swap
+        self._notes = notes
 
     def load(self) -> Values:
         """Decode all elements into memory of their own."""
@@ -70,11 +75,12 @@ class Lz4(Encoded):
     """One LZ4 block, which is decoded whole."""
 
     def __init__(
-        self, source: Source, header: Header, element: Element, dims: tuple[int, ...], swap: int
-    ) -> None:
+        self, source: Source, header: Header, element: Element, dims: tuple[int, ...], swap: int,
+        notes: list[str],
+    ) -> None:  # fmt: skip
         from raconvert.ra import lz4
 
-        super().__init__(source, header, element, dims, swap)
+        super().__init__(source, header, element, dims, swap, notes)
         self._plain_bytes = prod(header.dims) * header.elbyte
         self.decoding_bytes: int = lz4.memory_to_decode(header.size, self._plain_bytes)
 
@@ -102,11 +108,11 @@ class Leb128(Encoded):
     """Whole numbers of variable length."""
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield little-endian pieces in stored order."""
+        """Yield little-endian pieces in stored order; a note counts the bytes that follow them."""
         from raconvert.ra import leb128
 
         with self._open() as file:
-            yield from leb128.decode_blocks(
+            decoded = leb128.decode_blocks(
                 file.read,
                 prod(self._header.dims),
                 self._element.kind,
@@ -115,6 +121,10 @@ class Leb128(Encoded):
                 offset=self._offset,
                 max_bytes=max_bytes,
             )
+            yield from decoded
+        trailing = self._source.size - self._offset - decoded.consumed
+        if trailing > 0:  # only the decoder knows where they begin
+            note_once(self._notes, trailing_note(trailing))
 
 
 class Bits(Encoded):

@@ -201,7 +201,7 @@ def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> No
     Atomic: written beside the destination and renamed over it (an existing file is replaced, its
     mode kept, a link followed). `sync` also waits until the bytes are on the disk. Elements without
     a code in RA (strings, dates, structures) are written as user bytes; `raconvert.write` adds a
-    sidecar that says what they are.
+    sidecar with their type.
 
     >>> raconvert.ra.write("ones.ra", np.ones((2, 5), ">f4"))
     >>> raconvert.ra.read("ones.ra").dtype, os.path.getsize("ones.ra")

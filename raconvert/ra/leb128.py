@@ -59,7 +59,7 @@ _STEPS = {
         (0x000000000FFFFFFF, 0x0FFFFFFF00000000, 4),
     ),
 }
-_WORD_BITS = 56  # what the eight bytes of the widest word hold
+_WORD_BITS = 56  # bits of a value in the eight bytes of the widest word
 
 
 def decode_blocks(
@@ -327,7 +327,7 @@ def _split(values: np.ndarray, width: int) -> bytes:
 
 
 def _split_wide(values: np.ndarray) -> bytes:
-    """Return the groups of 64-bit values of which some take nine or ten bytes."""
+    """Return the groups of 64-bit values, some of which take nine or ten bytes."""
     groups = np.empty((values.size, MAX_GROUP_BYTES), np.uint8)
     used = np.empty(groups.shape, np.bool_)
     rest = values.copy()

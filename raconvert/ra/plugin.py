@@ -15,7 +15,8 @@ Mapping: `dims` are the header's, index order unknown (None) unless a sidecar sa
 numpy does not have (128-bit integers and floats, complex32) are carried as bytes or float16 pairs
 with their type in the ``ra`` namespace of the metadata, and written back as they were. A trailer
 is kept in the same namespace and preserved from RA to RA; if it is YAML metadata that raconvert
-wrote (``--meta trailer``), it is read as such.
+wrote (``--meta trailer``), it is read as such. Bytes after LEB128 data, whose end only decoding
+shows, are counted in a note.
 
 Refused: unknown flag bits (unless ``unknown_flags=yes``), unknown element types, widths of no
 known type, sizes that contradict the dimensions, data that is cut off.
@@ -164,7 +165,7 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
         def decoded() -> ArraySource:  # called late: a sidecar may change `array.element` before
             from raconvert.ra.encoded import BY_ENCODING
 
-            return BY_ENCODING[encoding](source, header, array.element, dims, swap)
+            return BY_ENCODING[encoding](source, header, array.element, dims, swap, notes)
 
         array.data = decoded
     end = offset + header.size

@@ -1,4 +1,4 @@
-"""Views in `verify` and `info`: whether the files are unchanged, and what is reported."""
+"""Views in `verify` and `info`: the comparison of their files with the proof, and the report."""
 
 from __future__ import annotations
 

@@ -102,9 +102,24 @@ def notes_of(kind: str, array: Placed) -> list[str]:
         notes.append("bool becomes uint8")
     if kind == "nrrd" and array.element.kind == "complex":
         notes.append("complex numbers become pairs on a new fastest axis of kind complex")
+    if reworded := _reworded(kind, array):
+        notes.append(f"spelled in the characters of the header: {', '.join(reworded)}")
     if lost := _lost(kind, array):
         notes.append(f"not kept: {', '.join(lost)}")
     return notes
+
+
+def _reworded(kind: str, array: Placed) -> list[str]:
+    """Return the names of texts that the header has with other blanks, quotes or braces."""
+    description = None if array.meta is None else array.meta.description
+    reworded = []
+    if kind != "vrt" and description and _description(kind, description) != description:
+        reworded.append("description")
+    for field in ("name", "units") if kind == "nrrd" else ():
+        texts = [value for value in _per_axis(array, field) if value]
+        if any(_without_quotes(text) != text for text in texts):
+            reworded.append(f"axes ({field})")
+    return reworded
 
 
 def _lost(kind: str, array: Placed) -> list[str]:
@@ -149,6 +164,17 @@ def _is_big(array: Placed) -> bool:
 def _line(text: Any) -> str:
     """Return a text on one line, with single blanks between its words."""
     return " ".join(str(text).split())
+
+
+def _without_quotes(text: str) -> str:
+    """Return a text on one line, with single quotes for double ones."""
+    return _line(text).replace('"', "'")
+
+
+def _description(kind: str, text: str) -> str:
+    """Return a description on one line; for ENVI, which encloses it in braces, without braces."""
+    line = _line(text)
+    return line.replace("{", "(").replace("}", ")") if kind == "envi" else line
 
 
 def _per_axis(array: Placed, field: str) -> list[Any]:
@@ -216,7 +242,7 @@ def _vector(vector: Sequence[float] | None) -> str:
 
 def _quoted(values: list[Any]) -> str:
     """Return texts in quotes in a line; empty quotes for None."""
-    return " ".join('"' + _line(value or "").replace('"', "'") + '"' for value in values)
+    return " ".join(f'"{_without_quotes(value or "")}"' for value in values)
 
 
 def _nrrd(array: Placed, extent: Extent, word: str) -> list[str]:
@@ -227,7 +253,7 @@ def _nrrd(array: Placed, extent: Extent, word: str) -> list[str]:
     if pairs:
         lines.append(f"kinds: complex{' ???' * len(array.dims)}")
     if array.meta is not None and array.meta.description:
-        lines.append(f"content: {_line(array.meta.description)}")
+        lines.append(f"content: {_description('nrrd', array.meta.description)}")
     placing, world, _ = _placed_in_nrrd(array, [[] for _ in array.ra_axes])
     in_space = [False] * len(array.dims)
     if world is not None:
@@ -256,7 +282,7 @@ def _mhd(array: Placed, extent: Extent, word: str) -> list[str]:
     lines = ["ObjectType = Image", f"NDims = {len(array.dims)}", "BinaryData = True"]
     lines.append(f"BinaryDataByteOrderMSB = {_is_big(array)}")
     if array.meta is not None and array.meta.description:
-        lines.append(f"Comment = {_line(array.meta.description)}")
+        lines.append(f"Comment = {_description('mhd', array.meta.description)}")
     space = None if array.meta is None else array.meta.space
     world, *_ = as_itk(array.ra_axes, space)
     origins, spacings = _per_axis(array, "origin"), _per_axis(array, "spacing")
@@ -285,8 +311,7 @@ def _envi(array: Placed, extent: Extent, word: str) -> list[str]:
     columns, rows, bands = _image(array)
     lines = ["ENVI"]
     if array.meta is not None and array.meta.description:
-        text = _line(array.meta.description).replace("{", "(").replace("}", ")")
-        lines.append(f"description = {{{text}}}")
+        lines.append(f"description = {{{_description('envi', array.meta.description)}}}")
     lines += [f"samples = {columns}", f"lines = {rows}", f"bands = {bands}"]
     lines += [f"header offset = {extent.offset}", "file type = ENVI Standard"]
     lines += [f"data type = {word}", "interleave = bsq"]

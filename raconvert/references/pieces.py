@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.blocks import Pieces
 
-PIECE_BYTES = 128 << 20  # what a reader takes at once of a view that can be cut
+PIECE_BYTES = 128 << 20  # largest piece, which a reader reads at once, if an array can be cut
 MOST_PIECES = 1 << 16  # of one array
 
 

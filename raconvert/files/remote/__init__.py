@@ -3,15 +3,15 @@ r"""Files at URLs: which words are URLs, and how they are shown.
 A word is a URL if it begins with a scheme of two letters or more and ``://``, whatever files there
 are; a local file with such a name is written ``./s3://name``. ``C:\x`` and ``C://x`` are local.
 
-What a URL says to prove who asks (``user:password@``, a signed query) is in no message, report or
-journal: `public` gives the name that is used everywhere, `private` what is sent to the server.
+The credentials in a URL (``user:password@``, a signed query) are in no message, report or
+journal: `public` returns the name that is used everywhere, `private` the URL that is sent.
 """
 
 from __future__ import annotations
 
 from raconvert.errors import UsageError
 
-# What the scheme of a URL is called by fsspec, and what it needs beside fsspec.
+# Scheme of a URL -> its protocol in fsspec, and the package that it needs beside fsspec.
 SCHEMES: dict[str, tuple[str, str]] = {
     "s3": ("s3", "s3fs"),
     "s3a": ("s3", "s3fs"),

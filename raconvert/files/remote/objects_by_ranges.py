@@ -49,7 +49,7 @@ class Facts(Record):
         """The time of change in whole seconds, as nanoseconds, and below them a digest of version.
 
         Stores tell whole seconds, in which a file may be replaced by one of the same size. The
-        digest is never 0: a number of whole seconds says nothing of a version.
+        digest is never 0, so that a mark differs from a time without a version.
         """
         digest = blake2b(self.version.encode(), digest_size=7).digest()
         return self.time // SECOND * SECOND + (int.from_bytes(digest) % SECOND or 1)
@@ -242,26 +242,26 @@ class WebObject(Asked):
         Raises `ReadFailed` for an address that is not followed.
         """
         try:
-            there = url.join(type(url)(location))
-            other = there.origin() != url.origin()
+            target = url.join(type(url)(location))
+            other_host = target.origin() != url.origin()
         except ValueError:
-            there, other = None, True
+            target, other_host = None, True
         schemes = ("https",) if url.scheme == "https" else ("http", "https")
-        if there is None or there.scheme not in schemes:
+        if target is None or target.scheme not in schemes:
             raise ReadFailed(
                 "server leads to where this does not follow", path=self.url,
                 expected=" or ".join(f"{scheme}://" for scheme in schemes), got=location[:200],
             )  # fmt: skip
-        if other and _SECRET & {*fs.kwargs, *fs.client_kwargs}:
+        if other_host and _SECRET & {*fs.kwargs, *fs.client_kwargs}:
             raise ReadFailed(
                 "server leads to another host, and headers from the environment would go along",
                 path=self.url,
-                got=f"{there.scheme}://{there.host}",
+                got=f"{target.scheme}://{target.host}",
                 remedy="give the address that it leads to, without FSSPEC_HTTP_...",
             )
-        if other or there.user is not None:
-            return there
-        return there.with_user(url.user).with_password(url.password)
+        if other_host or target.user is not None:
+            return target
+        return target.with_user(url.user).with_password(url.password)
 
     async def _read_answer(
         self, answer: Any, begin: int, end: int, limit: asyncio.Timeout

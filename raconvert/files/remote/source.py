@@ -1,4 +1,4 @@
-"""An open remote file: what a descriptor is to a local one.
+"""An open remote file, used as a descriptor of a local one.
 
 Small reads come from blocks that are kept, so that a header takes few requests and few bytes. Reads
 that follow each other grow to ranges of 8 MiB, of which a thread fetches the next one while one is

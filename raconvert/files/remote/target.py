@@ -274,7 +274,7 @@ class S3Upload:
         raise self.is_not_what_was_sent(expected, etag)
 
     def is_not_what_was_sent(self, expected: str = "", got: str = "") -> WriteFailed:
-        """Remove the object, and return the error that says why."""
+        """Remove the object; return the error for it."""
         self.take_back()
         return WriteFailed(
             NOT_WHAT_WAS_SENT,
@@ -360,10 +360,10 @@ def _as_md5(etag: str) -> bytes | None:
 
 def _etag_of_parts(digests: list[bytes | None]) -> str:
     """Return the ETag of an object whose parts have these MD5; empty if one is None."""
-    known = [digest for digest in digests if digest is not None]
-    if len(known) < len(digests):
+    known_digests = [digest for digest in digests if digest is not None]
+    if len(known_digests) < len(digests):
         return ""
-    return f"{_md5(b''.join(known)).hex()}-{len(known)}"
+    return f"{_md5(b''.join(known_digests)).hex()}-{len(known_digests)}"
 
 
 def _has_other_etag(answer: Any) -> bool:
@@ -409,7 +409,7 @@ class OtherUpload:
             self._fs.put_file(self._path, self._key)
 
     def is_not_what_was_sent(self) -> WriteFailed:
-        """Remove the object, and return the error that says why."""
+        """Remove the object; return the error for it."""
         self.take_back()
         return WriteFailed(NOT_WHAT_WAS_SENT, path=self.url, remedy="try again")
 
@@ -543,7 +543,7 @@ class Remote:
         are then removed again. With `verify` all bytes are read back.
         """
         files = {self.url_of(file): file for path in paths for file in self._files(path)}
-        known, left = self._known([*files]), self._left_over([*files])
+        known, left = self._existing([*files]), self._left_over([*files])
         uploads: dict[str, Upload] = {self.url_of(path): up for path, up in self._sent.items()}
         done: list[str] = []
         try:
@@ -592,7 +592,7 @@ class Remote:
         if path not in self._sent:
             os.unlink(path)
 
-    def _known(self, urls: list[str]) -> set[str]:
+    def _existing(self, urls: list[str]) -> set[str]:
         """Return the URLs that exist already; raises `TargetExists` unless they may be replaced."""
         known = set()
         wanted = self.looks and (not self.replaces or len(urls) > 1)
