@@ -41,7 +41,7 @@ from raconvert.errors import (
     WouldLose,
     WriteFailed,
 )
-from raconvert.references import kerchunk, pieces
+from raconvert.references import external, kerchunk, pieces
 from raconvert.references.virtual import Parser
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
@@ -417,8 +417,17 @@ def test_names_that_are_not_text_have_no_references(here: Path, name: str) -> No
     with raconvert.open_array("a.npy") as array:
         placed = pieces.placed(array, name, "a.npy")
     assert isinstance(placed, pieces.Placed)
-    assert kerchunk.problem_of(placed) == "its name is not text"
-    assert kerchunk.problem_of(placed._replace(name="x\U0001f600")) is None
+    for kind in (kerchunk, external):
+        assert kind.problem_of(placed) == "its name is not text"
+        assert kind.problem_of(placed._replace(name="x\U0001f600")) is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are texts elsewhere")
+def test_files_whose_names_are_not_text_have_no_datasets(here: Path) -> None:
+    name = os.fsdecode(b"n\x80.npy")
+    np.save(name, VALUES)
+    with pytest.raises(WouldLose, match="its name is not text"):
+        raconvert.refs(name, "v.h5")
 
 
 def test_destinations_and_names(here: Path) -> None:

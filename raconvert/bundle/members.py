@@ -167,7 +167,7 @@ def _with_sidecar(array: Array, source: Source, find: Find, file: str) -> Array:
 
 
 def fits(bundle: Bundle, files: list[str]) -> list[Fit]:
-    """List the arrays that a bundle cannot hold: names not in Unicode, too long or used twice, dims."""
+    """List the arrays that a bundle cannot hold, with the reason: their names or their dims."""
     refusals = []
     seen: set[str] = set()
     for array, path in zip(bundle.arrays, files, strict=True):

@@ -7,6 +7,8 @@ import os
 from raconvert.arrays.dtypes import dtype_of, type_name
 from raconvert.arrays.summary import facts_of_axes
 
+from .pieces import is_text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,8 @@ def problem_of(array: Placed) -> str | None:
         return "it lies in several pieces, or encoded ones, which only kerchunk can name"
     if any(part in ("", ".", "..") for part in array.name.split("/")) or "\0" in array.name:
         return "no dataset can have this name"
+    if not is_text(array.name):
+        return "its name is not text"
     return None
 
 
@@ -85,8 +89,4 @@ def _fits(name: str, value: str | float) -> bool:
     if isinstance(value, int):
         return -(1 << 63) <= value < 1 << 63
     text = f"{name}{value}"
-    return (
-        "\0" not in text
-        and len(text) < 1 << 14
-        and not any("\ud800" <= letter <= "\udfff" for letter in text)
-    )
+    return "\0" not in text and len(text) < 1 << 14 and is_text(text)

@@ -12,6 +12,8 @@ from itertools import accumulate
 from raconvert.arrays.dtypes import dtype_of, ml_name, type_name
 from raconvert.errors import Unsupported
 
+from .pieces import is_text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +33,7 @@ def problem_of(array: Placed) -> str | None:
         return f"zarr format 2 has no {type_name(array.element)}"
     if any(part in _RESERVED or not part for part in array.name.split("/")):
         return "no array of zarr can have this name"
-    if any("\ud800" <= letter <= "\udfff" for letter in array.name):
+    if not is_text(array.name):
         return "its name is not text"
     return None
 
@@ -76,7 +78,7 @@ def url_of(path: str) -> str:
     import os
 
     path = os.path.abspath(path)
-    if "{{" in path or any("\udc80" <= letter <= "\udcff" for letter in path):
+    if "{{" in path or not is_text(path):
         raise Unsupported("references cannot name a file with this name", path=path,
                           remedy="rename the file or its folder")  # fmt: skip
     return f"file://{path}"

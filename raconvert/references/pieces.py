@@ -175,6 +175,11 @@ def _largest_divisor(length: int, most: int) -> int:
     return next((n for n in range(min(length, most), 0, -1) if length % n == 0), 1)
 
 
+def is_text(text: str) -> bool:
+    """True if a text can be encoded: without halves of surrogate pairs, as odd file names have."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def files_of(arrays: Sequence[Placed]) -> Iterator[str]:
     """Yield the paths of the files in which arrays lie, each once."""
     seen: set[str] = set()
