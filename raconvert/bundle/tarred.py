@@ -16,7 +16,7 @@ from raconvert.bundle.folder import folder_of
 from raconvert.bundle.members import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files import tars
-from raconvert.files.copy import copy_extent, write_all
+from raconvert.files.copy import copy_range, write_all
 from raconvert.files.names import check_inside
 from raconvert.files.paths import write_failed
 from raconvert.files.tars import BLOCK, END, MAGIC, MAGIC_AT
@@ -161,13 +161,13 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
             for name, begin, end_of_member in in_order:
                 if name not in gone and name != above + MANIFEST:
                     continue
-                _copy(source, file, copied, begin)
+                copy_range(source, file, copied, begin)
                 copied = end_of_member
                 if name == above + MANIFEST:
                     _add(file, name, [added.text])
                 elif name in firsts and firsts[name] in to_write:
                     _write_array(file, *to_write.pop(firsts[name]), target, above)
-            _copy(source, file, copied, end)
+            copy_range(source, file, copied, end)
             for array, path in to_write.values():
                 _write_array(file, array, path, target, above)
             write_all(file, [END])
@@ -175,12 +175,6 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
             raise write_failed(target.path, error) from error
 
     return Plan(members.fits(bundle, added.files), write, names=bundle.names)
-
-
-def _copy(source: Source, file: FileIO, begin: int, end: int) -> None:
-    """Copy the bytes from `begin` to `end` of the old archive to the end of the new one."""
-    if end > begin:
-        copy_extent(b"", source.extent(begin, end - begin), file)
 
 
 def _write(bundle: Bundle, files: list[str], target: Target) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.files.paths import Handle
-    from raconvert.files.source import Extent
+    from raconvert.files.source import Extent, Source
 
 
 # Numbers in the other byte order, in place: by a compiled loop, else by numpy --------------------
@@ -162,6 +162,15 @@ def copy_extent(
         file.seek(end)
     finally:
         close_file(source)
+
+
+def copy_range(source: Source, file: FileIO, begin: int, end: int) -> None:
+    """Write the bytes from `begin` to `end` of a source at the end of `file`.
+
+    Raises what `copy_extent` raises.
+    """
+    if end > begin:
+        copy_extent(b"", source.extent(begin, end - begin), file)
 
 
 def copy_extent_to(

@@ -176,10 +176,9 @@ def temporaries_of(folder: str, process: int) -> list[str]:
 
 
 def check_target(path: str, *, overwrite: bool) -> None:
-    """Raise `TargetExists` for a destination that may not be written.
+    """Raise `TargetExists` for a destination that exists, unless `overwrite` allows to replace it.
 
-    It exists, unless `overwrite` is True, or is not a regular file. Raises `WriteFailed` for a path
-    that no file can have.
+    Anything but a regular file is never replaced. Raises `WriteFailed` for a path with a NUL.
     """
     try:
         mode = os.stat(path).st_mode

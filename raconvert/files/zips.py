@@ -419,7 +419,7 @@ def _pieces(
 
 HELD_BYTES = 64 << 10  # members up to this size are written at once
 _ZIP64_EXTRA = Struct("<2H2Q")  # ID 1, length, size, compressed
-_CENTRAL = Struct("<4s4B4H3I5H2I")  # APPNOTE 4.3.12
+CENTRAL = Struct("<4s4B4H3I5H2I")  # APPNOTE 4.3.12
 _END64 = Struct("<4sQ2H2I4Q")  # 4.3.14
 _LOCATOR = Struct("<4sIQI")  # 4.3.15
 _END = Struct("<4s4H2IH")  # 4.3.16
@@ -536,7 +536,7 @@ def _central(
         large.append(begin)
         begin = ZIP64
     extra = Struct(f"<2H{len(large)}Q").pack(1, 8 * len(large), *large) if large else b""
-    fixed = _CENTRAL.pack(
+    fixed = CENTRAL.pack(
         _CENTRAL_MAGIC, _VERSION, _UNIX, _VERSION, 0, flags, method, 0, _DATE, crc, compressed,
         size, len(name), len(extra), len(comment), 0, 0, _MODE, begin,
     )  # fmt: skip

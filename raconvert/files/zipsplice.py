@@ -13,9 +13,18 @@ from struct import Struct
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files import zips
-from raconvert.files.copy import copy_extent, write_all
+from raconvert.files.copy import copy_range, write_all
 from raconvert.files.inflate import ZIP_STORED
-from raconvert.files.zips import ALIGN, END_BYTES, LOCAL, PADDING, PADDING_ID, ZIP64, Archive
+from raconvert.files.zips import (
+    ALIGN,
+    CENTRAL,
+    END_BYTES,
+    LOCAL,
+    PADDING,
+    PADDING_ID,
+    ZIP64,
+    Archive,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +36,6 @@ if TYPE_CHECKING:
 
     Put = Callable[[Archive], None]  # adds one member or several to an archive
 
-_CENTRAL = Struct("<4s4B4H3I5H2I")  # APPNOTE 4.3.12
 _ZIP64_VERSION = 45  # 4.4.3.2: the version needed to extract a member with ZIP64 fields
 _ZIP64_ID, _FIELD = 1, Struct("<2H")
 _LARGEST = ZIP64 - 1
@@ -83,7 +91,7 @@ def spliced(
     start, entries = _entries(source, len(members))
     segments = _segments(members, entries, start)
     first = segments[0].member.begin if segments else start
-    _copy(source, file, 0, first)
+    copy_range(source, file, 0, first)
     archive = Archive(file)
     written: dict[str, list[bytes]] = {}
     for segment in segments:
@@ -102,7 +110,7 @@ def spliced(
     length = int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
     archive.finish(raw[END_BYTES : END_BYTES + length])
     behind = offset + END_BYTES + length
-    _copy(source, file, behind, source.size)
+    copy_range(source, file, behind, source.size)
 
 
 def _entries(source: Source, count: int) -> tuple[int, list[bytes]]:
@@ -112,11 +120,11 @@ def _entries(source: Source, count: int) -> tuple[int, list[bytes]]:
     raw = source.read_at(start, source.size - start)
     entries, offset = [], 0
     for _ in range(count):
-        if len(raw) - offset < _CENTRAL.size:
+        if len(raw) - offset < CENTRAL.size:
             raise Corrupt("ZIP directory is cut off", path=source.path, where=f"byte {start}")
-        fields = _Entry(*_CENTRAL.unpack_from(raw, offset))
+        fields = _Entry(*CENTRAL.unpack_from(raw, offset))
         lengths = fields.name_bytes + fields.extra_bytes + fields.comment_bytes
-        end = offset + _CENTRAL.size + lengths
+        end = offset + CENTRAL.size + lengths
         entries.append(raw[offset:end])
         offset = end
     return start, entries
@@ -129,12 +137,6 @@ def _segments(members: Sequence[Member], entries: list[bytes], start: int) -> li
     return [_Segment(member, end, entry) for (member, entry), end in zip(pairs, ends, strict=True)]
 
 
-def _copy(source: Source, file: FileIO, begin: int, end: int) -> None:
-    """Copy the bytes from `begin` to `end` of the old archive to the end of the new one."""
-    if end > begin:
-        copy_extent(b"", source.extent(begin, end - begin), file)
-
-
 def _keep(source: Source, file: FileIO, archive: Archive, segment: _Segment) -> None:
     """Copy a member; the offset of its data stays the same modulo 64 if it is stored."""
     member, begin = segment.member, file.tell()
@@ -142,7 +144,7 @@ def _keep(source: Source, file: FileIO, archive: Archive, segment: _Segment) -> 
     if member.method == ZIP_STORED and (begin - member.begin) % ALIGN:
         head = _aligned(head, begin, member.offset)
     write_all(file, [head])
-    _copy(source, file, member.offset, segment.end)
+    copy_range(source, file, member.offset, segment.end)
     archive.directory.append(_moved(source, segment.entry, begin))
     archive.continue_at(file.tell())
 
@@ -179,15 +181,15 @@ def _fields(extra: bytes) -> list[bytes] | None:
 
 def _moved(source: Source, entry: bytes, begin: int) -> bytes:
     """Return an entry of the directory for a member that now begins at `begin`."""
-    fields = _Entry(*_CENTRAL.unpack_from(entry))
+    fields = _Entry(*CENTRAL.unpack_from(entry))
     if fields.disk:
         raise Unsupported("archive is one of several disks", path=source.path)
-    name_end = _CENTRAL.size + fields.name_bytes
+    name_end = CENTRAL.size + fields.name_bytes
     extra_end = name_end + fields.extra_bytes
     extra = entry[name_end:extra_end]
     large = [value == ZIP64 for value in (fields.size, fields.compressed, fields.begin)]
     if not any(large) and begin <= _LARGEST:
-        return _CENTRAL.pack(*fields._replace(begin=begin)) + entry[_CENTRAL.size :]
+        return CENTRAL.pack(*fields._replace(begin=begin)) + entry[CENTRAL.size :]
     parts = _fields(extra)
     if parts is None:
         raise Unsupported("directory has extra fields that do not fit", path=source.path)
@@ -203,5 +205,5 @@ def _moved(source: Source, entry: bytes, begin: int) -> bytes:
     extra = (_FIELD.pack(_ZIP64_ID, len(data)) + data if data else b"") + rest
     version = max(fields.version, _ZIP64_VERSION) if data else fields.version
     fields = fields._replace(version=version, extra_bytes=len(extra), begin=min(begin, ZIP64))
-    name, comment = entry[_CENTRAL.size : name_end], entry[extra_end:]
-    return _CENTRAL.pack(*fields) + name + extra + comment
+    name, comment = entry[CENTRAL.size : name_end], entry[extra_end:]
+    return CENTRAL.pack(*fields) + name + extra + comment

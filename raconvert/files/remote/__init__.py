@@ -43,7 +43,7 @@ def is_url(word: str) -> bool:
 
 
 def located(word: str) -> str:
-    """Return the name by which a word is used from here on: of a URL the public name, or a path.
+    """Return the name by which a word is used from here on: the public name of a URL, or a path.
 
     ``file://`` names a local file. Raises `UsageError` for a scheme that is not known.
     """

@@ -13,11 +13,11 @@ from importlib.util import find_spec
 from time import sleep
 
 from raconvert.errors import (
-    Changed,
     MissingDependency,
     RaconvertError,
     ReadFailed,
     WriteFailed,
+    changed,
     without_secrets,
 )
 from raconvert.files.remote import SCHEMES, private, scheme_of
@@ -214,9 +214,7 @@ def failed(error: BaseException, url: str, *, writing: bool, attempts: int = 1) 
         bucket = code == "NoSuchBucket"
         return kind("its bucket does not exist" if bucket else "does not exist", path=url)
     if status == 412 and not writing:
-        return Changed(
-            "file changed while it was read", path=url, remedy="try again when nothing writes to it"
-        )
+        return changed(url)
     if isinstance(error, PermissionError) or status in (401, 403):
         what = f"cannot be {verb}: access is refused ({codes or error.__class__.__name__})"
         return kind(what, path=url, remedy=CREDENTIALS.get(protocol))

@@ -7,7 +7,7 @@ from functools import partial
 from posixpath import normpath
 
 from raconvert.declared import Record
-from raconvert.errors import RaconvertError, ReadFailed, TargetExists, Unsafe, UsageError
+from raconvert.errors import RaconvertError, ReadFailed, Unsafe, UsageError
 from raconvert.files.limits import DEFAULT
 from raconvert.files.remote import HIDDEN, SCHEMES, folder_of, located, private, scheme_of
 from raconvert.files.remote.filesystem import attempted, filesystem, key_of, status_of
@@ -259,15 +259,6 @@ def modified(url: str) -> float:
 def is_s3(url: str) -> bool:
     """True if a URL is one of S3, or of a store that speaks S3."""
     return SCHEMES[scheme_of(url)][0] == "s3"
-
-
-def exists(url: str, what: str = "exists already") -> TargetExists:
-    """Return the error for an object that exists and may not be replaced."""
-    return TargetExists(
-        f"{what}, and is left as it was",
-        path=url,
-        remedy="use `--overwrite` to replace it, or `--skip-existing` to keep it",
-    )
 
 
 def remove(url: str) -> None:

@@ -16,7 +16,7 @@ from threading import Lock
 from weakref import WeakValueDictionary, finalize
 
 from raconvert.declared import Record
-from raconvert.errors import Changed, ReadFailed
+from raconvert.errors import ReadFailed, changed
 from raconvert.files.remote import SCHEMES, scheme_of
 from raconvert.files.remote.filesystem import attempted, filesystem, key_of, status_of
 
@@ -108,7 +108,7 @@ class Object:
         """Request a range once; raises any error of the library."""
         data = bytes(filesystem(self.url).cat_file(key_of(self.url), start=begin, end=end))
         if self._ask() != self.facts:
-            raise self._changed()
+            raise changed(self.url)
         if len(data) != end - begin:
             raise Cut(f"{len(data)} of {end - begin} bytes")
         return data
@@ -124,13 +124,6 @@ class Object:
         time = nanoseconds(info.get("mtime") or info.get("last_modified") or info.get("created"))
         return Facts(int(info["size"]), version, time)
 
-    def _changed(self) -> Changed:
-        return Changed(
-            "file changed while it was read",
-            path=self.url,
-            remedy="try again when nothing writes to it",
-        )
-
     def _check(self, facts: Facts, span: str | None, begin: int, end: int) -> int:
         """Return the number of bytes that an answer with these facts and this range must have.
 
@@ -140,7 +133,7 @@ class Object:
         if match is None:
             raise ReadFailed("server answers with another range", path=self.url, got=span)
         if self.facts != Facts(0, "", 0) and facts != self.facts:
-            raise self._changed()
+            raise changed(self.url)
         low, high, size = map(int, match.groups())
         if (low, high) != (begin, min(end, size) - 1):
             raise ReadFailed(
@@ -270,7 +263,7 @@ class WebObject(Asked):
         if answer.status == 416 and answer.headers.get("Content-Range", "") == "bytes */0":
             facts = self._facts_in(answer.headers, 0)
             if self.facts != Facts(0, "", 0) and facts != self.facts:
-                raise self._changed()
+                raise changed(self.url)
             self.facts = facts
             return b""
         answer.raise_for_status()
@@ -304,7 +297,7 @@ class WebObject(Asked):
     async def _copy_whole(self, answer: Any, begin: int, end: int, limit: asyncio.Timeout) -> bytes:
         """Copy an answer with the whole file to a temporary file; return the bytes of a range."""
         if self.facts != Facts(0, "", 0):
-            raise self._changed()
+            raise changed(self.url)
         length = answer.headers.get("Content-Length", "")
         if not length.isdecimal() and answer.headers.get("Transfer-Encoding") != "chunked":
             raise ReadFailed("server does not tell how long the file is", path=self.url)
@@ -403,7 +396,7 @@ class _S3Object(Asked):
                 raise
         self.facts = self._ask()  # a range of an empty file cannot be requested
         if self.facts.size:
-            raise self._changed()
+            raise changed(self.url)
         return b""
 
     async def _requested(self, fs: Any, begin: int, end: int, _limit: asyncio.Timeout) -> bytes:
@@ -462,8 +455,6 @@ def object_at(url: str, known: Identity | None = None) -> Object:
     remote_object = _CLASSES.get(SCHEMES[scheme_of(url)][0], Object)(url)
     remote_object.look()
     if known is not None and remote_object.identity != known:
-        raise Changed(
-            "file changed while it was read", path=url, remedy="try again when nothing writes to it"
-        )
+        raise changed(url)
     _seen.setdefault((url, remote_object.identity), remote_object)
     return remote_object

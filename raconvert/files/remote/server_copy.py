@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from raconvert.errors import Changed, RaconvertError, worded
+from raconvert.errors import RaconvertError, changed, worded
 from raconvert.files.copy import read_extent_into
 from raconvert.files.paths import close_file
 from raconvert.files.remote import is_url
@@ -142,6 +142,4 @@ def _check_unchanged(url: str, etag: str) -> None:
     """Raise `Changed` if the object has another ETag now: some stores ignore the condition."""
     now = stat(url)
     if now is None or now.version != etag:
-        raise Changed(
-            "file changed while it was read", path=url, remedy="try again when nothing writes to it"
-        )
+        raise changed(url)

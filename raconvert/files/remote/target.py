@@ -15,19 +15,19 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from raconvert.errors import (
-    Changed,
     RaconvertError,
     ReadFailed,
     TargetExists,
     UsageError,
     WriteFailed,
+    changed,
     counted,
 )
 from raconvert.files.limits import DEFAULT
-from raconvert.files.paths import write_failed
+from raconvert.files.paths import exists, write_failed
 from raconvert.files.remote import SCHEMES, folder_of, scheme_of
 from raconvert.files.remote.filesystem import attempted, code_of, filesystem, key_of, status_of
-from raconvert.files.remote.listing import exists, is_s3, range_of, remove, stat, uploads_of
+from raconvert.files.remote.listing import is_s3, range_of, remove, stat, uploads_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,11 +142,7 @@ class S3Upload:
             except Exception as error:
                 name = f"s3://{source['Bucket']}/{source['Key']}"
                 if status_of(error) == 412:
-                    raise Changed(
-                        "file changed while it was read",
-                        path=name,
-                        remedy="try again when nothing writes to it",
-                    ) from error
+                    raise changed(name) from error
                 if code_of(error) == "NoSuchKey":
                     raise ReadFailed("does not exist any more", path=name) from error
                 raise
