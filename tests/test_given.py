@@ -84,6 +84,33 @@ def test_content_is_read_as_the_file_is(form: str, name: str) -> None:
     assert np.load("out.npy").tolist() == VALUES.tolist()
 
 
+class Named(io.BytesIO):
+    """Content that has a name without being a file of that name, as members of archives have."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        super().__init__(content)
+        self.name = name
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("x.npy", "x"),
+        ("..", "data"),
+        (".", "data"),
+        ("x\0.npy", "data"),
+        ("\ud800.npy", "data"),
+        ("folder/" + "x" * 300 + ".npy", "x" * 196),
+        ("é" * 150 + ".npy", "é" * 98),
+    ],
+)
+def test_content_whose_name_no_file_can_have(name: str, array: str) -> None:
+    np.save("x.npy", np.arange(3))
+    with raconvert.open_array(Named(Path("x.npy").read_bytes(), name)) as opened:
+        assert opened.name == array
+        assert np.array_equal(opened, [0, 1, 2])
+
+
 def test_an_open_array_reads_until_it_is_closed() -> None:
     with raconvert.open(Path("a.npy").read_bytes()) as opened:
         assert isinstance(opened, Array)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _NAMELESS = "data"  # the name of a stream without one, and of its array
 _PIECE = 1 << 20
+_LONGEST = 200  # bytes of the name of a temporary file; systems take 255
 
 
 def is_given(source: object) -> bool:
@@ -46,7 +47,7 @@ class Kept:
 
         # If nobody closes it, the folder is removed at the end of the process.
         self._folder = tempfile.TemporaryDirectory(prefix="raconvert-")
-        self.path = os.path.join(self._folder.name, os.path.basename(self.shown) or _NAMELESS)
+        self.path = os.path.join(self._folder.name, _file_name(self.shown))
         try:
             with open(self.path, "xb") as file:
                 _fill(file, source, self.shown)
@@ -113,6 +114,21 @@ def shown(source: Any) -> str:
     if isinstance(name, str):
         return name.strip("<>")
     return _NAMELESS
+
+
+def _file_name(shown: str) -> str:
+    """Return the name of the temporary file for a source: its own name, if a file can have that.
+
+    It is cut on the left if it is too long, so that the suffix stays.
+    """
+    name = os.path.basename(shown)
+    try:
+        raw = os.fsencode(name)
+    except UnicodeEncodeError:
+        return _NAMELESS
+    if name in ("", os.curdir, os.pardir) or "\0" in name:
+        return _NAMELESS
+    return name if len(raw) <= _LONGEST else raw[-_LONGEST:].decode(errors="ignore")
 
 
 def _fill(file: IO[bytes], source: Any, shown: str) -> None:
