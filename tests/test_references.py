@@ -430,6 +430,37 @@ def test_files_whose_names_are_not_text_have_no_datasets(here: Path) -> None:
         raconvert.refs(name, "v.h5")
 
 
+@pytest.mark.parametrize("suffix", [".json", ".h5"])
+def test_an_array_that_would_be_a_group_too_is_refused(here: Path, suffix: str) -> None:
+    np.savez("c.npz", **{"a": VALUES, "a/b": VALUES})
+    with pytest.raises(Unsupported, match="'a' would be an array and a group"):
+        raconvert.refs("c.npz", f"v{suffix}")
+    assert not os.path.exists(f"v{suffix}")
+
+
+ATTRIBUTES: dict[str, Any] = {
+    "": 1, "a\0b": 1, "n" * 70_000: 1, "large": 1 << 64, "long": "x" * 70_000, "units": "K",
+    "long_name": "a scan", "kept": 2.5, "not a number": float("nan"), "not finite": [float("inf")],
+}  # fmt: skip
+LOST = {
+    ".h5": ["attribute ", "attribute a\0b", "attribute " + "n" * 80, "attribute large",
+            "attribute long", "attribute units", "attribute not finite", "space", "description"],
+    ".json": ["attribute units", "attribute long_name", "attribute not a number",
+              "attribute not finite", "space"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", LOST)
+def test_metadata_that_a_view_cannot_hold_is_named(here: Path, suffix: str) -> None:
+    """An attribute of the name of the unit, or of the description, is replaced by that."""
+    meta = raconvert.Metadata(
+        units="m", description="y" * 70_000, attributes=ATTRIBUTES, space=raconvert.Space("RAS")
+    )
+    raconvert.write("x.ra", VALUES, meta=meta)
+    (note,) = raconvert.refs("x.ra", f"v{suffix}")["notes"]
+    assert note.removeprefix("x: not kept: ").split(", ") == LOST[suffix]
+
+
 def test_destinations_and_names(here: Path) -> None:
     np.save("a.npy", VALUES)
     shutil.copy("a.npy", "v.json")

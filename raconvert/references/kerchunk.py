@@ -7,12 +7,11 @@ that of zarr format 2: xarray's engine for kerchunk reads no other.
 from __future__ import annotations
 
 import json
-from itertools import accumulate
 
 from raconvert.arrays.dtypes import dtype_of, ml_name, type_name
 from raconvert.errors import Unsupported
 
-from .pieces import is_text
+from .pieces import groups_of, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from .pieces import Placed
 
 _GROUP = '{"zarr_format":2}'
+_DIMENSIONS = "_ARRAY_DIMENSIONS"  # the attribute with the names of dimensions, of xarray
 _RESERVED = {".", "..", ".zarray", ".zattrs", ".zgroup", ".zmetadata"}
 
 
@@ -43,14 +43,9 @@ def references(arrays: Sequence[Placed]) -> dict[str, Any]:
 
     Raises `Unsupported` if the name of an array is that of a group of arrays, too.
     """
-    groups = {"": None}
-    for array in arrays:
-        parts = array.name.split("/")[:-1]
-        groups.update(dict.fromkeys(accumulate(parts, lambda above, name: f"{above}/{name}")))
-    clash = groups.keys() & {array.name for array in arrays}
-    if clash:
-        raise Unsupported(f"'{min(clash)}' would be an array and a group of arrays")
-    metadata: dict[str, Any] = {f"{g}/.zgroup".lstrip("/"): json.loads(_GROUP) for g in groups}
+    metadata: dict[str, Any] = {
+        f"{group}/.zgroup".lstrip("/"): json.loads(_GROUP) for group in groups_of(arrays)
+    }
     lengths: dict[str, int] = {}
     for array in arrays:
         metadata[f"{array.name}/.zarray"] = _zarray(array)
@@ -121,26 +116,36 @@ def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dic
     `lengths` has the length of each dimension in use by its path, and gets those of the array:
     dimensions of one name have one length.
     """
-    meta, attributes = array.meta, {}
-    axes = () if meta is None else meta.axes
-    axes = axes if len(axes) == len(array.shape) else ()
-    names = [axis.name for axis in axes] or [None] * len(array.shape)
-    if meta is not None:
-        attributes = {str(name): value for name, value in _json_values(meta.attributes.items())}
-        more = [("units", meta.units), ("long_name", meta.description)]
-        if any(axis.to_dict().keys() - {"name"} for axis in axes):
-            more.append(("axes", [axis.to_dict() for axis in axes]))
-        attributes |= dict(_json_values((key, value) for key, value in more if value))
-    own = array.name.rpartition("/")[2]
-    unnamed = "dim" if alone else f"{own}_dim"
-    attributes["_ARRAY_DIMENSIONS"] = dims = []
+    attributes: dict[str, Any] = {}
+    if array.meta is not None:
+        pairs = _json_values(array.meta.attributes.items())
+        attributes = {str(name): value for name, value in pairs} | _own_attributes(array)
+    names = [axis.name for axis in _axes(array)] or [None] * len(array.shape)
+    last = array.name.rpartition("/")[2]
+    unnamed = "dim" if alone else f"{last}_dim"
+    attributes[_DIMENSIONS] = dims = []
     for number, (name, length) in enumerate(zip(names, array.shape, strict=True)):
-        wanted = [name, f"{own}_{name}"] if name else []
+        wanted = [name, f"{last}_{name}"] if name else []
         for dim in [*wanted, f"{unnamed}_{number}", f"{array.name}_{number}"]:
             if dim not in dims and lengths.setdefault(_inside(array, dim), length) == length:
                 dims.append(dim)
                 break
     return attributes
+
+
+def _axes(array: Placed) -> tuple[Any, ...]:
+    """Return the axes of an array in the order of its shape; empty if it has other ones."""
+    axes = () if array.meta is None else array.meta.axes
+    return axes if len(axes) == len(array.shape) else ()
+
+
+def _own_attributes(array: Placed) -> dict[str, Any]:
+    """Return the attributes for unit, description and axes; they replace others of their names."""
+    own = {"units": array.meta.units, "long_name": array.meta.description}
+    axes = [axis.to_dict() for axis in _axes(array)]
+    if any(axis.keys() - {"name"} for axis in axes):
+        own["axes"] = axes
+    return dict(_json_values((name, value) for name, value in own.items() if value))
 
 
 def _inside(array: Placed, dim: str) -> str:
@@ -149,11 +154,18 @@ def _inside(array: Placed, dim: str) -> str:
 
 
 def notes_of(array: Placed) -> list[str]:
-    """List the metadata that is not kept: attributes that JSON cannot hold, and items."""
+    """List the metadata that is not kept.
+
+    That are attributes that JSON cannot hold, or that have the name of one for other metadata, the
+    space, and items.
+    """
     if array.meta is None:
         return []
-    kept = {name for name, _ in _json_values(array.meta.attributes.items())}
-    lost = [f"attribute {name}" for name in array.meta.attributes if name not in kept]
+    plain, own = dict(_json_values(array.meta.attributes.items())), _own_attributes(array)
+    kept = {name for name, value in plain.items() if own.get(name, value) == value}
+    kept.discard(_DIMENSIONS)
+    lost = [f"attribute {str(name)[:80]}" for name in array.meta.attributes if name not in kept]
+    lost += ["space"] * (array.meta.space is not None and bool(array.meta.space.to_dict()))
     lost += ["items"] * (array.meta.items is not None)
     return [f"not kept: {', '.join(lost)}"] if lost else []
 

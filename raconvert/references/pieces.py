@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import accumulate, product
 from math import prod
 
 from raconvert.arrays.dtypes import Element, needs_swap, swap_unit
 from raconvert.declared import Record
-from raconvert.errors import RaconvertError
+from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.paths import is_remote
 from raconvert.files.source import Extent
 
@@ -173,6 +173,21 @@ def _divisor(length: int, wanted: int, most: int) -> int:
 def _largest_divisor(length: int, most: int) -> int:
     """Return the largest divisor of a length that is at most `most`."""
     return next((n for n in range(min(length, most), 0, -1) if length % n == 0), 1)
+
+
+def groups_of(arrays: Sequence[Placed]) -> list[str]:
+    """Return the paths of the groups in which arrays lie, that of the root (empty) first.
+
+    Raises `Unsupported` if one of them is the name of an array, too.
+    """
+    groups = {"": None}
+    for array in arrays:
+        parts = array.name.split("/")[:-1]
+        groups.update(dict.fromkeys(accumulate(parts, lambda above, name: f"{above}/{name}")))
+    clash = groups.keys() & {array.name for array in arrays}
+    if clash:
+        raise Unsupported(f"'{min(clash)}' would be an array and a group of arrays")
+    return [*groups]
 
 
 def is_text(text: str) -> bool:

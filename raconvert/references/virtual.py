@@ -25,6 +25,7 @@ from raconvert.files.source import refuse_changed
 
 from . import kerchunk
 from .collect import Collection
+from .pieces import groups_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Parser:
             raise UsageError("views are made of local files", path=url, expected="file:///PATH")
         collection = Collection([os.path.abspath(path)], self._settings)
         collection.judge(kerchunk.problem_of, kerchunk.notes_of, leave_out=self._leave_out)
+        groups_of(collection.arrays)  # raises for an array that would be a group, too
         refuse_changed(collection.seen)
         return ManifestStore(group=_group(collection.arrays, ""), registry=registry)
 
