@@ -196,7 +196,7 @@ class RaconvertError(Exception):
         return without_secrets(text) if "://" in text else text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickles the error with all its parts, for other processes."""
+        """Return the class, arguments and state for pickle, so that all parts reach a process."""
         return (type(self), (self.__dict__["what"],), self.__dict__)
 
     def as_written(self, part: str) -> str | None:
@@ -220,7 +220,7 @@ class _SystemError(RaconvertError, OSError):
         self.errno: int | None = self._number
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickles the error with its number as well, which `__dict__` lacks."""
+        """Return the same with the number, which `__dict__` lacks."""
         return (type(self), (self.__dict__["what"],), {**self.__dict__, "errno": self.errno})
 
     @property

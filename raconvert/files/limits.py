@@ -269,6 +269,7 @@ class Found:
             raise self._too_much(decoded, f"have only {self.stored} bytes stored")
 
     def _too_much(self, nbytes: int, why: str) -> TooLarge:
+        """Return the error for so many decoded bytes; `why` is a clause about them."""
         memory = -(-nbytes // (1 << 20))
         return TooLarge(
             f"{self.what} declares {nbytes} bytes that {why}", path=self.path, got=self._counts(),
@@ -277,6 +278,7 @@ class Found:
         )  # fmt: skip
 
     def _counts(self) -> str:
+        """Return the number of pieces that exist, of all that were looked up, for messages."""
         return f"{self.there} of {self.there + self.absent} chunks"
 
 

@@ -34,7 +34,7 @@ class View(Record):
 
 
 def view_of(path: str, max_memory: int) -> View:
-    """Load the view at a path, or the one whose proof is there.
+    """Return the view at a path, or the one whose proof is there.
 
     Raises what `raconvert.references.proof.load` raises.
     """
@@ -95,7 +95,7 @@ def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, A
 
 
 def _own_problem(view: View) -> str:
-    """Describe the change of the view itself; empty if it is as it was made."""
+    """Return the change of the view itself since it was made, in words; empty if there is none."""
     if view.proof.refs is not None:
         return problem_of_refs(view.proof)
     try:

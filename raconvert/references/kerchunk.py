@@ -161,8 +161,8 @@ def notes_of(array: Placed) -> list[str]:
     """
     if array.meta is None:
         return []
-    plain, own = dict(_json_values(array.meta.attributes.items())), _own_attributes(array)
-    kept = {name for name, value in plain.items() if own.get(name, value) == value}
+    values, own = dict(_json_values(array.meta.attributes.items())), _own_attributes(array)
+    kept = {name for name, value in values.items() if own.get(name, value) == value}
     kept.discard(_DIMENSIONS)
     lost = [f"attribute {str(name)[:80]}" for name in array.meta.attributes if name not in kept]
     lost += ["space"] * (array.meta.space is not None and bool(array.meta.space.to_dict()))

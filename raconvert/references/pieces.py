@@ -74,7 +74,7 @@ class Placed(Record):
 
 
 def placed(array: Array, name: str, source: str) -> Placed | str:
-    """Locate the bytes of an array; return a short reason if they cannot be located."""
+    """Return an array with the location of its bytes, or a short reason why they have none."""
     if array.problem is not None:
         return f"cannot be read: {array.problem.what}"
     extent, shape = array.extent, array.dims[::-1]
@@ -122,7 +122,7 @@ def _as_stored(element: Element, swaps: set[int]) -> Element | None:
 
 
 def _in_pieces(array: Array) -> Pieces | Extent | str:
-    """Ask the source of an array for its location in the file; return a reason if it has none."""
+    """Return the pieces of the file in which the source of an array lies, or a reason why not."""
     try:
         locate = getattr(array.data, "in_pieces", None)
         pieces: Pieces | Extent | str = locate() if locate is not None else ""
@@ -140,8 +140,8 @@ def cut(
 ) -> tuple[tuple[int, ...], list[tuple[tuple[int, ...], Extent]]]:
     """Cut a stretch into equal pieces of about `PIECE_BYTES`, along its slowest axes.
 
-    Returns the shape of a piece, and each piece with its index in the grid. `shape` has the slowest
-    axis first. Each axis is cut by a divisor of its length: a piece at the end of a zarr array that
+    Returns the shape of a piece, and each piece with its index in the grid; `shape` is slowest axis
+    first. Each axis is cut by a divisor of its length: a piece at the end of a zarr array that
     is not whole would reach beyond the data.
     """
     chunk, count = list(shape), 1

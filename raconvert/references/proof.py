@@ -262,7 +262,7 @@ def compared(file: File, source: Source) -> tuple[str, str]:
 
 
 def problem_of_refs(proof: Proof) -> str:
-    """Describe the damage of the references themselves; empty if they are sound."""
+    """Return the damage of the references themselves, in words; empty if they are sound."""
     sizes = {f"file://{file.path}": file.size for file in proof.files}
     for key, value in proof.refs.items():
         if isinstance(value, str):

@@ -389,6 +389,7 @@ class _S3Object(Asked):
         self.first = attempted(self._beginning, self.url)
 
     def _beginning(self) -> bytes:
+        """Request the first bytes once; the facts come with them."""
         try:
             return self._range(0, BLOCK_BYTES)
         except OSError as error:
