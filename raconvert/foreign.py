@@ -406,8 +406,9 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
                     )
             suffix = next((end for end in wrapper.suffixes if name.endswith(end)), "")
             inner = name.removesuffix(suffix)
-            formats = (*ROWS, *of_kind("format"))
-            inside = next((row.title for row in formats if inner.endswith(row.suffixes)), None)
+            formats = [(row.title, row.suffixes) for row in ROWS]
+            formats += [(row.title, row.suffixes) for row in of_kind("format")]
+            inside = next((title for title, ends in formats if inner.endswith(ends)), None)
             what = f"by its name {inside} inside" if inside else "with unknown content"
             raise NotSupportedYet(
                 f"is {wrapper.title}-compressed ({what}), not supported yet",

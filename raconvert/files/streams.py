@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAMELESS = "data"  # the name of a stream without one, and of its array
 _PIECE = 1 << 20
-_LONGEST = 200  # bytes of the name of a temporary file; systems take 255
+_NAME_BYTES = 200  # bytes of the name of a temporary file; systems take 255
 
 
 def is_given(source: object) -> bool:
@@ -128,7 +128,7 @@ def _file_name(shown: str) -> str:
         return _NAMELESS
     if name in ("", os.curdir, os.pardir) or "\0" in name:
         return _NAMELESS
-    return name if len(raw) <= _LONGEST else raw[-_LONGEST:].decode(errors="ignore")
+    return name if len(raw) <= _NAME_BYTES else raw[-_NAME_BYTES:].decode(errors="ignore")
 
 
 def _fill(file: IO[bytes], source: Any, shown: str) -> None:

@@ -92,8 +92,8 @@ def cancel_requests() -> None:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
 
-    loops = {getattr(opened, "loop", None) for opened in _open.values()} - {None}
-    for loop in loops:
+    loops: set[Any] = {getattr(opened, "loop", None) for opened in _open.values()}
+    for loop in loops - {None}:
         with suppress(Exception):  # a loop that does not answer; the process ends all the same
             asyncio.run_coroutine_threadsafe(cancel(), loop).result(_CANCELLED)
 
