@@ -5,6 +5,7 @@ from __future__ import annotations
 import socketserver
 import time
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -437,6 +438,22 @@ def test_a_list_that_goes_on_with_itself_ends(monkeypatch: pytest.MonkeyPatch) -
 
     assert listing.uploads_below("s3://b/p/")
     assert odd.asked == 2
+    assert listing.uploads_of("s3://b/p/x") == []
+
+
+def test_uploads_of_an_object_are_those_of_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = {
+        None: {
+            "Uploads": [{"Key": "x", "UploadId": "1"}], "IsTruncated": True,
+            "NextKeyMarker": "x", "NextUploadIdMarker": "1",
+        },
+        "1": {"Uploads": [{"Key": "x", "UploadId": "2"}, {"Key": "xy", "UploadId": "3"}]},
+    }  # fmt: skip
+    store = Mock()
+    store.call_s3.side_effect = lambda _, **asked: pages[asked.get("UploadIdMarker")]
+    monkeypatch.setattr(listing, "filesystem", lambda _: store)
+
+    assert listing.uploads_of("s3://b/x") == ["1", "2"]
 
 
 def test_a_store_that_sends_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import partial
 from posixpath import normpath
 
@@ -15,7 +16,7 @@ from raconvert.files.remote.objects_by_ranges import Facts, listed, object_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator
     from typing import Any
 
     from raconvert.files.limits import Limits
@@ -302,27 +303,29 @@ def uploads_below(prefix: str, limits: Limits = DEFAULT) -> list[tuple[str, str]
 
     Empty if the store does not list them. Raises nothing.
     """
+    key = key_of(prefix).partition("/")[2]
+    uploads: list[tuple[str, str]] = []
+    with suppress(RaconvertError, KeyError):
+        for begun in _uploads(prefix, limits):
+            uploads.append((prefix + begun["Key"][len(key) :], begun["UploadId"]))
+    return uploads
+
+
+def _uploads(prefix: str, limits: Limits) -> Iterator[dict[str, Any]]:
+    """Yield the uploads below a URL, of all pages of the list."""
     fs = filesystem(prefix)
     bucket, _, key = key_of(prefix).partition("/")
-    uploads: list[tuple[str, str]] = []
     after: dict[str, str] = {}
-    try:
-        for _ in range(limits.listed_pages):
-            named = {"Bucket": bucket, "Prefix": key, **after}
-            answer = attempted(partial(fs.call_s3, "list_multipart_uploads", **named), prefix)
-            uploads += [
-                (prefix + begun["Key"][len(key) :], begun["UploadId"])
-                for begun in answer.get("Uploads") or ()
-            ]
-            if not answer.get("IsTruncated"):
-                return uploads
-            before, after = after, {"KeyMarker": answer["NextKeyMarker"],
-                                    "UploadIdMarker": answer["NextUploadIdMarker"]}  # fmt: skip
-            if after == before:  # a list that goes on with itself
-                break
-    except (RaconvertError, KeyError):
-        pass
-    return uploads
+    for _ in range(limits.listed_pages):
+        named = {"Bucket": bucket, "Prefix": key, **after}
+        answer = attempted(partial(fs.call_s3, "list_multipart_uploads", **named), prefix)
+        yield from answer.get("Uploads") or ()
+        if not answer.get("IsTruncated"):
+            return
+        before, after = after, {"KeyMarker": answer["NextKeyMarker"],
+                                "UploadIdMarker": answer["NextUploadIdMarker"]}  # fmt: skip
+        if after == before:  # a list that goes on with itself
+            return
 
 
 def abort(url: str, upload: str) -> None:
@@ -335,18 +338,13 @@ def abort(url: str, upload: str) -> None:
         pass
 
 
-def uploads_of(url: str) -> list[str] | None:
+def uploads_of(url: str, limits: Limits = DEFAULT) -> list[str] | None:
     """Return the IDs of the uploads of one object that were neither completed nor aborted.
 
     None if the store does not list them. Raises nothing.
     """
-    fs = filesystem(url)
-    bucket, _, key = key_of(url).partition("/")
+    key = key_of(url).partition("/")[2]
     try:
-        answer = attempted(
-            lambda: fs.call_s3("list_multipart_uploads", Bucket=bucket, Prefix=key), url
-        )
-    except RaconvertError:
+        return [begun["UploadId"] for begun in _uploads(url, limits) if begun["Key"] == key]
+    except (RaconvertError, KeyError):
         return None
-    uploads = answer.get("Uploads") or ()
-    return [upload["UploadId"] for upload in uploads if upload["Key"] == key]
