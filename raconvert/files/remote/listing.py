@@ -306,8 +306,10 @@ def uploads_below(prefix: str, limits: Limits = DEFAULT) -> list[tuple[str, str]
     key = key_of(prefix).partition("/")[2]
     uploads: list[tuple[str, str]] = []
     with suppress(RaconvertError, KeyError):
-        for begun in _uploads(prefix, limits):
-            uploads.append((prefix + begun["Key"][len(key) :], begun["UploadId"]))
+        uploads.extend(  # those before an error stay
+            (prefix + begun["Key"][len(key) :], begun["UploadId"])
+            for begun in _uploads(prefix, limits)
+        )
     return uploads
 
 
