@@ -14,6 +14,7 @@ from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import little
 from raconvert.arrays.interop.conventions import (
     MISSING,
+    calendar_of,
     is_own,
     shared_name,
     usual_fill,
@@ -406,6 +407,8 @@ class Writer:
         h5ds.set_scale(dataset, name)
         if axis.units:
             write_attribute(dataset, "units", axis.units)
+        for attribute, text in calendar_of(array, axis).items():
+            write_attribute(dataset, attribute, text)
         if not self.netcdf or values is not None or _last(path) != axis.name:
             write_record(dataset, axis_of=array.name)
         elif not axis.units:

@@ -300,6 +300,7 @@ class Draft:
             values: dict[str, Any] = dict(form.type_attributes)
             units = form.array.meta.units
             values |= {"units": units} if units else {}
+            values |= form.array.meta.attributes
             return self._written(form, values)[0], {"axis_of": form.axis_of}
         array = form.array
         fields = roundtrip.record_of(array)

@@ -8,7 +8,13 @@ from __future__ import annotations
 import re
 
 from raconvert.arrays.dtypes import MAX_SPAN, ml_name, spanned
-from raconvert.arrays.interop.conventions import is_own, says, shared_name, values_of
+from raconvert.arrays.interop.conventions import (
+    calendar_of,
+    is_own,
+    says,
+    shared_name,
+    values_of,
+)
 from raconvert.arrays.interop.times import times_of
 from raconvert.arrays.memory import MAX_RANK
 from raconvert.arrays.space import coordinates
@@ -367,7 +373,7 @@ class Structure:
         self._names.taken.add(dim)
         self._says[dim] = (length, "") if values is None else says(axis, length)
         if values is not None:
-            made = _coordinate(dim, axis, values)
+            made = _coordinate(dim, axis, values, calendar_of(array, axis))
             form = self._typed(made, dim)._replace(axis_of=array.name)
             dims = (dim, self._inner_dimension(made)) if form.inner else (dim,)
             self.made[dim] = form._replace(dims=dims)
@@ -414,7 +420,7 @@ def _growing(array: Array) -> str | None:
     return axes[0].name if grows and axes else None
 
 
-def _coordinate(name: str, axis: Axis, values: Any) -> Array:
+def _coordinate(name: str, axis: Axis, values: Any, attributes: dict[str, str]) -> Array:
     """Return the array of the values along an axis."""
     import numpy as np
 
@@ -426,7 +432,7 @@ def _coordinate(name: str, axis: Axis, values: Any) -> Array:
         values = values.astype("<i4")
     else:
         values = values.astype("<i8" if values.dtype.kind == "i" else "<f8")
-    meta = Metadata(units=axis.units, encoding=encoding)
+    meta = Metadata(units=axis.units, encoding=encoding, attributes=attributes)
     return Array(
         element_of(values.dtype), (len(values),), name=name, index_order="C", data=values,
         meta=meta,

@@ -12,7 +12,13 @@ from base64 import b64decode, b64encode
 from math import isfinite, isnan
 
 from raconvert.arrays.dtypes import element_of
-from raconvert.arrays.interop.conventions import MISSING, Coordinates, filled, unsaid
+from raconvert.arrays.interop.conventions import (
+    MISSING,
+    Coordinates,
+    calendar_of,
+    filled,
+    unsaid,
+)
 from raconvert.arrays.interop.times import NOT_A_TIME
 from raconvert.arrays.space import coordinates
 from raconvert.errors import Corrupt
@@ -352,8 +358,9 @@ def scales_of(
             ):
                 continue  # an array of a group around it is already its coordinate
             folded = same_on_disk(key)
-            made = _coordinate(axis, length)
-            facts = {k: v for k, v in axis.to_dict().items() if k != "kind"}
+            calendar = calendar_of(array, axis)
+            made = _coordinate(axis, length, calendar)
+            facts = {k: v for k, v in axis.to_dict().items() if k != "kind"} | calendar
             earlier = scales.get(folded)
             if folded not in scales:
                 scales[folded] = None if made is None else (key, array.name, made, facts, length)
@@ -390,13 +397,13 @@ def _is_said(axis: Axis, facts: Mapping[str, Any]) -> bool:
     return not unsaid(axis.replace(kind=None), facts).replace(name=None)
 
 
-def _coordinate(axis: Axis, length: int) -> Array | None:
+def _coordinate(axis: Axis, length: int, attributes: dict[str, str]) -> Array | None:
     """Return the values along an axis as an array; None if it has none, or not numbers or texts."""
     values = axis.values(length) if 1 <= length <= MOST else None
     if values is None or values.dtype.kind not in "ifU":
         return None
     values = values.astype(values.dtype.newbyteorder("<"))
-    meta = Metadata(units=axis.units, axes=[Axis(axis.name)])
+    meta = Metadata(units=axis.units, axes=[Axis(axis.name)], attributes=attributes)
     return Array(
         element_of(values.dtype), (length,), name=axis.name or "", index_order="C", data=values,
         meta=meta,

@@ -163,12 +163,14 @@ def open_found(
         name = name if part is None else part[0] or None
         patterns = [name] if name is not None else settings.arrays
         if patterns:
-            names = set(bundle.names)
+            names, arrays = set(bundle.names), bundle.arrays
             bundle.arrays = select(bundle, patterns, literal=name is not None)
             opened.left_behind = _left_behind(bundle.arrays, names)
             _keep_of_chosen(bundle)
-            from raconvert.arrays.interop.conventions import left_out
+            from raconvert.arrays.interop.conventions import left_out, take_calendars
+            from raconvert.files.limits import DEFAULT
 
+            take_calendars(bundle.arrays, arrays, DEFAULT)
             bundle.notes.extend(left_out(bundle.arrays, names))
         _take_scales(bundle, settings)
         if part is not None:

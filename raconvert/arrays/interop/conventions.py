@@ -34,6 +34,7 @@ _NANOSECONDS = {
     "seconds": 1_000_000_000, "milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1,
 }  # fmt: skip
 _UNITS = re.compile(r"(\w+?)s? since (\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?))?")
+CALENDAR = "calendar"  # the attribute of a coordinate of times that names it
 _CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
 # Before this day the default calendar of CF is the Julian one.
 _GREGORIAN = "1582-10-15"
@@ -115,6 +116,14 @@ class Coordinates:
             if path in self._arrays and self._arrays[path].dims == (length,):
                 return path
         return None
+
+    def calendar(self, key: str, axis: Axis, length: int, taken: Container[str]) -> str:
+        """Return an unusual calendar of the coordinate of an axis, if that is not `taken`."""
+        path = self.at(key, axis.name or "", length)
+        if path is None or path in taken:
+            return ""
+        said = self._arrays[path].meta.attributes.get(CALENDAR)
+        return said if isinstance(said, str) and said.lower() not in _CALENDARS else ""
 
     def along(self, key: str, axis: Axis, length: int) -> dict[str, Any]:
         """Return the fields of an `Axis` by the coordinate along an axis of array `key`.
@@ -244,6 +253,35 @@ def _single(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
             twice.add(key)
         single[key] = value
     return {key: value for key, value in single.items() if key not in twice}
+
+
+def take_calendars(chosen: Sequence[Array], arrays: Sequence[Array], limits: Limits) -> None:
+    """Give arrays the calendar of a time axis whose coordinate is not chosen with them.
+
+    `arrays` are all of the file. The axis has units, ``days since 2000-01-01``, and no word for a
+    calendar in which other days follow each other than in the usual one.
+    """
+    known: Coordinates | None = None
+    taken = {array.name for array in chosen}
+    for array in chosen:
+        axes = array.axes if array.described and array.problem is None else ()
+        for axis, length in zip(axes, array.shape, strict=False):
+            if _counts_time(axis):
+                known = known or Coordinates(arrays, [one.name for one in arrays], limits)
+                calendar = known.calendar(array.name, axis, length, taken)
+                if calendar:
+                    attributes = {CALENDAR: calendar, **array.meta.attributes}
+                    array.meta = array.meta.replace(attributes=attributes)
+
+
+def calendar_of(array: Array, axis: Axis) -> dict[str, str]:
+    """The attribute of the coordinate of an axis that says the calendar, if the array has it."""
+    calendar = array.meta.attributes.get(CALENDAR) if _counts_time(axis) else None
+    return {CALENDAR: calendar} if isinstance(calendar, str) else {}
+
+
+def _counts_time(axis: Axis) -> bool:
+    return isinstance(axis.units, str) and " since " in axis.units
 
 
 def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:
