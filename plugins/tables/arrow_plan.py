@@ -15,7 +15,7 @@ from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused
 
 from . import record as records
 from .arrow_table import UNITS, column_of, failures, stored_as, type_of
-from .plan import one_table, tables_of
+from .plan import fields_of, one_table, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -216,7 +216,7 @@ class _Columns:
         planned, dtype = self.planned, dtype_of(little(array.element))
         names = [axis.name or "" for axis in array.axes[1:]]
         if planned.form == "records":
-            for name in dtype.names or ():
+            for name, _ in fields_of(dtype):
                 field = Made(element_of(dtype[name]), array.dims, name=array.name, index_order="C",
                              data=_Field(array, name))  # fmt: skip
                 stored = stored_as(field, dtype[name], (), parquet=parquet)

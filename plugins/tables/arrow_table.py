@@ -16,8 +16,9 @@ from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, Wou
 from raconvert.plugin import Axis
 
 from . import record as records
-from .model import Column, Table, check_columns, unique_names
-from .reader import bundle_of, missing_value
+from .model import Column, Table, check_columns, missing_value, unique_names
+from .plan import fields_of
+from .reader import bundle_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -379,18 +380,19 @@ class ArrowTable(Table):
         changed = [*self.columns]
         wide = self.record.get("wide") is not None
         fields: dict[str, Any] = {}
+        masked = {array["column"] for array in self.record["arrays"] if array.get("mask")}
         for array in self.record["arrays"]:
             dtype = records.dtype_in(array)
             if dtype is None:
                 self.record = None
                 return
             if self.record["form"] == "records":
-                fields |= {name: dtype[name] for name in dtype.names or ()}
+                fields |= {name: dtype[name] for name, _ in fields_of(dtype)}
+                masked = {name for name, mask in fields_of(dtype) if mask}
             elif wide:
                 fields |= {c.name: dtype for c in changed if c.name not in self.record["axes"]}
             else:
                 fields[array["column"]] = dtype
-        masked = {array["column"] for array in self.record["arrays"] if array.get("mask")}
         for name, dtype in fields.items():
             number = numbers.get(name)
             column = None if number is None else _typed(changed[number], dtype)

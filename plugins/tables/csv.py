@@ -31,8 +31,10 @@ Writes: UTF-8, LF; text in quotes, everything else without. Floats are written a
 decimal of their double, NaN as ``nan``, one of other bits as ``nan:0x1``. Smaller types of numbers
 are read back as int64 or float64 (named, with the option that reads them as they were); types of
 texts with the width of the longest. Nothing is said of lengths: a file that is cut after a line is
-a shorter table (named). ``wide=AXIS`` makes the labels of an axis columns; ``delimiter=;`` and
-``decimal=,`` write for such a region. Units, descriptions and attributes have no place.
+a shorter table (named). Where a mask, or a field ``x.null``, says that a value is missing, its cell
+is empty; the mask is read again as ``NAME.null`` if there is such a cell. ``wide=AXIS`` makes the
+labels of an axis columns; ``delimiter=;`` and ``decimal=,`` write for such a region. Units,
+descriptions and attributes have no place.
 
 An array is not added to a file (`-o FILE#NAME`): beside the rows of others it would be a join, with
 rows that one side lacks; write all arrays together.
@@ -67,6 +69,7 @@ from raconvert.plugin import (
     equivalent,
     facts_of,
     file_fits,
+    first_of,
     little,
     refused,
     type_name,
@@ -222,7 +225,19 @@ def plan(bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: st
         tabbed = delimiter == "auto" and name.endswith((".tsv", ".tab"))
         _write(made[0], target, "\t" if tabbed else sign, decimal)
 
-    return Plan(fits, write, names=bundle.names, in_opts=in_opts)
+    return Plan(fits, write, names=_names(bundle), in_opts=in_opts)
+
+
+def _names(bundle: Bundle) -> list[str]:
+    """The names that arrays have when they are read: of masks by the column, else their own."""
+    from raconvert.arrays.nulls import masks_of
+
+    from .model import MASK
+
+    by_name = {array.name: array for array in bundle.arrays}
+    masks = masks_of(bundle.arrays)
+    read = {masks[id(one)].name: name + MASK for name, one in by_name.items() if id(one) in masks}
+    return [read.get(name, name) for name in bundle.names]
 
 
 def _sign(delimiter: str, decimal: str) -> str:
@@ -357,12 +372,18 @@ def _field_fits(planned: Planned) -> list[Fit]:
     """The fits for the fields of structures, named by field."""
     from raconvert.arrays.dtypes import element_of
 
+    from .plan import fields_of
+
     array = planned.first
     if any(fit.outcome == "refused" for fit in planned.fits):
         return []
     dtype = dtype_of(array.element)
     fits = []
-    for field in dtype.names or ():
+    masks = [mask for _, mask in fields_of(dtype) if mask]
+    if masks:
+        reason = f"empty cells say what is missing, and if there are any: field {first_of(masks)}"
+        fits.append(equivalent(array.name, "type", reason))
+    for field, _ in fields_of(dtype):
         part = array.replace(element=element_of(dtype[field]), data=None, extent=None)
         fits += [fit._replace(reason=f"field {field}: {fit.reason}") for fit in _type_fits(part)]
     if dtype.itemsize != sum(dtype[field].itemsize for field in dtype.names or ()):
@@ -374,7 +395,7 @@ def _in_opts(planned: Planned, delimiter: str, sign: str, decimal: str) -> dict[
     """The options with which the table is read as the arrays that were written."""
     in_opts: dict[str, Any] = {}
     if planned.form == "records":
-        in_opts |= {"layout": "records", "name": planned.name}
+        in_opts |= {"layout": "records", "name": planned.name, **_types_of(planned.first)}
     elif planned.wide is not None:
         in_opts |= {"wide": planned.wide_name or f"dim_{planned.wide}", "name": planned.name}
     names = [key.header for key in planned.keys]
@@ -383,6 +404,18 @@ def _in_opts(planned: Planned, delimiter: str, sign: str, decimal: str) -> dict[
     if delimiter != "auto":
         in_opts["delimiter"] = sign
     return {**in_opts, "header": "yes", **({"decimal": decimal} if decimal != "." else {})}
+
+
+def _types_of(array: Array) -> dict[str, str]:
+    """The option that reads the fields of structures as they were; none for names with a comma."""
+    from .plan import fields_of
+
+    dtype = dtype_of(little(array.element))
+    fields = [name for name, _ in fields_of(dtype)]
+    if any("," in name for name in fields):
+        return {}
+    kinds = [dtype[name].str if dtype[name].kind in "US" else dtype[name].name for name in fields]
+    return {"types": ",".join(map("{}:{}".format, fields, kinds))}
 
 
 def _write(planned: Planned, target: Target, sign: str, decimal: str) -> None:

@@ -11,8 +11,7 @@ from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, Usa
 
 from .cells import Block, Dialect, DoubledError, blocks_of, encoding_of, kind_in, pointed
 from .dialect import WORDS, delimiters, lines_of
-from .model import Column, Table, check_columns, no_column, unique_names
-from .reader import missing_value
+from .model import Column, Table, check_columns, missing_value, no_column, unique_names
 from .words import NAT_ALONE, common, dtype_of_kind, kind_of, parsed
 
 if TYPE_CHECKING:

@@ -184,6 +184,15 @@ def no_column(table: Table, name: str, option: str) -> UsageError:
     )
 
 
+def missing_value(dtype: np.dtype[Any]) -> Any:
+    """The value that stands where one is missing: NaN, NaT, 0, False or no text."""
+    if dtype.kind in "fc":
+        return np.array(np.nan).astype(dtype)[()]
+    if dtype.kind in "mM":
+        return np.array("NaT", dtype)[()]
+    return np.zeros((), dtype)[()]
+
+
 def incomplete(table: Table, what: str, remedy: str) -> WouldLose:
     """Return the error for a table that is not a grid of its axes."""
     return WouldLose(f"{table.label} {what}", remedy=remedy)

@@ -22,8 +22,8 @@ arrow.fixed_shape_tensor); ``layout=long`` or ``layout=tensor`` asks for one, ``
 pivot. All types but float8 and structures inside structures. To other programs complex numbers are
 pairs, bfloat16 float32, seconds milliseconds or, beyond those, whole numbers, as days beyond 5.8
 million years and times of units that Parquet lacks are, texts of any length (named); all of them
-come back as they were. Masks of missing values become nulls, NaT does too. Metadata is kept in the
-schema, under ``raconvert``.
+come back as they were. Masks of missing values, those of other formats and fields ``x.null`` of
+structures too, become nulls, as NaT does. Metadata is kept in the schema, under ``raconvert``.
 
 An array is not added to a file (`-o FILE#NAME`): beside the rows of others it would be a join, with
 rows that one side lacks; write all arrays together.

@@ -3,8 +3,8 @@
 Arrays of one shape over the same axes are columns of one long table: a column for each axis (its
 labels, its regular numbers or its indices from 0), and one for the values of each array, row by row
 in row-major order. An array with a mask of missing values (`companions`) has empty cells for them,
-and the mask no column. A one-dimensional array of structures is a table of its fields. With `wide`
-the labels of one axis are columns.
+and the mask no column. A one-dimensional array of structures is a table of its fields; a field
+``x.null`` of bools behind ``x`` is its mask. With `wide` the labels of one axis are columns.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from raconvert.arrays.nulls import masks_of
 from raconvert.arrays.reinterpret import check_characters
 from raconvert.declared import Record
+from raconvert.errors import WouldLose
 from raconvert.plugin import Array, Fit, dtype_of, equivalent, first_of, refused
 
-from .model import INDEX, NAMESPACE
+from .model import INDEX, MASK, missing_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +103,7 @@ class Planned:
         if self.wide is not None:
             return keys + self.labels
         if self.form == "records":
-            return [*(dtype_of(self.first.element).names or ())]
+            return [name for name, _ in fields_of(dtype_of(self.first.element))]
         return keys + [value.header for value in self.values]
 
     def key_cells(self, start: int, stop: int) -> Iterator[Values]:
@@ -155,8 +157,7 @@ class Planned:
     ) -> Iterator[tuple[Values, Values | None]]:
         """Yield the columns of a piece of an array: fields, labels of the wide axis, or itself."""
         if self.form == "records":
-            for name in values.dtype.names or ():
-                yield values[name], None
+            yield from columns_of(values)
         elif self.wide is not None:
             count = len(self.labels)
             table = values.reshape(-1, count)
@@ -167,6 +168,37 @@ class Planned:
             yield values, mask
 
 
+def fields_of(dtype: np.dtype[Any]) -> list[tuple[str, str | None]]:
+    """The fields that are columns, each with the one behind it that tells where it has no value.
+
+    >>> fields_of(np.dtype([("x", "f8"), ("x.null", "?"), ("y", "i4")]))
+    [('x', 'x.null'), ('y', None)]
+    """
+    fields: list[tuple[str, str | None]] = []
+    for name in dtype.names or ():
+        if fields and name == fields[-1][0] + MASK and dtype[name] == np.bool_:
+            fields[-1] = fields[-1][0], name
+        else:
+            fields.append((name, None))
+    return fields
+
+
+def columns_of(values: Values) -> Iterator[tuple[Values, Values | None]]:
+    """The columns of structures: the values of each, and where they are missing.
+
+    Raises `WouldLose` if there is a value where it is said to be missing.
+    """
+    for name, mask in fields_of(values.dtype):
+        if mask is not None:
+            hidden = np.ascontiguousarray(values[name][values[mask]])
+            if hidden.tobytes() != np.full_like(hidden, missing_value(hidden.dtype)).tobytes():
+                raise WouldLose(
+                    f"field '{name}' has a value where '{mask}' says that it is missing",
+                    remedy="give one of them another name; nothing was written",
+                )
+        yield values[name], None if mask is None else values[mask]
+
+
 def tables_of(
     bundle: Bundle, title: str, *, wide: str = "", rows: Callable[[Array], bool] | None = None
 ) -> tuple[list[Planned], list[Fit]]:
@@ -175,7 +207,7 @@ def tables_of(
     `rows` returns True for an array with a row for each index of its first axis. Raises nothing.
     """
     arrays = [*bundle.arrays]
-    masks = _masks(arrays)
+    masks = masks_of(arrays)
     are_masks = {id(mask) for mask in masks.values()}
     made: list[Planned] = []
     by_axes: dict[Any, Planned] = {}
@@ -220,25 +252,6 @@ def name_fits(bundle: Bundle, title: str) -> list[Fit]:
     return fits
 
 
-def _masks(arrays: list[Array]) -> dict[int, Array]:
-    """The mask of each array that has one in the list, by the `id` of the array."""
-    by_name = {array.name: array for array in arrays}
-    masks = {}
-    for array in arrays:
-        if array.meta is None or not array.described:
-            continue
-        own = array.meta.formats.get(NAMESPACE, {}).get("companions")
-        for name, what in own.items() if isinstance(own, dict) else ():
-            prefix = array.name.rpartition("/")[0]
-            mask = by_name.get(name)
-            if mask is None:
-                mask = by_name.get(f"{prefix}/{name.rpartition('/')[2]}")
-            fits = mask is not None and mask.element.kind == "bool" and mask.dims == array.dims
-            if what == "nulls" and fits and mask is not None:
-                masks[id(array)] = mask
-    return masks
-
-
 def _shared_facts(array: Array, form: str) -> Any:
     """The facts that arrays in one table share: form, shape and axes."""
     axes = array.axes if array.described else ()
@@ -251,7 +264,7 @@ def _shared_facts(array: Array, form: str) -> Any:
     except TypeError:
         facts = (id(array),)
     if form == "rows":
-        return form, array.shape[:1], facts[:1]
+        return form, array.shape[:1], facts[:1] if any(facts[:1]) else ()
     return form, array.shape, facts if any(facts) else ()
 
 

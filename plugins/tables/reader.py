@@ -35,10 +35,11 @@ from .model import (
     Column,
     Table,
     incomplete,
+    missing_value,
     no_column,
     unique_names,
 )
-from .plan import Indices, numbers_along
+from .plan import Indices, fields_of, numbers_along
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,9 +116,12 @@ def _in_group(array: Array, table: Table) -> Array:
 def arrays_of(table: Table, asked: Asked) -> list[Array]:
     """Return the arrays of one table; only values of axes are read."""
     if table.record is not None and asked == Asked():
+        columns = table.columns
+        table.columns = [*_with_masks(columns, table.record)]
         made = _as_recorded(table, table.record)
         if made is not None:
             return made
+        table.columns = columns
         table.notes.append(
             "what the file says of its arrays is not so any more: the table is read anew"
         )
@@ -571,9 +575,9 @@ def _along_grid(table: Table, grid: Grid, asked: Asked) -> list[Array]:
 
 def _with_mask(
     table: Table, numbers: list[int], grid: Grid, shape: tuple[int, ...], axes: list[Axis],
-    asked: Asked, fill: str, name: str, dtype: np.dtype[Any] | None = None,
+    asked: Asked, fill: str, name: str, dtype: np.dtype[Any] | None = None, mask: str = "",
 ) -> list[Array]:  # fmt: skip
-    """The array of some columns, and its mask if it has missing values."""
+    """The array of some columns, and its mask, called `mask`, if it has missing values."""
     column = table.columns[numbers[0]]
     if column.problem is not None:
         return [Array.unreadable(name, column.problem)]
@@ -583,7 +587,7 @@ def _with_mask(
     value = _fill_value(fill, dtype, table) if fill else None
     data = Cells(table, numbers, grid, shape, dtype, fill=value)
     meta = Metadata(axes=axes, attributes=column.attributes)
-    mask = f"{name}{MASK}"
+    mask = mask or f"{name}{MASK}"
     if nullable:
         meta = meta.with_format(NAMESPACE, companions={mask: "nulls"})
     array = Array(element_of(dtype), shape[::-1], name=name, index_order="C", meta=meta,
@@ -610,15 +614,6 @@ def _fill_value(fill: str, dtype: np.dtype[Any], table: Table) -> Any:
             f"`--in-opt fill={fill[:40]}` is not a value of the type {dtype.name}",
             path=table.source.path,
         ) from error
-
-
-def missing_value(dtype: np.dtype[Any]) -> Any:
-    """The value in the place of a missing one: NaN, NaT, 0, False or an empty text."""
-    if dtype.kind in "fc":
-        return np.array(np.nan).astype(dtype)[()]
-    if dtype.kind in "mM":
-        return np.array("NaT", dtype)[()]
-    return np.zeros((), dtype)[()]
 
 
 def _wide(table: Table, grid: Grid | None, asked: Asked) -> list[Array]:
@@ -669,6 +664,19 @@ def _common_type(types: list[np.dtype[Any]]) -> np.dtype[Any] | None:
 
 
 # Arrays by a record -------------------------------------------------------------------------------
+
+
+def _with_masks(columns: list[Column], said: dict[str, Any]) -> Iterator[Column]:
+    """The columns, nullable where the record has a mask: also if no value is missing now."""
+    masked = {array["column"] for array in said["arrays"] if array.get("mask")}
+    if said["form"] == "records":
+        dtypes = [records.dtype_in(array) for array in said["arrays"]]
+        masked = {name for dtype in dtypes if dtype for name, mask in fields_of(dtype) if mask}
+    elif said.get("wide") is not None and masked:
+        masked = {column.name for column in columns} - {*said["axes"]}
+    for column in columns:
+        fits = column.name in masked and column.problem is None
+        yield column._replace(nullable=True) if fits else column
 
 
 def _as_recorded(table: Table, recorded: dict[str, Any]) -> list[Array] | None:
@@ -727,7 +735,8 @@ def _recorded(
     if meta is None or axes is None:
         return None
     # The columns lie along the last axis of the cells.
-    arrays = _with_mask(table, numbers, grid, full, axes, Asked(), "", record["name"], column.dtype)
+    asked, name, mask = Asked(), record["name"], record.get("mask", "")
+    arrays = _with_mask(table, numbers, grid, full, axes, asked, "", name, column.dtype, mask)
     if wide is not None and len({table.columns[n].dtype for n in numbers}) > 1:
         return None
     arrays[0].meta = meta.replace(axes=axes if any(axes) else ()).merged(

@@ -15,8 +15,7 @@ from raconvert.errors import Corrupt, Unsupported, UsageError
 from raconvert.metadata.reals import doubles, narrowed
 
 from . import record as records
-from .model import Column, Table, check_columns, unique_names
-from .reader import missing_value
+from .model import Column, Table, check_columns, missing_value, unique_names
 from .sheets import Package, book_of, cells_of, properties_of, styles_of, texts_of
 from .words import common, dtype_of_kind, kind_of, parsed, spelled
 

@@ -25,8 +25,9 @@ makes a pivot. A cell is a double: bool, integers up to 32 bits, floats and bflo
 (NaN and infinity the words ``nan``, ``inf``), int64 and uint64 are refused, or checked value by
 value with ``integers=checked``, or beyond 2**53 text with ``integers=text``. Times of whole
 milliseconds between 1900-03-01 and 9999 are dates, others text of ISO 8601, as durations are.
-Smaller types of numbers, texts and times come back as they were, which is named: to others each
-is a cell. Metadata is kept in properties of the file, in pieces of 250 characters.
+Smaller types of numbers, texts and times come back as they were, which is named: to others each is
+a cell. Where a mask, or a field ``x.null``, says that a value is missing, there is no cell.
+Metadata is kept in properties of the file, in pieces of 250 characters.
 
 An array is not added to a workbook (`-o FILE#NAME`): a sheet more changes the parts that all sheets
 share (styles, texts, properties), in which charts and macros of others may count; write all arrays

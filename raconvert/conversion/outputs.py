@@ -14,6 +14,7 @@ from math import isnan
 from raconvert import registry
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import type_name
+from raconvert.arrays.nulls import masks_of, none_missing, without_missing
 from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed, counted
 from raconvert.files.paths import check_target, identity, is_remote, sync_folder, write_failed
 from raconvert.files.source import Source, read_failed
@@ -260,11 +261,13 @@ def read_back(run: Conversion, target: Target) -> None:
     with _read_written(run, source, in_opts) as written:
         if run.container is not None:
             run.container.compare(run, written)
-        parts = zip(run.origins, run.bundle.arrays, names, strict=True)
+        masks = masks_of(run.bundle.arrays)
+        parts = [*zip(run.origins, run.bundle.arrays, names, strict=True)]
+        parts = [part for part in parts if not _is_left_out(part, masks, written)]
         for number, (origin, array, name) in enumerate(parts):
             back = written.get(name) if row.many else written.arrays[number]
             whole = run.container is None
-            if back is None or (whole and len(written.arrays) != len(names)):
+            if back is None or (whole and len(written.arrays) != len(parts)):
                 raise WriteFailed(
                     "the written file does not read back; this is a bug, nothing was replaced",
                     path=target.path,
@@ -282,7 +285,14 @@ def read_back(run: Conversion, target: Target) -> None:
             if run.settings.verify and not lossy & {array.name, ""}:
                 if restored is None:
                     restored = _as_the_source(run.plugin, row, source, in_opts)
-                _compare(array, restored, target.path)
+                _compare(array, restored, target.path, masks.get(id(array)))
+
+
+def _is_left_out(part: tuple[Array, Array, str], masks: dict[int, Array], written: Bundle) -> bool:
+    """True for a mask that says of no value that it is missing, if the format has none of it."""
+    _, array, name = part
+    is_mask = any(array is mask for mask in masks.values())
+    return is_mask and name not in written.names and none_missing(array)
 
 
 def _way_back(
@@ -422,9 +432,12 @@ def _as_the_source(
     return array
 
 
-def _compare(array: Array, back: Array | None, path: str) -> None:
-    """Refuse (`WriteFailed`) an array whose elements are not those that were written."""
-    if back is None or elements_hash(array) != elements_hash(back):
+def _compare(array: Array, back: Array | None, path: str, mask: Array | None) -> None:
+    """Refuse (`WriteFailed`) an array whose elements are not those that were written.
+
+    Of elements that are missing, by its `mask`, nothing is compared.
+    """
+    if back is None or elements_hash(array, mask) != elements_hash(back, mask):
         raise WriteFailed(
             f"array '{array.name}' does not read back as it was; nothing was replaced",
             path=path,
@@ -432,14 +445,17 @@ def _compare(array: Array, back: Array | None, path: str) -> None:
         )
 
 
-def elements_hash(array: Array) -> bytes:
-    """Return the SHA-256 of the elements in stored order. Raises what reading them raises."""
+def elements_hash(array: Array, mask: Array | None = None) -> bytes:
+    """Return the SHA-256 of the elements in stored order. Raises what reading them raises.
+
+    Of elements that are missing, by a `mask`, nothing counts.
+    """
     from hashlib import sha256
 
     from raconvert.arrays.blocks import blocks
 
     state = sha256()
-    for block in blocks(array):
+    for block in blocks(array) if mask is None else without_missing(array, mask):
         state.update(block.reshape(-1).view("u1").data)
     return state.digest()
 
