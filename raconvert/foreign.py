@@ -24,11 +24,13 @@ class Foreign(Record):
     """A format that is recognised only to name it in a refusal.
 
     `kind` is how it is recognised and refused: ``format`` and ``wrapper`` (compression around a
-    file) by content or, without `magic`, by suffix; ``wrapped`` by its suffix, if its content is
-    compressed; ``binary`` by content and, if it has suffixes, by one of them too; ``text`` by how
-    a text begins; ``archive`` by bytes near the beginning of a ZIP archive. In `remedy`, FILE
-    stands for the path as Python quotes it, WORD for the path as a shell does. `read_as` is the
-    format whose plugin reads it: such a name is refused as a destination only.
+    file) by content or, without `magic`, by suffix; ``wrapped`` by its suffix or its `pattern`, if
+    its content is compressed; ``binary`` by content and, if it has suffixes, by one of them or by
+    its `pattern` too; ``text`` by how a text begins; ``archive`` by bytes near the beginning of a
+    ZIP archive. `pattern` is what a few bytes of a magic are too few for: how a file begins, as a
+    regular expression. In `remedy`, FILE stands for the path as Python quotes it, WORD for the path
+    as a shell does. `read_as` is the format whose plugin reads it: such a name is refused as a
+    destination only.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Foreign(Record):
     suffixes: tuple[str, ...] = ()
     remedy: str = ""
     read_as: str | None = None
+    pattern: bytes = b""
 
 
 _FRAMES = "take its frames out first, for instance with: ffmpeg -i WORD frame%05d.png"
@@ -58,6 +61,15 @@ def _all_by_python(module: str, code: str) -> str:
 
 
 _BY_IMAGECODECS = _by_python("imagecodecs", "imagecodecs.imread(FILE)")
+# Version 1, four lengths, one of its types, degrees of freedom, a flag.
+_MGH = (
+    rb"\x00\x00\x00\x01(?:\x00[\x00-\xff]{3}){4}\x00\x00\x00[\x00\x01\x03\x04\n]"
+    rb"[\x00-\xff]{4}\x00[\x00\x01]"
+)
+# Version 3 or 4, a length of 32 or 64 bits, the byte order, and two flags.
+_DM = rb"\x00\x00\x00(?:\x03[\x00-\xff]{4}|\x04[\x00-\xff]{8})\x00\x00\x00[\x00\x01]{3}"
+# Version, then texts about who made it, then the graph or what it needs.
+_ONNX = rb"\x08[\x01-\x1f](?:[\x12\x1a\x22\x32][\x00-\x40][ -~]*|\x28[\x00-\x7f])*[:B]"
 _FREESURFER = "in Python: import nibabel; nibabel.save(nibabel.load(FILE), 'x.nii.gz')"
 
 
@@ -117,6 +129,7 @@ FOREIGN: tuple[Foreign, ...] = (
         (),
         (".mgz", ".mgh.gz"),
         _FREESURFER,
+        pattern=_MGH,
     ),
     Foreign(
         "format",
@@ -195,6 +208,7 @@ FOREIGN: tuple[Foreign, ...] = (
         ((0, b"\x00\x00\x00\x03"), (0, b"\x00\x00\x00\x04")),
         (".dm3", ".dm4"),
         _by_python("ncempy.io", "ncempy.io.read(FILE)['data']"),
+        pattern=_DM,
     ),
     Foreign(
         "binary",
@@ -219,6 +233,7 @@ FOREIGN: tuple[Foreign, ...] = (
         ((0, b"\x00\x00\x00\x01"),),
         (".mgh",),
         _FREESURFER,
+        pattern=_MGH,
     ),
     Foreign(
         "binary",
@@ -229,6 +244,7 @@ FOREIGN: tuple[Foreign, ...] = (
             "onnx",
             "{t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(FILE).graph.initializer}",
         ),
+        pattern=_ONNX,
     ),
     Foreign(
         "binary",
@@ -397,10 +413,11 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
         if head.startswith(wrapper.magic[0][1]):
             name = source.path.lower()
             for foreign in of_kind("wrapped"):
-                if name.endswith(foreign.suffixes):
+                named_so = name.endswith(foreign.suffixes)
+                if named_so or re.match(foreign.pattern, _inflated(head)):
+                    by = "by its name" if named_so else "inside"
                     raise NotSupportedYet(
-                        f"is {wrapper.title}-compressed, by its name {foreign.title}, "
-                        "not supported yet",
+                        f"is {wrapper.title}-compressed, {by} {foreign.title}, not supported yet",
                         path=source.path,
                         remedy=_for(source, foreign.remedy),
                     )
@@ -440,6 +457,16 @@ def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
     return UnknownFormat(what, path=source.path, remedy="\n".join(lines))
 
 
+def _inflated(head: bytes) -> bytes:
+    """The first bytes inside gzip; none of other content."""
+    import zlib
+
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, 64)
+    except zlib.error:
+        return b""
+
+
 def _for(source: Source, remedy: str) -> str:
     """Return a remedy with the path of the file for FILE and WORD."""
     from raconvert.files.quoting import operand, python
@@ -454,7 +481,8 @@ def known_content(source: Source) -> tuple[str, str] | None:
     binary = any(byte < 9 or 13 < byte < 32 for byte in head)
     name = source.path.lower()
     for row in of_kind("binary"):
-        if row.suffixes and not name.endswith(row.suffixes):
+        by_name = not row.suffixes or name.endswith(row.suffixes)
+        if not by_name and not (row.pattern and re.match(row.pattern, head)):
             continue
         matching = (text for at, text in row.magic if head.startswith(text, at))
         if any(binary or len(text) > 3 for text in matching):

@@ -126,6 +126,24 @@ def test_formats_are_named_by_their_first_bytes(name: str, tmp_path: Path) -> No
     assert "in Python: import " in refusal.value.remedy
 
 
+@pytest.mark.parametrize("name", [name for name in MADE if name != "x.orc"])
+def test_made_files_are_named_whatever_they_are_called(name: str, tmp_path: Path) -> None:
+    make, title = MADE[name]
+    make(tmp_path / name)
+    (tmp_path / name).rename(tmp_path / "download")
+    with pytest.raises((NotSupportedYet, UnknownFormat)) as refusal:
+        raconvert.convert(tmp_path / "download", tmp_path / "x.ra")
+    assert title in str(refusal.value)
+    assert "in Python: import " in (refusal.value.remedy or "")
+
+
+@pytest.mark.parametrize("name", ["x.dm3", "x.dm4"])
+def test_tags_of_gatan_are_named_whatever_they_are_called(name: str, tmp_path: Path) -> None:
+    (tmp_path / "download").write_bytes(BEGINNINGS[name][0] + b"\1\0" + bytes(20))
+    with pytest.raises(UnknownFormat, match="Gatan DM3 or DM4"):
+        raconvert.convert(tmp_path / "download", tmp_path / "x.ra")
+
+
 @pytest.mark.parametrize("row", FOREIGN, ids=lambda row: row.title)
 def test_python_of_a_remedy_imports_what_it_uses(row: Any) -> None:
     code = row.remedy.replace("FILE", "'x'").partition("in Python: import ")[2]
