@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from dicom_files import dataset, save
 from PIL import Image
 
 from raconvert.cli import VERBS, elsewhere, main
@@ -24,6 +25,10 @@ RUNS = {
     "--out-dir {}": ("a.npy --to ra", "out"),
     "-o {}": ("convert a.npy", "b.ra"),
     "--out-opt quality={}": ("a.npy -o b.jpg --allow precision", "90"),
+    "--out-opt wide={}": ("a.npy -o b.csv", "0"),
+    "--out-opt levels={}": ("a.npy -o b.ome.tif", "2"),
+    "--in-opt keep-tags={}": ("info scan.dcm", "PatientID"),
+    "--in-opt layout={}": ("info table.csv", "columns"),
     "--array {}": ("info two.npz", "x"),
     "--meta {}": ("a.npy -o b.ra", "drop"),
     "--meta drop": ("a.npy -o b.ra", ""),
@@ -79,6 +84,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with h5py.File("packed.h5", "w") as file:
         file["x"] = VALUES
         file["x"].attrs["scale_factor"] = 0.5
+    save(dataset(VALUES), Path("scan.dcm"))
+    Path("table.csv").write_text("p,q\n1,2.5\n3,4.5\n")
     Path("list.txt").write_text("a.npy\nsame.npy\n")
     assert main(["a.npy", "-o", "a.ra", "-q"]) == 0
 

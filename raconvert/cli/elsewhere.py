@@ -29,6 +29,10 @@ _FIRST: tuple[tuple[str, ...], ...] = (
     ("-t --output-type --out-format --target-format --dst-format --convert-to", "--to {}"),
     ("-F --input-type --in-format --source-format --src-format", "--from {}"),
     ("--quality", "--out-opt quality={}"),
+    ("--wide --pivot", "--out-opt wide={}"),
+    ("--levels --pyramid", "--out-opt levels={}"),
+    ("--keep-tags --tags", "--in-opt keep-tags={}"),
+    ("--layout", "--in-opt layout={}"),
     # places
     ("--dest --destination --out --outfile --out-file --output-file --save --save-as --dst -O",
      "-o {}"),
